@@ -1,0 +1,43 @@
+//! What an event carries when Comeback retries it.
+//!
+//! A retried event reaches its target inside an *envelope*: the original payload, byte for byte,
+//! beside `_retry_metadata` (which attempt this is, when the first failure happened, and an id that
+//! stays the same on every retry). This crate writes and reads that envelope and knows nothing else:
+//! no AWS, no clock, only serde.
+//!
+//! A target takes whatever it was invoked with and asks for the payload:
+//!
+//! ```
+//! use serde_json::value::RawValue;
+//!
+//! let event: Box<RawValue> = serde_json::from_str(
+//!     r#"{"_retry_metadata":{"attempt":2,"initial_timestamp":1643667670,"origin_request_id":"a1"},
+//!         "_original_payload":{"order": 1.0}}"#,
+//! )?;
+//! let event = comeback_envelope::open(&event)?;
+//! assert_eq!(event.payload.get(), r#"{"order": 1.0}"#);
+//! assert_eq!(event.attempt(), 2);
+//! assert_eq!(event.idempotency_key("this invocation's request id"), "a1");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! An event that was never retried opens as well: its payload is the whole event and its attempt 0.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `open` | [`open`] and [`Event`]: from an event to its payload, both styles |
+//! | `seal` | [`Envelope`] and [`Style`]: from a payload to the event of its next retry |
+//! | `metadata` | [`Metadata`], read strictly |
+//! | `members` | the members of a JSON object with the bytes they stand at |
+//! | `malformed` | [`Malformed`]: each way an envelope can be wrong |
+
+mod malformed;
+mod members;
+mod metadata;
+mod open;
+mod seal;
+
+pub use malformed::Malformed;
+pub use metadata::Metadata;
+pub use open::{Event, open};
+pub use seal::{Envelope, Style, UnknownStyle};

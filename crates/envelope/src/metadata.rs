@@ -1,0 +1,99 @@
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::members::{Member, for_each_member, is_object};
+use crate::{Malformed, Style};
+
+pub(crate) const METADATA: &str = "_retry_metadata";
+pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
+
+/// What a retried event says about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Metadata {
+    /// The number of the retry that carries the event: 1 on the first re-invocation. A failure of
+    /// attempt *k* is followed by retry *k* + 1.
+    pub attempt: u64,
+    /// When the event first failed, in epoch seconds.
+    pub initial_timestamp: u64,
+    /// The request id of the first invocation, the same on every retry. `None` only in envelopes
+    /// written by a handler other than Comeback's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin_request_id: Option<String>,
+}
+
+impl Metadata {
+    /// Reads `_retry_metadata`. Unknown keys are ignored.
+    pub(crate) fn read(raw: &RawValue) -> Result<(Self, Style), Malformed> {
+        if !is_object(raw) {
+            return Err(Malformed::NotAnObject);
+        }
+        let mut fields = Fields::default();
+        let mut twice = None;
+        for_each_member(raw, |Member { key, value, .. }| {
+            let (name, field) = match key.as_ref() {
+                b"attempt" => ("attempt", &mut fields.attempt),
+                b"initial_timestamp" => ("initial_timestamp", &mut fields.initial_timestamp),
+                b"origin_request_id" => ("origin_request_id", &mut fields.origin_request_id),
+                b"style" => ("style", &mut fields.style),
+                _ => return,
+            };
+            if field.replace(value).is_some() {
+                twice = Some(name);
+            }
+        });
+        match twice {
+            Some(key) => Err(Malformed::Duplicate(key)),
+            None => fields.check(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Fields<'a> {
+    attempt: Option<&'a RawValue>,
+    initial_timestamp: Option<&'a RawValue>,
+    origin_request_id: Option<&'a RawValue>,
+    style: Option<&'a RawValue>,
+}
+
+impl Fields<'_> {
+    fn check(self) -> Result<(Metadata, Style), Malformed> {
+        let attempt = required("attempt", self.attempt, "an integer of at least 1", |n: &u64| *n >= 1)?;
+        let initial_timestamp =
+            required("initial_timestamp", self.initial_timestamp, "an integer of at least 0", |_: &u64| {
+                true
+            })?;
+        let origin_request_id = optional(
+            "origin_request_id",
+            self.origin_request_id,
+            "a string that is not empty",
+            |id: &String| !id.is_empty(),
+        )?;
+        let style = optional("style", self.style, "\"inline\" or \"wrap\"", |_: &Style| true)?;
+        let metadata = Metadata { attempt, initial_timestamp, origin_request_id };
+        Ok((metadata, style.unwrap_or(Style::Wrap)))
+    }
+}
+
+fn required<'a, T: Deserialize<'a>>(
+    key: &'static str,
+    raw: Option<&'a RawValue>,
+    expected: &'static str,
+    is_valid: fn(&T) -> bool,
+) -> Result<T, Malformed> {
+    let raw = raw.ok_or(Malformed::Missing(key))?;
+    serde_json::from_str(raw.get())
+        .ok()
+        .filter(is_valid)
+        .ok_or_else(|| Malformed::value(key, raw.get(), expected))
+}
+
+/// Null counts as absent: a target in another language may write it back so.
+fn optional<'a, T: Deserialize<'a>>(
+    key: &'static str,
+    raw: Option<&'a RawValue>,
+    expected: &'static str,
+    is_valid: fn(&T) -> bool,
+) -> Result<Option<T>, Malformed> {
+    raw.filter(|raw| raw.get() != "null").map(|raw| required(key, Some(raw), expected, is_valid)).transpose()
+}

@@ -1,0 +1,116 @@
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use crate::members::{Member, for_each_member};
+use crate::metadata::{METADATA, ORIGINAL_PAYLOAD};
+use crate::{Malformed, Metadata, Style};
+
+/// An event out of its envelope.
+#[derive(Clone, Debug)]
+pub struct Event<'a> {
+    /// What the function was first invoked with, byte for byte.
+    pub payload: Cow<'a, RawValue>,
+    /// `None` on the first invocation.
+    pub metadata: Option<Metadata>,
+}
+
+impl Event<'_> {
+    /// The number of the retry that carries the event; 0 on the first invocation.
+    pub fn attempt(&self) -> u64 {
+        self.metadata.as_ref().map_or(0, |metadata| metadata.attempt)
+    }
+
+    /// A key that is the same on the first invocation and on each of its retries: the first
+    /// invocation's request id. Pass the request id of the invocation at hand, which *is* that id
+    /// on the first invocation.
+    pub fn idempotency_key<'k>(&'k self, request_id: &'k str) -> &'k str {
+        self.metadata
+            .as_ref()
+            .and_then(|metadata| metadata.origin_request_id.as_deref())
+            .unwrap_or(request_id)
+    }
+}
+
+/// Takes an event out of its envelope, whichever style it has, or none.
+///
+/// Only an object with a top-level `_retry_metadata` is an envelope; anything else is a payload as
+/// it stands, `null` included.
+///
+/// # Errors
+///
+/// [`Malformed`] if `_retry_metadata` is there but is not as it must be. A target should fail on
+/// it: the retry handler then dead-letters the event with the same words.
+pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
+    let top = TopLevel::of(event);
+    let Some((raw, span)) = &top.metadata else {
+        return Ok(Event { payload: Cow::Borrowed(event), metadata: None });
+    };
+    if top.metadata_twice {
+        return Err(Malformed::Duplicate(METADATA));
+    }
+    let (metadata, style) = Metadata::read(raw)?;
+    let payload = match style {
+        Style::Inline => Cow::Owned(without(event.get(), span)),
+        Style::Wrap => Cow::Borrowed(top.wrapped_payload()?),
+    };
+    Ok(Event { payload, metadata: Some(metadata) })
+}
+
+/// What of an event's top-level members matters here.
+#[derive(Default)]
+struct TopLevel<'a> {
+    metadata: Option<(&'a RawValue, Range<usize>)>,
+    metadata_twice: bool,
+    original_payload: Option<&'a RawValue>,
+    original_payload_twice: bool,
+    other_key: Option<Cow<'a, [u8]>>,
+}
+
+impl<'a> TopLevel<'a> {
+    fn of(event: &'a RawValue) -> Self {
+        let mut top = Self::default();
+        for_each_member(event, |Member { key, span, value }| {
+            if key.as_ref() == METADATA.as_bytes() {
+                top.metadata_twice |= top.metadata.replace((value, span)).is_some();
+            } else if key.as_ref() == ORIGINAL_PAYLOAD.as_bytes() {
+                top.original_payload_twice |= top.original_payload.replace(value).is_some();
+            } else {
+                top.other_key.get_or_insert(key);
+            }
+        });
+        top
+    }
+
+    /// The payload as wrap style has it. Inline style, where any key may stand, does not ask.
+    fn wrapped_payload(&self) -> Result<&'a RawValue, Malformed> {
+        if self.original_payload_twice {
+            return Err(Malformed::Duplicate(ORIGINAL_PAYLOAD));
+        }
+        let payload = self.original_payload.ok_or(Malformed::Missing(ORIGINAL_PAYLOAD))?;
+        match &self.other_key {
+            Some(key) => Err(Malformed::other_key(key)),
+            None if has_metadata(payload) => Err(Malformed::Nested),
+            None => Ok(payload),
+        }
+    }
+}
+
+fn has_metadata(payload: &RawValue) -> bool {
+    let mut found = false;
+    for_each_member(payload, |member| found |= member.key.as_ref() == METADATA.as_bytes());
+    found
+}
+
+/// The object without the member at `span`, and without one comma beside it.
+fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
+    let (before, after) = (&object[..span.start], &object[span.end..]);
+    let (before, after) = match after.trim_start().strip_prefix(',') {
+        Some(after) => (before, after),
+        // The last member: the comma to go, if there is one, stands before it.
+        None => (before.trim_end().strip_suffix(',').unwrap_or(before), after),
+    };
+    RawValue::from_string([before, after].concat())
+        .expect("BUG: an object less one member and one comma is an object")
+}

@@ -1,0 +1,103 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::Metadata;
+use crate::members::is_object;
+use crate::metadata::{METADATA, ORIGINAL_PAYLOAD};
+
+/// How the metadata travels with the payload. Reading understands both, always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Style {
+    /// `{"_retry_metadata": …, "_original_payload": …}`: any payload, and the target unwraps it.
+    #[default]
+    Wrap,
+    /// `_retry_metadata` as one more key of the payload, for targets that ignore unknown keys.
+    /// A payload that is not an object is wrapped even then.
+    Inline,
+}
+
+impl Style {
+    /// Every style, in the order of the documentation.
+    pub const ALL: [Self; 2] = [Self::Wrap, Self::Inline];
+
+    /// `wrap` or `inline`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wrap => "wrap",
+            Self::Inline => "inline",
+        }
+    }
+}
+
+/// The name is no style's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownStyle;
+
+impl FromStr for Style {
+    type Err = UnknownStyle;
+
+    fn from_str(name: &str) -> Result<Self, UnknownStyle> {
+        Self::ALL.into_iter().find(|style| style.name() == name).ok_or(UnknownStyle)
+    }
+}
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for UnknownStyle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("must be wrap or inline")
+    }
+}
+
+impl std::error::Error for UnknownStyle {}
+
+/// An original payload and what its next retry says of itself.
+#[derive(Clone, Debug)]
+pub struct Envelope<'a> {
+    /// Travels as `_retry_metadata`.
+    pub metadata: Metadata,
+    /// The payload of the first invocation. Never itself an envelope: [`open`](crate::open) refuses
+    /// those, so take it from there.
+    pub original_payload: Cow<'a, RawValue>,
+}
+
+impl Envelope<'_> {
+    /// The JSON text to invoke the target with. The payload's bytes stand in it unchanged.
+    ///
+    /// ```
+    /// use comeback_envelope::{Envelope, Metadata, Style};
+    ///
+    /// let metadata = Metadata { attempt: 1, initial_timestamp: 1643667670, origin_request_id: Some("a1".into()) };
+    /// let payload = serde_json::value::RawValue::from_string(r#"{ "n": 1E400 }"#.into())?;
+    /// let envelope = Envelope { metadata, original_payload: std::borrow::Cow::Owned(payload) };
+    /// assert_eq!(
+    ///     envelope.seal(Style::Wrap),
+    ///     r#"{"_retry_metadata":{"attempt":1,"initial_timestamp":1643667670,"origin_request_id":"a1"},"_original_payload":{ "n": 1E400 }}"#
+    /// );
+    /// assert_eq!(
+    ///     envelope.seal(Style::Inline),
+    ///     r#"{"_retry_metadata":{"attempt":1,"initial_timestamp":1643667670,"origin_request_id":"a1","style":"inline"}, "n": 1E400 }"#
+    /// );
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn seal(&self, style: Style) -> String {
+        let payload = self.original_payload.get();
+        let metadata = serde_json::to_string(&self.metadata).expect("BUG: metadata is plain JSON");
+        if style == Style::Wrap || !is_object(&self.original_payload) {
+            return format!("{{\"{METADATA}\":{metadata},\"{ORIGINAL_PAYLOAD}\":{payload}}}");
+        }
+        let metadata = &metadata[..metadata.len() - 1];
+        let rest = &payload[1..];
+        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+        format!("{{\"{METADATA}\":{metadata},\"style\":\"inline\"}}{comma}{rest}")
+    }
+}
