@@ -1,0 +1,100 @@
+use comeback_envelope::Malformed;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// What an event asks of this function.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Wish {
+    fail: bool,
+    fail_times: u64,
+    error_type: Option<String>,
+}
+
+/// How an invocation fails.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) error_type: String,
+    pub(crate) error_message: String,
+}
+
+impl Wish {
+    /// A payload that is no object wishes for nothing.
+    pub(crate) fn read(payload: &RawValue) -> Result<Self, Failure> {
+        if !payload.get().starts_with('{') {
+            return Ok(Self::default());
+        }
+        serde_json::from_str(payload.get())
+            .map_err(|error| Failure { error_type: "UnreadableWish".to_owned(), error_message: error.to_string() })
+    }
+
+    /// `attempt` is 0 on the first invocation, so it counts the failures so far.
+    pub(crate) fn grant(self, attempt: u64) -> Result<(), Failure> {
+        if !self.fail && attempt >= self.fail_times {
+            return Ok(());
+        }
+        Err(Failure {
+            error_type: self.error_type.unwrap_or_else(|| "FailedOnRequest".to_owned()),
+            error_message: format!("attempt {attempt} was asked to fail"),
+        })
+    }
+}
+
+impl Failure {
+    pub(crate) fn malformed(malformed: &Malformed) -> Self {
+        Self { error_type: "MalformedEnvelope".to_owned(), error_message: malformed.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::{Failure, Wish};
+
+    fn outcome(payload: &str, attempt: u64) -> Result<(), Failure> {
+        let payload = RawValue::from_string(payload.to_owned()).unwrap();
+        Wish::read(&payload)?.grant(attempt)
+    }
+
+    fn failure(error_type: &str, error_message: &str) -> Result<(), Failure> {
+        Err(Failure { error_type: error_type.to_owned(), error_message: error_message.to_owned() })
+    }
+
+    #[test]
+    fn fails_as_many_times_as_asked() {
+        for attempt in 0..3 {
+            let message = format!("attempt {attempt} was asked to fail");
+            assert_eq!(outcome(r#"{"fail_times": 3}"#, attempt), failure("FailedOnRequest", &message));
+        }
+        assert_eq!(outcome(r#"{"fail_times": 3}"#, 3), Ok(()));
+        assert_eq!(outcome(r#"{"fail_times": 3}"#, 4), Ok(()));
+    }
+
+    #[test]
+    fn fails_always_when_asked() {
+        assert!(outcome(r#"{"fail": true}"#, 10_000).is_err());
+        assert_eq!(outcome(r#"{"fail": false}"#, 0), Ok(()));
+    }
+
+    #[test]
+    fn the_event_chooses_the_error() {
+        let asked = r#"{"fail": true, "error_type": "OrderRefused"}"#;
+        assert_eq!(outcome(asked, 1), failure("OrderRefused", "attempt 1 was asked to fail"));
+        assert_eq!(outcome(r#"{"error_type": "OrderRefused"}"#, 0), Ok(()), "no failure, no error");
+    }
+
+    #[test]
+    fn any_other_payload_succeeds() {
+        for payload in ["{}", "null", "[1]", r#""text""#, "1.0", r#"{"order": {"fail": true}}"#] {
+            assert_eq!(outcome(payload, 0), Ok(()), "{payload}");
+        }
+    }
+
+    #[test]
+    fn an_unreadable_wish_fails_and_says_why() {
+        let refused = outcome(r#"{"fail_times": "three"}"#, 9).unwrap_err();
+        assert_eq!(refused.error_type, "UnreadableWish");
+        assert!(refused.error_message.starts_with("invalid type: string \"three\", expected u64"), "{refused:?}");
+    }
+}
