@@ -1,1 +1,53 @@
-//! x
+//! The retry handler's rules. One direction, no way back:
+//!
+//! [`handle_batch`] → per [`Record`] [`decide()`] → perform through the [`Ports`] → [`BatchReport`]
+//!
+//! This crate never asks the time, draws only from generators it seeds by message, reads no
+//! environment and knows no AWS SDK. The Lambda and the virtual-clock replay run this same code.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `record` | [`Record`]: a message of the retry queue |
+//! | `invocation_record` | [`InvocationRecord`]: what Lambda wrote into its body |
+//! | `event` | [`FailedEvent`]: which retry of what comes next |
+//! | `variables`, `policy`, `function_arn` | [`Policy`]: how retries are made, checked when built |
+//! | `decide` | [`decide()`]: the rules, in order |
+//! | `handle_batch` | [`handle_batch`]: performing, grouped; partial failure |
+//! | `ports` | what the handler needs of the world |
+//! | `reason`, `dead_letter` | why an event is given up, and its dead-letter on the wire |
+//! | `report` | what became of each message |
+//! | `time` | [`Timestamp`] |
+
+mod dead_letter;
+mod decide;
+mod event;
+mod function_arn;
+mod handle_batch;
+mod invocation_record;
+mod policy;
+mod ports;
+mod reason;
+mod record;
+mod report;
+mod time;
+mod variables;
+
+pub use comeback_backoff::Jitter;
+pub use comeback_envelope::{Envelope, Style};
+
+pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};
+pub use decide::{Action, Decision, decide};
+pub use event::FailedEvent;
+pub use function_arn::{BadPattern, FunctionPattern, HandlerFunction};
+pub use handle_batch::handle_batch;
+pub use invocation_record::{InvocationError, InvocationRecord};
+pub use policy::{BACKOFF_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Policy, SettingError, Settings};
+pub use ports::{
+    CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, SQS_BATCH_ENTRIES, Target,
+    VisibilityChange,
+};
+pub use reason::{Reason, ReasonCode};
+pub use record::{IncompleteMessage, Record};
+pub use report::{BatchReport, Outcome, Step};
+pub use time::Timestamp;
+pub use variables::seconds;

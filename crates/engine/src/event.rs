@@ -1,0 +1,112 @@
+use std::borrow::Cow;
+
+use comeback_envelope::Metadata;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::dead_letter::is_reason;
+use crate::invocation_record::{InvocationError, InvocationRecord, non_empty_string, object};
+use crate::{Reason, ReasonCode, Record, Timestamp};
+
+/// An event that failed, as far as its message tells: which retry comes next, since when, of what.
+#[derive(Clone, Debug)]
+pub struct FailedEvent<'a> {
+    /// The function to re-invoke, exactly as the record names it.
+    pub function_arn: Cow<'a, str>,
+    /// The retry about to be made; 1 for the first.
+    pub retry: u64,
+    /// When the event first failed, to the second (as envelopes carry it), so that every retry
+    /// computes with the same moment.
+    pub first_failure: Timestamp,
+    /// The same on every retry of the event.
+    pub origin_request_id: String,
+    /// What it failed with, where that is known.
+    pub error: Option<InvocationError<'a>>,
+    /// The record says that the target does not exist.
+    pub not_found: bool,
+    /// The original payload, out of its envelope.
+    pub payload: Cow<'a, RawValue>,
+    /// Bytes of the payload as the message holds it, envelope included.
+    pub(crate) received_payload_bytes: usize,
+}
+
+impl<'a> FailedEvent<'a> {
+    /// Reads a message: an invocation record, or a dead-letter of ours that was redriven here.
+    ///
+    /// # Errors
+    ///
+    /// `malformed_record` or `malformed_envelope`, with what is wrong.
+    pub fn read(record: &'a Record) -> Result<Self, Reason> {
+        match InvocationRecord::read(&record.body) {
+            Ok(failure) => Self::failed(record, failure),
+            Err(detail) => {
+                Self::redriven(record).ok_or_else(|| Reason::new(ReasonCode::MalformedRecord, detail))
+            }
+        }
+    }
+
+    /// Retries made so far.
+    pub fn retries_made(&self) -> u64 {
+        self.retry - 1
+    }
+
+    /// The error's type, where it is a readable string.
+    pub fn error_type(&self) -> Option<String> {
+        self.error.as_ref()?.error_type.and_then(non_empty_string)
+    }
+
+    fn failed(record: &Record, failure: InvocationRecord<'a>) -> Result<Self, Reason> {
+        let event = comeback_envelope::open(failure.request_payload)
+            .map_err(|malformed| Reason::new(ReasonCode::MalformedEnvelope, malformed.to_string()))?;
+        let (attempt, first_failure, origin_request_id) = match event.metadata {
+            Some(Metadata { attempt, initial_timestamp, origin_request_id }) => {
+                (attempt, Timestamp::from_secs(initial_timestamp), origin_request_id)
+            }
+            None => (0, failure.timestamp.unwrap_or(record.sent), None),
+        };
+        Ok(Self {
+            function_arn: failure.function_arn,
+            retry: attempt.saturating_add(1),
+            // SQS's own time bounds the claimed one: a forged time must not void MAX_AGE.
+            first_failure: Timestamp::from_secs(first_failure.min(record.sent).as_secs()),
+            origin_request_id: origin_request_id
+                .or(failure.request_id)
+                .unwrap_or_else(|| record.message_id.clone()),
+            error: failure.error,
+            not_found: failure.not_found,
+            payload: event.payload,
+            received_payload_bytes: failure.request_payload.get().len(),
+        })
+    }
+
+    /// A dead-letter starts anew: what its event failed with is history.
+    fn redriven(record: &'a Record) -> Option<Self> {
+        let letter: RedrivenLetter<'a> = object(&record.body).ok()?;
+        is_reason(&letter.reason).then(|| Self {
+            function_arn: letter.function_arn,
+            retry: 1,
+            first_failure: Timestamp::from_secs(record.sent.as_secs()),
+            origin_request_id: non_empty_string(letter.origin_request_id)
+                .unwrap_or_else(|| record.message_id.clone()),
+            error: None,
+            not_found: false,
+            payload: Cow::Borrowed(letter.payload),
+            received_payload_bytes: letter.payload.get().len(),
+        })
+    }
+}
+
+/// What tells a dead-letter of ours from any other JSON, and what a redrive needs of it.
+#[derive(Deserialize)]
+struct RedrivenLetter<'a> {
+    #[serde(borrow)]
+    reason: Cow<'a, str>,
+    #[serde(borrow)]
+    function_arn: Cow<'a, str>,
+    #[serde(rename = "dead_lettered_at")]
+    _dead_lettered_at: u64,
+    #[serde(borrow)]
+    origin_request_id: &'a RawValue,
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}

@@ -1,0 +1,122 @@
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::Timestamp;
+
+/// What Lambda writes to an asynchronous function's failure destination.
+///
+/// Lenient: only `requestContext.functionArn` and `requestPayload` must be there. Whatever else is
+/// missing or of another shape is left unknown, never an error. Nothing is copied.
+#[derive(Clone, Debug)]
+pub struct InvocationRecord<'a> {
+    /// The function that failed, with its qualifier.
+    pub function_arn: Cow<'a, str>,
+    /// The id of the invocation that failed.
+    pub request_id: Option<String>,
+    /// When the record was written.
+    pub timestamp: Option<Timestamp>,
+    /// The event, byte for byte; in its envelope if this was a retry.
+    pub request_payload: &'a RawValue,
+    /// The target does not exist (any more).
+    pub not_found: bool,
+    /// What the function failed with; unknown if it was throttled or never ran.
+    pub error: Option<InvocationError<'a>>,
+}
+
+/// The members of an error's `responsePayload`, as they stand.
+#[derive(Clone, Copy, Debug)]
+pub struct InvocationError<'a> {
+    /// `errorType`.
+    pub error_type: Option<&'a RawValue>,
+    /// `errorMessage`.
+    pub message: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wire<'a> {
+    #[serde(borrow)]
+    request_context: &'a RawValue,
+    #[serde(borrow)]
+    request_payload: &'a RawValue,
+    #[serde(borrow, default, deserialize_with = "present")]
+    timestamp: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    response_context: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    response_payload: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestContext<'a> {
+    #[serde(borrow)]
+    function_arn: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    request_id: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResponseContext<'a> {
+    #[serde(borrow)]
+    status_code: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResponsePayload<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    error_type: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error_message: Option<&'a RawValue>,
+}
+
+/// `Option<&RawValue>` reads `null` as absent; here it is a value like any other.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(deserializer).map(Some)
+}
+
+impl<'a> InvocationRecord<'a> {
+    /// Reads a message's body.
+    ///
+    /// # Errors
+    ///
+    /// Says what is missing if the body is no invocation record.
+    pub fn read(body: &'a str) -> Result<Self, String> {
+        let wire: Wire<'a> = object(body)?;
+        let context: RequestContext<'a> =
+            object(wire.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;
+        let not_found = wire
+            .response_context
+            .and_then(|raw| object::<ResponseContext<'a>>(raw.get()).ok())
+            .is_some_and(|context| context.status_code.get() == "404");
+        let error = wire
+            .response_payload
+            .and_then(|raw| object::<ResponsePayload<'a>>(raw.get()).ok())
+            .map(|payload| InvocationError { error_type: payload.error_type, message: payload.error_message })
+            .filter(|error| error.error_type.is_some() || error.message.is_some());
+        Ok(Self {
+            function_arn: context.function_arn,
+            request_id: context.request_id.and_then(non_empty_string),
+            timestamp: wire.timestamp.and_then(non_empty_string).and_then(|t| Timestamp::from_rfc3339(&t)),
+            request_payload: wire.request_payload,
+            not_found,
+            error,
+        })
+    }
+}
+
+/// Reads an object. Derived structs accept arrays too, which no record is.
+pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    match text.trim_ascii_start().chars().next() {
+        Some('{') => serde_json::from_str(text).map_err(|error| error.to_string()),
+        _ => Err("not a JSON object".into()),
+    }
+}
+
+pub(crate) fn non_empty_string(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(raw.get()).ok().filter(|text: &String| !text.is_empty())
+}

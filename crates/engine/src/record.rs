@@ -1,0 +1,107 @@
+use aws_lambda_events::sqs::SqsMessage;
+
+use crate::Timestamp;
+
+/// A message of the retry queue as the event source mapping hands it over: SQS's facts typed, the
+/// body still JSON text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// SQS's id; the same on every receive.
+    pub message_id: String,
+    /// This receive's handle; a later receive makes it stale.
+    pub receipt_handle: String,
+    /// The invocation record, as JSON text.
+    pub body: String,
+    /// `ApproximateReceiveCount`: 1 on the first receive, and not exact.
+    pub receive_count: u32,
+    /// `SentTimestamp`.
+    pub sent: Timestamp,
+    /// `ApproximateFirstReceiveTimestamp`.
+    pub first_receive: Timestamp,
+}
+
+/// A message that lacks what SQS always writes. It can be neither judged nor hidden, only kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("message {message_id:?}: {what} is missing or unreadable; SQS always writes it")]
+pub struct IncompleteMessage {
+    /// The message's id; empty when that is what is missing.
+    pub message_id: String,
+    /// The field or attribute.
+    pub what: &'static str,
+}
+
+impl TryFrom<SqsMessage> for Record {
+    type Error = IncompleteMessage;
+
+    /// # Errors
+    ///
+    /// [`IncompleteMessage`] names the first thing that is missing.
+    fn try_from(message: SqsMessage) -> Result<Self, IncompleteMessage> {
+        let message_id = message.message_id.unwrap_or_default();
+        let attributes = message.attributes;
+        let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };
+        let number = |what| -> Result<u64, IncompleteMessage> {
+            attributes.get(what).and_then(|value| value.parse().ok()).ok_or_else(|| lacks(what))
+        };
+        if message_id.is_empty() {
+            return Err(lacks("messageId"));
+        }
+        Ok(Self {
+            receipt_handle: message.receipt_handle.ok_or_else(|| lacks("receiptHandle"))?,
+            body: message.body.ok_or_else(|| lacks("body"))?,
+            receive_count: number("ApproximateReceiveCount")?.try_into().unwrap_or(u32::MAX),
+            sent: Timestamp::from_millis(number("SentTimestamp")?),
+            first_receive: Timestamp::from_millis(number("ApproximateFirstReceiveTimestamp")?),
+            message_id,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lambda_events::sqs::SqsEvent;
+
+    use super::*;
+
+    const WHOLE: &str = r#"{"messageId": "m-1", "receiptHandle": "h-1", "body": "{}",
+        "attributes": {"ApproximateReceiveCount": "2", "SentTimestamp": "1789400814145",
+                       "ApproximateFirstReceiveTimestamp": "1789400814200", "SenderId": "AIDA"}}"#;
+
+    fn record(message: &str) -> Result<Record, IncompleteMessage> {
+        let event: SqsEvent = serde_json::from_str(&format!(r#"{{"Records": [{message}]}}"#)).unwrap();
+        event.records.into_iter().next().unwrap().try_into()
+    }
+
+    #[test]
+    fn reads_what_sqs_writes() {
+        let expected = Record {
+            message_id: "m-1".into(),
+            receipt_handle: "h-1".into(),
+            body: "{}".into(),
+            receive_count: 2,
+            sent: Timestamp::from_millis(1_789_400_814_145),
+            first_receive: Timestamp::from_millis(1_789_400_814_200),
+        };
+        assert_eq!(record(WHOLE), Ok(expected));
+    }
+
+    #[test]
+    fn names_what_is_missing() {
+        for (gone, what) in [
+            (r#""messageId": "m-1","#, "messageId"),
+            (r#""receiptHandle": "h-1","#, "receiptHandle"),
+            (r#""body": "{}","#, "body"),
+            (r#""ApproximateReceiveCount": "2","#, "ApproximateReceiveCount"),
+            (r#""SentTimestamp": "1789400814145","#, "SentTimestamp"),
+            (r#""ApproximateFirstReceiveTimestamp": "1789400814200","#, "ApproximateFirstReceiveTimestamp"),
+        ] {
+            let error = record(&WHOLE.replace(gone, "")).unwrap_err();
+            assert_eq!(error.what, what);
+        }
+        let error = record(&WHOLE.replace("1789400814145", "soon")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "message \"m-1\": SentTimestamp is missing or unreadable; SQS always writes it"
+        );
+    }
+}

@@ -1,0 +1,87 @@
+use std::fmt;
+use std::time::Duration;
+
+use chrono::DateTime;
+
+/// A moment, in milliseconds since the epoch: the resolution of SQS's own attributes.
+///
+/// Arithmetic saturates. Timestamps come from queue content, which must not be able to overflow
+/// anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// From milliseconds since the epoch.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// From seconds since the epoch.
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs.saturating_mul(1_000))
+    }
+
+    /// Reads an RFC 3339 date and time; `None` if it is not one or lies before the epoch.
+    ///
+    /// ```
+    /// use comeback_engine::Timestamp;
+    ///
+    /// let time = Timestamp::from_rfc3339("2026-09-14T15:46:54.145Z");
+    /// assert_eq!(time, Some(Timestamp::from_millis(1_789_400_814_145)));
+    /// ```
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        let time = DateTime::parse_from_rfc3339(text).ok()?;
+        u64::try_from(time.timestamp_millis()).ok().map(Self)
+    }
+
+    /// Milliseconds since the epoch.
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// This moment and `duration`, to the millisecond.
+    #[must_use]
+    pub fn saturating_add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not after it.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match i64::try_from(self.0).ok().and_then(DateTime::from_timestamp_millis) {
+            Some(time) => write!(f, "{}", time.format("%Y-%m-%dT%H:%M:%S%.3fZ")),
+            None => write!(f, "{} ms after the epoch", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes_lambdas_format() {
+        let text = "2026-09-14T15:46:54.145Z";
+        assert_eq!(Timestamp::from_rfc3339(text).unwrap().to_string(), text);
+        assert_eq!(Timestamp::from_rfc3339("yesterday"), None);
+        assert_eq!(Timestamp::from_rfc3339("1969-12-31T23:59:59.999Z"), None);
+    }
+
+    #[test]
+    fn saturates_at_both_ends() {
+        let last = Timestamp::from_secs(u64::MAX);
+        assert_eq!(last.saturating_add(Duration::MAX), last);
+        assert_eq!(Timestamp::from_millis(1).since(last), Duration::ZERO);
+        assert_eq!(last.to_string(), "18446744073709551615 ms after the epoch");
+    }
+}
