@@ -1,1 +1,40 @@
-fn main(){}
+//! The retry handler: the Lambda that the retry queue's event source mapping invokes.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `config` | the environment, read once and checked whole |
+//! | `queue` | which queue a URL or an ARN names |
+//! | `handler` | one event: records in, batch response out |
+//! | `aws` | the engine's ports on the AWS SDK, and what its errors mean |
+//! | `log` | JSON lines, always |
+
+mod aws;
+mod config;
+mod handler;
+mod log;
+mod queue;
+
+use std::process::ExitCode;
+
+use lambda_runtime::{LambdaEvent, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    log::init();
+    let config = match config::Config::from_env() {
+        Ok(config) => config,
+        Err(errors) => {
+            errors.iter().for_each(|error| tracing::error!("{error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let handler = handler::Handler::new(config, aws::Aws::connect().await);
+    let ran = lambda_runtime::run(service_fn(|event: LambdaEvent<_>| handler.handle(event))).await;
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("the Lambda runtime ended: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

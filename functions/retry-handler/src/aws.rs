@@ -1,0 +1,235 @@
+//! The engine's ports on the AWS SDK. The only file that names it.
+
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_lambda::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_lambda::operation::invoke::InvokeError;
+use aws_sdk_lambda::primitives::Blob;
+use aws_sdk_lambda::types::InvocationType;
+use aws_sdk_sqs::types::{
+    BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, MessageAttributeValue,
+    SendMessageBatchRequestEntry,
+};
+use comeback_engine::{
+    Attribute, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, Target, VisibilityChange,
+};
+
+/// One API call with its retries; far below the function's timeout. The SDK itself has none.
+pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// The two clients, built once.
+#[derive(Debug)]
+pub(crate) struct Aws {
+    sqs: aws_sdk_sqs::Client,
+    lambda: aws_sdk_lambda::Client,
+}
+
+impl Aws {
+    pub(crate) async fn connect() -> Self {
+        Self::new(&aws_config::load_defaults(BehaviorVersion::latest()).await)
+    }
+
+    fn new(shared: &SdkConfig) -> Self {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+            .operation_timeout(OPERATION_TIMEOUT)
+            .build();
+        let sqs = aws_sdk_sqs::config::Builder::from(shared).timeout_config(timeouts.clone());
+        // An invoke whose answer is late may have been accepted, so it is not made again here: the
+        // message stays on the queue, which is the one layer that retries it.
+        let lambda = aws_sdk_lambda::config::Builder::from(shared)
+            .timeout_config(timeouts)
+            .retry_config(RetryConfig::disabled());
+        Self {
+            sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
+            lambda: aws_sdk_lambda::Client::from_conf(lambda.build()),
+        }
+    }
+
+    pub(crate) fn queue<'a>(&'a self, url: &'a str) -> SqsQueue<'a> {
+        SqsQueue { client: &self.sqs, url }
+    }
+
+    pub(crate) fn functions(&self) -> Functions<'_> {
+        Functions { client: &self.lambda }
+    }
+}
+
+/// A queue: the retry queue or the dead-letter queue.
+pub(crate) struct SqsQueue<'a> {
+    client: &'a aws_sdk_sqs::Client,
+    url: &'a str,
+}
+
+impl RetryQueue for SqsQueue<'_> {
+    async fn change_visibility(&self, entries: &[VisibilityChange<'_>]) -> Vec<Result<(), CallFailure>> {
+        let request = entries.iter().enumerate().map(|(index, entry)| {
+            let seconds = i32::try_from(entry.visibility_timeout.as_secs()).expect("BUG: over 12 hours");
+            ChangeMessageVisibilityBatchRequestEntry::builder()
+                .id(index.to_string())
+                .receipt_handle(entry.receipt_handle)
+                .visibility_timeout(seconds)
+                .build()
+                .expect("BUG: id and receipt handle are set")
+        });
+        let call = self.client.change_message_visibility_batch().queue_url(self.url);
+        match call.set_entries(Some(request.collect())).send().await {
+            Ok(answer) => {
+                let done = answer.successful.iter().map(|entry| entry.id());
+                by_entry(entries.len(), done, &answer.failed)
+            }
+            Err(error) => {
+                vec![
+                    Err(call_failure(&error, "allow sqs:ChangeMessageVisibility on the retry queue"));
+                    entries.len()
+                ]
+            }
+        }
+    }
+}
+
+impl DeadLetterQueue for SqsQueue<'_> {
+    async fn send(&self, messages: &[DeadLetter]) -> Vec<Result<(), CallFailure>> {
+        let request = messages.iter().enumerate().map(|(index, message)| {
+            let attributes = message.attributes.iter();
+            SendMessageBatchRequestEntry::builder()
+                .id(index.to_string())
+                .message_body(&message.body)
+                .set_message_attributes(Some(attributes.map(|a| (a.name.into(), attribute(a))).collect()))
+                .build()
+                .expect("BUG: id and body are set")
+        });
+        let call = self.client.send_message_batch().queue_url(self.url);
+        match call.set_entries(Some(request.collect())).send().await {
+            Ok(answer) => {
+                let done = answer.successful.iter().map(|entry| entry.id());
+                by_entry(messages.len(), done, &answer.failed)
+            }
+            Err(error) => {
+                vec![
+                    Err(call_failure(&error, "allow sqs:SendMessage on the dead-letter queue"));
+                    messages.len()
+                ]
+            }
+        }
+    }
+}
+
+fn attribute(attribute: &Attribute) -> MessageAttributeValue {
+    MessageAttributeValue::builder()
+        .data_type(attribute.data_type)
+        .string_value(&attribute.value)
+        .build()
+        .expect("BUG: the data type is set")
+}
+
+/// The answer of a batch call, back in the order of its entries, whose ids are their indices.
+fn by_entry<'a>(
+    entries: usize,
+    done: impl Iterator<Item = &'a str>,
+    failed: &[BatchResultErrorEntry],
+) -> Vec<Result<(), CallFailure>> {
+    let silence = CallFailure { cause: "SQS gave no answer for this entry".into(), remedy: None };
+    let mut results = vec![Err(silence); entries];
+    let mut answer = |id: &str, result| {
+        if let Some(slot) = id.parse::<usize>().ok().and_then(|index| results.get_mut(index)) {
+            *slot = result;
+        }
+    };
+    done.for_each(|id| answer(id, Ok(())));
+    for entry in failed {
+        let cause = format!("{}: {}", entry.code(), entry.message().unwrap_or("no message"));
+        answer(entry.id(), Err(CallFailure { cause, remedy: None }));
+    }
+    results
+}
+
+/// The functions that may be re-invoked.
+pub(crate) struct Functions<'a> {
+    client: &'a aws_sdk_lambda::Client,
+}
+
+impl Target for Functions<'_> {
+    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+        let call = self
+            .client
+            .invoke()
+            .function_name(function_arn)
+            .invocation_type(InvocationType::Event)
+            .payload(Blob::new(payload));
+        match call.send().await {
+            Ok(answer) if answer.status_code() == 202 => Ok(()),
+            Ok(answer) => {
+                let cause = format!("Invoke answered {}, not 202", answer.status_code());
+                Err(InvokeFailure::Later(CallFailure { cause, remedy: None }))
+            }
+            Err(error) => Err(invoke_failure(&error)),
+        }
+    }
+}
+
+/// What follows from an `Invoke` that was not accepted. Only what can never work is final; what
+/// nobody knows is tried again.
+fn invoke_failure(error: &SdkError<InvokeError>) -> InvokeFailure {
+    let cause = describe(error);
+    match error.as_service_error() {
+        Some(InvokeError::ResourceNotFoundException(_)) => InvokeFailure::NotFound(cause),
+        Some(
+            InvokeError::RequestTooLargeException(_)
+            | InvokeError::SerializedRequestEntityTooLargeException(_),
+        ) => InvokeFailure::TooLarge(cause),
+        Some(
+            InvokeError::InvalidRequestContentException(_) | InvokeError::UnsupportedMediaTypeException(_),
+        ) => InvokeFailure::Refused(cause),
+        service => InvokeFailure::Later(CallFailure { cause, remedy: service.and_then(invoke_remedy) }),
+    }
+}
+
+/// What an operator can mend. Until then the message waits, and loses no retry.
+fn invoke_remedy(error: &InvokeError) -> Option<&'static str> {
+    match error {
+        InvokeError::RecursiveInvocationException(_) => Some(
+            "set the recursion configuration of the target and of the retry handler to Allow \
+             (aws lambda put-function-recursion-config)",
+        ),
+        InvokeError::KmsAccessDeniedException(_)
+        | InvokeError::KmsDisabledException(_)
+        | InvokeError::KmsInvalidStateException(_)
+        | InvokeError::KmsNotFoundException(_) => {
+            Some("let the target's role decrypt with its KMS key, and the key be enabled")
+        }
+        other if is_access_denied(other) => {
+            Some("allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role")
+        }
+        _ => None,
+    }
+}
+
+fn is_access_denied(error: &impl ProvideErrorMetadata) -> bool {
+    error.code().is_some_and(|code| code.starts_with("AccessDenied"))
+}
+
+fn call_failure<E>(error: &SdkError<E>, remedy: &'static str) -> CallFailure
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let denied = error.as_service_error().is_some_and(is_access_denied);
+    CallFailure { cause: describe(error), remedy: denied.then_some(remedy) }
+}
+
+/// `Code: message` where the service answered; else the chain of causes.
+fn describe<E>(error: &SdkError<E>) -> String
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    match error.as_service_error().map(|service| (service.code(), service.message())) {
+        Some((Some(code), message)) => format!("{code}: {}", message.unwrap_or("no message")),
+        _ => DisplayErrorContext(error).to_string(),
+    }
+}

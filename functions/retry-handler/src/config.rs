@@ -1,0 +1,158 @@
+//! The handler's environment, the only file that reads it.
+
+use comeback_engine::{Policy, SettingError};
+
+use crate::queue::Queue;
+
+/// What the handler runs with. The policy's variables are the engine's; the queues are read here.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) policy: Policy,
+    pub(crate) dead_letter_queue_url: String,
+    pub(crate) dead_letter_queue: Queue,
+    /// `None`: whichever queue the batch came from.
+    pub(crate) retry_queue_url: Option<String>,
+}
+
+/// A variable that was refused.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum ConfigError {
+    #[error(transparent)]
+    Policy(#[from] SettingError),
+    #[error("DEAD_LETTER_QUEUE_URL is not set; events that are given up need a queue to go to")]
+    NoDeadLetterQueue,
+    #[error("{0} is {1:?}; it must be a queue's URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME)")]
+    NotAQueue(&'static str, String),
+    #[error("{0} is {1:?}; it must be a standard queue, not a FIFO one")]
+    Fifo(&'static str, String),
+    #[error("DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried for ever")]
+    SameQueue,
+}
+
+impl Config {
+    pub(crate) fn from_env() -> Result<Self, Vec<ConfigError>> {
+        // What is not Unicode is refused as a value, like any other text nobody can read.
+        Self::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    /// Reads each variable, and reports every one that is refused.
+    fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<ConfigError>> {
+        let mut errors = Vec::new();
+        let mut queue = |name: &'static str| {
+            let url = lookup(name).filter(|url| !url.is_empty())?;
+            let queue = check_queue(name, &url).map_err(|error| errors.push(error)).ok();
+            Some((url, queue))
+        };
+        let dead_letter_queue = queue("DEAD_LETTER_QUEUE_URL");
+        let retry_queue = queue("RETRY_QUEUE_URL");
+        let policy = Policy::from_variables(&lookup)
+            .map_err(|refused| errors.extend(refused.into_iter().map(ConfigError::Policy)));
+        if dead_letter_queue.is_none() {
+            errors.push(ConfigError::NoDeadLetterQueue);
+        }
+        match (policy, dead_letter_queue, retry_queue) {
+            (_, Some((_, Some(dead))), Some((_, Some(retry)))) if dead == retry => {
+                errors.push(ConfigError::SameQueue);
+            }
+            (Ok(policy), Some((url, Some(dead))), retry_queue) if errors.is_empty() => {
+                return Ok(Self {
+                    policy,
+                    dead_letter_queue_url: url,
+                    dead_letter_queue: dead,
+                    retry_queue_url: retry_queue.map(|(url, _)| url),
+                });
+            }
+            _ => {}
+        }
+        Err(errors)
+    }
+}
+
+fn check_queue(name: &'static str, url: &str) -> Result<Queue, ConfigError> {
+    match Queue::from_url(url) {
+        None => Err(ConfigError::NotAQueue(name, url.into())),
+        Some(queue) if queue.is_fifo() => Err(ConfigError::Fifo(name, url.into())),
+        Some(queue) => Ok(queue),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEAD: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
+    const RETRY: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/retry";
+    const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+    fn read(variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
+        let lookup = |name: &str| {
+            variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
+        };
+        Config::read(lookup).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn the_two_required_variables_are_enough() {
+        let config = read(&[("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)]).unwrap();
+        assert_eq!(config.dead_letter_queue_url, DEAD);
+        assert_eq!(config.retry_queue_url, None);
+        assert!(config.policy.allows(TARGET));
+    }
+
+    #[test]
+    fn the_retry_queue_may_be_named() {
+        let config = read(&[
+            ("DEAD_LETTER_QUEUE_URL", DEAD),
+            ("TARGET_FUNCTIONS", TARGET),
+            ("RETRY_QUEUE_URL", RETRY),
+        ])
+        .unwrap();
+        assert_eq!(config.retry_queue_url.as_deref(), Some(RETRY));
+    }
+
+    #[test]
+    fn every_bad_variable_is_reported_at_once() {
+        let errors =
+            read(&[("MAX_AGE", "30s"), ("JITTER", "some"), ("RETRY_QUEUE_URL", "retry")]).unwrap_err();
+        assert_eq!(
+            errors,
+            [
+                r#"RETRY_QUEUE_URL is "retry"; it must be a queue's URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME)"#,
+                r#"JITTER is "some"; it must be full, equal, decorrelated or none"#,
+                "MAX_AGE is 30 s; it must be 60 s to 1209600 s (14 days)",
+                "TARGET_FUNCTIONS is empty; name at least one function ARN that may be re-invoked",
+                "DEAD_LETTER_QUEUE_URL is not set; events that are given up need a queue to go to",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_dead_letter_queue_is_no_fifo_queue_and_not_the_retry_queue() {
+        let fifo = format!("{DEAD}.fifo");
+        let errors = read(&[("DEAD_LETTER_QUEUE_URL", &fifo), ("TARGET_FUNCTIONS", TARGET)]).unwrap_err();
+        assert_eq!(
+            errors,
+            [format!("DEAD_LETTER_QUEUE_URL is {fifo:?}; it must be a standard queue, not a FIFO one")]
+        );
+        let errors = read(&[
+            ("DEAD_LETTER_QUEUE_URL", RETRY),
+            ("RETRY_QUEUE_URL", RETRY),
+            ("TARGET_FUNCTIONS", TARGET),
+        ])
+        .unwrap_err();
+        assert_eq!(
+            errors,
+            ["DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried for ever"]
+        );
+    }
+
+    #[test]
+    fn an_empty_optional_queue_is_an_unset_one_and_an_empty_required_one_is_missing() {
+        let config =
+            read(&[("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET), ("RETRY_QUEUE_URL", "")])
+                .unwrap();
+        assert_eq!(config.retry_queue_url, None);
+        let errors = read(&[("DEAD_LETTER_QUEUE_URL", ""), ("TARGET_FUNCTIONS", TARGET)]).unwrap_err();
+        assert_eq!(errors.len(), 1);
+    }
+}

@@ -1,0 +1,115 @@
+use std::time::{Duration, SystemTime};
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use comeback_engine::{Ports, Record, Timestamp, handle_batch};
+use lambda_runtime::{Error, LambdaEvent};
+
+use crate::aws::{Aws, OPERATION_TIMEOUT};
+use crate::config::Config;
+use crate::log;
+use crate::queue::{Queue, url_of};
+
+/// No call is started with less than this left: a call under way then still ends in time, and so
+/// does the response.
+const RESERVE: Duration = OPERATION_TIMEOUT.saturating_add(Duration::from_secs(2));
+
+/// The Lambda, once it has started.
+#[derive(Debug)]
+pub(crate) struct Handler {
+    config: Config,
+    aws: Aws,
+}
+
+impl Handler {
+    pub(crate) fn new(config: Config, aws: Aws) -> Self {
+        Self { config, aws }
+    }
+
+    /// Always `Ok`: an error would return the whole batch, settled messages included.
+    pub(crate) async fn handle(&self, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Error> {
+        let now = now();
+        let left = Timestamp::from_millis(event.context.deadline).since(now);
+        if left <= RESERVE {
+            tracing::error!(
+                left_ms = left.as_millis(),
+                remedy = "set the function's timeout to 30 s",
+                "no time to call anything: the whole batch is kept"
+            );
+        }
+        let deadline = tokio::time::sleep(left.saturating_sub(RESERVE));
+        Ok(self.batch(event.payload.records, now, deadline).await)
+    }
+
+    async fn batch(
+        &self,
+        messages: Vec<SqsMessage>,
+        now: Timestamp,
+        deadline: impl Future<Output = ()>,
+    ) -> SqsBatchResponse {
+        let ids: Vec<String> = messages.iter().map(|m| m.message_id.clone().unwrap_or_default()).collect();
+        let retry_queue_url = match self.retry_queue_url(&messages) {
+            Ok(url) => url,
+            Err(problem) => {
+                tracing::error!("{problem}; the whole batch is kept");
+                return kept(ids);
+            }
+        };
+        if ids.iter().any(String::is_empty) {
+            // It cannot be reported, and what is not reported is deleted. An empty identifier makes
+            // Lambda keep the whole batch, so nothing of it may be done.
+            tracing::error!("a message has no messageId; the whole batch is kept");
+            return kept(ids);
+        }
+        let (records, incomplete) = records(messages);
+        let ports = Ports {
+            retry_queue: &self.aws.queue(&retry_queue_url),
+            target: &self.aws.functions(),
+            dead_letter_queue: &self.aws.queue(&self.config.dead_letter_queue_url),
+        };
+        let report = handle_batch(&records, &self.config.policy, now, deadline, ports).await;
+        report.outcomes.iter().for_each(log::outcome);
+        kept(report.batch_item_failures().map(Into::into).chain(incomplete).collect())
+    }
+
+    /// The queue the batch came from: the messages say which, unless the configuration does.
+    fn retry_queue_url(&self, messages: &[SqsMessage]) -> Result<String, String> {
+        let arn = messages.iter().find_map(|message| message.event_source_arn.as_deref());
+        if arn.and_then(Queue::from_arn).is_some_and(|queue| queue == self.config.dead_letter_queue) {
+            return Err("the batch came from the queue that DEAD_LETTER_QUEUE_URL names".into());
+        }
+        self.config
+            .retry_queue_url
+            .clone()
+            .or_else(|| arn.and_then(url_of))
+            .ok_or_else(|| "eventSourceARN names no queue, and RETRY_QUEUE_URL is not set".into())
+    }
+}
+
+/// The messages that can be handled, and the ids of those that can only be kept.
+fn records(messages: Vec<SqsMessage>) -> (Vec<Record>, Vec<String>) {
+    let mut records = Vec::with_capacity(messages.len());
+    let mut incomplete = Vec::new();
+    for message in messages {
+        match Record::try_from(message) {
+            Ok(record) => records.push(record),
+            Err(error) => {
+                tracing::error!(message_id = error.message_id, "{error}; it is kept");
+                incomplete.push(error.message_id);
+            }
+        }
+    }
+    (records, incomplete)
+}
+
+fn kept(ids: Vec<String>) -> SqsBatchResponse {
+    let mut response = SqsBatchResponse::default();
+    response.set_failures(ids);
+    response
+}
+
+// The shell is where the time comes from; everything below takes it as a parameter.
+#[expect(clippy::disallowed_methods)]
+fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,88 @@
+/// An SQS queue, told apart from others. The client's region is the only one it can send to, so
+/// account and name are enough.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Queue {
+    account: String,
+    name: String,
+}
+
+impl Queue {
+    /// From `https://HOST/ACCOUNT/NAME`.
+    pub(crate) fn from_url(url: &str) -> Option<Self> {
+        let path = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+        match path.split('/').collect::<Vec<_>>().as_slice() {
+            [host, account, name] => Self::named(account, name).filter(|_| !host.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// From `arn:PARTITION:sqs:REGION:ACCOUNT:NAME`.
+    pub(crate) fn from_arn(arn: &str) -> Option<Self> {
+        match arn.split(':').collect::<Vec<_>>().as_slice() {
+            ["arn", _, "sqs", _, account, name] => Self::named(account, name),
+            _ => None,
+        }
+    }
+
+    fn named(account: &str, name: &str) -> Option<Self> {
+        let valid = account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty();
+        valid.then(|| Self { account: account.into(), name: name.into() })
+    }
+
+    pub(crate) fn is_fifo(&self) -> bool {
+        self.name.ends_with(".fifo")
+    }
+}
+
+/// The URL of the queue that an ARN names.
+pub(crate) fn url_of(arn: &str) -> Option<String> {
+    Queue::from_arn(arn)?;
+    let fields: Vec<&str> = arn.split(':').collect();
+    let (partition, region, account, name) = (fields[1], fields[3], fields[4], fields[5]);
+    let suffix = if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" };
+    Some(format!("https://sqs.{region}.{suffix}/{account}/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARN: &str = "arn:aws:sqs:eu-west-1:123456789012:retries";
+
+    #[test]
+    fn a_url_and_an_arn_name_the_same_queue() {
+        let queue = Queue::from_arn(ARN);
+        assert!(queue.is_some());
+        assert_eq!(Queue::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/retries"), queue);
+        assert_eq!(Queue::from_url("http://127.0.0.1:4566/123456789012/retries"), queue);
+        assert_ne!(Queue::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/other"), queue);
+        assert_eq!(url_of(ARN).as_deref().and_then(Queue::from_url), queue);
+    }
+
+    #[test]
+    fn a_partition_has_its_own_suffix() {
+        assert_eq!(
+            url_of("arn:aws-cn:sqs:cn-north-1:123456789012:retries").as_deref(),
+            Some("https://sqs.cn-north-1.amazonaws.com.cn/123456789012/retries")
+        );
+    }
+
+    #[test]
+    fn anything_else_is_no_queue() {
+        for url in [
+            "",
+            "retries",
+            "ftp://host/123456789012/q",
+            "https://host/q",
+            "https://host/1/q",
+            "https://host/123456789012/",
+            "https:///123456789012/q",
+            "https://host/123456789012/q/",
+        ] {
+            assert_eq!(Queue::from_url(url), None, "{url}");
+        }
+        for arn in ["", "arn:aws:sns:eu-west-1:123456789012:topic", "arn:aws:sqs:eu-west-1:123456789012"] {
+            assert_eq!(Queue::from_arn(arn), None, "{arn}");
+        }
+    }
+}
