@@ -2,10 +2,18 @@ use std::fmt;
 
 /// Why an event that has `_retry_metadata` is no envelope. Such an event must not be guessed at:
 /// the retry handler dead-letters it as `malformed_envelope`.
+///
+/// ```
+/// use comeback_envelope::Malformed;
+///
+/// let event = serde_json::value::RawValue::from_string(r#"{"_retry_metadata":null}"#.into())?;
+/// assert_eq!(comeback_envelope::open(&event).unwrap_err(), Malformed::NotAnObject);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// A key that may stand once stands twice.
+    /// A key that may stand once stands more than once.
     Duplicate(&'static str),
     /// `_retry_metadata` is not an object.
     NotAnObject,
@@ -20,7 +28,8 @@ pub enum Malformed {
         /// What would have been right.
         expected: &'static str,
     },
-    /// Wrap style has another key beside `_retry_metadata` and `_original_payload`.
+    /// Wrap style has another key beside `_retry_metadata` and `_original_payload`: this one, cut to
+    /// 40 characters.
     OtherKey(String),
     /// The payload inside is itself an envelope.
     Nested,

@@ -8,15 +8,29 @@ pub(crate) const METADATA: &str = "_retry_metadata";
 pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 
 /// What a retried event says about itself.
+///
+/// ```
+/// use comeback_envelope::Metadata;
+///
+/// let metadata =
+///     Metadata { attempt: 1, initial_timestamp: 1643667670, origin_request_id: Some("a1".to_owned()) };
+/// assert_eq!(
+///     serde_json::to_string(&metadata)?,
+///     r#"{"attempt":1,"initial_timestamp":1643667670,"origin_request_id":"a1"}"#
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Metadata {
     /// The number of the retry that carries the event: 1 on the first re-invocation. A failure of
-    /// attempt *k* is followed by retry *k* + 1.
+    /// attempt *k* is followed by retry *k* + 1. From 1 to `u64::MAX`, which a forged envelope may
+    /// well hold: add to it with care.
     pub attempt: u64,
-    /// When the event first failed, in epoch seconds.
+    /// When the event first failed, in epoch seconds; any `u64`, so do not take it for a true time
+    /// unchecked.
     pub initial_timestamp: u64,
-    /// The request id of the first invocation, the same on every retry. `None` only in envelopes
-    /// written by a handler other than Comeback's.
+    /// The request id of the first invocation, the same on every retry; never empty. `None` only in
+    /// envelopes written by a handler other than Comeback's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_request_id: Option<String>,
 }

@@ -7,10 +7,11 @@ use crate::members::{Member, for_each_member};
 use crate::metadata::{METADATA, ORIGINAL_PAYLOAD};
 use crate::{Malformed, Metadata, Style};
 
-/// An event out of its envelope.
+/// An event out of its envelope: what [`open`] gives.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
-    /// What the function was first invoked with, byte for byte.
+    /// What the function was first invoked with, byte for byte: any JSON value, and never itself an
+    /// envelope.
     pub payload: Cow<'a, RawValue>,
     /// `None` on the first invocation.
     pub metadata: Option<Metadata>,
@@ -25,6 +26,16 @@ impl Event<'_> {
     /// A key that is the same on the first invocation and on each of its retries: the first
     /// invocation's request id. Pass the request id of the invocation at hand, which *is* that id
     /// on the first invocation.
+    ///
+    /// An envelope without an id gives the request id at hand, which is then the key from here on:
+    /// Comeback's handler writes that id into the next retry's envelope.
+    ///
+    /// ```
+    /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;
+    /// let event = comeback_envelope::open(&event)?;
+    /// assert_eq!(event.idempotency_key("this invocation's request id"), "this invocation's request id");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn idempotency_key<'k>(&'k self, request_id: &'k str) -> &'k str {
         self.metadata
             .as_ref()
@@ -42,6 +53,17 @@ impl Event<'_> {
 ///
 /// [`Malformed`] if `_retry_metadata` is there but is not as it must be. A target should fail on
 /// it: the retry handler then dead-letters the event with the same words.
+///
+/// # Example
+///
+/// ```
+/// let event = serde_json::value::RawValue::from_string(
+///     r#"{"_retry_metadata":{"attempt":0,"initial_timestamp":1643667670},"_original_payload":null}"#.into(),
+/// )?;
+/// let malformed = comeback_envelope::open(&event).unwrap_err();
+/// assert_eq!(malformed.to_string(), "`attempt` is 0, not an integer of at least 1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
     let top = TopLevel::of(event);
     let Some((raw, span)) = &top.metadata else {
@@ -103,7 +125,8 @@ fn has_metadata(payload: &RawValue) -> bool {
     found
 }
 
-/// The object without the member at `span`, and without one comma beside it.
+/// The object without the member at `span`, and without one comma beside it. White space between the
+/// two goes as well; all else stays.
 fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
     let (before, after) = (&object[..span.start], &object[span.end..]);
     let (before, after) = match after.trim_start().strip_prefix(',') {

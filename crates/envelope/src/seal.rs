@@ -10,8 +10,15 @@ use crate::members::is_object;
 use crate::metadata::{METADATA, ORIGINAL_PAYLOAD};
 
 /// How the metadata travels with the payload. Reading understands both, always.
+///
+/// ```
+/// use comeback_envelope::Style;
+///
+/// assert_eq!("inline".parse(), Ok(Style::Inline));
+/// assert_eq!(Style::default().name(), "wrap");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", try_from = "String")]
 pub enum Style {
     /// `{"_retry_metadata": …, "_original_payload": …}`: any payload, and the target unwraps it.
     #[default]
@@ -34,7 +41,7 @@ impl Style {
     }
 }
 
-/// The name is no style's.
+/// The name is no style's. Names are lower case and nothing is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStyle;
 
@@ -43,6 +50,15 @@ impl FromStr for Style {
 
     fn from_str(name: &str) -> Result<Self, UnknownStyle> {
         Self::ALL.into_iter().find(|style| style.name() == name).ok_or(UnknownStyle)
+    }
+}
+
+/// Reading goes through the name: serde's own reader of an enum takes `{"inline":null}` as well.
+impl TryFrom<String> for Style {
+    type Error = UnknownStyle;
+
+    fn try_from(name: String) -> Result<Self, UnknownStyle> {
+        name.parse()
     }
 }
 
@@ -63,7 +79,8 @@ impl std::error::Error for UnknownStyle {}
 /// An original payload and what its next retry says of itself.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
-    /// Travels as `_retry_metadata`.
+    /// Travels as `_retry_metadata`. Its attempt is at least 1 and its id not empty, or no one can
+    /// open what [`seal`](Self::seal) writes.
     pub metadata: Metadata,
     /// The payload of the first invocation. Never itself an envelope: [`open`](crate::open) refuses
     /// those, so take it from there.
@@ -99,5 +116,27 @@ impl Envelope<'_> {
         let rest = &payload[1..];
         let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
         format!("{{\"{METADATA}\":{metadata},\"style\":\"inline\"}}{comma}{rest}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styles_are_read_by_the_name_they_are_written_with() {
+        for style in Style::ALL {
+            assert_eq!(style.to_string().parse(), Ok(style));
+            let json = serde_json::to_string(&style).unwrap();
+            assert_eq!(json, format!("{:?}", style.name()));
+            assert_eq!(serde_json::from_str::<Style>(&json).unwrap(), style);
+        }
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for name in ["", "Wrap", "INLINE", " wrap", "inlined"] {
+            assert_eq!(name.parse::<Style>().unwrap_err().to_string(), "must be wrap or inline", "{name:?}");
+        }
     }
 }

@@ -1,0 +1,118 @@
+//! Events that open, and what comes out of them.
+
+use comeback_envelope::open;
+use serde_json::value::RawValue;
+
+fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).expect("the test gives valid JSON")
+}
+
+/// Payload, attempt and idempotency key of an event in an invocation with request id `now`.
+fn opened(event: &str) -> (String, u64, String) {
+    let event = raw(event);
+    let opened = open(&event).unwrap_or_else(|malformed| panic!("{event}: {malformed}"));
+    (opened.payload.get().to_owned(), opened.attempt(), opened.idempotency_key("now").to_owned())
+}
+
+#[test]
+fn an_event_without_top_level_metadata_is_a_payload() {
+    let events = [
+        "null",
+        "false",
+        "0",
+        "-1.0",
+        "\"_retry_metadata\"",
+        "[]",
+        r#"[{"_retry_metadata":{"attempt":0}}]"#,
+        "{}",
+        "{ }",
+        r#"{"order":{"_retry_metadata":{"attempt":0}}}"#,
+        r#"{"order":"\"_retry_metadata\":{}"}"#,
+        r#"{"_original_payload":1}"#,
+        r#"{"_retry_metadata ":1,"_Retry_metadata":2,"retry_metadata":3,"":4,"\ud800":5}"#,
+    ];
+    for event in events {
+        assert_eq!(opened(event), (event.to_owned(), 0, "now".to_owned()), "{event}");
+    }
+}
+
+#[test]
+fn a_wrapped_payload_is_any_json() {
+    for payload in ["null", "[1,2.0]", "\"text\"", "1E400", "{}", r#"{ "a" : [{"_retry_metadata":0}] }"#] {
+        let metadata = r#"{"attempt":2,"initial_timestamp":1643667670,"origin_request_id":"a1"}"#;
+        for event in [
+            format!(r#"{{"_retry_metadata":{metadata},"_original_payload":{payload}}}"#),
+            format!(" {{\n\"_original_payload\" : {payload} ,\t\"_retry_metadata\" : {metadata} }} "),
+            format!(r#"{{"\u005fretry_metadata":{metadata},"_origin\u0061l_payload":{payload}}}"#),
+        ] {
+            assert_eq!(opened(&event), (payload.to_owned(), 2, "a1".to_owned()), "{event}");
+        }
+    }
+}
+
+/// `@` stands for the member in each of its spellings.
+#[test]
+fn an_inline_member_goes_with_one_comma_and_the_rest_is_verbatim() {
+    let spellings = [
+        r#""_retry_metadata":{"attempt":1,"initial_timestamp":0,"origin_request_id":"a1","style":"inline"}"#,
+        r#""_retry_metadata"	: {"style" :"\u0069nline", "origin_request_id":"a\u0031", "initial_timestamp":0, "attempt": 1}"#,
+        r#""\u005fretry_metadata":{"attempt":1,"initial_timestamp":0,"origin_request_id":"a1","style":"inline"}"#,
+    ];
+    let cases = [
+        // Straight after the brace, as Comeback's handler writes it.
+        ("{@}", "{}"),
+        ("{@ }", "{ }"),
+        (r#"{@,"a":1}"#, r#"{"a":1}"#),
+        (r#"{@, "a":1E400 }"#, r#"{ "a":1E400 }"#),
+        // Where another writer may put it.
+        ("{ @\n}", "{ \n}"),
+        (r#"{ @ , "a":1}"#, r#"{  "a":1}"#),
+        (r#"{"a":1,@}"#, r#"{"a":1}"#),
+        (r#"{"a":1 , @ }"#, r#"{"a":1  }"#),
+        (r#"{"a":1,@,"b":2}"#, r#"{"a":1,"b":2}"#),
+        (r#"{"a":1, @ ,"b":2}"#, r#"{"a":1, "b":2}"#),
+        ("{\n  \"a\": 1,\n  @,\n  \"b\": 2\n}", "{\n  \"a\": 1,\n  \n  \"b\": 2\n}"),
+        // What stands beside it only looks like a comma, a brace or an envelope.
+        (r#"{"a":",",@,"b":","}"#, r#"{"a":",","b":","}"#),
+        (r#"{",":"{",@}"#, r#"{",":"{"}"#),
+        (r#"{"a":1,"a":2,@,"a":1.0}"#, r#"{"a":1,"a":2,"a":1.0}"#),
+        (r#"{"\udc00":[],@}"#, r#"{"\udc00":[]}"#),
+        (
+            r#"{"_original_payload":1,@,"_original_payload":2}"#,
+            r#"{"_original_payload":1,"_original_payload":2}"#,
+        ),
+    ];
+    for (event, payload) in cases {
+        for spelling in spellings {
+            let event = event.replace('@', spelling);
+            assert_eq!(opened(&event), (payload.to_owned(), 1, "a1".to_owned()), "{event}");
+        }
+    }
+}
+
+#[test]
+fn metadata_may_lack_what_is_optional_and_hold_what_is_unknown() {
+    let cases = [
+        // The article's handler wrote no id.
+        (r#""attempt":1,"initial_timestamp":1643667670"#, 1, "now"),
+        (r#""attempt":1,"initial_timestamp":0,"origin_request_id":null,"style":null"#, 1, "now"),
+        (r#""attempt":1,"initial_timestamp":0,"style":"wrap""#, 1, "now"),
+        (r#""attempt":18446744073709551615,"initial_timestamp":18446744073709551615"#, u64::MAX, "now"),
+        (r#""\u0061ttempt":7,"initial_timestamp":0,"origin_request_id":"\u00e9🦀""#, 7, "é🦀"),
+        (r#""x":1E400,"attempt":2,"x":{"attempt":0},"initial_timestamp":0"#, 2, "now"),
+        (r#""\ud800":"\udfff","attempt":2,"Attempt":0,"initial_timestamp":0,"\ud800":1"#, 2, "now"),
+    ];
+    for (metadata, attempt, key) in cases {
+        let event = format!(r#"{{"_retry_metadata":{{{metadata}}},"_original_payload":{{"a":1.0}}}}"#);
+        assert_eq!(opened(&event), (r#"{"a":1.0}"#.to_owned(), attempt, key.to_owned()), "{event}");
+    }
+}
+
+#[test]
+fn the_metadata_says_when_the_event_first_failed() {
+    let event =
+        raw(r#"{"_retry_metadata":{"attempt":1,"initial_timestamp":1643667670},"_original_payload":0}"#);
+    let metadata = open(&event).expect("well formed").metadata.expect("an envelope");
+    assert_eq!(metadata.initial_timestamp, 1_643_667_670);
+    assert_eq!(metadata.origin_request_id, None);
+}
