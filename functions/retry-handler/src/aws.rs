@@ -17,7 +17,7 @@ use comeback_engine::{
     Attribute, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, Target, VisibilityChange,
 };
 
-/// One API call with its retries; far below the function's timeout. The SDK itself has none.
+/// One API call with its retries; far below the function's timeout. The SDK has no default.
 pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -233,3 +233,6 @@ where
         _ => DisplayErrorContext(error).to_string(),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

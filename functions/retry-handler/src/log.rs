@@ -1,9 +1,19 @@
 use comeback_engine::Outcome;
-use tracing::Level;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::fmt::MakeWriter;
 
 /// JSON lines on standard output, with a timestamp, whatever the function's log format says.
 /// lambda_runtime's own subscriber follows that setting and leaves the timestamp to it.
 pub(crate) fn init() {
+    let subscriber = subscriber(std::io::stdout);
+    tracing::subscriber::set_global_default(subscriber).expect("BUG: logging starts once, in main");
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+}
+
+fn subscriber<W>(writer: W) -> impl Subscriber
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
@@ -11,8 +21,8 @@ pub(crate) fn init() {
         .with_current_span(false)
         .with_span_list(false)
         .with_max_level(Level::INFO)
-        .init();
-    std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+        .with_writer(writer)
+        .finish()
 }
 
 /// One line for what was decided for a message and whether it worked. Never the payload.
@@ -42,5 +52,93 @@ pub(crate) fn outcome(outcome: &Outcome<'_>) {
         Some(_) => line!(Level::WARN),
         None if reason.is_some() => line!(Level::WARN),
         None => line!(Level::INFO),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use comeback_engine::{CallFailure, Reason, ReasonCode, Step, Timestamp};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The line of an outcome, its timestamp checked and taken out.
+    fn line(outcome: &Outcome<'_>) -> Value {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        tracing::subscriber::with_default(subscriber(move || writer.clone()), || super::outcome(outcome));
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let mut line: Value = serde_json::from_str(&text).unwrap();
+        let timestamp = line.as_object_mut().unwrap().remove("timestamp").unwrap();
+        assert!(Timestamp::from_rfc3339(timestamp.as_str().unwrap()).is_some(), "{timestamp}");
+        line
+    }
+
+    fn deferred() -> Outcome<'static> {
+        Outcome {
+            message_id: "m-1",
+            function_arn: Some("arn:f".into()),
+            retry: Some(3),
+            step: Some(Step::Defer),
+            due: Some(Timestamp::from_secs(1_700_000_000)),
+            delay: Some(Duration::from_secs(4)),
+            reason: None,
+            problem: None,
+            settled: false,
+        }
+    }
+
+    #[test]
+    fn a_deferral_is_one_line_with_what_was_decided() {
+        assert_eq!(
+            line(&deferred()),
+            json!({"level": "INFO", "message_id": "m-1", "target": "arn:f", "retry": 3, "action": "defer",
+                   "delay": 4, "due": "2023-11-14T22:13:20.000Z"})
+        );
+    }
+
+    #[test]
+    fn a_dead_letter_has_its_reason_and_warns() {
+        let reason = Reason { code: ReasonCode::MaxRetries, detail: "185 made".into() };
+        let outcome = Outcome {
+            step: Some(Step::DeadLetter),
+            delay: None,
+            due: None,
+            reason: Some(reason),
+            ..deferred()
+        };
+        assert_eq!(
+            line(&outcome),
+            json!({"level": "WARN", "message_id": "m-1", "target": "arn:f", "retry": 3,
+                   "action": "dead_letter", "reason": "max_retries", "detail": "185 made"})
+        );
+    }
+
+    #[test]
+    fn what_an_operator_can_mend_is_an_error_with_its_remedy() {
+        let problem = |remedy| Some(CallFailure { cause: "denied".into(), remedy });
+        let mendable = line(&Outcome { problem: problem(Some("allow it")), ..deferred() });
+        assert_eq!((&mendable["level"], &mendable["remedy"]), (&json!("ERROR"), &json!("allow it")));
+        let passing = line(&Outcome { problem: problem(None), ..deferred() });
+        assert_eq!((&passing["level"], &passing["problem"]), (&json!("WARN"), &json!("denied")));
     }
 }
