@@ -1,0 +1,157 @@
+//! What became of each event. Kept from what the simulated world sees, never from what the handler
+//! says of itself.
+
+use std::collections::BTreeMap;
+
+use comeback_engine::Timestamp;
+
+/// Why the dead-letter queue has an event that the handler did not send there.
+pub(crate) const MAX_RECEIVE_COUNT: &str = "max_receive_count";
+/// Not a dead-letter at all: SQS deleted the message at the end of its retention.
+pub(crate) const EXPIRED: &str = "expired";
+
+/// One event's life. An event is carried by its invocations and its messages.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    carriers: u32,
+    attempts: u32,
+    arrived: Option<Timestamp>,
+    delivered: Option<Timestamp>,
+    given_up: Option<&'static str>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ledger(Vec<Life>);
+
+/// How many events ended how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Balance {
+    pub(crate) delivered: usize,
+    pub(crate) given_up: BTreeMap<&'static str, usize>,
+    pub(crate) waiting: usize,
+}
+
+impl Ledger {
+    pub(crate) fn new(events: usize) -> Self {
+        Self(vec![Life::default(); events])
+    }
+
+    pub(crate) fn arrives(&mut self, event: usize, now: Timestamp) {
+        self.0[event].arrived = Some(now);
+    }
+
+    /// Something carries the event from here on: an invocation or a message.
+    pub(crate) fn carry(&mut self, event: usize) {
+        self.0[event].carriers += 1;
+    }
+
+    /// An invocation or a message of the event is gone. One that is neither delivered nor given up
+    /// must be carried on by something else.
+    pub(crate) fn drop_carrier(&mut self, event: usize) {
+        let life = &mut self.0[event];
+        life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
+        life.end(event);
+    }
+
+    /// A retry begins. Attempt numbers of one event rise by one.
+    pub(crate) fn attempt(&mut self, event: usize, attempt: u64) {
+        let life = &mut self.0[event];
+        assert_eq!(u64::from(life.attempts) + 1, attempt, "BUG: attempt out of order for event {event}");
+        life.attempts += 1;
+    }
+
+    pub(crate) fn deliver(&mut self, event: usize, now: Timestamp) {
+        self.0[event].delivered.get_or_insert(now);
+    }
+
+    pub(crate) fn give_up(&mut self, event: usize, reason: &'static str) {
+        self.0[event].given_up.get_or_insert(reason);
+    }
+
+    /// Counts every event once. Panics if one has vanished.
+    pub(crate) fn balance(&self) -> Balance {
+        let mut balance = Balance::default();
+        for (event, life) in self.0.iter().enumerate() {
+            match life.end(event) {
+                End::Delivered => balance.delivered += 1,
+                End::Waiting => balance.waiting += 1,
+                End::GivenUp(reason) => *balance.given_up.entry(reason).or_default() += 1,
+            }
+        }
+        let all = balance.delivered + balance.given_up.values().sum::<usize>() + balance.waiting;
+        assert_eq!(all, self.0.len(), "BUG: an event is counted twice or not at all");
+        balance
+    }
+
+    /// Of each event that arrived, the number of the last retry that carried it.
+    pub(crate) fn attempts(&self) -> Vec<u64> {
+        let arrived = self.0.iter().filter(|life| life.arrived.is_some());
+        arrived.map(|life| u64::from(life.attempts)).collect()
+    }
+
+    /// How long after `outage_end` each event was delivered that had arrived before it, in ms.
+    pub(crate) fn recovery_delays(&self, outage_end: Timestamp) -> Vec<u64> {
+        let hit = self.0.iter().filter(|life| life.arrived.is_some_and(|arrived| arrived < outage_end));
+        let delay = |delivered: Timestamp| delivered.since(outage_end).as_millis() as u64;
+        hit.filter_map(|life| life.delivered).map(delay).collect()
+    }
+}
+
+enum End {
+    Delivered,
+    Waiting,
+    GivenUp(&'static str),
+}
+
+impl Life {
+    /// Delivered if any copy was; else waiting while anything carries it or it has yet to arrive.
+    fn end(&self, event: usize) -> End {
+        match (self.delivered, self.given_up) {
+            (Some(_), _) => End::Delivered,
+            (None, _) if self.carriers > 0 || self.arrived.is_none() => End::Waiting,
+            (None, Some(reason)) => End::GivenUp(reason),
+            (None, None) => panic!("BUG: event {event} has vanished"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn carried_twice() -> Ledger {
+        let mut ledger = Ledger::new(1);
+        ledger.arrives(0, Timestamp::from_secs(1));
+        ledger.carry(0);
+        ledger.carry(0);
+        ledger
+    }
+
+    #[test]
+    fn counts_each_event_once() {
+        let mut ledger = carried_twice();
+        ledger.give_up(0, "max_age");
+        ledger.drop_carrier(0);
+        assert_eq!(ledger.balance().waiting, 1);
+        ledger.drop_carrier(0);
+        assert_eq!(ledger.balance().given_up, BTreeMap::from([("max_age", 1)]));
+        ledger.deliver(0, Timestamp::from_secs(2));
+        assert_eq!(ledger.balance(), Balance { delivered: 1, ..Balance::default() });
+    }
+
+    #[test]
+    #[should_panic(expected = "BUG: event 0 has vanished")]
+    fn a_vanished_event_stops_the_run() {
+        let mut ledger = carried_twice();
+        ledger.drop_carrier(0);
+        ledger.drop_carrier(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "BUG: attempt out of order for event 0")]
+    fn an_attempt_number_that_is_skipped_stops_the_run() {
+        let mut ledger = carried_twice();
+        ledger.attempt(0, 1);
+        ledger.attempt(0, 3);
+    }
+}

@@ -1,0 +1,86 @@
+//! One batch on AWS that always works, and every call it makes.
+
+use std::cell::RefCell;
+use std::future::pending;
+
+use comeback_engine::{
+    BatchReport, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, Policy, Ports, Record, RetryQueue,
+    Target, Timestamp, VisibilityChange, handle_batch,
+};
+use futures_util::FutureExt;
+
+/// A call that the handler made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// SQS `ChangeMessageVisibilityBatch` on the retry queue.
+    ChangeMessageVisibilityBatch {
+        /// Message ids, with the timeout in seconds.
+        entries: Vec<(String, u64)>,
+    },
+    /// Lambda `Invoke`, asynchronous.
+    Invoke {
+        /// `FunctionName`.
+        function_arn: String,
+        /// `Payload`, JSON text.
+        payload: String,
+    },
+    /// SQS `SendMessageBatch` to the dead-letter queue.
+    SendMessageBatch {
+        /// The messages.
+        messages: Vec<DeadLetter>,
+    },
+}
+
+/// What the handler decided about a batch, and the calls it made for it, in order.
+#[derive(Debug)]
+pub struct Rehearsal<'a> {
+    /// What became of each message.
+    pub report: BatchReport<'a>,
+    /// Every call.
+    pub calls: Vec<Call>,
+}
+
+/// Runs the handler on a batch at `now`. Every call is accepted.
+pub fn rehearse<'a>(records: &'a [Record], policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
+    let aws = WillingAws { records, calls: RefCell::default() };
+    let ports = Ports { retry_queue: &aws, target: &aws, dead_letter_queue: &aws };
+    let report = handle_batch(records, policy, now, pending(), ports)
+        .now_or_never()
+        .expect("BUG: these calls answer at once");
+    Rehearsal { report, calls: aws.calls.into_inner() }
+}
+
+struct WillingAws<'a> {
+    records: &'a [Record],
+    calls: RefCell<Vec<Call>>,
+}
+
+impl RetryQueue for WillingAws<'_> {
+    async fn change_visibility(&self, entries: &[VisibilityChange<'_>]) -> Vec<Result<(), CallFailure>> {
+        let message_id = |handle: &str| {
+            let record = self.records.iter().find(|record| record.receipt_handle == handle);
+            record.expect("BUG: a receipt handle of another batch").message_id.clone()
+        };
+        let named = |entry: &VisibilityChange<'_>| {
+            (message_id(entry.receipt_handle), entry.visibility_timeout.as_secs())
+        };
+        let entries: Vec<_> = entries.iter().map(named).collect();
+        let answers = vec![Ok(()); entries.len()];
+        self.calls.borrow_mut().push(Call::ChangeMessageVisibilityBatch { entries });
+        answers
+    }
+}
+
+impl Target for WillingAws<'_> {
+    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+        self.calls.borrow_mut().push(Call::Invoke { function_arn: function_arn.into(), payload });
+        Ok(())
+    }
+}
+
+impl DeadLetterQueue for WillingAws<'_> {
+    async fn send(&self, messages: &[DeadLetter]) -> Vec<Result<(), CallFailure>> {
+        self.calls.borrow_mut().push(Call::SendMessageBatch { messages: messages.to_vec() });
+        vec![Ok(()); messages.len()]
+    }
+}

@@ -1,0 +1,125 @@
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+
+/// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
+pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
+
+/// The function whose events are retried; a policy must allow it.
+pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+/// The retry handler's timeout in `template.yaml`.
+pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What happens in a run, apart from the policy under test. The default is the rehearsal that
+/// `comeback replay` makes: 1,000 events, their target down for the first 3 of 24 hours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Everything random is drawn from it.
+    pub seed: u64,
+    /// Events that reach the target, each once; 1 to 10,000,000.
+    pub events: usize,
+    /// They arrive at random moments, evenly spread from the start over this time.
+    pub arrival_spread: Duration,
+    /// From the start on, every invocation that begins in this time fails.
+    pub outage: Duration,
+    /// Of the invocations that begin after the outage, the share that fails; 0 to 1.
+    pub failure_rate: f64,
+    /// How long an invocation of the target takes, failed or not; at most 15 minutes.
+    pub run_time: Duration,
+    /// Virtual time of the whole run; at most 365 days.
+    pub duration: Duration,
+    /// Messages in a batch at most; 1 to 10.
+    pub batch_size: usize,
+    /// Batches under way at once; 2 to 1,000, Lambda's own range for `MaximumConcurrency`.
+    pub maximum_concurrency: usize,
+    /// How long the retry handler takes for a batch; at most its timeout of 30 s. Its calls reach
+    /// AWS at the end of it.
+    pub handler_run_time: Duration,
+    /// From a message's becoming visible to its receipt by a poller; at most 20 s, a long poll.
+    pub poll_delay: Duration,
+    /// Messages in flight at most. SQS has about 120,000 for a standard queue.
+    pub in_flight_limit: usize,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            events: 1_000,
+            arrival_spread: Duration::from_secs(3 * 3_600),
+            outage: Duration::from_secs(3 * 3_600),
+            failure_rate: 0.0,
+            run_time: Duration::from_millis(200),
+            duration: Duration::from_secs(24 * 3_600),
+            batch_size: 10,
+            maximum_concurrency: 10,
+            handler_run_time: Duration::from_millis(100),
+            poll_delay: Duration::from_millis(20),
+            in_flight_limit: 120_000,
+        }
+    }
+}
+
+/// A setting of a [`Scenario`] that was refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{setting} is {value}; it must be {range}")]
+pub struct ScenarioError {
+    /// Its name, in the words of the command line.
+    pub setting: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What is accepted.
+    pub range: &'static str,
+}
+
+impl Scenario {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    ///
+    /// All that was refused, not only the first.
+    pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
+        let time = |duration: Duration, most: Duration| (duration <= most, format!("{duration:?}"));
+        let count = |n: usize, range: std::ops::RangeInclusive<usize>| (range.contains(&n), n.to_string());
+        let year = Duration::from_secs(365 * 86_400);
+        let rate = (0.0..=1.0).contains(&self.failure_rate);
+        let checks = [
+            ("events", "1 to 10000000", count(self.events, 1..=10_000_000)),
+            ("arrival-spread", "at most 365 days", time(self.arrival_spread, year)),
+            ("outage", "at most 365 days", time(self.outage, year)),
+            ("failure-rate", "0 to 1", (rate, self.failure_rate.to_string())),
+            (
+                "run-time",
+                "at most 15 minutes, Lambda's own limit",
+                time(self.run_time, Duration::from_secs(900)),
+            ),
+            ("for", "at most 365 days", time(self.duration, year)),
+            ("batch-size", "1 to 10", count(self.batch_size, 1..=10)),
+            ("maximum-concurrency", "2 to 1000", count(self.maximum_concurrency, 2..=1_000)),
+            (
+                "handler-run-time",
+                "at most 30 s, the handler's timeout",
+                time(self.handler_run_time, HANDLER_TIMEOUT),
+            ),
+            ("poll-delay", "at most 20 s, a long poll", time(self.poll_delay, Duration::from_secs(20))),
+            ("in-flight-limit", "at least 1", count(self.in_flight_limit, 1..=usize::MAX)),
+        ];
+        let errors: Vec<_> = checks
+            .into_iter()
+            .filter(|(_, _, (valid, _))| !valid)
+            .map(|(setting, range, (_, value))| ScenarioError { setting, value, range })
+            .collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// The last moment of the run.
+    pub(crate) fn end(&self) -> Timestamp {
+        START.saturating_add(self.duration)
+    }
+
+    /// From here on the target works again.
+    pub(crate) fn outage_end(&self) -> Timestamp {
+        START.saturating_add(self.outage)
+    }
+}

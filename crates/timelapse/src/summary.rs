@@ -1,0 +1,112 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::calls::{Calls, Operation};
+use crate::percentiles::Percentiles;
+use crate::prices;
+use crate::scenario::Scenario;
+use crate::world::World;
+
+/// The figures of a run. `delivered` + `dead_lettered` + `waiting` = `events`, always.
+///
+/// Its JSON has the members below in this order, and no figure of the machine it was made on: the
+/// same scenario, policy and version give the same bytes. Members may be added, never renamed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The scenario's.
+    pub seed: u64,
+    /// The scenario's.
+    pub events: usize,
+    /// Length of the run.
+    pub virtual_seconds: u64,
+    /// Events that a run of the target succeeded with.
+    pub delivered: usize,
+    /// Events that were given up, by the reason in their dead-letter. Two reasons are not the
+    /// handler's: `max_receive_count`, moved by SQS's redrive policy, and `expired`, which no
+    /// dead-letter queue has: SQS deleted the message after 14 days.
+    pub dead_lettered: BTreeMap<&'static str, usize>,
+    /// Events still on their way, and those that have yet to arrive.
+    pub waiting: usize,
+    /// Re-invocations.
+    pub retries: u64,
+    /// Of each event that arrived, the number of its last attempt: 0 if it was never retried.
+    pub attempts: Option<Percentiles>,
+    /// Of each event that arrived during the outage and was delivered, the time from the outage's
+    /// end to its delivery, in milliseconds.
+    pub recovery_delay_ms: Option<Percentiles>,
+    /// Most messages in flight at once.
+    pub peak_in_flight: usize,
+    /// The scenario's.
+    pub in_flight_limit: usize,
+    /// Calls by operation.
+    pub api_calls: Calls,
+    /// Compute of the retry handler, in GB-seconds.
+    pub handler_gb_seconds: f64,
+    /// Compute of the target's retries, in GB-seconds; its first invocations are not counted.
+    pub target_gb_seconds: f64,
+    /// List price of the calls and the compute, in US dollars.
+    pub cost_usd: f64,
+    /// Retries and ends over time, minute by minute. Not part of the JSON.
+    #[serde(skip)]
+    pub minutes: Vec<Minute>,
+}
+
+/// What happened in one minute of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Minute {
+    /// Re-invocations.
+    pub retries: u32,
+    /// Runs of the target that succeeded.
+    pub delivered: u32,
+    /// Events given up.
+    pub dead_lettered: u32,
+}
+
+impl Summary {
+    pub(crate) fn of(mut world: World) -> Self {
+        let scenario: Scenario = world.scenario.clone();
+        world.calls.add(Operation::ReceiveMessage, world.mapping.empty_polls(scenario.end()));
+        let balance = world.ledger.balance();
+        let calls = world.calls;
+        let handler = prices::gb_seconds(
+            calls.of(Operation::InvokeHandler),
+            scenario.handler_run_time,
+            prices::HANDLER_MEMORY_GB,
+        );
+        let retries = calls.of(Operation::InvokeTarget);
+        let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
+        let requests = Operation::ALL.map(|operation| prices::requests(operation, calls.of(operation)));
+        Self {
+            seed: scenario.seed,
+            events: scenario.events,
+            virtual_seconds: scenario.duration.as_secs(),
+            delivered: balance.delivered,
+            dead_lettered: balance.given_up,
+            waiting: balance.waiting,
+            retries,
+            attempts: Percentiles::of(world.ledger.attempts()),
+            recovery_delay_ms: Percentiles::of(world.ledger.recovery_delays(scenario.outage_end())),
+            peak_in_flight: world.queue.peak_in_flight(),
+            in_flight_limit: scenario.in_flight_limit,
+            api_calls: calls,
+            handler_gb_seconds: rounded(handler),
+            target_gb_seconds: rounded(target),
+            cost_usd: rounded(
+                requests.iter().sum::<f64>() + prices::compute(handler) + prices::compute(target),
+            ),
+            minutes: world.minutes,
+        }
+    }
+
+    /// Length of the run.
+    pub fn virtual_time(&self) -> Duration {
+        Duration::from_secs(self.virtual_seconds)
+    }
+}
+
+/// To a millionth, so that a last bit of floating-point arithmetic shows nowhere.
+fn rounded(figure: f64) -> f64 {
+    (figure * 1e6).round() / 1e6
+}

@@ -1,0 +1,99 @@
+//! Asynchronous invocations of the target, which is down for a while and fails now and then.
+
+use comeback_engine::Timestamp;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use serde_json::value::RawValue;
+use slab::Slab;
+
+use crate::failure_record::{FailureRecords, TargetError};
+use crate::id::Id;
+use crate::payload;
+use crate::scenario::Scenario;
+
+/// How the target fails while it is down.
+const DOWN: TargetError =
+    TargetError { error_type: "TargetDown", error_message: "a dependency is not reachable" };
+/// How it fails now and then.
+const FLAKY: TargetError = TargetError { error_type: "TargetFlaky", error_message: "it failed by chance" };
+
+/// One invocation that Lambda has accepted.
+#[derive(Debug)]
+struct Invocation {
+    event: usize,
+    attempt: u64,
+    request_id: Id,
+    payload: String,
+    error: Option<TargetError>,
+}
+
+/// How an invocation ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) event: usize,
+    /// 0 if it was no retry.
+    pub(crate) attempt: u64,
+    /// What it failed with and the record that Lambda writes of it.
+    pub(crate) failure: Option<(TargetError, String)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Target {
+    invocations: Slab<Invocation>,
+    outage_end: Timestamp,
+    failure_rate: f64,
+    ids: Xoshiro256PlusPlus,
+    luck: Xoshiro256PlusPlus,
+    records: FailureRecords,
+    expected: String,
+}
+
+impl Target {
+    pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
+        Self {
+            invocations: Slab::new(),
+            outage_end: scenario.outage_end(),
+            failure_rate: scenario.failure_rate,
+            ids: Xoshiro256PlusPlus::seed_from_u64(seed),
+            luck: Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(1)),
+            records: FailureRecords::default(),
+            expected: String::new(),
+        }
+    }
+
+    /// The first invocation with an event. Gives its place in the list.
+    pub(crate) fn arrive(&mut self, now: Timestamp, event: usize) -> usize {
+        let mut text = String::new();
+        payload::write(event, &mut text);
+        self.start(now, event, 0, text)
+    }
+
+    /// A re-invocation: opens the envelope as a target does, and checks that what it holds is the
+    /// event's payload, byte for byte. Gives the event, the attempt and the place in the list.
+    pub(crate) fn retry(&mut self, now: Timestamp, payload: String) -> (usize, u64, usize) {
+        let raw: &RawValue = serde_json::from_str(&payload).expect("BUG: the target got no JSON");
+        let opened = comeback_envelope::open(raw).expect("BUG: the target got a malformed envelope");
+        let text = opened.payload.get();
+        let event = payload::event_of(text).expect("BUG: the target got another payload");
+        payload::write(event, &mut self.expected);
+        assert_eq!(text, self.expected, "BUG: the payload of event {event} has changed");
+        let attempt = opened.attempt();
+        (event, attempt, self.start(now, event, attempt, payload))
+    }
+
+    fn start(&mut self, now: Timestamp, event: usize, attempt: u64, payload: String) -> usize {
+        let error = if now < self.outage_end {
+            Some(DOWN)
+        } else {
+            self.luck.random_bool(self.failure_rate).then_some(FLAKY)
+        };
+        let request_id = Id::draw(&mut self.ids);
+        self.invocations.insert(Invocation { event, attempt, request_id, payload, error })
+    }
+
+    pub(crate) fn end(&mut self, now: Timestamp, place: usize) -> Ended {
+        let Invocation { event, attempt, request_id, payload, error } = self.invocations.remove(place);
+        let failure = error.map(|error| (error, self.records.write(now, request_id, &payload, error)));
+        Ended { event, attempt, failure }
+    }
+}
