@@ -1,1 +1,32 @@
-//! x
+//! The real stack on one machine: MiniStack in place of AWS, the template and the bootstraps as they ship.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `repository` | where things are: the repository, the tools `make` installed |
+//! | `readme` | the README's shell blocks, to be run as they are written |
+//! | `shell` | [`Shell`]: commands in a fixed environment; [`Background`]: a server that ends with us |
+//! | `poll` | [`eventually`]: waiting with a bounded deadline |
+//! | `http` | a request on a plain socket |
+//! | `ministack` | [`MiniStack`]: the server, and a shell and clients that talk to it |
+//! | `stack` | [`Stack`]: `sam build`, `sam deploy`, and what came of it |
+//! | `target` | functions to be retried |
+//! | `watch` | what functions logged, and what the dead-letter queue holds |
+
+mod http;
+mod ministack;
+mod poll;
+pub mod readme;
+mod repository;
+mod shell;
+mod stack;
+mod target;
+mod watch;
+
+pub use http::{free_port, request};
+pub use ministack::MiniStack;
+pub use poll::eventually;
+pub use repository::{root, scratch, template};
+pub use shell::{Background, Shell};
+pub use stack::{ARCHITECTURE, Stack, build, deploy};
+pub use target::{example_target, plain_target};
+pub use watch::{DeadLetter, dead_letter, log_lines};

@@ -1,0 +1,52 @@
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The repository's root.
+#[must_use]
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: the package lies in the repository")
+}
+
+/// An empty directory of this name, for files that a run leaves behind.
+///
+/// # Panics
+///
+/// If it cannot be made.
+#[must_use]
+pub fn scratch(name: &str) -> PathBuf {
+    let directory = root().join("target").join("end-to-end").join(name);
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory).expect("an old scratch directory can be removed");
+    }
+    std::fs::create_dir_all(&directory).expect("a scratch directory can be made");
+    directory
+}
+
+/// `PATH` with the tools of `make tools` before everything else.
+pub(crate) fn path_with_tools() -> OsString {
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let tools = ["sam", "aws", "ministack"].map(|tool| root().join(".tools").join(tool).join("bin"));
+    std::env::join_paths(tools.into_iter().chain(std::env::split_paths(&inherited)))
+        .expect("the repository's path holds no colon")
+}
+
+/// `template.yaml` as JSON, its short intrinsics (`!Ref`, `!GetAtt`, …) in their long form.
+///
+/// # Panics
+///
+/// If the tools are not installed, or the template cannot be read.
+#[must_use]
+pub fn template() -> Value {
+    const READ: &str = "import json, sys; from cfnlint.decode import cfn_yaml; \
+        json.dump(cfn_yaml.load(sys.argv[1]), sys.stdout)";
+    let output = Command::new(root().join(".tools/sam/bin/python"))
+        .args(["-c", READ])
+        .arg(root().join("template.yaml"))
+        .output()
+        .expect("the tools are installed: run `make tools`");
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}

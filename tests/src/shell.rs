@@ -1,0 +1,108 @@
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::repository::path_with_tools;
+use crate::root;
+
+/// Runs commands in the repository's root with the tools on `PATH` and nothing of the developer's own AWS settings.
+#[derive(Clone, Debug)]
+pub struct Shell {
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl Shell {
+    pub(crate) fn new() -> Self {
+        Self { variables: Vec::new() }
+            .with("PATH", path_with_tools())
+            .with("SAM_CLI_TELEMETRY", "0")
+            .with("AWS_CONFIG_FILE", "/dev/null")
+            .with("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+            .with("AWS_EC2_METADATA_DISABLED", "true")
+            .with("AWS_PAGER", "")
+    }
+
+    /// The same shell with one more variable.
+    #[must_use]
+    pub fn with(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Runs a script to its end and gives back what it wrote to its standard output.
+    ///
+    /// # Errors
+    ///
+    /// All it wrote, if it fails.
+    pub fn run(&self, script: &str) -> Result<String, String> {
+        let output = self
+            .command()
+            .args(["-euc", script])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("no shell: {error}"))?;
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            return Ok(stdout);
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{}\n$ {script}\n{stdout}{stderr}", output.status))
+    }
+
+    /// Starts a script that serves until the [`Background`] is dropped. What it writes goes to `log`.
+    ///
+    /// # Errors
+    ///
+    /// If no process can be started, or `log` not be written.
+    pub fn start(&self, script: &str, log: &Path) -> Result<Background, String> {
+        // Ends the script's whole process group once standard input is closed, which the kernel
+        // does for us however we end. The trap is the wrapper's own: its children get the default.
+        const WRAPPER: &str = "trap : TERM; sh -euc \"$0\" </dev/null & read -r _; kill -TERM 0; wait";
+        let output = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let errors = output.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
+        let child = self
+            .command()
+            .args(["-c", WRAPPER, script])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| format!("no shell: {error}"))?;
+        Ok(Background { child, log: log.to_owned() })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("sh");
+        command.current_dir(root()).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        for inherited in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_PROFILE"] {
+            command.env_remove(inherited);
+        }
+        command
+    }
+}
+
+/// A server that ends when this is dropped, or when this process ends, even if it is killed.
+#[derive(Debug)]
+pub struct Background {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Background {
+    /// What the server has written so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read(&self.log).map(|log| String::from_utf8_lossy(&log).into_owned()).unwrap_or_default()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // Nothing is left to do about a server that cannot be waited for.
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,52 @@
+use std::net::TcpStream;
+use std::time::Duration;
+
+use comeback_tests::{eventually, example_target, readme, root, scratch};
+use serde_json::{Value, json};
+
+use crate::attach::{Steps, is_retried, send_failures_to};
+use crate::world::World;
+
+/// Without CloudFormation, in queues and a handler of its own.
+pub(crate) async fn the_commands_of_the_readme_deploy_everything(world: &World) {
+    world.built().await;
+    let ministack = world.ministack().await;
+    let shell = ministack.shell();
+    example_target(ministack, "invoices").await;
+    let script = readme::blocks("Deploy with cargo-lambda").join("\n") + "\necho \"$RETRY_QUEUE_ARN\"";
+    let said = shell.run(&script).unwrap_or_else(|error| panic!("{error}"));
+    let retry_queue_arn = said.trim_end().lines().last().expect("the ARN was said last");
+    send_failures_to(&shell, retry_queue_arn, "invoices");
+    is_retried(ministack, "invoices").await;
+
+    example_target(ministack, "payments").await;
+    send_failures_to(&shell, retry_queue_arn, "payments");
+    let attach = shell.with("FUNCTION", "payments").run(&Steps::read().cargo_lambda);
+    attach.unwrap_or_else(|error| panic!("{error}"));
+    is_retried(ministack, "payments").await;
+}
+
+pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
+    const WATCH: (&str, u16) = ("127.0.0.1", 9000);
+    let blocks = readme::blocks("Rehearse locally with cargo lambda watch");
+    let [watch, invoke] = <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"));
+    assert!(TcpStream::connect(WATCH).is_err(), "somebody already listens where `cargo lambda watch` will");
+    // Its build must not hold up `sam build`, which other trials wait for.
+    world.built().await;
+    let shell = world.ministack().await.shell();
+    let server = shell.start(&watch, &scratch("watch").join("watch.log")).expect("the server starts");
+    eventually("cargo lambda watch to listen", Duration::from_secs(60), async || TcpStream::connect(WATCH).ok()).await;
+    let answer = shell.run(&invoke).unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
+    assert_kept(&answer, "events/first-failure.json");
+    assert!(server.log().contains(r#""action":"defer""#), "{}", server.log());
+}
+
+/// The answer keeps every message of this sample.
+pub(crate) fn assert_kept(answer: &str, sample: &str) {
+    let sample = std::fs::read_to_string(root().join(sample)).expect("the sample can be read");
+    let sample: Value = serde_json::from_str(&sample).expect("the sample is JSON");
+    let records = sample["Records"].as_array().expect("the sample has records");
+    let kept: Vec<_> = records.iter().map(|record| json!({"itemIdentifier": record["messageId"]})).collect();
+    let answer: Value = serde_json::from_str(answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    assert_eq!(answer, json!({"batchItemFailures": kept}));
+}

@@ -1,0 +1,56 @@
+//! The real stack, end to end: the template and the bootstraps as they ship, against MiniStack over HTTP.
+//!
+//! All trials share one server and what is deployed there, and are started together: most of their time is waiting.
+
+mod attach;
+mod cargo_lambda;
+mod emulator;
+mod limits;
+mod retries;
+mod world;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use world::World;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    let world = Arc::new(World::new());
+    macro_rules! trials {
+        ($($module:ident::$name:ident),* $(,)?) => {
+            vec![$({
+                let world = Arc::clone(&world);
+                Trial::test(stringify!($name), move || run(&world, $module::$name))
+            }),*]
+        };
+    }
+    let trials = trials![
+        retries::fails_three_times_and_succeeds_on_the_fourth,
+        retries::is_not_harmed_by_a_message_that_is_no_json,
+        retries::loses_nothing_while_the_handler_is_stopped,
+        retries::inline_style_needs_no_change_in_the_target,
+        limits::gives_up_after_max_retries_with_all_that_is_known,
+        limits::never_invokes_a_function_outside_the_allow_list,
+        limits::the_handlers_role_allows_exactly_what_it_does,
+        limits::a_refused_parameter_fails_the_deployment,
+        attach::the_five_steps_of_the_readme_attach_a_function,
+        cargo_lambda::the_commands_of_the_readme_deploy_everything,
+        cargo_lambda::a_sample_is_rehearsed_with_cargo_lambda_watch,
+        emulator::the_bootstrap_runs_under_the_runtime_interface_emulator,
+    ];
+    arguments.test_threads = arguments.test_threads.or(Some(trials.len()));
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if conclusion.has_failed() {
+        eprintln!("{}", world.log());
+    }
+    drop(world);
+    conclusion.exit_code()
+}
+
+fn run(world: &World, test: impl AsyncFnOnce(&World)) -> Result<(), Failed> {
+    world.runtime.block_on(test(world));
+    Ok(())
+}

@@ -1,0 +1,59 @@
+use comeback_tests::{MiniStack, Stack, build, deploy};
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+/// What the trials share, each part made for the first that asks.
+pub(crate) struct World {
+    pub(crate) runtime: Runtime,
+    ministack: OnceCell<Result<MiniStack, String>>,
+    built: OnceCell<Result<(), String>>,
+    comeback: OnceCell<Result<Stack, String>>,
+    quick: OnceCell<Result<Stack, String>>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self {
+            runtime: Runtime::new().expect("the operating system gives us threads"),
+            ministack: OnceCell::new(),
+            built: OnceCell::new(),
+            comeback: OnceCell::new(),
+            quick: OnceCell::new(),
+        }
+    }
+
+    pub(crate) async fn ministack(&self) -> &MiniStack {
+        or_panic(self.ministack.get_or_init(|| MiniStack::start("ministack")).await)
+    }
+
+    /// The stack of the README's section on SAM: its commands, the shipped defaults.
+    pub(crate) async fn comeback(&self) -> &Stack {
+        self.built().await;
+        let shell = self.ministack().await.shell();
+        or_panic(self.comeback.get_or_init(async || deploy(&shell, "comeback", "")).await)
+    }
+
+    /// A stack that gives up after two retries a second apart, in inline style, and may invoke any function.
+    pub(crate) async fn quick(&self) -> &Stack {
+        self.built().await;
+        let shell = self.ministack().await.shell();
+        let any = MiniStack::function_arn("*");
+        let parameters = format!("MaxRetries=2 BaseBackoff=1 MaxBackoff=1 Envelope=inline TargetFunctions={any}");
+        or_panic(self.quick.get_or_init(async || deploy(&shell, "quick", &parameters)).await)
+    }
+
+    /// `sam build` has run.
+    pub(crate) async fn built(&self) {
+        let shell = self.ministack().await.shell();
+        or_panic(self.built.get_or_init(async || build(&shell)).await);
+    }
+
+    /// What MiniStack has logged, for a reader who wonders why a trial failed.
+    pub(crate) fn log(&self) -> String {
+        self.ministack.get().and_then(|started| started.as_ref().ok()).map(MiniStack::log).unwrap_or_default()
+    }
+}
+
+fn or_panic<T>(result: &Result<T, String>) -> &T {
+    result.as_ref().unwrap_or_else(|error| panic!("{error}"))
+}
