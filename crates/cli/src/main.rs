@@ -1,1 +1,7 @@
-fn main(){}
+//! The `comeback` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    comeback::main()
+}

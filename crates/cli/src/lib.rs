@@ -1,0 +1,61 @@
+//! The `comeback` command, as a library so that its parts can be tested.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `arguments` | every flag, and which go together |
+//! | `policy_flags` | the policy's flags, read in the retry handler's own words |
+//! | `duration` | durations as text, both ways |
+//! | `simulate` | `comeback replay`: a day in fast motion |
+//! | `summary_table`, `histogram`, `minutes_csv` | its figures, for people and for programs |
+//! | `event_file` | [`EventFile`]: what a JSON file is, and when its last message is due |
+//! | `replay_files` | `comeback replay FILE…`: the handler on recorded events |
+//! | `file_report` | [`FileReport`]: its decisions and calls |
+//! | `shift` | `comeback event FILE`: a copy whose moment is now |
+//! | `clock` | the one file that asks what time it is |
+//! | `failure` | how the command ends when it does not work |
+
+mod arguments;
+mod clock;
+mod duration;
+mod event_file;
+mod failure;
+mod file_report;
+mod histogram;
+mod minutes_csv;
+mod policy_flags;
+mod replay_files;
+mod shift;
+mod simulate;
+mod summary_table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+
+pub use event_file::{BadFile, EventFile, Messages};
+pub use file_report::{Decision, FileReport, Handled, Hidden, Letter, MadeCall};
+pub use shift::shifted;
+
+/// What `--target-functions` allows in `comeback replay FILE…` by default: the function of the
+/// samples in `events/`.
+pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
+
+/// Runs the command. Exit codes: 0 it worked, 1 a file could not be read or written, 2 the
+/// arguments were refused.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Replay(replay) => match replay.checked() {
+            Err(error) => error.exit(),
+            Ok(()) if replay.files.is_empty() => simulate::simulate(&replay),
+            Ok(()) => replay_files::replay_files(&replay),
+        },
+        Command::Event(event) => shift::print_shifted(&event),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,141 @@
+use std::time::Duration;
+
+use comeback_timelapse::{Operation, Percentiles, Scenario, Summary, prices};
+use comfy_table::{Cell, CellAlignment, Color, Table, presets};
+
+use crate::duration;
+
+/// What is being run, in one line.
+pub(crate) fn headline(scenario: &Scenario) -> String {
+    let target = if scenario.outage.is_zero() {
+        String::new()
+    } else {
+        format!("; their target is down for the first {}", duration::text(scenario.outage))
+    };
+    let failures = if scenario.failure_rate > 0.0 {
+        format!("; {} % of the invocations fail after that", scenario.failure_rate * 100.0)
+    } else {
+        String::new()
+    };
+    format!(
+        "{} events arrive within {}{target}{failures}; seed {}",
+        thousands(scenario.events as u64),
+        duration::text(scenario.arrival_spread),
+        scenario.seed
+    )
+}
+
+/// What became of the events, and what it took.
+pub(crate) fn outcome(summary: &Summary, wall_time: Duration) -> Table {
+    let mut table = table();
+    let mut row = |label: &str, value: String, color: Option<Color>| {
+        let value = color.into_iter().fold(Cell::new(value), Cell::fg);
+        table.add_row([Cell::new(label), value]);
+    };
+    let given_up: usize = summary.dead_lettered.values().sum();
+    let bad = |n: usize, color| (n > 0).then_some(color);
+    row("delivered", thousands(summary.delivered as u64), Some(Color::Green));
+    row("dead-lettered", thousands(given_up as u64), bad(given_up, Color::Red));
+    for (reason, &count) in &summary.dead_lettered {
+        row(&format!("  {reason}"), thousands(count as u64), None);
+    }
+    row("waiting", thousands(summary.waiting as u64), bad(summary.waiting, Color::Yellow));
+    row("attempts per event", percentiles(summary.attempts, thousands), None);
+    let time = |ms| duration::text(Duration::from_millis(ms));
+    row("recovery delay after the outage", percentiles(summary.recovery_delay_ms, time), None);
+    row("retries made", thousands(summary.retries), None);
+    row("peak in flight", peak(summary), None);
+    row("virtual time", duration::text(summary.virtual_time()), None);
+    row("wall time", wall(summary.retries, wall_time), None);
+    table
+}
+
+/// Calls and compute, with their list price.
+pub(crate) fn cost(summary: &Summary) -> Table {
+    let mut table = table();
+    table.set_header(["API calls (list price, us-east-1)", "calls", "USD"]);
+    let mut row = |label: String, count: String, usd: f64| {
+        table.add_row([label, count, format!("{usd:.4}")]);
+    };
+    for operation in Operation::ALL {
+        let calls = summary.api_calls.of(operation);
+        row(operation.name().into(), thousands(calls), prices::requests(operation, calls));
+    }
+    for (function, memory, gb_seconds) in [
+        ("retry handler", prices::HANDLER_MEMORY_GB, summary.handler_gb_seconds),
+        ("target's retries", prices::TARGET_MEMORY_GB, summary.target_gb_seconds),
+    ] {
+        let label = format!("{function}, arm64, {} MB", memory * 1_024.0);
+        row(label, format!("{gb_seconds:.1} GB-s"), prices::compute(gb_seconds));
+    }
+    row("total".into(), String::new(), summary.cost_usd);
+    for column in 1..=2 {
+        table.column_mut(column).expect("BUG: three columns").set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn table() -> Table {
+    let mut table = Table::new();
+    // Colours are written in any case; the stream takes them out where they do not belong.
+    table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
+    table
+}
+
+fn percentiles(percentiles: Option<Percentiles>, text: impl Fn(u64) -> String) -> String {
+    match percentiles {
+        None => "-".into(),
+        Some(Percentiles { p50, p99, max }) => {
+            format!("p50 {}   p99 {}   max {}", text(p50), text(p99), text(max))
+        }
+    }
+}
+
+fn peak(summary: &Summary) -> String {
+    let share = summary.peak_in_flight as f64 / summary.in_flight_limit as f64 * 100.0;
+    format!(
+        "{} of {} ({share:.1} %)",
+        thousands(summary.peak_in_flight as u64),
+        thousands(summary.in_flight_limit as u64)
+    )
+}
+
+fn wall(retries: u64, wall_time: Duration) -> String {
+    let rate = retries as f64 / wall_time.as_secs_f64().max(f64::EPSILON);
+    format!("{} ({} retries per second)", duration::text(wall_time), thousands(rate as u64))
+}
+
+/// `1,234,567`
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_thousands() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_000), "1,000");
+        assert_eq!(thousands(12_345_678), "12,345,678");
+    }
+
+    #[test]
+    fn the_headline_says_what_was_assumed() {
+        let scenario = Scenario { failure_rate: 0.1, ..Scenario::default() };
+        assert_eq!(
+            headline(&scenario),
+            "1,000 events arrive within 3h; their target is down for the first 3h; 10 % of the invocations fail after that; seed 1"
+        );
+    }
+}
