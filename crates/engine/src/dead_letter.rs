@@ -162,3 +162,6 @@ pub(crate) fn batches(letters: &[DeadLetter], entries: usize) -> Vec<&[DeadLette
 pub(crate) fn is_reason(name: &str) -> bool {
     ReasonCode::ALL.iter().any(|code| code.name() == name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,14 +3,10 @@
 
 use std::time::Duration;
 
-use comeback_backoff::{Backoff, Jitter};
 use comeback_envelope::{Envelope, Metadata};
-use rand::SeedableRng;
-use rand::rngs::Xoshiro256PlusPlus;
-use siphasher::sip::SipHasher13;
-use std::hash::Hasher;
 
 use crate::dead_letter::SQS_MESSAGE_BYTES;
+use crate::due::{due, end, is_first_receive};
 use crate::event::FailedEvent;
 use crate::{Policy, Reason, ReasonCode, Record, Timestamp};
 
@@ -18,8 +14,6 @@ use crate::{Policy, Reason, ReasonCode, Record, Timestamp};
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Kept free below it for the time between the receive and SQS's receipt of our call.
 const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
-/// The last retry is made this long before `MAX_AGE`, to be well inside it.
-const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 /// SQS keeps a message for 14 days at most; one this old must not be hidden again.
 const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Less than this before the due time counts as due: SQS's clock and ours differ.
@@ -58,41 +52,53 @@ pub fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Decisi
         Ok(event) => event,
         Err(reason) => return Decision { event: None, due: None, action: Action::DeadLetter(reason) },
     };
-    let given_up = |reason| (None, Action::DeadLetter(reason));
-    let (due, action) = match never_again(&event, record, policy, now) {
-        Some(reason) => given_up(reason),
-        None => match due(&event, record, policy, now) {
-            Ok(due) => (Some(due), when_due(&event, record, policy, now, due)),
-            Err(reason) => given_up(reason),
-        },
+    let (due, action) = match retry(&event, record, policy, now) {
+        Ok((due, action)) => (Some(due), action),
+        Err(reason) => (None, Action::DeadLetter(reason)),
     };
     Decision { event: Some(event), due, action }
 }
 
-/// Rules 2 to 4: what rules a retry out whenever it would be.
-fn never_again(event: &FailedEvent<'_>, record: &Record, policy: &Policy, now: Timestamp) -> Option<Reason> {
+/// Rules 2 to 9: when the next retry is due and what that means now, or why there is none.
+fn retry<'a>(
+    event: &FailedEvent<'a>,
+    record: &Record,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<(Timestamp, Action<'a>), Reason> {
+    rule_out(event, record, policy, now)?;
+    let due = due(event, record, policy, now).ok_or_else(|| too_old(event, policy))?;
+    let action = match left_to_serve(record, now, due) {
+        Some(visibility_timeout) => Action::Defer { visibility_timeout },
+        None => Action::Reinvoke(envelope(event, record, policy)?),
+    };
+    Ok((due, action))
+}
+
+/// Rules 2 to 4: what rules a retry out, whenever it would be.
+fn rule_out(event: &FailedEvent<'_>, record: &Record, policy: &Policy, now: Timestamp) -> Result<(), Reason> {
     if !policy.allows(&event.function_arn) {
-        return Some(Reason::new(ReasonCode::TargetNotAllowed, "the function is not on TARGET_FUNCTIONS"));
+        return Err(Reason::new(ReasonCode::TargetNotAllowed, "the function is not on TARGET_FUNCTIONS"));
     }
     if event.not_found {
-        return Some(Reason::new(ReasonCode::TargetNotFound, "the invocation record says 404"));
+        return Err(Reason::new(ReasonCode::TargetNotFound, "the invocation record says 404"));
     }
     if let Some(error_type) = event.error_type().filter(|error| policy.is_non_retryable(error)) {
         let detail = format!("{error_type} matches NON_RETRYABLE_ERRORS");
-        return Some(Reason::new(ReasonCode::NonRetryableError, detail));
+        return Err(Reason::new(ReasonCode::NonRetryableError, detail));
     }
     if event.retry > policy.max_retries {
         let detail = format!("{} retries made; MAX_RETRIES is {}", event.retries_made(), policy.max_retries);
-        return Some(Reason::new(ReasonCode::MaxRetries, detail));
+        return Err(Reason::new(ReasonCode::MaxRetries, detail));
     }
-    if now > event.first_failure.saturating_add(policy.max_age) {
-        return Some(too_old(event, policy));
+    if now > end(event, policy) {
+        return Err(too_old(event, policy));
     }
     if now.since(record.sent) > RETENTION_MARGIN {
         let detail = format!("sent to the retry queue at {}; SQS keeps a message for 14 days", record.sent);
-        return Some(Reason::new(ReasonCode::MaxAge, detail));
+        return Err(Reason::new(ReasonCode::MaxAge, detail));
     }
-    None
+    Ok(())
 }
 
 fn too_old(event: &FailedEvent<'_>, policy: &Policy) -> Reason {
@@ -101,52 +107,24 @@ fn too_old(event: &FailedEvent<'_>, policy: &Policy) -> Reason {
     Reason::new(ReasonCode::MaxAge, detail)
 }
 
-/// Rules 5 and 6: when the retry is due. The backoff starts at the first receive, so that it is
-/// served once, however often the message comes early.
-fn due(
-    event: &FailedEvent<'_>,
-    record: &Record,
-    policy: &Policy,
-    now: Timestamp,
-) -> Result<Timestamp, Reason> {
-    let start = if is_first_receive(record) { now } else { record.first_receive };
-    let due = start.saturating_add(delay(event, record, policy));
-    let end = event.first_failure.saturating_add(policy.max_age);
-    if due <= end {
-        return Ok(due);
-    }
-    let last = end.since(start).saturating_sub(LAST_RETRY_MARGIN);
-    if last < LAST_RETRY_MARGIN { Err(too_old(event, policy)) } else { Ok(start.saturating_add(last)) }
-}
-
-/// Rules 7 to 9: serve what is left of the backoff, then re-invoke.
-fn when_due<'a>(
-    event: &FailedEvent<'a>,
-    record: &Record,
-    policy: &Policy,
-    now: Timestamp,
-    due: Timestamp,
-) -> Action<'a> {
+/// Rules 7 and 8: how long to hide the message for what is left of its backoff, in whole seconds;
+/// `None` if it is due. On a first receive no backoff was served yet, so it is never due.
+fn left_to_serve(record: &Record, now: Timestamp, due: Timestamp) -> Option<Duration> {
     let left = due.since(now);
-    let hidden_already = now.since(record.first_receive);
-    if is_first_receive(record) {
-        let longest = LONGEST_VISIBILITY.saturating_sub(hidden_already).saturating_sub(VISIBILITY_MARGIN);
-        return defer(left.min(longest).as_secs());
+    let first = is_first_receive(record);
+    if !first && left < CLOCK_TOLERANCE {
+        return None;
     }
-    if left >= CLOCK_TOLERANCE {
-        let longest = LONGEST_VISIBILITY - VISIBILITY_MARGIN;
-        return defer(left.min(longest).as_millis().div_ceil(1_000) as u64);
-    }
-    reinvoke(event, record, policy)
+    // When the current receive was is known only of the first.
+    let since_receive = if first { now.since(record.first_receive) } else { Duration::ZERO };
+    let longest = LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN);
+    let rounded_up = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    Some(Duration::from_secs(rounded_up.min(longest.as_secs()).max(1)))
 }
 
-fn defer(seconds: u64) -> Action<'static> {
-    Action::Defer { visibility_timeout: Duration::from_secs(seconds.max(1)) }
-}
-
-/// Lambda drops the record of a failure that is over SQS's limit without a word, so a retry whose
-/// own failure could not come back is not made.
-fn reinvoke<'a>(event: &FailedEvent<'a>, record: &Record, policy: &Policy) -> Action<'a> {
+/// Rule 9. Lambda drops the record of a failure that is over SQS's limit without a word, so a retry
+/// whose own failure could not come back is not made.
+fn envelope<'a>(event: &FailedEvent<'a>, record: &Record, policy: &Policy) -> Result<Envelope<'a>, Reason> {
     let metadata = Metadata {
         attempt: event.retry,
         initial_timestamp: event.first_failure.as_secs(),
@@ -156,41 +134,10 @@ fn reinvoke<'a>(event: &FailedEvent<'a>, record: &Record, policy: &Policy) -> Ac
     let sealed = envelope.seal(policy.envelope).len();
     let next_record = record.body.len() - event.received_payload_bytes + sealed + RECORD_ALLOWANCE;
     if next_record <= SQS_MESSAGE_BYTES {
-        return Action::Reinvoke(envelope);
+        return Ok(envelope);
     }
     let detail = format!(
         "the record of its next failure could have {next_record} bytes; SQS takes {SQS_MESSAGE_BYTES}"
     );
-    Action::DeadLetter(Reason::new(ReasonCode::PayloadTooLarge, detail))
-}
-
-fn is_first_receive(record: &Record) -> bool {
-    record.receive_count <= 1
-}
-
-/// Rule 5. Seeded by the message and the retry, so that whoever looks at the message draws the same
-/// delay; decorrelated jitter by the event, whose chain must be the same on each of its messages.
-fn delay(event: &FailedEvent<'_>, record: &Record, policy: &Policy) -> Duration {
-    let mut rng = match policy.backoff.jitter {
-        Jitter::Decorrelated => generator(&event.origin_request_id, 0),
-        Jitter::Full | Jitter::Equal | Jitter::None => generator(&record.message_id, event.retry),
-    };
-    Duration::from_secs(policy.backoff.delay(event.retry, &mut rng))
-}
-
-/// How long a message is hidden whose action did not work: full jitter under min(3,600 s,
-/// 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
-pub(crate) fn hiding(record: &Record) -> Duration {
-    let backoff = Backoff { base: 2, cap: 3_600, jitter: Jitter::Full };
-    let count = u64::from(record.receive_count);
-    Duration::from_secs(backoff.delay(count, &mut generator(&record.message_id, count)))
-}
-
-fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
-    // Bytes are written one piece after another rather than through `Hash`, whose framing is not
-    // the same on every platform. The id ends before the last eight bytes, so no two inputs meet.
-    let mut hasher = SipHasher13::new();
-    hasher.write(id.as_bytes());
-    hasher.write(&number.to_le_bytes());
-    Xoshiro256PlusPlus::seed_from_u64(hasher.finish())
+    Err(Reason::new(ReasonCode::PayloadTooLarge, detail))
 }

@@ -39,9 +39,10 @@ impl<'a> FailedEvent<'a> {
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
-            Err(detail) => {
-                Self::redriven(record).ok_or_else(|| Reason::new(ReasonCode::MalformedRecord, detail))
-            }
+            Err(detail) => match RedrivenLetter::read(&record.body) {
+                Some(letter) => Self::redriven(record, letter),
+                None => Err(Reason::new(ReasonCode::MalformedRecord, detail)),
+            },
         }
     }
 
@@ -56,8 +57,7 @@ impl<'a> FailedEvent<'a> {
     }
 
     fn failed(record: &Record, failure: InvocationRecord<'a>) -> Result<Self, Reason> {
-        let event = comeback_envelope::open(failure.request_payload)
-            .map_err(|malformed| Reason::new(ReasonCode::MalformedEnvelope, malformed.to_string()))?;
+        let event = open(failure.request_payload)?;
         let (attempt, first_failure, origin_request_id) = match event.metadata {
             Some(Metadata { attempt, initial_timestamp, origin_request_id }) => {
                 (attempt, Timestamp::from_secs(initial_timestamp), origin_request_id)
@@ -79,10 +79,10 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// A dead-letter starts anew: what its event failed with is history.
-    fn redriven(record: &'a Record) -> Option<Self> {
-        let letter: RedrivenLetter<'a> = object(&record.body).ok()?;
-        is_reason(&letter.reason).then(|| Self {
+    /// A dead-letter starts anew: what its event failed with is history. Its payload is out of its
+    /// envelope already, unless someone wrote the message by hand; it must not be enveloped twice.
+    fn redriven(record: &Record, letter: RedrivenLetter<'a>) -> Result<Self, Reason> {
+        Ok(Self {
             function_arn: letter.function_arn,
             retry: 1,
             first_failure: Timestamp::from_secs(record.sent.as_secs()),
@@ -90,10 +90,15 @@ impl<'a> FailedEvent<'a> {
                 .unwrap_or_else(|| record.message_id.clone()),
             error: None,
             not_found: false,
-            payload: Cow::Borrowed(letter.payload),
+            payload: open(letter.payload)?.payload,
             received_payload_bytes: letter.payload.get().len(),
         })
     }
+}
+
+fn open(payload: &RawValue) -> Result<comeback_envelope::Event<'_>, Reason> {
+    comeback_envelope::open(payload)
+        .map_err(|malformed| Reason::new(ReasonCode::MalformedEnvelope, malformed.to_string()))
 }
 
 /// What tells a dead-letter of ours from any other JSON, and what a redrive needs of it.
@@ -109,4 +114,10 @@ struct RedrivenLetter<'a> {
     origin_request_id: &'a RawValue,
     #[serde(borrow)]
     payload: &'a RawValue,
+}
+
+impl<'a> RedrivenLetter<'a> {
+    fn read(body: &'a str) -> Option<Self> {
+        object(body).ok().filter(|letter: &Self| is_reason(&letter.reason))
+    }
 }

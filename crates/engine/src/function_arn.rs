@@ -136,9 +136,9 @@ fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// `$LATEST`, a version or an alias.
+/// A version or an alias, or one of the two with a `$`: the second is what Lambda Managed Instances run.
 fn is_qualifier(qualifier: &str) -> bool {
-    is_name(qualifier.strip_prefix('$').unwrap_or(qualifier))
+    is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
 }
 
 impl fmt::Display for FunctionPattern {

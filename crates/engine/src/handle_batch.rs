@@ -1,23 +1,19 @@
 //! One batch of the retry queue, from records to the report its response is made of.
 
+mod calls;
+mod item;
+
 use std::collections::HashMap;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use futures_util::future::{FutureExt, Shared};
 use futures_util::stream::{self, StreamExt};
 
-use crate::dead_letter::{DeadLetter, batches};
-use crate::decide::{Action, Decision, decide, hiding};
-use crate::ports::{
-    CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, SQS_BATCH_ENTRIES, Target,
-    VisibilityChange,
-};
-use crate::report::{BatchReport, Outcome, Step};
-use crate::{Policy, Reason, ReasonCode, Record, Timestamp};
-
-/// Calls under way at once. A batch of ten due messages costs ten concurrent invokes.
-const CONCURRENT_CALLS: usize = 10;
+use self::calls::{CONCURRENT_CALLS, Calls};
+use self::item::Item;
+use crate::due::hiding;
+use crate::ports::{DeadLetterQueue, Ports, RetryQueue, Target, VisibilityChange};
+use crate::report::{BatchReport, Step};
+use crate::{Policy, Record, Timestamp};
 
 /// Handles one batch: decides for each record, then performs, deferrals first.
 ///
@@ -31,13 +27,14 @@ pub async fn handle_batch<'a, Q: RetryQueue, T: Target, D: DeadLetterQueue>(
     deadline: impl Future<Output = ()>,
     ports: Ports<'_, Q, T, D>,
 ) -> BatchReport<'a> {
-    let items = latest_copies(records).into_iter().map(|record| Item::decided(record, policy, now)).collect();
-    let mut batch = Batch { items, policy, now, ports, deadline: deadline.shared() };
-    batch.defer().await;
-    batch.reinvoke().await;
-    batch.dead_letter().await;
-    batch.hide_what_did_not_work().await;
-    BatchReport { outcomes: batch.items.into_iter().map(|item| item.outcome).collect() }
+    let mut items: Vec<Item<'a>> =
+        latest_copies(records).into_iter().map(|record| Item::decided(record, policy, now)).collect();
+    let calls = Calls::new(ports, deadline);
+    defer(&mut items, &calls).await;
+    reinvoke(&mut items, &calls, policy).await;
+    dead_letter(&mut items, &calls, now).await;
+    hide_what_did_not_work(&mut items, &calls).await;
+    BatchReport { outcomes: items.into_iter().map(|item| item.outcome).collect() }
 }
 
 /// SQS may deliver a message twice in one batch. The copies are one event, so one of them is
@@ -56,198 +53,78 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// A record on its way through the batch.
-struct Item<'a> {
-    record: &'a Record,
-    /// `None` if deciding panicked.
-    decision: Option<Decision<'a>>,
-    outcome: Outcome<'a>,
-    /// The step was tried and did not work, so the message is hidden for a while.
-    failed: bool,
-}
-
-impl<'a> Item<'a> {
-    fn decided(record: &'a Record, policy: &Policy, now: Timestamp) -> Self {
-        match catch_unwind(AssertUnwindSafe(|| decide(record, policy, now))) {
-            Ok(decision) => {
-                let outcome = Outcome::of(record, &decision);
-                Self { record, decision: Some(decision), outcome, failed: false }
-            }
-            Err(_) => {
-                let mut item =
-                    Self { record, decision: None, outcome: Outcome::undecided(record), failed: false };
-                item.fail(panicked());
-                item
-            }
-        }
-    }
-
-    fn step(&self) -> Option<Step> {
-        self.outcome.step
-    }
-
-    fn settle(&mut self, result: Result<(), CallFailure>) {
-        match result {
-            Ok(()) => self.outcome.settled = true,
-            Err(failure) => self.fail(failure),
-        }
-    }
-
-    fn fail(&mut self, failure: CallFailure) {
-        self.outcome.problem = Some(failure);
-        self.failed = true;
-    }
-
-    /// The target will never take the event: it is dead-lettered after all.
-    fn give_up(&mut self, reason: Reason) {
-        self.outcome.step = Some(Step::DeadLetter);
-        self.outcome.reason = Some(reason);
+async fn defer<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>>(
+    items: &mut [Item<'_>],
+    calls: &Calls<'_, Q, T, D, F>,
+) {
+    let deferred: Vec<_> = with_step(items, Step::Defer).collect();
+    let answers = calls.change_visibility(&visibility_changes(&deferred)).await;
+    for (item, answer) in deferred.into_iter().zip(answers) {
+        // Kept either way: an early return finds the backoff unserved and waits on.
+        item.outcome.problem = answer.err();
     }
 }
 
-struct Batch<'a, 'p, Q, T, D, F: Future> {
-    items: Vec<Item<'a>>,
-    policy: &'p Policy,
+async fn reinvoke<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>>(
+    items: &mut [Item<'_>],
+    calls: &Calls<'_, Q, T, D, F>,
+    policy: &Policy,
+) {
+    let due = stream::iter(with_step(items, Step::Reinvoke));
+    due.for_each_concurrent(CONCURRENT_CALLS, |item| async move {
+        let (function_arn, envelope) = item.reinvocation();
+        let answer = calls.invoke(function_arn, envelope, policy.envelope).await;
+        item.invoked(answer);
+    })
+    .await;
+}
+
+async fn dead_letter<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>>(
+    items: &mut [Item<'_>],
+    calls: &Calls<'_, Q, T, D, F>,
     now: Timestamp,
-    ports: Ports<'p, Q, T, D>,
-    deadline: Shared<F>,
-}
-
-impl<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>> Batch<'_, '_, Q, T, D, F> {
-    async fn defer(&mut self) {
-        let deferred = self.indices(|item| item.step() == Some(Step::Defer));
-        for (index, result) in self.change_visibility(&deferred).await {
-            // Reported failed either way: an early return finds the backoff unserved and waits on.
-            self.items[index].outcome.problem = result.err();
-        }
-    }
-
-    async fn reinvoke(&mut self) {
-        let due = self.indices(|item| item.step() == Some(Step::Reinvoke));
-        let results: Vec<_> = stream::iter(&due)
-            .map(|&index| self.within_deadline(self.invoke(index)))
-            .buffered(CONCURRENT_CALLS)
-            .collect()
-            .await;
-        for (index, result) in due.into_iter().zip(results) {
-            let item = &mut self.items[index];
-            match result {
-                None => item.outcome.problem = Some(not_started()),
-                Some(Some(Ok(()))) => item.settle(Ok(())),
-                Some(Some(Err(InvokeFailure::Later(failure)))) => item.settle(Err(failure)),
-                Some(Some(Err(InvokeFailure::NotFound(cause)))) => {
-                    item.give_up(Reason::new(ReasonCode::TargetNotFound, cause));
-                }
-                Some(Some(Err(InvokeFailure::TooLarge(cause)))) => {
-                    item.give_up(Reason::new(ReasonCode::PayloadTooLarge, cause));
-                }
-                Some(Some(Err(InvokeFailure::Refused(cause)))) => {
-                    item.give_up(Reason::new(ReasonCode::TargetRefused, cause));
-                }
-                Some(None) => item.fail(panicked()),
+) {
+    let mut given_up = Vec::new();
+    let mut letters = Vec::new();
+    for item in with_step(items, Step::DeadLetter) {
+        match item.letter(now) {
+            Ok(letter) => {
+                letters.push(letter);
+                given_up.push(item);
             }
+            Err(failure) => item.settle(Err(failure)),
         }
     }
-
-    /// `None` if the call panicked.
-    async fn invoke(&self, index: usize) -> Option<Result<(), InvokeFailure>> {
-        let Some(Decision { event: Some(event), action: Action::Reinvoke(envelope), .. }) =
-            &self.items[index].decision
-        else {
-            unreachable!("BUG: only decided re-invocations are invoked");
-        };
-        let payload = envelope.seal(self.policy.envelope);
-        AssertUnwindSafe(self.ports.target.invoke(&event.function_arn, payload)).catch_unwind().await.ok()
+    for (item, answer) in given_up.into_iter().zip(calls.send(&letters).await) {
+        item.settle(answer);
     }
+}
 
-    async fn dead_letter(&mut self) {
-        let given_up = self.indices(|item| item.step() == Some(Step::DeadLetter));
-        let letters: Vec<DeadLetter> = given_up.iter().map(|&index| self.letter(index)).collect();
-        let results: Vec<_> = stream::iter(batches(&letters, SQS_BATCH_ENTRIES))
-            .map(|batch| self.call(batch.len(), self.ports.dead_letter_queue.send(batch)))
-            .buffered(CONCURRENT_CALLS)
-            .concat()
-            .await;
-        for (index, result) in given_up.into_iter().zip(results) {
-            self.items[index].settle(result);
-        }
+async fn hide_what_did_not_work<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>>(
+    items: &mut [Item<'_>],
+    calls: &Calls<'_, Q, T, D, F>,
+) {
+    let mut failed: Vec<_> = items.iter_mut().filter(|item| item.failed).collect();
+    for item in &mut failed {
+        item.outcome.delay = Some(hiding(item.record));
     }
-
-    fn letter(&self, index: usize) -> DeadLetter {
-        let Item { record, decision, outcome, .. } = &self.items[index];
-        let event = decision.as_ref().and_then(|decision| decision.event.as_ref());
-        let reason = outcome.reason.as_ref().expect("BUG: a dead-letter has its reason");
-        DeadLetter::new(record, event, reason, self.now)
-    }
-
-    async fn hide_what_did_not_work(&mut self) {
-        let failed = self.indices(|item| item.failed);
-        for &index in &failed {
-            self.items[index].outcome.delay = Some(hiding(self.items[index].record));
-        }
-        for (index, result) in self.change_visibility(&failed).await {
-            if result.is_err() {
-                self.items[index].outcome.delay = None; // back after the queue's own timeout
-            }
-        }
-    }
-
-    fn indices(&self, wanted: impl Fn(&Item<'_>) -> bool) -> Vec<usize> {
-        self.items.iter().enumerate().filter(|(_, item)| wanted(item)).map(|(index, _)| index).collect()
-    }
-
-    /// Hides messages for their outcome's delay, ten a call.
-    async fn change_visibility(&self, indices: &[usize]) -> Vec<(usize, Result<(), CallFailure>)> {
-        let entries: Vec<VisibilityChange<'_>> = indices
-            .iter()
-            .map(|&index| VisibilityChange {
-                receipt_handle: &self.items[index].record.receipt_handle,
-                visibility_timeout: self.items[index].outcome.delay.expect("BUG: nothing to hide it for"),
-            })
-            .collect();
-        let results: Vec<_> = stream::iter(entries.chunks(SQS_BATCH_ENTRIES))
-            .map(|chunk| self.call(chunk.len(), self.ports.retry_queue.change_visibility(chunk)))
-            .buffered(CONCURRENT_CALLS)
-            .concat()
-            .await;
-        indices.iter().copied().zip(results).collect()
-    }
-
-    /// A batch call with exactly one result an entry, whatever becomes of it.
-    async fn call(
-        &self,
-        entries: usize,
-        call: impl Future<Output = Vec<Result<(), CallFailure>>>,
-    ) -> Vec<Result<(), CallFailure>> {
-        let mut results = match self.within_deadline(AssertUnwindSafe(call).catch_unwind()).await {
-            None => vec![Err(not_started()); entries],
-            Some(Err(_)) => vec![Err(panicked()); entries],
-            Some(Ok(results)) => results,
-        };
-        results.resize(entries, Err(failure("the service gave no answer for this entry")));
-        results
-    }
-
-    /// `None`, and the call is not started, once the deadline has passed.
-    async fn within_deadline<O>(&self, call: impl Future<Output = O>) -> Option<O> {
-        match self.deadline.clone().now_or_never() {
-            Some(()) => None,
-            None => Some(call.await),
+    let answers = calls.change_visibility(&visibility_changes(&failed)).await;
+    for (item, answer) in failed.into_iter().zip(answers) {
+        if answer.is_err() {
+            item.outcome.delay = None; // back after the queue's own timeout
         }
     }
 }
 
-fn failure(cause: &str) -> CallFailure {
-    CallFailure { cause: cause.into(), remedy: None }
+fn with_step<'i, 'a>(items: &'i mut [Item<'a>], step: Step) -> impl Iterator<Item = &'i mut Item<'a>> {
+    items.iter_mut().filter(move |item| item.outcome.step == Some(step))
 }
 
-fn not_started() -> CallFailure {
-    failure("not started: too close to the function's deadline")
-}
-
-fn panicked() -> CallFailure {
-    CallFailure {
-        cause: "internal error (a panic; see the log above)".into(),
-        remedy: Some("report it with this message's body"),
-    }
+/// Each message hidden for its outcome's delay.
+fn visibility_changes<'a>(items: &[&mut Item<'a>]) -> Vec<VisibilityChange<'a>> {
+    let change = |item: &&mut Item<'a>| VisibilityChange {
+        receipt_handle: &item.record.receipt_handle,
+        visibility_timeout: item.outcome.delay.expect("BUG: what is hidden has its delay"),
+    };
+    items.iter().map(change).collect()
 }

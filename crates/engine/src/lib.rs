@@ -10,9 +10,9 @@
 //! | `record` | [`Record`]: a message of the retry queue |
 //! | `invocation_record` | [`InvocationRecord`]: what Lambda wrote into its body |
 //! | `event` | [`FailedEvent`]: which retry of what comes next |
-//! | `variables`, `policy`, `function_arn` | [`Policy`]: how retries are made, checked when built |
-//! | `decide` | [`decide()`]: the rules, in order |
-//! | `handle_batch` | [`handle_batch`]: performing, grouped; partial failure |
+//! | `variables`, `settings`, `policy`, `function_arn` | [`Policy`]: how retries are made, checked when built |
+//! | `decide`, `due` | [`decide()`]: the rules, in order; the moment a retry is due |
+//! | `handle_batch`, its `item` and `calls` | [`handle_batch`]: performing, grouped; partial failure |
 //! | `ports` | what the handler needs of the world |
 //! | `reason`, `dead_letter` | why an event is given up, and its dead-letter on the wire |
 //! | `report` | what became of each message |
@@ -20,6 +20,7 @@
 
 mod dead_letter;
 mod decide;
+mod due;
 mod event;
 mod function_arn;
 mod handle_batch;
@@ -29,6 +30,7 @@ mod ports;
 mod reason;
 mod record;
 mod report;
+mod settings;
 mod time;
 mod variables;
 
@@ -41,7 +43,7 @@ pub use event::FailedEvent;
 pub use function_arn::{BadPattern, FunctionPattern, HandlerFunction};
 pub use handle_batch::handle_batch;
 pub use invocation_record::{InvocationError, InvocationRecord};
-pub use policy::{BACKOFF_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Policy, SettingError, Settings};
+pub use policy::Policy;
 pub use ports::{
     CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, SQS_BATCH_ENTRIES, Target,
     VisibilityChange,
@@ -49,5 +51,6 @@ pub use ports::{
 pub use reason::{Reason, ReasonCode};
 pub use record::{IncompleteMessage, Record};
 pub use report::{BatchReport, Outcome, Step};
+pub use settings::{BACKOFF_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, SettingError, Settings};
 pub use time::Timestamp;
 pub use variables::seconds;

@@ -1,0 +1,115 @@
+use std::ops::RangeInclusive;
+
+use comeback_backoff::Jitter;
+use comeback_envelope::Style;
+
+use crate::function_arn::{BadPattern, HandlerFunction};
+
+/// `MAX_AGE` in seconds: from a minute, the margin of the last retry, to SQS's longest retention.
+pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=14 * 24 * 3_600;
+/// `MAX_RETRIES`: a bound on what one event may cost.
+pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
+/// `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive and
+/// refuses 43,200 s in practice, hence 30 s less.
+pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=12 * 3_600 - 30;
+
+/// What a policy is made from; unchecked. The defaults of every setting stand here and only here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `MAX_AGE`, in seconds.
+    pub max_age: u64,
+    /// `MAX_RETRIES`.
+    pub max_retries: u64,
+    /// `BASE_BACKOFF`, in seconds.
+    pub base_backoff: u64,
+    /// `MAX_BACKOFF`, in seconds.
+    pub max_backoff: u64,
+    /// `JITTER`.
+    pub jitter: Jitter,
+    /// `ENVELOPE`.
+    pub envelope: Style,
+    /// `NON_RETRYABLE_ERRORS`: `errorType` globs, `*` and `?`.
+    pub non_retryable_errors: Vec<String>,
+    /// `TARGET_FUNCTIONS`: function ARNs, `*` allowed in the name.
+    pub target_functions: Vec<String>,
+    /// The handler itself, where it runs as a Lambda.
+    pub handler: Option<HandlerFunction>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_age: 86_400,
+            // EventBridge's figure; with these defaults age ends first, after about 18 retries.
+            max_retries: 185,
+            base_backoff: 1,
+            max_backoff: 43_170,
+            jitter: Jitter::Full,
+            envelope: Style::Wrap,
+            non_retryable_errors: Vec::new(),
+            target_functions: Vec::new(),
+            handler: None,
+        }
+    }
+}
+
+impl Settings {
+    pub(crate) fn refused_numbers(&self) -> Vec<SettingError> {
+        let Self { max_age, max_retries, base_backoff: base, max_backoff, .. } = *self;
+        // A base is not refused for a cap that is refused itself.
+        let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
+        let checks = [
+            (MAX_AGE_RANGE.contains(&max_age), SettingError::MaxAge(max_age)),
+            (MAX_RETRIES_RANGE.contains(&max_retries), SettingError::MaxRetries(max_retries)),
+            (BACKOFF_RANGE.contains(&max_backoff), SettingError::MaxBackoff(max_backoff)),
+            ((1..=max).contains(&base), SettingError::BaseBackoff { base, max }),
+        ];
+        checks.into_iter().filter(|(valid, _)| !valid).map(|(_, error)| error).collect()
+    }
+}
+
+/// A setting that was refused. Nothing is ever clamped instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// Outside [`MAX_AGE_RANGE`].
+    #[error("MAX_AGE is {0} s; it must be 60 s to 1209600 s (14 days)")]
+    MaxAge(u64),
+    /// Outside [`MAX_RETRIES_RANGE`].
+    #[error("MAX_RETRIES is {0}; it must be 0 to 10000")]
+    MaxRetries(u64),
+    /// Outside [`BACKOFF_RANGE`].
+    #[error("MAX_BACKOFF is {0} s; it must be 1 s to 43170 s (12 hours less 30 s)")]
+    MaxBackoff(u64),
+    /// Zero, or over `MAX_BACKOFF`.
+    #[error("BASE_BACKOFF is {base} s; it must be 1 s to MAX_BACKOFF ({max} s)")]
+    BaseBackoff {
+        /// `BASE_BACKOFF`.
+        base: u64,
+        /// `MAX_BACKOFF`.
+        max: u64,
+    },
+    /// No entry at all.
+    #[error("TARGET_FUNCTIONS is empty; name at least one function ARN that may be re-invoked")]
+    NoTargetFunctions,
+    /// An entry that is no pattern.
+    #[error("TARGET_FUNCTIONS entry {entry:?} {problem}")]
+    TargetFunction {
+        /// The entry.
+        entry: String,
+        /// What is wrong with it.
+        problem: BadPattern,
+    },
+    /// An entry that names the handler.
+    #[error("TARGET_FUNCTIONS entry {0:?} is the retry handler itself, which must never be its own target")]
+    HandlerAsTarget(String),
+    /// Text that is no value of the variable.
+    #[error("{name} is {value:?}; it {expected}")]
+    Unreadable {
+        /// The variable.
+        name: &'static str,
+        /// Its text.
+        value: String,
+        /// What it must be.
+        expected: String,
+    },
+}
