@@ -1,0 +1,180 @@
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+
+use comeback_engine::{Policy, Record, Step};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::fakes::{Batch, Call, Invoke, World};
+use crate::support::*;
+
+/// A message of each kind; its id stands in its body, to be found wherever it ends.
+fn message(id: usize, kind: usize) -> Record {
+    let payload = format!(r#"{{"id":"<m-{id}>"}}"#);
+    let (receive_count, body) = match kind {
+        0 => (1, body(&payload)),
+        1 | 2 => (2, body(&payload)),
+        3 => (9, body(&enveloped(4, &payload))),
+        4 => (2, replaced(&body(&payload), "orders", "payments")),
+        5 => (2, replaced(&body(&payload), "Timeout", "Fatal")),
+        6 => (2, body(&enveloped(100, &payload))),
+        7 => (2, body(&format!(r#"{{"_retry_metadata":"<m-{id}>"}}"#))),
+        8 => (1, format!("<m-{id}>{}", "x".repeat(400_000))),
+        _ => (0, format!("<m-{id}>")),
+    };
+    // Waiting still, on a later receive.
+    let first_receive = if kind == 2 { NOW } else { FIRST_RECEIVE };
+    let (message_id, receipt_handle) = (format!("m-{id}"), format!("<m-{id}>"));
+    Record { message_id, receipt_handle, body, receive_count, sent: SENT, first_receive }
+}
+
+fn batch() -> impl Strategy<Value = Vec<Record>> {
+    let message = (0..30usize, 0..10usize).prop_map(|(id, kind)| message(id, kind));
+    vec(message, 0..40).prop_map(|mut records| {
+        // Copies of one message have one body.
+        let mut bodies: HashMap<String, Record> = HashMap::new();
+        for (n, record) in records.iter_mut().enumerate() {
+            let original = bodies.entry(record.message_id.clone()).or_insert_with(|| record.clone()).clone();
+            *record = Record { receipt_handle: format!("{} {n}", original.receipt_handle), ..original };
+        }
+        records
+    })
+}
+
+fn batch_plan() -> impl Strategy<Value = Vec<Batch>> {
+    let any = select(vec![
+        Batch::Works,
+        Batch::Fails,
+        Batch::FailsFor(0),
+        Batch::FailsFor(3),
+        Batch::AnswersOnly(0),
+        Batch::AnswersOnly(2),
+        Batch::AnswersTooMuch,
+        Batch::Panics,
+        Batch::PanicsBeforeItsFuture,
+    ]);
+    vec(prop_oneof![2 => Just(Batch::Works), 1 => any], 1..8)
+}
+
+fn invoke_plan() -> impl Strategy<Value = Vec<Invoke>> {
+    let any = select(vec![
+        Invoke::Works,
+        Invoke::Later,
+        Invoke::NotFound,
+        Invoke::TooLarge,
+        Invoke::Refused,
+        Invoke::Panics,
+        Invoke::PanicsBeforeItsFuture,
+    ]);
+    vec(prop_oneof![1 => Just(Invoke::Works), 1 => any], 1..30)
+}
+
+/// Each entry of a plan in turn, over and over.
+fn follow<B: Copy>(plan: Vec<B>) -> impl Fn() -> B {
+    let calls = Cell::new(0);
+    move || plan[calls.replace(calls.get() + 1) % plan.len()]
+}
+
+/// The id in a text, which stands there as `<id>`.
+fn id_in(text: &str) -> String {
+    let start = text.find('<').expect("an id") + 1;
+    text[start..start + text[start..].find('>').expect("its end")].to_owned()
+}
+
+fn rule() -> Policy {
+    policy(|settings| {
+        settings.max_retries = 50;
+        settings.base_backoff = 60;
+        settings.max_backoff = 60;
+        settings.non_retryable_errors = vec!["Fatal".into()];
+    })
+}
+
+/// The ids, of which none stands twice.
+fn set(ids: Vec<String>) -> HashSet<String> {
+    let count = ids.len();
+    let set: HashSet<String> = ids.into_iter().collect();
+    assert_eq!(set.len(), count, "an id stands twice in {set:?}");
+    set
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn each_message_is_kept_or_reinvoked_or_dead_lettered_and_never_two_of_these(
+        records in batch(),
+        hide in batch_plan(),
+        invoke in invoke_plan(),
+        send in batch_plan(),
+        deadline in prop_oneof![3 => Just(usize::MAX), 2 => 0..30usize],
+    ) {
+        let world = World {
+            hide: Box::new(follow(hide)),
+            invoke: Box::new(follow(invoke)),
+            send: Box::new(follow(send)),
+            ..World::default()
+        };
+        let report = world.handle_until(&records, &rule(), NOW, deadline);
+
+        let all: HashSet<String> = records.iter().map(|record| record.message_id.clone()).collect();
+        let kept = set(report.batch_item_failures().map(Into::into).collect());
+        let invoked = set(world.invoked.borrow().iter().map(|payload| id_in(payload)).collect());
+        let sent = set(world.sent.borrow().iter().map(|letter| id_in(&letter.body)).collect());
+        prop_assert!(invoked.is_disjoint(&sent), "both: {:?}", invoked.intersection(&sent));
+        let settled: HashSet<String> = invoked.union(&sent).cloned().collect();
+        prop_assert!(kept.is_disjoint(&settled), "settled and kept: {:?}", kept.intersection(&settled));
+        prop_assert_eq!(&kept.union(&settled).cloned().collect::<HashSet<_>>(), &all);
+
+        // Nobody is told otherwise.
+        prop_assert_eq!(set(report.outcomes.iter().map(|o| o.message_id.to_owned()).collect()), all);
+        for outcome in &report.outcomes {
+            prop_assert_eq!(outcome.settled, settled.contains(outcome.message_id));
+            prop_assert_eq!(outcome.settled && outcome.problem.is_some(), false);
+            let ends_in = if invoked.contains(outcome.message_id) { Step::Reinvoke } else { Step::DeadLetter };
+            prop_assert!(!outcome.settled || outcome.step == Some(ends_in));
+        }
+
+        let calls = world.calls.borrow();
+        prop_assert!(calls.len() <= deadline, "{} calls, deadline after {deadline}", calls.len());
+        prop_assert!(world.most_in_flight.get() <= 10);
+        let tried = calls.iter().filter_map(|call| match call {
+            Call::Invoke(_, payload) => Some(id_in(payload)),
+            _ => None,
+        });
+        set(tried.collect()); // none twice
+        for call in calls.iter() {
+            match call {
+                Call::Hide(entries) => {
+                    prop_assert!((1..=10).contains(&entries.len()));
+                    prop_assert!(entries.iter().all(|(handle, secs)| {
+                        kept.contains(&id_in(handle)) && (1..=43_170).contains(secs)
+                    }), "what is hidden is kept");
+                }
+                Call::Invoke(function_arn, _) => prop_assert_eq!(function_arn, TARGET),
+                Call::Send(letters) => {
+                    prop_assert!((1..=10).contains(&letters.len()));
+                    let bytes: usize = letters.iter().map(|letter| letter.size()).sum();
+                    prop_assert!(bytes <= 1_048_576);
+                }
+            }
+        }
+    }
+
+    /// With ports that work, what happens to a message does not depend on its batch-mates.
+    #[test]
+    fn no_record_harms_another(records in batch()) {
+        let ends = |records: &[Record]| {
+            let world = World::default();
+            let report = world.handle(records, &rule(), NOW);
+            let ends = report.outcomes.iter().map(|o| (o.message_id.to_owned(), (o.step, o.delay, o.settled)));
+            ends.collect::<HashMap<_, _>>()
+        };
+        let together = ends(&records);
+        for record in &records {
+            let alone = ends(std::slice::from_ref(record));
+            prop_assert_eq!(alone.get(&record.message_id), together.get(&record.message_id));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Ports that record what they are asked and fail as told, and an executor that cannot hang.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use comeback_engine::{
+    BatchReport, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, Policy, Ports, Record, RetryQueue,
+    Target, Timestamp, VisibilityChange, handle_batch,
+};
+
+/// What a batch call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Batch {
+    Works,
+    Fails,
+    FailsFor(usize),
+    AnswersOnly(usize),
+    AnswersTooMuch,
+    Panics,
+    PanicsBeforeItsFuture,
+}
+
+/// What an invoke does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Invoke {
+    Works,
+    Later,
+    NotFound,
+    TooLarge,
+    Refused,
+    Panics,
+    PanicsBeforeItsFuture,
+}
+
+/// A call that was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Receipt handles and seconds.
+    Hide(Vec<(String, u64)>),
+    /// Function and payload.
+    Invoke(String, String),
+    Send(Vec<DeadLetter>),
+}
+
+/// All three ports. `now_does` says what the next call does.
+pub(crate) struct World<'w> {
+    pub(crate) hide: Box<dyn Fn() -> Batch + 'w>,
+    pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
+    pub(crate) send: Box<dyn Fn() -> Batch + 'w>,
+    pub(crate) calls: RefCell<Vec<Call>>,
+    /// Payloads that a target accepted.
+    pub(crate) invoked: RefCell<Vec<String>>,
+    /// What the dead-letter queue keeps.
+    pub(crate) sent: RefCell<Vec<DeadLetter>>,
+    /// An invoke under way waits until this many are.
+    pub(crate) rendezvous: usize,
+    pub(crate) in_flight: Cell<usize>,
+    pub(crate) most_in_flight: Cell<usize>,
+}
+
+impl Default for World<'_> {
+    fn default() -> Self {
+        Self {
+            hide: Box::new(|| Batch::Works),
+            invoke: Box::new(|| Invoke::Works),
+            send: Box::new(|| Batch::Works),
+            calls: RefCell::default(),
+            invoked: RefCell::default(),
+            sent: RefCell::default(),
+            rendezvous: 1,
+            in_flight: Cell::new(0),
+            most_in_flight: Cell::new(0),
+        }
+    }
+}
+
+impl World<'_> {
+    pub(crate) fn handle<'r>(
+        &self,
+        records: &'r [Record],
+        policy: &Policy,
+        now: Timestamp,
+    ) -> BatchReport<'r> {
+        self.handle_until(records, policy, now, usize::MAX)
+    }
+
+    /// The deadline resolves when `calls` were started.
+    pub(crate) fn handle_until<'r>(
+        &self,
+        records: &'r [Record],
+        policy: &Policy,
+        now: Timestamp,
+        calls: usize,
+    ) -> BatchReport<'r> {
+        let deadline = poll_fn(|_| match self.calls.borrow().len() < calls {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        });
+        let ports = Ports { retry_queue: self, target: self, dead_letter_queue: self };
+        run(handle_batch(records, policy, now, deadline, ports))
+    }
+
+    fn start(&self, call: Call) {
+        self.calls.borrow_mut().push(call);
+    }
+}
+
+impl RetryQueue for World<'_> {
+    fn change_visibility(
+        &self,
+        entries: &[VisibilityChange<'_>],
+    ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
+        let entry = |entry: &VisibilityChange<'_>| {
+            (entry.receipt_handle.to_owned(), entry.visibility_timeout.as_secs())
+        };
+        self.start(Call::Hide(entries.iter().map(entry).collect()));
+        let behaviour = (self.hide)();
+        panic_if(behaviour == Batch::PanicsBeforeItsFuture);
+        let entries = entries.len();
+        async move {
+            step().await;
+            answers(behaviour, entries)
+        }
+    }
+}
+
+impl DeadLetterQueue for World<'_> {
+    fn send(&self, messages: &[DeadLetter]) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
+        self.start(Call::Send(messages.to_vec()));
+        let behaviour = (self.send)();
+        panic_if(behaviour == Batch::PanicsBeforeItsFuture);
+        async move {
+            step().await;
+            let answers = answers(behaviour, messages.len());
+            let kept = messages.iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
+            self.sent.borrow_mut().extend(kept.map(|(letter, _)| letter.clone()));
+            answers
+        }
+    }
+}
+
+impl Target for World<'_> {
+    fn invoke(&self, function_arn: &str, payload: String) -> impl Future<Output = Result<(), InvokeFailure>> {
+        self.start(Call::Invoke(function_arn.into(), payload.clone()));
+        let behaviour = (self.invoke)();
+        panic_if(behaviour == Invoke::PanicsBeforeItsFuture);
+        async move {
+            self.in_flight.update(|count| count + 1);
+            self.most_in_flight.update(|most| most.max(self.in_flight.get()));
+            step().await;
+            while self.most_in_flight.get() < self.rendezvous {
+                step().await;
+            }
+            self.in_flight.update(|count| count - 1);
+            match behaviour {
+                Invoke::Works => {
+                    self.invoked.borrow_mut().push(payload);
+                    Ok(())
+                }
+                Invoke::Later => Err(InvokeFailure::Later(failure())),
+                Invoke::NotFound => Err(InvokeFailure::NotFound("gone".into())),
+                Invoke::TooLarge => Err(InvokeFailure::TooLarge("too much".into())),
+                Invoke::Refused => Err(InvokeFailure::Refused("never".into())),
+                Invoke::Panics | Invoke::PanicsBeforeItsFuture => quiet_panic(),
+            }
+        }
+    }
+}
+
+pub(crate) fn failure() -> CallFailure {
+    CallFailure { cause: "throttled".into(), remedy: Some("wait") }
+}
+
+fn answers(behaviour: Batch, entries: usize) -> Vec<Result<(), CallFailure>> {
+    match behaviour {
+        Batch::Works => vec![Ok(()); entries],
+        Batch::Fails => vec![Err(failure()); entries],
+        Batch::FailsFor(entry) => {
+            (0..entries).map(|index| if index == entry { Err(failure()) } else { Ok(()) }).collect()
+        }
+        Batch::AnswersOnly(answers) => vec![Ok(()); answers.min(entries)],
+        Batch::AnswersTooMuch => vec![Ok(()); entries + 3],
+        Batch::Panics | Batch::PanicsBeforeItsFuture => quiet_panic(),
+    }
+}
+
+fn panic_if(condition: bool) {
+    if condition {
+        quiet_panic()
+    }
+}
+
+/// A panic that prints nothing.
+fn quiet_panic() -> ! {
+    resume_unwind(Box::new("planned"))
+}
+
+/// Pending once.
+async fn step() {
+    let mut stepped = false;
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        if std::mem::replace(&mut stepped, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Runs a future of [`step`]s, which is done after few polls or never.
+pub(crate) fn run<O>(future: impl Future<Output = O>) -> O {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..10_000 {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+    }
+    panic!("it waits for what never comes");
+}

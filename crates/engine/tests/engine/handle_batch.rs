@@ -1,0 +1,121 @@
+use comeback_engine::{Record, Step};
+
+use crate::fakes::{Call, World};
+use crate::support::*;
+
+#[test]
+fn an_empty_batch_calls_nothing() {
+    let world = World::default();
+    let report = world.handle(&[], &policy(|_| ()), NOW);
+    assert!(report.outcomes.is_empty() && world.calls.borrow().is_empty());
+}
+
+#[test]
+fn ten_first_receives_are_one_visibility_call_and_all_kept() {
+    let world = World::default();
+    let records = first_receives(10);
+    let report = world.handle(&records, &policy(|settings| settings.base_backoff = 9), NOW);
+    let hidden = (0..10).map(|n| (format!("h-{n}"), 9)).collect();
+    assert_eq!(*world.calls.borrow(), [Call::Hide(hidden)]);
+    assert_eq!(kept(&report), ids(0..10));
+    for outcome in &report.outcomes {
+        assert_eq!(outcome.step, Some(Step::Defer));
+        assert_eq!(outcome.delay.unwrap().as_secs(), 9);
+        assert_eq!(outcome.due, Some(after(NOW, 9_000)));
+        assert_eq!((outcome.retry, outcome.function_arn.as_deref()), (Some(1), Some(TARGET)));
+        assert_eq!((outcome.problem.as_ref(), outcome.reason.as_ref()), (None, None));
+    }
+}
+
+#[test]
+fn more_than_ten_deferrals_are_packed_by_ten_in_order() {
+    let world = World::default();
+    world.handle(&first_receives(25), &policy(|_| ()), NOW);
+    let calls = world.calls.borrow();
+    let handles: Vec<Vec<&str>> = calls
+        .iter()
+        .map(|call| match call {
+            Call::Hide(entries) => entries.iter().map(|(handle, _)| handle.as_str()).collect(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(handles.iter().map(Vec::len).collect::<Vec<_>>(), [10, 10, 5]);
+    assert_eq!(handles.concat(), (0..25).map(|n| format!("h-{n}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn ten_due_messages_are_ten_concurrent_invokes_of_the_arn_as_it_stands() {
+    // Each waits until all ten are under way.
+    let world = World { rendezvous: 10, ..World::default() };
+    let records = due(10);
+    let report = world.handle(&records, &policy(|_| ()), NOW);
+    let payload = |n| enveloped(1, &format!("{n}")).replace("r-0", "r-1");
+    let expected: Vec<Call> = (0..10).map(|n| Call::Invoke(TARGET.into(), payload(n))).collect();
+    assert_eq!(*world.calls.borrow(), expected);
+    assert!(kept(&report).is_empty());
+    assert!(report.outcomes.iter().all(|outcome| outcome.settled && outcome.problem.is_none()));
+}
+
+#[test]
+fn concurrency_is_bounded() {
+    let world = World { rendezvous: 10, ..World::default() };
+    let report = world.handle(&due(35), &policy(|_| ()), NOW).batch_item_failures().count();
+    assert_eq!((world.most_in_flight.get(), world.invoked.borrow().len(), report), (10, 35, 0));
+}
+
+#[test]
+fn deferrals_go_out_first_then_invokes_then_dead_letters() {
+    let mut records = [garbage(1), due(1), first_receives(1)].concat();
+    for (n, record) in records.iter_mut().enumerate() {
+        record.message_id = format!("m-{n}");
+    }
+    let world = World::default();
+    let report = world.handle(&records, &policy(|_| ()), NOW);
+    assert!(matches!(world.calls.borrow()[..], [Call::Hide(_), Call::Invoke(..), Call::Send(_)]));
+    assert_eq!(kept(&report), ["m-2"]);
+    // The report keeps the order of the batch.
+    let steps: Vec<_> = report.outcomes.iter().filter_map(|outcome| outcome.step).collect();
+    assert_eq!(steps, [Step::DeadLetter, Step::Reinvoke, Step::Defer]);
+}
+
+#[test]
+fn dead_letters_go_out_by_ten() {
+    let world = World::default();
+    world.handle(&garbage(23), &policy(|_| ()), NOW);
+    let counts: Vec<usize> = world
+        .calls
+        .borrow()
+        .iter()
+        .map(|call| match call {
+            Call::Send(letters) => letters.len(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(counts, [10, 10, 3]);
+    let bodies: Vec<String> = world.sent.borrow().iter().map(|letter| letter.body.clone()).collect();
+    assert_eq!(bodies, (0..23).map(|n| format!("garbage {n}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn copies_of_one_message_are_handled_once_by_the_later_receipt() {
+    let copy = |handle: &str, receive_count| Record {
+        receipt_handle: handle.into(),
+        receive_count,
+        ..record(body("7"))
+    };
+    let policy = policy(|settings| settings.base_backoff = 2_000);
+    let early = after(FIRST_RECEIVE, 1_000);
+    for (records, handle) in [
+        ([copy("a", 2), copy("b", 3)], "b"),
+        ([copy("a", 3), copy("b", 2)], "a"),
+        ([copy("a", 2), copy("b", 2)], "b"),
+    ] {
+        let world = World::default();
+        let report = world.handle(&records, &policy, early);
+        assert_eq!(*world.calls.borrow(), [Call::Hide(vec![(handle.into(), 1_999)])]);
+        assert_eq!(kept(&report), ["m-1"]);
+    }
+    let world = World::default();
+    let report = world.handle(&[copy("a", 2), copy("b", 3)], &policy, NOW).batch_item_failures().count();
+    assert_eq!((world.invoked.borrow().len(), report), (1, 0));
+}

@@ -1,0 +1,142 @@
+//! Messages and policies to test with. The message of [`record`] first failed at [`T0`].
+
+use std::time::Duration;
+
+use comeback_engine::{
+    Action, BatchReport, Decision, Jitter, Outcome, Policy, Reason, Record, Settings, Timestamp, decide,
+};
+
+/// On the allow-list of [`policy`].
+pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+/// The same with the qualifier that a record has.
+pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
+/// 2026-09-14T15:46:54Z.
+pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
+pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
+/// An hour later: what was received again is due, and the default `MAX_AGE` far.
+pub(crate) const NOW: Timestamp = Timestamp::from_secs(T0.as_secs() + 3_600);
+pub(crate) const FIRST_RECEIVE: Timestamp = Timestamp::from_millis(T0.as_millis() + 1_000);
+
+/// An invocation record of [`TARGET`], as Lambda writes it.
+pub(crate) fn body(payload: &str) -> String {
+    format!(
+        r#"{{"version":"1.0","timestamp":"2026-09-14T15:46:54.145Z","requestContext":{{"requestId":"r-1","functionArn":"{TARGET}","condition":"RetriesExhausted","approximateInvokeCount":1}},"requestPayload":{payload},"responseContext":{{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"}},"responsePayload":{{"errorType":"Timeout","errorMessage":"too slow"}}}}"#
+    )
+}
+
+/// A payload in its envelope, after retry `attempt` failed.
+pub(crate) fn enveloped(attempt: u64, payload: &str) -> String {
+    format!(
+        r#"{{"_retry_metadata":{{"attempt":{attempt},"initial_timestamp":{},"origin_request_id":"r-0"}},"_original_payload":{payload}}}"#,
+        T0.as_secs()
+    )
+}
+
+/// A first receive.
+pub(crate) fn record(body: impl Into<String>) -> Record {
+    Record {
+        message_id: "m-1".into(),
+        receipt_handle: "h-1".into(),
+        body: body.into(),
+        receive_count: 1,
+        sent: SENT,
+        first_receive: FIRST_RECEIVE,
+    }
+}
+
+/// A second receive.
+pub(crate) fn received_again(body: impl Into<String>) -> Record {
+    Record { receive_count: 2, ..record(body) }
+}
+
+/// `text` with `from`, which must be in it, replaced.
+pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "{from} is not in {text}");
+    text.replace(from, to)
+}
+
+/// Defaults, but no jitter: every delay is its ceiling.
+pub(crate) fn settings() -> Settings {
+    Settings { target_functions: vec![ORDERS.into()], jitter: Jitter::None, ..Settings::default() }
+}
+
+pub(crate) fn policy(change: impl FnOnce(&mut Settings)) -> Policy {
+    let mut settings = settings();
+    change(&mut settings);
+    Policy::new(settings).expect("the test's settings are valid")
+}
+
+pub(crate) fn after(moment: Timestamp, millis: u64) -> Timestamp {
+    moment.saturating_add(Duration::from_millis(millis))
+}
+
+/// `moment` and a time not shorter than any backoff.
+pub(crate) fn long_after(moment: Timestamp) -> Timestamp {
+    after(moment, 43_200_000)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Defer(u64),
+    Reinvoke(u64),
+    DeadLetter(&'static str),
+}
+
+/// The action in short: seconds, attempt or reason.
+pub(crate) fn seen(decision: &Decision<'_>) -> Seen {
+    match &decision.action {
+        Action::Defer { visibility_timeout } => {
+            assert_eq!(visibility_timeout.subsec_nanos(), 0, "SQS counts whole seconds");
+            Seen::Defer(visibility_timeout.as_secs())
+        }
+        Action::Reinvoke(envelope) => Seen::Reinvoke(envelope.metadata.attempt),
+        Action::DeadLetter(Reason { code, .. }) => Seen::DeadLetter(code.name()),
+    }
+}
+
+pub(crate) fn decided(record: &Record, policy: &Policy, now: Timestamp) -> Seen {
+    seen(&decide(record, policy, now))
+}
+
+/// The detail of the dead-letter that is decided.
+pub(crate) fn detail(record: &Record, policy: &Policy, now: Timestamp) -> String {
+    match decide(record, policy, now).action {
+        Action::DeadLetter(reason) => reason.detail,
+        other => panic!("not given up: {other:?}"),
+    }
+}
+
+pub(crate) fn numbered(count: usize, receive_count: u32, body: impl Fn(usize) -> String) -> Vec<Record> {
+    (0..count)
+        .map(|n| Record {
+            message_id: format!("m-{n}"),
+            receipt_handle: format!("h-{n}"),
+            receive_count,
+            ..record(body(n))
+        })
+        .collect()
+}
+
+pub(crate) fn first_receives(count: usize) -> Vec<Record> {
+    numbered(count, 1, |n| body(&n.to_string()))
+}
+
+pub(crate) fn due(count: usize) -> Vec<Record> {
+    numbered(count, 2, |n| body(&n.to_string()))
+}
+
+pub(crate) fn garbage(count: usize) -> Vec<Record> {
+    numbered(count, 1, |n| format!("garbage {n}"))
+}
+
+pub(crate) fn kept(report: &BatchReport<'_>) -> Vec<String> {
+    report.batch_item_failures().map(Into::into).collect()
+}
+
+pub(crate) fn ids(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|n| format!("m-{n}")).collect()
+}
+
+pub(crate) fn problem<'o>(outcome: &'o Outcome<'_>) -> &'o str {
+    &outcome.problem.as_ref().expect("it has a problem").cause
+}
