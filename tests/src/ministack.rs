@@ -4,7 +4,8 @@ use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 
 use crate::{Background, Shell, eventually, free_port, request, scratch};
 
-const REGION: &str = "us-east-1";
+/// One that AWS CLI 1 has no SQS endpoint of its own for: in those regions it ignores `AWS_ENDPOINT_URL`.
+const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
 /// MiniStack's root credentials.
 const KEY: &str = "test";
@@ -41,8 +42,6 @@ impl MiniStack {
             .clone()
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
-            // Checks each call of a function against its role's policies.
-            .with("AUTH", "true")
             .start("exec ministack", &scratch(name).join("ministack.log"))?;
         eventually("MiniStack to be healthy", Duration::from_secs(60), async || {
             request("GET", port, "/_ministack/health", "").ok()

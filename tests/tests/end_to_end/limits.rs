@@ -70,7 +70,7 @@ pub(crate) async fn the_handlers_role_allows_exactly_what_it_does(world: &World)
     let dead_letter_queue = dead_letter_queue.rsplit_once('-').expect("a generated name").0;
     assert!(allowed[1].1[0].starts_with(dead_letter_queue) && allowed[1].1.len() == 1, "{allowed:?}");
     allowed.remove(1);
-    let logs = format!("arn:aws:logs:us-east-1:000000000000:log-group:{}:*", stack.handler_logs());
+    let logs = MiniStack::function_arn("").replace("lambda", "logs").replace("function:", "log-group:") + &stack.handler_logs() + ":*";
     let expected = [
         (
             &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"][..],

@@ -35,7 +35,8 @@ impl World {
 
     /// A stack that gives up after two retries a second apart, in inline style, and may invoke any function.
     pub(crate) async fn quick(&self) -> &Stack {
-        self.built().await;
+        // The first deployment makes SAM's own bucket; two at once would both try.
+        self.comeback().await;
         let shell = self.ministack().await.shell();
         let any = MiniStack::function_arn("*");
         let parameters = format!("MaxRetries=2 BaseBackoff=1 MaxBackoff=1 Envelope=inline TargetFunctions={any}");
