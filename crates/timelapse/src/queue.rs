@@ -1,7 +1,9 @@
 //! An SQS standard queue on a virtual clock.
 
+mod message;
+mod settings;
+
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 
 use comeback_engine::{Record, Timestamp};
@@ -9,94 +11,11 @@ use slab::Slab;
 
 use crate::agenda::{Agenda, Happening};
 use crate::id::Id;
+use message::{Message, blank};
+use settings::{LONGEST_VISIBILITY, VisibilityError};
 
-/// The longest visibility timeout, and the longest time from a receive to a message's return.
-/// Source: SQS quotas, "Message visibility timeout".
-pub(crate) const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-
-/// How a queue is set up. The defaults are those of `template.yaml`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct QueueSettings {
-    /// For how long a receive hides a message; 180 s, six times the handler's timeout.
-    pub(crate) visibility_timeout: Duration,
-    /// For how long SQS keeps a message from its sending on; 14 days, the most there is.
-    pub(crate) retention: Duration,
-    /// `maxReceiveCount` of the redrive policy: a message that was received so often goes to the
-    /// dead-letter queue instead of to a receiver; 1,000, the most there is.
-    pub(crate) max_receive_count: u32,
-    /// Messages that can be in flight (received, neither deleted nor visible again). At the limit
-    /// a long poll returns nothing. SQS has about 120,000 for a standard queue.
-    pub(crate) in_flight_limit: usize,
-}
-
-impl Default for QueueSettings {
-    fn default() -> Self {
-        Self {
-            visibility_timeout: Duration::from_secs(180),
-            retention: Duration::from_secs(14 * 24 * 3_600),
-            max_receive_count: 1_000,
-            in_flight_limit: 120_000,
-        }
-    }
-}
-
-/// One receive of one message. A later receive makes it stale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Receipt {
-    slot: usize,
-    /// Unique in the queue, so that a handle never fits a later receive or another message.
-    number: u64,
-}
-
-impl Receipt {
-    fn parse(handle: &str) -> Option<Self> {
-        let (slot, number) = handle.split_once('.')?;
-        Some(Self { slot: slot.parse().ok()?, number: number.parse().ok()? })
-    }
-}
-
-impl fmt::Display for Receipt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.slot, self.number)
-    }
-}
-
-/// What the queue took away by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Removal {
-    /// To the dead-letter queue, by the redrive policy.
-    Redriven,
-    /// Deleted: its retention ended.
-    Expired,
-}
-
-/// Why a visibility timeout was not changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum VisibilityError {
-    #[error("InvalidParameterValue: VisibilityTimeout {0} must be between 0 and 43200")]
-    OutOfRange(u64),
-    #[error("InvalidParameterValue: total VisibilityTimeout is beyond the limit of 43200 s from the receive")]
-    BeyondTwelveHours,
-    #[error("ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale")]
-    StaleHandle,
-    #[error("MessageNotInflight: the message is visible again")]
-    NotInFlight,
-}
-
-#[derive(Debug)]
-struct Message {
-    id: Id,
-    body: String,
-    event: usize,
-    sent: Timestamp,
-    first_receive: Timestamp,
-    last_receive: Timestamp,
-    receive_count: u32,
-    /// Of the latest receive.
-    number: u64,
-    visible_at: Timestamp,
-    in_flight: bool,
-}
+pub(crate) use message::Receipt;
+pub(crate) use settings::{QueueSettings, Removal};
 
 /// The queue. Whose message is whose (`event`) is kept beside each, for the ledger only.
 #[derive(Debug)]
@@ -275,39 +194,5 @@ impl Queue {
     }
 }
 
-impl Message {
-    fn take(&mut self, now: Timestamp, number: u64, visibility_timeout: Duration) {
-        if self.receive_count == 0 {
-            self.first_receive = now;
-        }
-        self.receive_count += 1;
-        self.last_receive = now;
-        self.number = number;
-        self.visible_at = now.saturating_add(visibility_timeout);
-        self.in_flight = true;
-    }
-
-    fn write(&self, receipt: Receipt, record: &mut Record) {
-        record.message_id.clear();
-        self.id.write(&mut record.message_id);
-        record.receipt_handle.clear();
-        fmt::Write::write_fmt(&mut record.receipt_handle, format_args!("{receipt}"))
-            .expect("BUG: writing to a String");
-        record.body.clear();
-        record.body.push_str(&self.body);
-        record.receive_count = self.receive_count;
-        record.sent = self.sent;
-        record.first_receive = self.first_receive;
-    }
-}
-
-fn blank(now: Timestamp) -> Record {
-    Record {
-        message_id: String::new(),
-        receipt_handle: String::new(),
-        body: String::new(),
-        receive_count: 0,
-        sent: now,
-        first_receive: now,
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+use std::fmt;
+use std::time::Duration;
+
+use comeback_engine::{Record, Timestamp};
+
+use crate::id::Id;
+
+/// One receive of one message. A later receive makes it stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Receipt {
+    pub(super) slot: usize,
+    /// Unique in the queue, so that a handle never fits a later receive or another message.
+    pub(super) number: u64,
+}
+
+impl Receipt {
+    pub(super) fn parse(handle: &str) -> Option<Self> {
+        let (slot, number) = handle.split_once('.')?;
+        Some(Self { slot: slot.parse().ok()?, number: number.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot, self.number)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) id: Id,
+    pub(super) body: String,
+    pub(super) event: usize,
+    pub(super) sent: Timestamp,
+    pub(super) first_receive: Timestamp,
+    pub(super) last_receive: Timestamp,
+    pub(super) receive_count: u32,
+    /// Of the latest receive.
+    pub(super) number: u64,
+    pub(super) visible_at: Timestamp,
+    pub(super) in_flight: bool,
+}
+
+impl Message {
+    pub(super) fn take(&mut self, now: Timestamp, number: u64, visibility_timeout: Duration) {
+        if self.receive_count == 0 {
+            self.first_receive = now;
+        }
+        self.receive_count += 1;
+        self.last_receive = now;
+        self.number = number;
+        self.visible_at = now.saturating_add(visibility_timeout);
+        self.in_flight = true;
+    }
+
+    /// Makes `record` what a receiver gets, in the buffers it has.
+    pub(super) fn write(&self, receipt: Receipt, record: &mut Record) {
+        record.message_id.clear();
+        self.id.write(&mut record.message_id);
+        record.receipt_handle.clear();
+        fmt::Write::write_fmt(&mut record.receipt_handle, format_args!("{receipt}"))
+            .expect("BUG: writing to a String");
+        record.body.clear();
+        record.body.push_str(&self.body);
+        record.receive_count = self.receive_count;
+        record.sent = self.sent;
+        record.first_receive = self.first_receive;
+    }
+}
+
+/// A record to write into.
+pub(super) fn blank(now: Timestamp) -> Record {
+    Record {
+        message_id: String::new(),
+        receipt_handle: String::new(),
+        body: String::new(),
+        receive_count: 0,
+        sent: now,
+        first_receive: now,
+    }
+}

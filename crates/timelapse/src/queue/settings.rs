@@ -1,0 +1,53 @@
+use std::time::Duration;
+
+/// The longest visibility timeout, and the longest time from a receive to a message's return.
+/// Source: SQS quotas, "Message visibility timeout".
+pub(super) const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
+
+/// How a queue is set up. The defaults are those of `template.yaml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QueueSettings {
+    /// For how long a receive hides a message; 180 s, six times the handler's timeout.
+    pub(crate) visibility_timeout: Duration,
+    /// For how long SQS keeps a message from its sending on; 14 days, the most there is.
+    pub(crate) retention: Duration,
+    /// `maxReceiveCount` of the redrive policy: a message that was received so often goes to the
+    /// dead-letter queue instead of to a receiver; 1,000, the most there is.
+    pub(crate) max_receive_count: u32,
+    /// Messages that can be in flight (received, neither deleted nor visible again). At the limit
+    /// a long poll returns nothing. SQS has about 120,000 for a standard queue.
+    pub(crate) in_flight_limit: usize,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self {
+            visibility_timeout: Duration::from_secs(180),
+            retention: Duration::from_secs(14 * 24 * 3_600),
+            max_receive_count: 1_000,
+            in_flight_limit: 120_000,
+        }
+    }
+}
+
+/// What the queue took away by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// To the dead-letter queue, by the redrive policy.
+    Redriven,
+    /// Deleted: its retention ended.
+    Expired,
+}
+
+/// Why a visibility timeout was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum VisibilityError {
+    #[error("InvalidParameterValue: VisibilityTimeout {0} must be between 0 and 43200")]
+    OutOfRange(u64),
+    #[error("InvalidParameterValue: total VisibilityTimeout is beyond the limit of 43200 s from the receive")]
+    BeyondTwelveHours,
+    #[error("ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale")]
+    StaleHandle,
+    #[error("MessageNotInflight: the message is visible again")]
+    NotInFlight,
+}
