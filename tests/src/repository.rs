@@ -1,6 +1,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -39,7 +40,12 @@ pub(crate) fn path_with_tools() -> OsString {
 ///
 /// If the tools are not installed, or the template cannot be read.
 #[must_use]
-pub fn template() -> Value {
+pub fn template() -> &'static Value {
+    static TEMPLATE: LazyLock<Value> = LazyLock::new(read_template);
+    &TEMPLATE
+}
+
+fn read_template() -> Value {
     const READ: &str = "import json, sys; from cfnlint.decode import cfn_yaml; \
         json.dump(cfn_yaml.load(sys.argv[1]), sys.stdout)";
     let output = Command::new(root().join(".tools/sam/bin/python"))

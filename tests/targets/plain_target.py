@@ -1,9 +1,6 @@
 """A target that knows nothing of envelopes. It refuses an order as often as its event says, then takes it."""
 
-import collections
 import json
-
-TIMES_SEEN = collections.Counter()
 
 
 class OrderRefused(Exception):
@@ -12,7 +9,11 @@ class OrderRefused(Exception):
 
 def handler(event, context):
     print(json.dumps({"received": event}), flush=True)
-    TIMES_SEEN[event["order"]] += 1
-    if TIMES_SEEN[event["order"]] <= event["refusals"]:
+    # Kept in a file, because the next invocation may find another execution environment.
+    with open(event["ledger"], "a+") as ledger:
+        ledger.write(f"{event['order']}\n")
+        ledger.seek(0)
+        times_seen = ledger.readlines().count(f"{event['order']}\n")
+    if times_seen <= event["refusals"]:
         raise OrderRefused(f"order {event['order']} is refused for now")
     print(json.dumps({"taken": event["order"]}), flush=True)

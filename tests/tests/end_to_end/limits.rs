@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_tests::{MiniStack, Shell, dead_letter, eventually, log_lines, plain_target};
+use comeback_tests::{MiniStack, Shell, dead_letter, eventually, log_lines, plain_target, scratch};
 use serde_json::{Value, json};
 
 use crate::attach::send_failures_to;
@@ -32,7 +32,7 @@ pub(crate) async fn never_invokes_a_function_outside_the_allow_list(world: &Worl
     let (ministack, stack) = (world.ministack().await, world.comeback().await);
     plain_target(ministack, "stranger").await;
     send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), "stranger");
-    let event = json!({"order": 8, "refusals": 1});
+    let event = json!({"order": 8, "refusals": 1, "ledger": scratch("strange").join("ledger")});
     ministack.invoke("stranger", &event.to_string()).await;
     let letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the stranger's event", |letter| {
         letter.body.contains("function:stranger")

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
-use comeback_tests::{MiniStack, dead_letter, eventually, log_lines, plain_target};
+use comeback_tests::{MiniStack, dead_letter, eventually, log_lines, plain_target, scratch};
 use serde_json::{Value, json};
 
 use crate::attach::send_failures_to;
@@ -98,7 +98,8 @@ pub(crate) async fn inline_style_needs_no_change_in_the_target(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.quick().await);
     plain_target(ministack, "plain").await;
     send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), "plain");
-    let event = json!({"order": 7, "refusals": 2, "amount": 1.5, "lines": [{"sku": "a"}, null]});
+    let ledger = scratch("inline").join("ledger");
+    let event = json!({"order": 7, "refusals": 2, "ledger": ledger, "amount": 1.5, "lines": [{"sku": "a"}, null]});
     ministack.invoke("plain", &event.to_string()).await;
     let received = eventually("the order to be taken", LIMIT, async || {
         let lines = log_lines(ministack, "/aws/lambda/plain").await;
