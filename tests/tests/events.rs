@@ -1,0 +1,159 @@
+//! Every file in `events/` does what its row in `events/README.md` says.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use comeback::{EventFile, FileReport, MadeCall, SAMPLE_TARGET, shifted};
+use comeback_engine::{Policy, Settings, Timestamp};
+use serde_json::value::RawValue;
+
+fn events() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../events")
+}
+
+fn text(file: &str) -> String {
+    std::fs::read_to_string(events().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn policy(non_retryable_errors: &[&str]) -> Policy {
+    let non_retryable_errors = non_retryable_errors.iter().map(ToString::to_string).collect();
+    let target_functions = vec![SAMPLE_TARGET.into()];
+    Policy::new(Settings { non_retryable_errors, target_functions, ..Settings::default() })
+        .expect("a valid policy")
+}
+
+fn report(file: &str) -> FileReport {
+    let (policy, at) = match file {
+        "non-retryable-error.json" => (policy(&["Order*"]), None),
+        "early-return.json" => (policy(&[]), Timestamp::from_rfc3339("2026-09-14T16:00:00Z")),
+        _ => (policy(&[]), None),
+    };
+    FileReport::of(Path::new(file), &text(file), &policy, at).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn calls(file: &str) -> Vec<MadeCall> {
+    report(file).handled.expect("an SQS event").calls
+}
+
+/// File and outcome of each row of the README's tables.
+fn rows() -> BTreeMap<String, String> {
+    let readme = text("README.md");
+    let cells = |line: &str| -> Vec<String> {
+        line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect()
+    };
+    let rows = readme.lines().filter(|line| line.starts_with("| `")).map(cells);
+    rows.map(|cells| (cells[1].clone(), cells[3].clone())).collect()
+}
+
+/// As the README writes it: what happens to each message, and its retry or the reason.
+fn outcome(report: &FileReport) -> Option<String> {
+    let handled = report.handled.as_ref()?;
+    let decisions = handled.decisions.iter().map(|decision| match (decision.step, decision.reason) {
+        (Some(step), Some(reason)) => format!("{step} {reason}"),
+        (Some(step), None) => format!("{step} retry {}", decision.retry.expect("a retry")),
+        (None, _) => "keep".into(),
+    });
+    Some(decisions.collect::<Vec<_>>().join("; "))
+}
+
+#[test]
+fn every_file_has_a_row_and_every_row_a_file() {
+    let mut files: Vec<String> = std::fs::read_dir(events())
+        .expect("events/ is a directory")
+        .map(|entry| entry.expect("a readable entry").file_name().into_string().expect("a plain name"))
+        .filter(|name| name != "README.md")
+        .collect();
+    files.sort();
+    assert!(files.len() > 25, "{files:?}");
+    assert_eq!(files, rows().into_keys().collect::<Vec<_>>());
+}
+
+#[test]
+fn every_sqs_event_has_the_outcome_of_its_row() {
+    let mut sqs_events = 0;
+    for (file, expected) in rows() {
+        let report = report(&file);
+        let Some(outcome) = outcome(&report) else { continue };
+        sqs_events += 1;
+        assert_eq!(outcome, expected, "{file}");
+        let handled = report.handled.expect("an SQS event");
+        let kept = handled.decisions.iter().filter(|decision| matches!(decision.step, Some("defer") | None));
+        let kept: Vec<&str> = kept.map(|decision| decision.message_id.as_str()).collect();
+        assert_eq!(handled.batch_item_failures, kept, "{file}");
+    }
+    assert_eq!(sqs_events, 23);
+}
+
+#[test]
+fn every_payload_is_left_to_its_target() {
+    for (file, outcome) in rows() {
+        let is_payload = file.starts_with("target-") && file != "target-not-allowed.json";
+        assert_eq!(report(&file).handled.is_none(), is_payload, "{file}");
+        if is_payload {
+            let text = text(&file);
+            let payload: &RawValue = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(succeeds(payload), outcome == "succeeds", "{file}");
+        }
+    }
+}
+
+/// What the example target does; its own tests hold it against the real thing.
+fn succeeds(payload: &RawValue) -> bool {
+    let Ok(event) = comeback_envelope::open(payload) else { return false };
+    let wish: serde_json::Value = serde_json::from_str(event.payload.get()).expect("JSON");
+    wish["fail"] != true && event.attempt() >= wish["fail_times"].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn the_batch_of_ten_costs_as_few_calls_as_can_be() {
+    let calls = calls("mixed-batch-of-ten.json");
+    let entries: Vec<usize> = calls
+        .iter()
+        .map(|call| match call {
+            MadeCall::ChangeMessageVisibilityBatch { entries } => entries.len(),
+            MadeCall::Invoke { .. } => 1,
+            MadeCall::SendMessageBatch { messages } => messages.len(),
+        })
+        .collect();
+    assert_eq!(entries, [3, 1, 1, 1, 4], "deferrals first: {calls:?}");
+}
+
+#[test]
+fn payloads_reach_the_target_byte_for_byte() {
+    for (file, payload) in [
+        ("null-payload.json", "null"),
+        (
+            "verbatim-payload.json",
+            r#"{ "big": 12345678901234567890123, "one": 1.0, "huge": 1E400, "twice": 1, "twice": 2, "caf\u00e9": "\ud83d\ude00", "null": null }"#,
+        ),
+        ("inline-attempt.json", r#"{"order":7,"total":12.50,"fail_times":3}"#),
+    ] {
+        let [MadeCall::Invoke { payload: sent, .. }] = &calls(file)[..] else { panic!("{file}: one invoke") };
+        let event = comeback_envelope::open(sent).expect("our own envelope");
+        assert_eq!(event.payload.get(), payload, "{file}");
+    }
+}
+
+#[test]
+fn a_forged_first_failure_is_bounded_by_sqs() {
+    let [MadeCall::Invoke { payload, .. }] = &calls("forged-metadata.json")[..] else { panic!("one invoke") };
+    let metadata = comeback_envelope::open(payload).expect("our own envelope").metadata.expect("metadata");
+    assert_eq!(metadata.initial_timestamp, 1_789_400_814, "when the message was sent, not 2099");
+}
+
+#[test]
+fn a_shifted_sample_has_the_same_outcome_now() {
+    let now = Timestamp::from_rfc3339("2031-05-06T07:08:09.999Z").expect("a time");
+    for (file, expected) in rows() {
+        if file == "early-return.json" || file == "non-retryable-error.json" {
+            continue; // their rows ask for more than a clock
+        }
+        let text = text(&file);
+        let path = Path::new(&file);
+        let EventFile::Sqs(messages) = EventFile::read(path, &text).expect("readable") else { continue };
+        let moment = messages.due(&policy(&[])).expect("a message");
+        let copy = shifted(path, &text, moment, now).expect("an SQS event");
+        let report = FileReport::of(path, &copy, &policy(&[]), Some(now)).expect("readable");
+        assert_eq!(outcome(&report), Some(expected), "{file}");
+    }
+}
