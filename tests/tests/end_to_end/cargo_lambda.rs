@@ -37,8 +37,12 @@ pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World)
     let server = shell.start(&watch, &scratch("watch").join("watch.log")).expect("the server starts");
     eventually("cargo lambda watch to listen", Duration::from_secs(60), async || TcpStream::connect(WATCH).ok()).await;
     let answer = shell.run(&invoke).unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
-    assert_kept(&answer, "events/first-failure.json");
-    assert!(server.log().contains(r#""action":"defer""#), "{}", server.log());
+    let (not_allowed, first_failure) = answer.trim_end().split_once('\n').expect("two answers");
+    assert_kept(not_allowed, "events/target-not-allowed.json");
+    assert_kept(first_failure, "events/first-failure.json");
+    for decision in [r#""reason":"target_not_allowed""#, r#""retry":1,"action":"defer""#] {
+        assert!(server.log().contains(decision), "no {decision} in {}", server.log());
+    }
 }
 
 /// The answer keeps every message of this sample.

@@ -10,7 +10,7 @@ use crate::world::World;
 
 /// AWS's own emulator of the Lambda runtime interface, which the SAM CLI brings along.
 pub(crate) async fn the_bootstrap_runs_under_the_runtime_interface_emulator(world: &World) {
-    const SAMPLE: &str = "events/first-failure.json";
+    const SAMPLE: &str = "events/target-not-allowed.json";
     world.built().await;
     let directory = scratch("emulator");
     let emulator = directory.join("aws-lambda-rie");
@@ -22,7 +22,7 @@ pub(crate) async fn the_bootstrap_runs_under_the_runtime_interface_emulator(worl
 
     let (port, runtime_port) = (free_port(), free_port());
     let server = shell
-        .with("TARGET_FUNCTIONS", "arn:aws:lambda:us-east-1:123456789012:function:*")
+        .with("TARGET_FUNCTIONS", "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target")
         .with("DEAD_LETTER_QUEUE_URL", "http://127.0.0.1:9/123456789012/dead-letters")
         .with("EMULATOR", &emulator)
         .with("BOOTSTRAP", root().join(".aws-sam/build/RetryHandler/bootstrap"))
@@ -38,5 +38,7 @@ pub(crate) async fn the_bootstrap_runs_under_the_runtime_interface_emulator(worl
     eventually("the emulator to listen", Duration::from_secs(30), listens).await;
     let event = fs::read_to_string(root().join(SAMPLE)).expect("the sample can be read");
     let answer = request("POST", port, "/2015-03-31/functions/function/invocations", &event);
+    // Nobody answers for the dead-letter queue, so the message is kept.
     assert_kept(&answer.unwrap_or_else(|error| panic!("{error}\n{}", server.log())), SAMPLE);
+    assert!(server.log().contains(r#""reason":"target_not_allowed""#), "{}", server.log());
 }
