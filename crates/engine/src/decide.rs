@@ -18,6 +18,8 @@ const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Less than this before the due time counts as due: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
+/// Of an error type in a detail, which is logged; a function may write a megabyte there.
+const SHOWN_CHARACTERS: usize = 256;
 /// What a failure record may hold beside the payload, more than the last one did.
 const RECORD_ALLOWANCE: usize = 3 * 1_024;
 
@@ -84,6 +86,7 @@ fn rule_out(event: &FailedEvent<'_>, record: &Record, policy: &Policy, now: Time
         return Err(Reason::new(ReasonCode::TargetNotFound, "the invocation record says 404"));
     }
     if let Some(error_type) = event.error_type().filter(|error| policy.is_non_retryable(error)) {
+        let error_type: String = error_type.chars().take(SHOWN_CHARACTERS).collect();
         let detail = format!("{error_type} matches NON_RETRYABLE_ERRORS");
         return Err(Reason::new(ReasonCode::NonRetryableError, detail));
     }

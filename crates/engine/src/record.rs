@@ -86,6 +86,13 @@ mod tests {
     }
 
     #[test]
+    fn a_receive_count_saturates() {
+        let count = r#""ApproximateReceiveCount": "2""#;
+        let huge = record(&WHOLE.replace(count, r#""ApproximateReceiveCount": "4294967296""#));
+        assert_eq!(huge.unwrap().receive_count, u32::MAX);
+    }
+
+    #[test]
     fn names_what_is_missing() {
         for (gone, what) in [
             (r#""messageId": "m-1","#, "messageId"),
