@@ -155,16 +155,20 @@ fn what_is_not_understood_sheds_its_attributes_to_fit() {
 
 #[test]
 fn a_dead_letter_that_outgrows_a_message_is_the_received_body() {
-    // `error` stands in the letter under shorter names, so it takes a long detail to grow.
-    let policy = policy(|settings| settings.non_retryable_errors = vec!["*".into()]);
-    let with_type = |bytes: usize| replaced(&body("7"), "Timeout", &"E".repeat(bytes));
-    let fits = letter_under(record(with_type(1_000)), &policy);
-    assert!(fits.body.starts_with(r#"{"reason":"non_retryable_error""#));
-    // The type stands in it twice: as itself and in the detail.
-    let body = with_type(SQS_MESSAGE_BYTES / 2);
-    let outgrown = letter_under(record(&*body), &policy);
-    assert_eq!(outgrown.body, body);
-    assert_eq!(attributes(&outgrown), [("Reason", "String", "non_retryable_error")]);
+    // The barest record is smaller than its dead-letter.
+    let body = |bytes: usize| {
+        let around = format!(r#"{{"requestContext":{{"functionArn":"{TARGET}"}},"requestPayload":""}}"#);
+        replaced(&around, r#""""#, &format!("\"{}\"", garbage(bytes - around.len())))
+    };
+    let small = letter(body(1_000));
+    let grown_by = small.size() - 1_000;
+    let fits = letter(body(SQS_MESSAGE_BYTES - grown_by));
+    assert_eq!((fits.size(), fits.attributes.len()), (SQS_MESSAGE_BYTES, 3));
+    let outgrown = letter(body(SQS_MESSAGE_BYTES - grown_by + 1));
+    assert_eq!(outgrown.body, body(SQS_MESSAGE_BYTES - grown_by + 1));
+    assert_eq!(attributes(&outgrown), [("Reason", "String", "max_retries")]);
+    let full = letter(body(SQS_MESSAGE_BYTES));
+    assert_eq!((full.body.len(), full.attributes.len()), (SQS_MESSAGE_BYTES, 0));
 }
 
 #[test]

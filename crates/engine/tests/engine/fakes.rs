@@ -45,7 +45,7 @@ pub(crate) enum Call {
     Send(Vec<DeadLetter>),
 }
 
-/// All three ports. `now_does` says what the next call does.
+/// All three ports; a box says what its next call does.
 pub(crate) struct World<'w> {
     pub(crate) hide: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
@@ -55,8 +55,8 @@ pub(crate) struct World<'w> {
     pub(crate) invoked: RefCell<Vec<String>>,
     /// What the dead-letter queue keeps.
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
-    /// An invoke under way waits until this many are.
-    pub(crate) rendezvous: usize,
+    /// How often an invoke is pending.
+    pub(crate) invoke_steps: usize,
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
 }
@@ -70,7 +70,7 @@ impl Default for World<'_> {
             calls: RefCell::default(),
             invoked: RefCell::default(),
             sent: RefCell::default(),
-            rendezvous: 1,
+            invoke_steps: 1,
             in_flight: Cell::new(0),
             most_in_flight: Cell::new(0),
         }
@@ -150,8 +150,7 @@ impl Target for World<'_> {
         async move {
             self.in_flight.update(|count| count + 1);
             self.most_in_flight.update(|most| most.max(self.in_flight.get()));
-            step().await;
-            while self.most_in_flight.get() < self.rendezvous {
+            for _ in 0..self.invoke_steps {
                 step().await;
             }
             self.in_flight.update(|count| count - 1);

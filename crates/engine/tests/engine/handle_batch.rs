@@ -45,20 +45,20 @@ fn more_than_ten_deferrals_are_packed_by_ten_in_order() {
 
 #[test]
 fn ten_due_messages_are_ten_concurrent_invokes_of_the_arn_as_it_stands() {
-    // Each waits until all ten are under way.
-    let world = World { rendezvous: 10, ..World::default() };
+    let world = World { invoke_steps: 100, ..World::default() };
     let records = due(10);
     let report = world.handle(&records, &policy(|_| ()), NOW);
     let payload = |n| enveloped(1, &format!("{n}")).replace("r-0", "r-1");
     let expected: Vec<Call> = (0..10).map(|n| Call::Invoke(TARGET.into(), payload(n))).collect();
     assert_eq!(*world.calls.borrow(), expected);
+    assert_eq!(world.most_in_flight.get(), 10, "all at once");
     assert!(kept(&report).is_empty());
     assert!(report.outcomes.iter().all(|outcome| outcome.settled && outcome.problem.is_none()));
 }
 
 #[test]
 fn concurrency_is_bounded() {
-    let world = World { rendezvous: 10, ..World::default() };
+    let world = World { invoke_steps: 100, ..World::default() };
     let report = world.handle(&due(35), &policy(|_| ()), NOW).batch_item_failures().count();
     assert_eq!((world.most_in_flight.get(), world.invoked.borrow().len(), report), (10, 35, 0));
 }

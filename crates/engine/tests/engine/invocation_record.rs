@@ -72,6 +72,8 @@ fn leaves_unknown_what_is_missing_or_of_another_shape() {
         (context, r#""responseContext":404"#),
         (context, r#""responseContext":{"statusCode":null}"#),
         (context, r#""responseContext":{"statusCode":500}"#),
+        (context, r#""responseContext":{"statusCode":4040}"#),
+        (context, r#""responseContext":{"statusCode":"404"}"#),
         (context, r#""responseContext":{"statusCode":404,"statusCode":404}"#),
         (context, r#""other":1"#),
         (response, r#""responsePayload":null"#),

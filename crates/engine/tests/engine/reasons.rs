@@ -34,6 +34,9 @@ fn non_retryable_error() {
     let record = record(body("7"));
     assert_eq!(decided(&record, &policy, SENT), Seen::DeadLetter("non_retryable_error"));
     assert_eq!(detail(&record, &policy, SENT), "Timeout matches NON_RETRYABLE_ERRORS");
+    let long = self::record(replaced(&body("7"), "Timeout", &format!("Time{}", "é".repeat(300))));
+    let shown = format!("Time{} matches NON_RETRYABLE_ERRORS", "é".repeat(252));
+    assert_eq!(detail(&long, &policy, SENT), shown);
 }
 
 #[test]
