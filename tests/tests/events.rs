@@ -129,6 +129,7 @@ fn payloads_reach_the_target_byte_for_byte() {
         ("inline-attempt.json", r#"{"order":7,"total":12.50,"fail_times":3}"#),
     ] {
         let [MadeCall::Invoke { payload: sent, .. }] = &calls(file)[..] else { panic!("{file}: one invoke") };
+        let sent: &RawValue = serde_json::from_str(sent).expect("JSON");
         let event = comeback_envelope::open(sent).expect("our own envelope");
         assert_eq!(event.payload.get(), payload, "{file}");
     }
@@ -137,7 +138,8 @@ fn payloads_reach_the_target_byte_for_byte() {
 #[test]
 fn a_forged_first_failure_is_bounded_by_sqs() {
     let [MadeCall::Invoke { payload, .. }] = &calls("forged-metadata.json")[..] else { panic!("one invoke") };
-    let metadata = comeback_envelope::open(payload).expect("our own envelope").metadata.expect("metadata");
+    let sent: &RawValue = serde_json::from_str(payload).expect("JSON");
+    let metadata = comeback_envelope::open(sent).expect("our own envelope").metadata.expect("metadata");
     assert_eq!(metadata.initial_timestamp, 1_789_400_814, "when the message was sent, not 2099");
 }
 

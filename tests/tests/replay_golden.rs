@@ -66,7 +66,7 @@ fn failures_at_random_at_the_in_flight_limit_without_jitter() {
         events: 12,
         outage: minutes(2),
         arrival_spread: minutes(2),
-        failure_rate: 0.5,
+        failure_rate: 0.85,
         in_flight_limit: 4,
         duration: minutes(120),
         ..Scenario::default()

@@ -29,7 +29,7 @@ pub(crate) enum Command {
 
 const REPLAY_EXAMPLES: &str = "\
 Examples:
-  comeback replay                                    1,000 events, their target down for 3 of 24 hours
+  comeback replay                                    1,000 events, target down for 3 of 24 hours
   comeback replay --jitter none --csv retries.csv    what happens without jitter, minute by minute
   comeback replay --events 100000 --failure-rate 0.1 --max-retries 5 --json
   comeback replay events/*.json                      what the handler does with each sample
@@ -139,7 +139,10 @@ impl ReplayArguments {
             return Ok(());
         }
         let message = format!("{} {meaning}", given.join(", "));
-        Err(Arguments::command().error(ErrorKind::ArgumentConflict, message))
+        let mut command = Arguments::command();
+        command.build();
+        let replay = command.find_subcommand_mut("replay").expect("BUG: replay is a subcommand");
+        Err(replay.error(ErrorKind::ArgumentConflict, message))
     }
 }
 

@@ -3,7 +3,6 @@ use std::path::Path;
 use comeback_engine::{DeadLetter, Outcome, Policy, Record, Step, Timestamp};
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::event_file::{BadFile, EventFile, Messages};
 
@@ -66,8 +65,9 @@ pub enum MadeCall {
     Invoke {
         /// `FunctionName`.
         function_name: String,
-        /// What the function gets, byte for byte.
-        payload: Box<RawValue>,
+        /// What the function gets, byte for byte: JSON as text, because not every reader of this
+        /// report can hold what a payload may (`1E400`, repeated keys).
+        payload: String,
     },
     /// Dead-letters.
     #[serde(rename = "sqs:SendMessageBatch")]
@@ -177,11 +177,7 @@ impl MadeCall {
                 let hidden = |(message_id, visibility_timeout)| Hidden { message_id, visibility_timeout };
                 Self::ChangeMessageVisibilityBatch { entries: entries.into_iter().map(hidden).collect() }
             }
-            Call::Invoke { function_arn, payload } => Self::Invoke {
-                function_name: function_arn,
-                payload: RawValue::from_string(payload)
-                    .expect("BUG: the handler invoked with what is no JSON"),
-            },
+            Call::Invoke { function_arn, payload } => Self::Invoke { function_name: function_arn, payload },
             Call::SendMessageBatch { messages } => {
                 Self::SendMessageBatch { messages: messages.into_iter().map(Letter::of).collect() }
             }

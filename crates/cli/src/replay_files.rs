@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use anstyle::{AnsiColor, Style};
+
 use crate::SAMPLE_TARGET;
 use crate::arguments::ReplayArguments;
 use crate::event_file::BadFile;
@@ -41,14 +43,22 @@ fn write_report(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
             report.file
         );
     };
-    writeln!(out, "{} at {}", report.file, handled.at)?;
+    let bold = Style::new().bold();
+    writeln!(out, "{bold}{}{bold:#} at {}", report.file, handled.at)?;
     handled.decisions.iter().try_for_each(|decision| write_decision(out, decision))?;
     handled.calls.iter().try_for_each(|call| write_call(out, call))?;
     write_response(out, handled)
 }
 
 fn write_decision(out: &mut impl Write, decision: &Decision) -> io::Result<()> {
-    write!(out, "  {}: {}", decision.message_id, decision.step.unwrap_or("keep"))?;
+    let step = decision.step.unwrap_or("keep");
+    let color = match step {
+        "reinvoke" => AnsiColor::Green,
+        "dead_letter" => AnsiColor::Red,
+        _ => AnsiColor::Cyan,
+    };
+    let style = color.on_default();
+    write!(out, "  {}: {style}{step}{style:#}", decision.message_id)?;
     if let Some(reason) = decision.reason {
         write!(out, " {reason}")?;
     }
