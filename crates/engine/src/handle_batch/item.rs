@@ -19,7 +19,10 @@ pub(super) struct Item<'a> {
 
 impl<'a> Item<'a> {
     pub(super) fn decided(record: &'a Record, policy: &Policy, now: Timestamp) -> Self {
-        let decision = isolated(|| decide(record, policy, now));
+        Self::of(record, isolated(|| decide(record, policy, now)))
+    }
+
+    fn of(record: &'a Record, decision: Result<Decision<'a>, CallFailure>) -> Self {
         let outcome = match &decision {
             Ok(decision) => Outcome::of(record, decision),
             Err(failure) => Outcome { problem: Some(failure.clone()), ..Outcome::undecided(record) },
@@ -70,4 +73,23 @@ impl<'a> Item<'a> {
 /// Runs what handles one record so that a bug in it harms no other.
 fn isolated<O>(work: impl FnOnce() -> O) -> Result<O, CallFailure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+
+    use super::*;
+
+    /// No message can be had that makes `decide` panic, so the panic is made here.
+    #[test]
+    fn a_message_whose_decision_panicked_is_kept_and_to_be_hidden() {
+        let (sent, body) = (Timestamp::from_secs(1), "7".into());
+        let (message_id, receipt_handle) = ("m-1".into(), "h-1".into());
+        let record = Record { message_id, receipt_handle, body, receive_count: 1, sent, first_receive: sent };
+        let item = Item::of(&record, isolated(|| resume_unwind(Box::new("planned"))));
+        assert!(item.failed && !item.outcome.settled);
+        assert_eq!((item.outcome.message_id, item.outcome.step), ("m-1", None));
+        assert_eq!(item.outcome.problem, Some(panicked()));
+    }
 }
