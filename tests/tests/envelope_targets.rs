@@ -14,7 +14,7 @@ use lambda_runtime::{Context, Error, LambdaEvent};
 use serde_json::value::RawValue;
 
 /// The page with one fenced block for each language.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/targets.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes");
 

@@ -1,0 +1,120 @@
+//! The handler's defaults and ranges stand in `Settings`; README.md and template.yaml repeat them.
+
+use std::ops::RangeInclusive;
+
+use comeback_engine::{BACKOFF_RANGE, Jitter, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Settings, Style};
+use comeback_tests::{root, template};
+use serde_json::{Value, json};
+
+/// A policy variable as every place must tell it.
+struct Variable {
+    name: &'static str,
+    parameter: &'static str,
+    default: Value,
+    range: Option<RangeInclusive<u64>>,
+    values: Option<Vec<&'static str>>,
+}
+
+fn variables() -> Vec<Variable> {
+    let settings = Settings::default();
+    let number = |name, parameter, default: u64, range| Variable {
+        name,
+        parameter,
+        default: json!(default),
+        range: Some(range),
+        values: None,
+    };
+    let choice = |name, parameter, default: &str, values| Variable {
+        name,
+        parameter,
+        default: json!(default),
+        range: None,
+        values: Some(values),
+    };
+    let list = |name, parameter, default: Vec<String>| Variable {
+        name,
+        parameter,
+        default: json!(default.join(",")),
+        range: None,
+        values: None,
+    };
+    vec![
+        number("MAX_AGE", "MaxAge", settings.max_age, MAX_AGE_RANGE),
+        number("MAX_RETRIES", "MaxRetries", settings.max_retries, MAX_RETRIES_RANGE),
+        number("BASE_BACKOFF", "BaseBackoff", settings.base_backoff, BACKOFF_RANGE),
+        number("MAX_BACKOFF", "MaxBackoff", settings.max_backoff, BACKOFF_RANGE),
+        choice("JITTER", "Jitter", settings.jitter.name(), Jitter::ALL.map(Jitter::name).to_vec()),
+        choice("ENVELOPE", "Envelope", settings.envelope.name(), Style::ALL.map(Style::name).to_vec()),
+        list("NON_RETRYABLE_ERRORS", "NonRetryableErrors", settings.non_retryable_errors),
+        list("TARGET_FUNCTIONS", "TargetFunctions", settings.target_functions),
+    ]
+}
+
+/// The cells of the README's row for a variable.
+fn readme_row(readme: &str, name: &str) -> Vec<String> {
+    let start = format!("| `{name}` |");
+    let rows: Vec<_> = readme.lines().filter(|line| line.starts_with(&start)).collect();
+    let [row] = rows.as_slice() else { panic!("README.md has {} rows for {name}", rows.len()) };
+    row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+}
+
+#[test]
+fn the_readme_repeats_the_defaults() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    for Variable { name, default, .. } in variables() {
+        let expected = match &default {
+            _ if name == "TARGET_FUNCTIONS" => "required".to_owned(),
+            Value::String(text) if text.is_empty() => "empty".to_owned(),
+            Value::String(text) => format!("`{text}`"),
+            number => format!("`{number}`"),
+        };
+        assert_eq!(readme_row(&readme, name)[1], expected, "the README's default of {name}");
+    }
+}
+
+#[test]
+fn the_readme_repeats_the_ranges() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    for Variable { name, range, values, .. } in variables() {
+        let cell = readme_row(&readme, name)[2].clone();
+        if name == "BASE_BACKOFF" {
+            assert_eq!(cell, "1 to `MAX_BACKOFF`");
+        } else if let Some(range) = range {
+            assert_eq!(cell, format!("{} to {}", range.start(), range.end()), "the README's range of {name}");
+        }
+        if let Some(values) = values {
+            let listed = values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+            assert_eq!(cell, listed, "the README's values of {name}");
+        }
+    }
+}
+
+#[test]
+fn the_template_repeats_defaults_and_ranges() {
+    let template = template();
+    for Variable { name, parameter, default, range, values } in variables() {
+        let said = &template["Parameters"][parameter];
+        assert_eq!(said["Default"], default, "the template's default of {parameter}");
+        if let Some(range) = range {
+            assert_eq!(said["MinValue"], json!(range.start()), "{parameter}");
+            assert_eq!(said["MaxValue"], json!(range.end()), "{parameter}");
+        }
+        if let Some(values) = values {
+            assert_eq!(said["AllowedValues"], json!(values), "{parameter}");
+        }
+        let passed = &template["Resources"]["RetryHandler"]["Properties"]["Environment"]["Variables"][name];
+        assert!(passed.to_string().contains(&format!("\"{parameter}\"")), "{name} is passed as {passed}");
+    }
+}
+
+#[test]
+fn the_template_passes_no_variable_that_the_handler_does_not_read() {
+    let template = template();
+    let passed = &template["Resources"]["RetryHandler"]["Properties"]["Environment"]["Variables"];
+    let mut known: Vec<_> = variables().iter().map(|variable| variable.name).collect();
+    known.extend(["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL"]);
+    let mut names: Vec<_> = passed.as_object().unwrap().keys().map(String::as_str).collect();
+    known.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(names, known);
+}
