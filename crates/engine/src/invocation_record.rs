@@ -56,6 +56,8 @@ struct RequestContext<'a> {
     function_arn: Cow<'a, str>,
     #[serde(borrow, default, deserialize_with = "present")]
     request_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    condition: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -84,11 +86,16 @@ impl<'a> InvocationRecord<'a> {
     ///
     /// # Errors
     ///
-    /// Says what is missing if the body is no invocation record.
+    /// Says what is missing if the body is no invocation record; or that it is the record of a
+    /// success, as a queue attached as on-success destination gets it. Retrying that would run a
+    /// function again that has done its work.
     pub fn read(body: &'a str) -> Result<Self, String> {
         let wire: Wire<'a> = object(body)?;
         let context: RequestContext<'a> =
             object(wire.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;
+        if context.condition.is_some_and(|condition| condition.get() == r#""Success""#) {
+            return Err("condition is Success: attach the retry queue as on-failure destination".into());
+        }
         let not_found = wire
             .response_context
             .and_then(|raw| object::<ResponseContext<'a>>(raw.get()).ok())

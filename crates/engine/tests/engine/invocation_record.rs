@@ -45,6 +45,10 @@ fn says_what_is_missing() {
             "requestContext: invalid type: null, expected a string at line 1 column 19",
         ),
         (
+            r#"{"requestContext":{"functionArn":"f","condition":"Success"},"requestPayload":7}"#,
+            "condition is Success: attach the retry queue as on-failure destination",
+        ),
+        (
             r#"{"requestContext":{"functionArn":"f"},"requestPayload":7}}"#,
             "trailing characters at line 1 column 58",
         ),
