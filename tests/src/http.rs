@@ -25,7 +25,10 @@ pub fn request(method: &str, port: u16, path: &str, body: &str) -> io::Result<St
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let length = body.len();
-    write!(stream, "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {length}\r\n\r\n{body}")?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {length}\r\n\r\n{body}"
+    )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     match answer.split_once("\r\n\r\n") {

@@ -27,6 +27,6 @@ pub use ministack::MiniStack;
 pub use poll::eventually;
 pub use repository::{root, scratch, template};
 pub use shell::{Background, Shell};
-pub use stack::{ARCHITECTURE, Stack, build, deploy};
+pub use stack::{ARCHITECTURE, Stack, allow_batches, build, deploy};
 pub use target::{example_target, plain_target};
 pub use watch::{DeadLetter, dead_letter, log_lines};

@@ -1,8 +1,11 @@
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
+use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
-use crate::{Background, Shell, eventually, free_port, request, scratch};
+use crate::{Background, Shell, eventually, free_port, scratch};
 
 /// One that AWS CLI 1 has no SQS endpoint of its own for: in those regions it ignores `AWS_ENDPOINT_URL`.
 const REGION: &str = "eu-south-2";
@@ -31,32 +34,43 @@ impl MiniStack {
     /// If it cannot be started.
     pub async fn start(name: &str) -> Result<Self, String> {
         let port = free_port();
-        let endpoint = format!("http://127.0.0.1:{port}");
+        let endpoint = format!("https://127.0.0.1:{port}");
+        let directory = scratch(name);
+        let certificate = directory.join("certificate.pem");
+        let http_client = make_certificate(&directory)?;
         let shell = Shell::new()
             .with("AWS_ENDPOINT_URL", &endpoint)
             .with("AWS_ACCESS_KEY_ID", KEY)
             .with("AWS_SECRET_ACCESS_KEY", KEY)
             .with("AWS_DEFAULT_REGION", REGION)
-            .with("AWS_REGION", REGION);
+            .with("AWS_REGION", REGION)
+            // The first is read by Python's AWS libraries, the second by Rust's.
+            .with("AWS_CA_BUNDLE", &certificate)
+            .with("SSL_CERT_FILE", &certificate);
         let server = shell
             .clone()
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
-            .start("exec ministack", &scratch(name).join("ministack.log"))?;
-        eventually("MiniStack to be healthy", Duration::from_secs(60), async || {
-            request("GET", port, "/_ministack/health", "").ok()
-        })
-        .await;
+            // Each call is checked against the policies of the caller's role and of the queue, which is TLS only.
+            .with("AUTH", "true")
+            .with("USE_SSL", "1")
+            .with("MINISTACK_SSL_CERT", &certificate)
+            .with("MINISTACK_SSL_KEY", directory.join("key.pem"))
+            .start("exec ministack", &directory.join("ministack.log"))?;
         let config = aws_config::defaults(BehaviorVersion::latest())
             .endpoint_url(endpoint)
+            .http_client(http_client)
             .region(Region::from_static(REGION))
             .credentials_provider(Credentials::new(KEY, KEY, None, None, "MiniStack"))
             .load()
             .await;
+        let sqs = aws_sdk_sqs::Client::new(&config);
+        let answers = async || sqs.list_queues().send().await.ok();
+        eventually("MiniStack to answer", Duration::from_secs(60), answers).await;
         Ok(Self {
             server,
             shell,
-            sqs: aws_sdk_sqs::Client::new(&config),
+            sqs,
             lambda: aws_sdk_lambda::Client::new(&config),
             logs: aws_sdk_cloudwatchlogs::Client::new(&config),
         })
@@ -97,4 +111,20 @@ impl MiniStack {
             .expect("Lambda answers");
         assert_eq!(accepted.status_code, 202);
     }
+}
+
+/// Writes a certificate for this machine, and its key, and gives back a client that trusts it.
+fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
+    let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let made =
+        rcgen::generate_simple_self_signed(names).map_err(|error| format!("no certificate: {error}"))?;
+    let certificate = made.cert.pem();
+    fs::write(directory.join("certificate.pem"), &certificate)
+        .and_then(|()| fs::write(directory.join("key.pem"), made.signing_key.serialize_pem()))
+        .map_err(|error| format!("{}: {error}", directory.display()))?;
+    let trusted = TrustStore::empty().with_pem_certificate(certificate.as_bytes());
+    let context =
+        TlsContext::builder().with_trust_store(trusted).build().map_err(|error| error.to_string())?;
+    let provider = Provider::Rustls(CryptoMode::AwsLc);
+    Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }

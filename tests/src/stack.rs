@@ -31,8 +31,26 @@ pub fn deploy(shell: &Shell, name: &str, parameters: &str) -> Result<Stack, Stri
     let outputs: Vec<BTreeMap<String, Value>> =
         serde_json::from_str(&outputs).map_err(|error| format!("{error}: {outputs}"))?;
     let text = |output: &BTreeMap<String, Value>, key| output[key].as_str().unwrap_or_default().to_owned();
-    let outputs = outputs.iter().map(|output| (text(output, "OutputKey"), text(output, "OutputValue"))).collect();
-    Ok(Stack { name: name.to_owned(), outputs })
+    let outputs =
+        outputs.iter().map(|output| (text(output, "OutputKey"), text(output, "OutputValue"))).collect();
+    let stack = Stack { name: name.to_owned(), outputs };
+    allow_batches(shell, stack.output("RetryHandlerRoleName"))?;
+    Ok(stack)
+}
+
+/// MiniStack asks a role for actions of this name, which IAM has not: on AWS, the permission for one message is the
+/// permission for a batch.
+///
+/// # Errors
+///
+/// What the AWS CLI said.
+pub fn allow_batches(shell: &Shell, role: &str) -> Result<(), String> {
+    const POLICY: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:ChangeMessageVisibilityBatch","sqs:SendMessageBatch"],"Resource":"*"}]}"#;
+    shell
+        .run(&format!(
+            "aws iam put-role-policy --role-name {role} --policy-name ministack --policy-document '{POLICY}'"
+        ))
+        .map(drop)
 }
 
 /// A deployed stack.

@@ -21,7 +21,8 @@ pub async fn plain_target(ministack: &MiniStack, name: &str) {
 ///
 /// If it cannot be created.
 pub async fn example_target(ministack: &MiniStack, name: &str) {
-    create(ministack, name, Runtime::Providedal2023, &root().join(".aws-sam/build/ExampleTarget/bootstrap")).await;
+    create(ministack, name, Runtime::Providedal2023, &root().join(".aws-sam/build/ExampleTarget/bootstrap"))
+        .await;
 }
 
 /// The function's role is its own, and may do nothing.

@@ -27,7 +27,9 @@ fn sqs_itself_dead_letters_as_late_as_it_can() {
 
 #[test]
 fn both_queues_refuse_what_does_not_come_over_tls() {
-    for (policy, queue) in [("RetryQueueTlsOnly", "RetryQueue"), ("DeadLetterQueueTlsOnly", "DeadLetterQueue")] {
+    for (policy, queue) in
+        [("RetryQueueTlsOnly", "RetryQueue"), ("DeadLetterQueueTlsOnly", "DeadLetterQueue")]
+    {
         let properties = properties(policy);
         assert_eq!(properties["Queues"], json!([{"Ref": queue}]));
         let statement = json!({
@@ -87,7 +89,10 @@ fn the_example_leaves_its_retries_to_comeback() {
             },
         })
     );
-    assert!(example["AutoPublishAlias"].is_null(), "an alias would take the configuration away from the function");
+    assert!(
+        example["AutoPublishAlias"].is_null(),
+        "an alias would take the configuration away from the function"
+    );
 }
 
 /// With the default, and with ARNs of one's own; the end-to-end tests see what a deployment makes of it.
@@ -96,13 +101,19 @@ fn the_handlers_role_allows_exactly_what_it_does() {
     let role = &properties("RetryHandlerRole")["Policies"];
     assert_eq!(role.as_array().map(Vec::len), Some(1));
     let statements = role[0]["PolicyDocument"]["Statement"].as_array().expect("the policy has statements");
-    let allowed: Vec<_> = statements.iter().map(|statement| (&statement["Action"], &statement["Resource"])).collect();
+    let allowed: Vec<_> =
+        statements.iter().map(|statement| (&statement["Action"], &statement["Resource"])).collect();
     let arn = |resource| json!({"Fn::GetAtt": [resource, "Arn"]});
     let any_qualifier = json!({"Fn::Join": [":*,", {"Fn::Split": [",", {"Ref": "TargetFunctions"}]}]});
     let given = json!({"Fn::Sub": ["${TargetFunctions},${Qualified}:*", {"Qualified": any_qualifier}]});
     let example = json!([arn("ExampleTarget"), {"Fn::Sub": "${ExampleTarget.Arn}:*"}]);
     let targets = json!({"Fn::If": ["OnlyTheExample", example, {"Fn::Split": [",", given]}]});
-    let queue = json!(["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"]);
+    let queue = json!([
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        "sqs:ChangeMessageVisibility"
+    ]);
     let expected = [
         (&queue, &arn("RetryQueue")),
         (&json!("sqs:SendMessage"), &arn("DeadLetterQueue")),

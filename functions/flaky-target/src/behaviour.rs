@@ -24,8 +24,10 @@ impl Wish {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
         }
-        serde_json::from_str(payload.get())
-            .map_err(|error| Failure { error_type: "UnreadableWish".to_owned(), error_message: error.to_string() })
+        serde_json::from_str(payload.get()).map_err(|error| Failure {
+            error_type: "UnreadableWish".to_owned(),
+            error_message: error.to_string(),
+        })
     }
 
     /// `attempt` is 0 on the first invocation, so it counts the failures so far.
@@ -95,6 +97,9 @@ mod tests {
     fn an_unreadable_wish_fails_and_says_why() {
         let refused = outcome(r#"{"fail_times": "three"}"#, 9).unwrap_err();
         assert_eq!(refused.error_type, "UnreadableWish");
-        assert!(refused.error_message.starts_with("invalid type: string \"three\", expected u64"), "{refused:?}");
+        assert!(
+            refused.error_message.starts_with("invalid type: string \"three\", expected u64"),
+            "{refused:?}"
+        );
     }
 }

@@ -33,7 +33,9 @@ async fn run() -> Result<(), String> {
     let mut shown = [0, 0];
     follow(&ministack, &stack, EVENT, &mut shown).await;
     if stdin().is_terminal() {
-        println!("\nanother event? {{\"fail_times\": 1}}, {{\"fail\": true, \"error_type\": \"X\"}}, … (end with Ctrl-D)");
+        println!(
+            "\nanother event? {{\"fail_times\": 1}}, {{\"fail\": true, \"error_type\": \"X\"}}, … (end with Ctrl-D)"
+        );
         for event in stdin().lock().lines().map_while(Result::ok).filter(|line| !line.trim().is_empty()) {
             follow(&ministack, &stack, &event, &mut shown).await;
         }
@@ -72,7 +74,9 @@ fn sentence(line: &Value) -> String {
     let what = match (text("action").as_str(), text("message").as_str()) {
         ("defer", _) => format!("handler  retry {} waits {} s", line["retry"], line["delay"]),
         ("reinvoke", _) => format!("handler  retry {} is due: invokes the target", line["retry"]),
-        ("dead_letter", _) => format!("handler  dead-letters the event: {} ({})", text("reason"), text("detail")),
+        ("dead_letter", _) => {
+            format!("handler  dead-letters the event: {} ({})", text("reason"), text("detail"))
+        }
         ("", "failed") => format!("target   attempt {} failed with {}", line["attempt"], text("error_type")),
         ("", message) => format!("target   attempt {} {message}", line["attempt"]),
         (action, _) => format!("handler  {action}"),

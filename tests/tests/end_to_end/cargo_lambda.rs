@@ -1,7 +1,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use comeback_tests::{eventually, example_target, readme, root, scratch};
+use comeback_tests::{allow_batches, eventually, example_target, readme, root, scratch};
 use serde_json::{Value, json};
 
 use crate::attach::{Steps, is_retried, send_failures_to};
@@ -16,6 +16,7 @@ pub(crate) async fn the_commands_of_the_readme_deploy_everything(world: &World) 
     let script = readme::blocks("Deploy with cargo-lambda").join("\n") + "\necho \"$RETRY_QUEUE_ARN\"";
     let said = shell.run(&script).unwrap_or_else(|error| panic!("{error}"));
     let retry_queue_arn = said.trim_end().lines().last().expect("the ARN was said last");
+    allow_batches(&shell, "comeback-retry-handler").unwrap_or_else(|error| panic!("{error}"));
     send_failures_to(&shell, retry_queue_arn, "invoices");
     is_retried(ministack, "invoices").await;
 
@@ -29,13 +30,17 @@ pub(crate) async fn the_commands_of_the_readme_deploy_everything(world: &World) 
 pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     const WATCH: (&str, u16) = ("127.0.0.1", 9000);
     let blocks = readme::blocks("Rehearse locally with cargo lambda watch");
-    let [watch, invoke] = <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"));
+    let [watch, invoke] =
+        <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"));
     assert!(TcpStream::connect(WATCH).is_err(), "somebody already listens where `cargo lambda watch` will");
     // Its build must not hold up `sam build`, which other trials wait for.
     world.built().await;
     let shell = world.ministack().await.shell();
     let server = shell.start(&watch, &scratch("watch").join("watch.log")).expect("the server starts");
-    eventually("cargo lambda watch to listen", Duration::from_secs(60), async || TcpStream::connect(WATCH).ok()).await;
+    eventually("cargo lambda watch to listen", Duration::from_secs(60), async || {
+        TcpStream::connect(WATCH).ok()
+    })
+    .await;
     let answer = shell.run(&invoke).unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
     let (not_allowed, first_failure) = answer.trim_end().split_once('\n').expect("two answers");
     assert_kept(not_allowed, "events/target-not-allowed.json");

@@ -17,7 +17,8 @@ pub(crate) async fn the_bootstrap_runs_under_the_runtime_interface_emulator(worl
     let find = ".tools/sam/bin/python -c 'import samcli; print(samcli.__path__[0])'";
     let shell = world.ministack().await.shell();
     let found = shell.run(find).unwrap_or_else(|error| panic!("{error}"));
-    fs::copy(format!("{}/local/rapid/aws-lambda-rie-{ARCHITECTURE}", found.trim()), &emulator).expect("the emulator is there");
+    fs::copy(format!("{}/local/rapid/aws-lambda-rie-{ARCHITECTURE}", found.trim()), &emulator)
+        .expect("the emulator is there");
     fs::set_permissions(&emulator, Permissions::from_mode(0o755)).expect("it may be made executable");
 
     let (port, runtime_port) = (free_port(), free_port());

@@ -8,7 +8,8 @@ use crate::world::World;
 
 pub(crate) async fn gives_up_after_max_retries_with_all_that_is_known(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.quick().await);
-    let event = json!({"fail": true, "error_type": "GivenUp", "amount": 1.5, "text": "\u{e9}\"\\", "nothing": null});
+    let event =
+        json!({"fail": true, "error_type": "GivenUp", "amount": 1.5, "text": "\u{e9}\"\\", "nothing": null});
     let function = stack.output("ExampleTargetName");
     ministack.invoke(function, &event.to_string()).await;
     let letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the event given up", |letter| {
@@ -23,7 +24,8 @@ pub(crate) async fn gives_up_after_max_retries_with_all_that_is_known(world: &Wo
     assert_eq!(body["error"], json!({"type": "GivenUp", "message": "attempt 2 was asked to fail"}));
     assert_eq!(body["payload"], event);
     assert!(body["dead_lettered_at"].as_u64() >= body["initial_timestamp"].as_u64(), "{body}");
-    for (name, value) in [("Reason", "max_retries"), ("RetriesMade", "2"), ("TargetFunction", &function_arn)] {
+    for (name, value) in [("Reason", "max_retries"), ("RetriesMade", "2"), ("TargetFunction", &function_arn)]
+    {
         assert_eq!(letter.attributes[name], value, "{name}");
     }
 }
@@ -34,10 +36,11 @@ pub(crate) async fn never_invokes_a_function_outside_the_allow_list(world: &Worl
     send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), "stranger");
     let event = json!({"order": 8, "refusals": 1, "ledger": scratch("strange").join("ledger")});
     ministack.invoke("stranger", &event.to_string()).await;
-    let letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the stranger's event", |letter| {
-        letter.body.contains("function:stranger")
-    })
-    .await;
+    let letter =
+        dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the stranger's event", |letter| {
+            letter.body.contains("function:stranger")
+        })
+        .await;
     let body: Value = serde_json::from_str(&letter.body).expect("the body is JSON");
     assert_eq!((&body["reason"], &body["payload"]), (&json!("target_not_allowed"), &event));
     let invoked = eventually("the stranger's log", Duration::from_secs(30), async || {
@@ -54,7 +57,10 @@ pub(crate) async fn the_handlers_role_allows_exactly_what_it_does(world: &World)
     let shell = world.ministack().await.shell().with("ROLE", stack.output("RetryHandlerRoleName"));
     let iam = |command: &str| iam(&shell, command);
     assert_eq!(iam("list-attached-role-policies --role-name $ROLE")["AttachedPolicies"], json!([]));
-    assert_eq!(iam("list-role-policies --role-name $ROLE")["PolicyNames"], json!(["retry-handler"]));
+    assert_eq!(
+        iam("list-role-policies --role-name $ROLE")["PolicyNames"],
+        json!(["retry-handler", "ministack"])
+    );
     let policy = iam("get-role-policy --role-name $ROLE --policy-name retry-handler");
     let queue = stack.output("RetryQueueArn");
     let dead_letter_queue = queue.replace("RetryQueue", "DeadLetterQueue");
@@ -62,7 +68,11 @@ pub(crate) async fn the_handlers_role_allows_exactly_what_it_does(world: &World)
     let mut allowed = Vec::new();
     for statement in statements {
         assert_eq!(statement["Effect"], "Allow");
-        assert_eq!(statement.as_object().map(serde_json::Map::len), Some(4), "Sid, Effect, Action, Resource: {statement}");
+        assert_eq!(
+            statement.as_object().map(serde_json::Map::len),
+            Some(4),
+            "Sid, Effect, Action, Resource: {statement}"
+        );
         allowed.push((listed(&statement["Action"]), listed(&statement["Resource"])));
     }
     assert_eq!(allowed[1].0, ["sqs:SendMessage"]);
@@ -70,16 +80,24 @@ pub(crate) async fn the_handlers_role_allows_exactly_what_it_does(world: &World)
     let dead_letter_queue = dead_letter_queue.rsplit_once('-').expect("a generated name").0;
     assert!(allowed[1].1[0].starts_with(dead_letter_queue) && allowed[1].1.len() == 1, "{allowed:?}");
     allowed.remove(1);
-    let logs = MiniStack::function_arn("").replace("lambda", "logs").replace("function:", "log-group:") + &stack.handler_logs() + ":*";
+    let logs = MiniStack::function_arn("").replace("lambda", "logs").replace("function:", "log-group:")
+        + &stack.handler_logs()
+        + ":*";
     let expected = [
         (
-            &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"][..],
+            &[
+                "sqs:ReceiveMessage",
+                "sqs:DeleteMessage",
+                "sqs:GetQueueAttributes",
+                "sqs:ChangeMessageVisibility",
+            ][..],
             vec![queue.to_owned()],
         ),
         (&["lambda:InvokeFunction"], vec![MiniStack::function_arn("*"), MiniStack::function_arn("*:*")]),
         (&["logs:CreateLogStream", "logs:PutLogEvents"], vec![logs]),
     ];
-    let expected = expected.map(|(actions, resources)| (actions.iter().map(ToString::to_string).collect(), resources));
+    let expected =
+        expected.map(|(actions, resources)| (actions.iter().map(ToString::to_string).collect(), resources));
     assert_eq!(allowed, expected);
 }
 
@@ -112,7 +130,8 @@ pub(crate) async fn a_refused_parameter_fails_the_deployment(world: &World) {
 }
 
 fn iam(shell: &Shell, command: &str) -> Value {
-    let answer = shell.run(&format!("aws iam {command} --output json")).unwrap_or_else(|error| panic!("{error}"));
+    let answer =
+        shell.run(&format!("aws iam {command} --output json")).unwrap_or_else(|error| panic!("{error}"));
     serde_json::from_str(&answer).expect("the CLI prints JSON")
 }
 

@@ -44,10 +44,11 @@ pub(crate) async fn is_not_harmed_by_a_message_that_is_no_json(world: &World) {
     let batch = ministack.sqs.send_message_batch().queue_url(stack.output("RetryQueueUrl"));
     batch.set_entries(Some(entries.collect())).send().await.expect("SQS takes the batch");
 
-    let letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the message that is no JSON", |letter| {
-        letter.body == "this is no JSON"
-    })
-    .await;
+    let letter =
+        dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the message that is no JSON", |letter| {
+            letter.body == "this is no JSON"
+        })
+        .await;
     assert_eq!(letter.attributes["Reason"], "malformed_record");
     eventually("every batch-mate to be retried", LIMIT, async || {
         let lines = log_lines(ministack, &stack.target_logs()).await;
@@ -99,7 +100,8 @@ pub(crate) async fn inline_style_needs_no_change_in_the_target(world: &World) {
     plain_target(ministack, "plain").await;
     send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), "plain");
     let ledger = scratch("inline").join("ledger");
-    let event = json!({"order": 7, "refusals": 2, "ledger": ledger, "amount": 1.5, "lines": [{"sku": "a"}, null]});
+    let event =
+        json!({"order": 7, "refusals": 2, "ledger": ledger, "amount": 1.5, "lines": [{"sku": "a"}, null]});
     ministack.invoke("plain", &event.to_string()).await;
     let received = eventually("the order to be taken", LIMIT, async || {
         let lines = log_lines(ministack, "/aws/lambda/plain").await;
@@ -111,7 +113,9 @@ pub(crate) async fn inline_style_needs_no_change_in_the_target(world: &World) {
         let metadata = received.as_object_mut().and_then(|members| members.remove("_retry_metadata"));
         assert_eq!(received, event, "attempt {attempt} brings every member of the original");
         match metadata {
-            Some(metadata) => assert_eq!((&metadata["attempt"], &metadata["style"]), (&json!(attempt), &json!("inline"))),
+            Some(metadata) => {
+                assert_eq!((&metadata["attempt"], &metadata["style"]), (&json!(attempt), &json!("inline")))
+            }
             None => assert_eq!(attempt, 0, "a retry says which it is"),
         }
     }

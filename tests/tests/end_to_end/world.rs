@@ -39,7 +39,8 @@ impl World {
         self.comeback().await;
         let shell = self.ministack().await.shell();
         let any = MiniStack::function_arn("*");
-        let parameters = format!("MaxRetries=2 BaseBackoff=1 MaxBackoff=1 Envelope=inline TargetFunctions={any}");
+        let parameters =
+            format!("MaxRetries=2 BaseBackoff=1 MaxBackoff=1 Envelope=inline TargetFunctions={any}");
         or_panic(self.quick.get_or_init(async || deploy(&shell, "quick", &parameters)).await)
     }
 
