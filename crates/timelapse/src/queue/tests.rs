@@ -132,6 +132,15 @@ fn twelve_hours_count_from_the_receive() {
 }
 
 #[test]
+fn twelve_hours_count_from_the_receive_at_hand_not_the_first() {
+    let mut bench = with_one();
+    let (_, _, first) = bench.receive_one(0.0);
+    bench.hide(0.0, &first.receipt_handle, 43_200).unwrap();
+    let (_, _, second) = bench.receive_one(43_200.0);
+    assert_eq!(bench.hide(43_210.0, &second.receipt_handle, 43_190), Ok(()));
+}
+
+#[test]
 fn a_later_receive_makes_a_handle_stale() {
     let mut bench = with_one();
     let (_, old, record) = bench.receive_one(1.0);
