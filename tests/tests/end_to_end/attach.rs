@@ -58,3 +58,18 @@ pub(crate) async fn the_five_steps_of_the_readme_attach_a_function(world: &World
     assert_eq!(said.trim_end().lines().last(), Some(&*allowed), "what was allowed stays allowed");
     is_retried(ministack, "orders").await;
 }
+
+/// The README's commands for SAM: the stack was deployed with the first block, plus this machine's architecture.
+pub(crate) async fn the_example_of_the_readme_can_be_watched(world: &World) {
+    let (ministack, _) = (world.ministack().await, world.comeback().await);
+    let blocks = readme::blocks("Deploy with SAM");
+    let [deploy, invoke, logs] =
+        <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
+    assert_eq!(deploy, "sam build\nsam deploy");
+    ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
+    eventually("the logs to tell of a success", Duration::from_secs(90), async || {
+        let logs = ministack.shell().run(&logs).unwrap_or_else(|error| panic!("{error}"));
+        logs.contains("succeeded").then_some(())
+    })
+    .await;
+}

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         limits::never_invokes_a_function_outside_the_allow_list,
         limits::the_handlers_role_allows_exactly_what_it_does,
         limits::a_refused_parameter_fails_the_deployment,
+        attach::the_example_of_the_readme_can_be_watched,
         attach::the_five_steps_of_the_readme_attach_a_function,
         cargo_lambda::the_commands_of_the_readme_deploy_everything,
         cargo_lambda::a_sample_is_rehearsed_with_cargo_lambda_watch,
