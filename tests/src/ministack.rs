@@ -51,6 +51,8 @@ impl MiniStack {
             .clone()
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
+            // Unpacked functions go here, not where nobody tidies up.
+            .with("TMPDIR", &directory)
             // Each call is checked against the policies of the caller's role and of the queue, which is TLS only.
             .with("AUTH", "true")
             .with("USE_SSL", "1")
