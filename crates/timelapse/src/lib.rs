@@ -26,9 +26,11 @@
 //! | `watcher`, `trace` | [`Watcher`]: sees a run as it goes; [`Trace`]: writes it down |
 //! | `rehearsal` | [`rehearse`]: one batch on AWS that always works |
 //! | `id` | request and message ids |
+//! | [`contention`] | another study altogether: clients that compete for one row, on AWS's published model |
 
 mod agenda;
 mod calls;
+pub mod contention;
 mod failure_record;
 mod id;
 mod ledger;
