@@ -6,6 +6,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use comeback_engine::Timestamp;
 use comeback_timelapse::Scenario;
 
+use crate::contention::{self, SimulateArguments};
 use crate::duration;
 use crate::policy_flags::PolicyFlags;
 
@@ -25,6 +26,15 @@ pub(crate) enum Command {
     /// Print a copy of a recorded SQS event, shifted in time so that its moment is now
     #[command(after_help = EVENT_EXAMPLES)]
     Event(EventArguments),
+    /// Compare backoff strategies: clients compete for one row, and back off when refused
+    ///
+    /// The experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog). Each client reads
+    /// a row's version and writes it back; the write is refused if another came in between, and
+    /// after a backoff (5 ms · 2ⁿ, at most 2 s, jittered by strategy) the client reads again. Every
+    /// hop takes |Normal(10 ms, 2 ms)|. Shown are the time until the last client is done, and the
+    /// calls it took.
+    #[command(after_help = contention::EXAMPLES)]
+    Simulate(SimulateArguments),
 }
 
 const REPLAY_EXAMPLES: &str = "\

@@ -11,11 +11,13 @@
 //! | `replay_files` | `comeback replay FILE…`: the handler on recorded events |
 //! | `file_report` | [`FileReport`]: its decisions and calls |
 //! | `shift` | `comeback event FILE`: a copy whose moment is now |
+//! | `contention` | `comeback simulate`: backoff strategies compared on one contended row |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | how the command ends when it does not work |
 
 mod arguments;
 mod clock;
+mod contention;
 mod duration;
 mod event_file;
 mod failure;
@@ -53,6 +55,7 @@ pub fn main() -> ExitCode {
             Ok(()) => replay_files::replay_files(&replay),
         },
         Command::Event(event) => shift::print_shifted(&event),
+        Command::Simulate(simulate) => contention::simulate(&simulate),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

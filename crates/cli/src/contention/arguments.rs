@@ -1,0 +1,125 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use comeback_timelapse::contention::{MAX_CLIENTS_WITHOUT_BACKOFF, Point, Strategy};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback simulate --plot out/                      the published experiment, with its plots
+  comeback simulate --runs 10000                     the same, with standard errors far below 1 %
+  comeback simulate --clients 100,1000,10000,100000  how calls grow with clients: the last row
+  comeback simulate --reference --seed 42 --clients 50 --runs 20 --strategy full --json
+                                                     what a Python program of the model prints";
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArguments {
+    /// Numbers of clients: 1 to 100000, without backoff to 10000 [default: 10,20,30 … 190]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    clients: Vec<u32>,
+    /// Backoff strategies: none, exponential, equal, full, decorrelated [default: all]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    strategy: Vec<Strategy>,
+    /// Runs for each number of clients and strategy [default: 100, above 1000 clients 1]
+    #[arg(long, value_name = "N")]
+    runs: Option<u32>,
+    /// Everything random is drawn from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Draw as CPython does, in the order of the published program, to match it to the last digit
+    #[arg(long)]
+    pub(super) reference: bool,
+    /// Print the unrounded means as JSON: the same arguments give the same bytes
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Write the means and their standard errors to a CSV file
+    #[arg(long, value_name = "FILE")]
+    pub(super) csv: Option<PathBuf>,
+    /// Write calls.svg, time.svg and arrivals.svg to a folder, made if it is missing
+    #[arg(long, value_name = "DIR")]
+    pub(super) plot: Option<PathBuf>,
+}
+
+/// Above this many clients one run is enough: it is a mean over its clients itself.
+const ONE_RUN_ABOVE: u32 = 1_000;
+
+impl SimulateArguments {
+    /// Every strategy for a number of clients, then the next number; unchecked. Where `none` would
+    /// be too much it is left out, unless it was asked for by name.
+    pub(super) fn points(&self) -> Vec<Point> {
+        let published: Vec<u32> = (10..=190).step_by(10).collect();
+        let clients = if self.clients.is_empty() { &published } else { &self.clients };
+        let strategies: &[Strategy] = if self.strategy.is_empty() { &Strategy::ALL } else { &self.strategy };
+        let left_out = |clients, strategy| {
+            self.strategy.is_empty() && strategy == Strategy::None && clients > MAX_CLIENTS_WITHOUT_BACKOFF
+        };
+        let mut points = Vec::new();
+        for &clients in clients {
+            let runs = self.runs.unwrap_or(if clients > ONE_RUN_ABOVE { 1 } else { 100 });
+            for &strategy in strategies.iter().filter(|&&strategy| !left_out(clients, strategy)) {
+                points.push(Point { clients, strategy, runs });
+            }
+        }
+        points
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: SimulateArguments,
+    }
+
+    pub(in super::super) fn parse(line: &str) -> Result<SimulateArguments, clap::Error> {
+        let words = std::iter::once("simulate").chain(line.split_whitespace());
+        Command::try_parse_from(words).map(|command| command.arguments)
+    }
+
+    fn points(line: &str) -> Vec<Point> {
+        parse(line).unwrap().points()
+    }
+
+    #[test]
+    fn the_default_is_the_published_grid() {
+        let points = points("");
+        assert_eq!(points.len(), 19 * 5);
+        assert_eq!(points[0], Point { clients: 10, strategy: Strategy::None, runs: 100 });
+        assert_eq!(points[94], Point { clients: 190, strategy: Strategy::Decorrelated, runs: 100 });
+    }
+
+    #[test]
+    fn lists_keep_their_order() {
+        let point = |clients, strategy| Point { clients, strategy, runs: 7 };
+        let expected = [
+            point(20, Strategy::Full),
+            point(20, Strategy::Equal),
+            point(10, Strategy::Full),
+            point(10, Strategy::Equal),
+        ];
+        assert_eq!(points("--clients 20,10 --strategy full,equal --runs 7"), expected);
+    }
+
+    #[test]
+    fn many_clients_are_run_once_and_without_none_unless_it_is_named() {
+        let points_of = points("--clients 1000,1001,10001");
+        let runs: Vec<u32> = points_of.iter().map(|point| point.runs).collect();
+        assert_eq!(runs, [[100; 5].as_slice(), &[1; 9]].concat());
+        assert_eq!(points_of.iter().filter(|point| point.strategy == Strategy::None).count(), 2);
+        assert_eq!(points("--clients 10001 --strategy none").len(), 1);
+    }
+
+    #[test]
+    fn an_unknown_strategy_is_refused_with_those_there_are() {
+        let error = parse("--strategy full,fibonacci").unwrap_err().to_string();
+        assert!(
+            error.contains("'fibonacci'")
+                && error.contains("must be none, exponential, equal, full or decorrelated"),
+            "{error}"
+        );
+    }
+}
