@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""How much faster `comeback simulate` is than the Python program beside it.
+
+Both run the same cells, in turns, as whole processes; the best time of each counts, so that
+whatever else the machine does at times is left out. By default a part of the published grid, 20
+runs a point; `--whole-grid` takes all of it, 100 runs a point, which is over a minute of Python.
+Also checks that `--reference` prints what the Python program prints. Python 3, standard library only.
+"""
+
+import argparse
+import json
+import pathlib
+import resource
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODEL = pathlib.Path(__file__).with_name("reference_model.py")
+REQUIRED = 40
+
+
+def comeback():
+    """Builds the command and returns its path."""
+    build = ["cargo", "build", "--release", "--package", "comeback", "--message-format", "json"]
+    messages = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout.splitlines()
+    paths = [message.get("executable") for message in map(json.loads, messages)]
+    return next(path for path in reversed(paths) if path)
+
+
+def timed(command):
+    """Returns wall time, processor time and output."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, output
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--whole-grid", action="store_true", help="10 to 190 clients, 100 runs a point")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is run (default: 3)")
+    args = parser.parse_args()
+    cells = ["--seed", "42", "--runs", "100"] if args.whole_grid else (
+        ["--seed", "42", "--runs", "20", "--clients", "10,50,100,150,190"]
+    )
+    simulate = [comeback(), "simulate", "--json", *cells]
+    contenders = {
+        "python": [sys.executable, str(MODEL), *cells],
+        "comeback simulate --reference": [*simulate, "--reference"],
+        "comeback simulate": simulate,
+    }
+    best = {name: [float("inf")] * 2 for name in contenders}
+    outputs = {}
+    for _ in range(args.rounds):
+        for name, command in contenders.items():
+            *times, outputs[name] = timed(command)
+            best[name] = [min(pair) for pair in zip(best[name], times)]
+    print(f"{' '.join(cells)}; best of {args.rounds}")
+    print(f"{'':30} {'wall':>10} {'faster':>9} {'processor':>12} {'less':>9}")
+    for name, (wall, processor) in best.items():
+        faster, less = (python / own for python, own in zip(best["python"], best[name]))
+        print(f"{name:30} {wall:8.3f} s {faster:7.1f} x {processor:10.3f} s {less:7.1f} x")
+    if outputs["python"] != outputs["comeback simulate --reference"]:
+        sys.exit("--reference does not print what the Python program prints")
+    if best["python"][0] < REQUIRED * best["comeback simulate"][0]:
+        sys.exit(f"comeback simulate is not {REQUIRED} times as fast")
+
+
+if __name__ == "__main__":
+    main()
