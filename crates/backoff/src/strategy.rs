@@ -17,15 +17,15 @@ pub use check::StrategyError;
 /// milliseconds; there is no end to the retries, save that of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategy {
-    pub(crate) growth: Shape,
-    pub(crate) jitter: Jitter,
-    pub(crate) tick: Tick,
-    pub(crate) retries: Option<u64>,
+    shape: Shape,
+    jitter: Jitter,
+    tick: Tick,
+    retries: Option<u64>,
 }
 
 /// A growth as described: not yet in ticks, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+enum Shape {
     Exponential { base: Duration, cap: Duration },
     Constant { delay: Duration },
     Linear { step: Duration, cap: Duration },
@@ -36,7 +36,7 @@ pub(crate) enum Shape {
 impl Strategy {
     /// Ceilings min(cap, base · 2ⁿ⁻¹): base, 2·base, 4·base, … for n = 1, 2, 3, …
     ///
-    /// With full jitter the nth wait ranges from a tick to its ceiling, with a mean of half of it.
+    /// With full jitter the nth wait is uniform over {1 … c} ticks of its ceiling c; mean (c + 1) / 2.
     /// The one growth that takes [decorrelated jitter](Jitter::Decorrelated).
     ///
     /// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
@@ -57,8 +57,8 @@ impl Strategy {
 
     /// Ceilings that are all `delay`, which is also the cap.
     ///
-    /// With full jitter each wait ranges from a tick to `delay`, with a mean of half of it; for waits
-    /// of exactly `delay`, ask for [`Jitter::None`].
+    /// With full jitter each wait is uniform over {1 … d} ticks of `delay` d; mean (d + 1) / 2. For
+    /// waits of exactly `delay`, ask for [`Jitter::None`].
     ///
     /// ```
     /// use comeback_backoff::{Jitter, Strategy};
@@ -75,7 +75,7 @@ impl Strategy {
 
     /// Ceilings min(cap, step · n): step, 2·step, 3·step, …
     ///
-    /// With full jitter the nth wait ranges from a tick to its ceiling, with a mean of half of it.
+    /// With full jitter the nth wait is uniform over {1 … c} ticks of its ceiling c; mean (c + 1) / 2.
     ///
     /// ```
     /// use comeback_backoff::{Jitter, Strategy};
@@ -93,7 +93,7 @@ impl Strategy {
 
     /// Ceilings min(cap, step · n²): step, 4·step, 9·step, …
     ///
-    /// With full jitter the nth wait ranges from a tick to its ceiling, with a mean of half of it.
+    /// With full jitter the nth wait is uniform over {1 … c} ticks of its ceiling c; mean (c + 1) / 2.
     ///
     /// ```
     /// use comeback_backoff::{Jitter, Strategy};
@@ -170,7 +170,7 @@ impl Strategy {
         Ok(Delays::new(Plan::new(self)?, rng))
     }
 
-    fn new(growth: Shape, jitter: Jitter) -> Self {
-        Self { growth, jitter, tick: Tick::default(), retries: None }
+    fn new(shape: Shape, jitter: Jitter) -> Self {
+        Self { shape, jitter, tick: Tick::default(), retries: None }
     }
 }

@@ -145,6 +145,7 @@ pub const fn millis(rung: &str) -> u64 {
         }
         digits += 1;
     }
+    assert!(digits > 0, "a rung must be a whole number of ms, s, m or h, such as 100ms");
     let unit = match bytes.split_at(digits).1 {
         b"ms" => 1,
         b"s" => 1_000,
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for rung in ["100", "1.5s", "100us", "ms ", "1 s", "0x10ms"] {
+        for rung in ["100", "1.5s", "100us", "ms", "1 s", "0x10ms"] {
             let refusal = std::panic::catch_unwind(|| millis(rung)).unwrap_err();
             assert_eq!(
                 *refusal.downcast::<&str>().unwrap(),

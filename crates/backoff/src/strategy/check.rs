@@ -53,7 +53,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn new(strategy: &Strategy) -> Result<Self, StrategyError> {
-        let Strategy { growth: shape, jitter, tick, retries } = strategy;
+        let Strategy { shape, jitter, tick, retries } = strategy;
         if *jitter == Jitter::Decorrelated && !matches!(shape, Shape::Exponential { .. }) {
             return Err(StrategyError::Decorrelated);
         }
