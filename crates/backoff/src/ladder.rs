@@ -1,3 +1,4 @@
+mod millis;
 mod rungs;
 
 use std::marker::PhantomData;
@@ -9,7 +10,8 @@ use crate::growth::Growth;
 use crate::strategy::Plan;
 use crate::{Delays, Jitter, Tick};
 
-pub use rungs::{Rung, Rungs, Top, millis};
+pub use millis::millis;
+pub use rungs::{Rung, Rungs, Top};
 
 /// Declares a [`Ladder`]: waits in whole `ms`, `s`, `m` or `h`, each strictly longer than the one
 /// before, or it does not compile.

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use rand::Rng;
 
+use super::millis::{require, sum};
 use crate::jitter::Step;
 use crate::{Jitter, RetryError};
 
@@ -70,12 +71,13 @@ impl Climbed {
 pub trait Rungs: sealed::Sealed {
     /// How many there are.
     const COUNT: usize;
-    /// Their sum; over 64 bits it does not compile.
+    /// Their sum.
     const TOTAL_MILLIS: u64;
     /// The next one; over every rung for the top.
     #[doc(hidden)]
     const NEXT_MILLIS: u64;
-    /// Fails to evaluate unless each is longer than the one before, and the first than nothing.
+    /// Fails to evaluate unless each is longer than the one before, the first longer than nothing,
+    /// and their sum below 2^64 ms.
     #[doc(hidden)]
     const RISES: ();
 
@@ -89,14 +91,12 @@ pub trait Rungs: sealed::Sealed {
 
 impl<const MILLIS: u64, Up: Rungs> Rungs for Rung<MILLIS, Up> {
     const COUNT: usize = 1 + Up::COUNT;
-    const TOTAL_MILLIS: u64 = match MILLIS.checked_add(Up::TOTAL_MILLIS) {
-        Some(total) => total,
-        None => panic!("the rungs must add up to less than 2^64 ms"),
-    };
+    const TOTAL_MILLIS: u64 = sum(MILLIS, Up::TOTAL_MILLIS);
     const NEXT_MILLIS: u64 = MILLIS;
     const RISES: () = {
-        assert!(MILLIS > 0, "a rung must wait at least 1 ms");
-        assert!(MILLIS < Up::NEXT_MILLIS, "a rung must wait longer than the one before it");
+        require(MILLIS > 0, "a rung must wait at least 1 ms");
+        require(MILLIS < Up::NEXT_MILLIS, "a rung must wait longer than the one before it");
+        let _ = Self::TOTAL_MILLIS;
         Up::RISES
     };
 
@@ -128,66 +128,4 @@ mod sealed {
     pub trait Sealed {}
     impl<const MILLIS: u64, Up> Sealed for super::Rung<MILLIS, Up> {}
     impl Sealed for super::Top {}
-}
-
-/// Reads a rung as `ladder!` spells it: `100ms`, `1_500ms`, `1s`, `2m`, `1h`.
-#[doc(hidden)]
-pub const fn millis(rung: &str) -> u64 {
-    let bytes = rung.as_bytes();
-    let (mut number, mut digits) = (0u64, 0);
-    while digits < bytes.len() && (bytes[digits].is_ascii_digit() || bytes[digits] == b'_') {
-        if bytes[digits] != b'_' {
-            number = times(number, 10);
-            number = match number.checked_add((bytes[digits] - b'0') as u64) {
-                Some(number) => number,
-                None => panic!("a rung must be shorter than 2^64 ms"),
-            };
-        }
-        digits += 1;
-    }
-    assert!(digits > 0, "a rung must be a whole number of ms, s, m or h, such as 100ms");
-    let unit = match bytes.split_at(digits).1 {
-        b"ms" => 1,
-        b"s" => 1_000,
-        b"m" => 60_000,
-        b"h" => 3_600_000,
-        _ => panic!("a rung must be a whole number of ms, s, m or h, such as 100ms"),
-    };
-    times(number, unit)
-}
-
-const fn times(number: u64, factor: u64) -> u64 {
-    match number.checked_mul(factor) {
-        Some(product) => product,
-        None => panic!("a rung must be shorter than 2^64 ms"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::millis;
-
-    #[test]
-    fn rungs_are_read_in_four_units() {
-        assert_eq!(
-            [millis("100ms"), millis("1_500ms"), millis("2s"), millis("3m"), millis("1h")],
-            [100, 1_500, 2_000, 180_000, 3_600_000]
-        );
-    }
-
-    #[test]
-    fn anything_else_is_refused() {
-        for rung in ["100", "1.5s", "100us", "ms", "1 s", "0x10ms"] {
-            let refusal = std::panic::catch_unwind(|| millis(rung)).unwrap_err();
-            assert_eq!(
-                *refusal.downcast::<&str>().unwrap(),
-                "a rung must be a whole number of ms, s, m or h, such as 100ms",
-                "{rung}"
-            );
-        }
-        for rung in ["18446744073709551616ms", "18446744073709551615s"] {
-            let refusal = std::panic::catch_unwind(|| millis(rung)).unwrap_err();
-            assert_eq!(*refusal.downcast::<&str>().unwrap(), "a rung must be shorter than 2^64 ms");
-        }
-    }
 }
