@@ -30,7 +30,7 @@ pub fn retry<D, P, Op, Fut, T, E>(
     delays: D,
     is_retriable: P,
     operation: Op,
-) -> Retry<D::IntoIter, P, Op, fn(&E) -> Option<Duration>>
+) -> Retry<D::IntoIter, P, Op, NoHint<E>>
 where
     D: IntoIterator<Item = Duration>,
     P: FnMut(&E) -> bool,
@@ -39,6 +39,8 @@ where
 {
     Retry { delays: delays.into_iter(), is_retriable, operation, hint: |_| None, longest: Duration::MAX }
 }
+
+type NoHint<E> = fn(&E) -> Option<Duration>;
 
 /// What [`retry`] is about to do.
 #[must_use = "nothing is called until `sleeping` is awaited"]

@@ -10,7 +10,10 @@ use tokio::time::Instant;
 ladder! { Short: 10ms, 20ms, 30ms }
 
 fn streams() -> Streams {
-    Strategy::list([10, 20, 30].map(Duration::from_millis)).jitter(Jitter::None).seeded(7).unwrap()
+    Strategy::list([10, 20, 30].map(Duration::from_millis))
+        .jitter(Jitter::None)
+        .seeded(7)
+        .expect("a valid list")
 }
 
 #[test]
@@ -26,44 +29,35 @@ fn bounds_are_met() {
     backoff(streams().delays());
     builder(streams().delays());
     builder(streams());
-    builder(&streams());
+    let streams = streams();
+    builder::<&Streams>(&streams);
     ladder_delays(Short::ceilings());
     let _: Rung<10, Rung<20, Rung<30, Top>>> = Ladder::start();
 }
 
-/// The time it takes an operation to fail for good.
-macro_rules! assert_waits_60_ms {
-    ($retry:expr) => {
-        let start = Instant::now();
-        assert_eq!($retry.await, Err("busy"));
-        assert_eq!(start.duration_since_now(), Duration::from_millis(60));
-    };
+async fn busy() -> Result<(), &'static str> {
+    Err("busy")
 }
 
-trait SinceNow {
-    fn duration_since_now(&self) -> Duration;
-}
-
-impl SinceNow for Instant {
-    fn duration_since_now(&self) -> Duration {
-        Instant::now().duration_since(*self)
-    }
+/// Runs a retry of `busy` until it gives up.
+async fn assert_waits_60_ms(retry: impl Future<Output = Result<(), &'static str>>) {
+    let start = Instant::now();
+    assert_eq!(retry.await, Err("busy"));
+    assert_eq!(Instant::now().duration_since(start), Duration::from_millis(60));
 }
 
 #[tokio::test(start_paused = true)]
 async fn backon_retries_with_all_of_them() {
-    let busy = async || Err::<(), _>("busy");
-    assert_waits_60_ms!((|| busy()).retry(streams().delays()).sleep(tokio::time::sleep));
-    assert_waits_60_ms!((|| busy()).retry(streams()).sleep(tokio::time::sleep));
-    assert_waits_60_ms!((|| busy()).retry(&streams()).sleep(tokio::time::sleep));
-    assert_waits_60_ms!((|| busy()).retry(Short::ceilings()).sleep(tokio::time::sleep));
+    assert_waits_60_ms(busy.retry(streams().delays()).sleep(tokio::time::sleep)).await;
+    assert_waits_60_ms(busy.retry(streams()).sleep(tokio::time::sleep)).await;
+    assert_waits_60_ms(busy.retry(&streams()).sleep(tokio::time::sleep)).await;
+    assert_waits_60_ms(busy.retry(Short::ceilings()).sleep(tokio::time::sleep)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn tokio_retry_retries_with_all_of_them() {
-    let busy = async || Err::<(), _>("busy");
-    assert_waits_60_ms!(tokio_retry::Retry::start(streams().delays(), || busy()));
-    assert_waits_60_ms!(tokio_retry::Retry::start(streams(), || busy()));
-    assert_waits_60_ms!(tokio_retry::Retry::start(&streams(), || busy()));
-    assert_waits_60_ms!(tokio_retry::Retry::start(Short::ceilings(), || busy()));
+    assert_waits_60_ms(tokio_retry::Retry::start(streams().delays(), busy)).await;
+    assert_waits_60_ms(tokio_retry::Retry::start(streams(), busy)).await;
+    assert_waits_60_ms(tokio_retry::Retry::start(&streams(), busy)).await;
+    assert_waits_60_ms(tokio_retry::Retry::start(Short::ceilings(), busy)).await;
 }

@@ -22,7 +22,7 @@ fn assert_right(strategy: &dyn Fn(Tick) -> Strategy, cap: u64, ceiling: &dyn Fn(
                     Jitter::None | Jitter::Decorrelated => (ceiling, ceiling),
                 }
             };
-            let streams = strategy(tick).tick(tick).jitter(jitter).seeded(7).unwrap();
+            let streams = strategy(tick).tick(tick).jitter(jitter).seeded(7).expect("a valid strategy");
             let found = mistakes(&Claim { tick: tick.duration(), range: &range }, || streams.delays());
             assert!(found.is_empty(), "{found:?} with {jitter} jitter in {}s", tick.name());
         }

@@ -37,15 +37,15 @@ fn check(
     (jitter, tick, cap): (Jitter, Tick, u64),
     formula: impl Fn(u128) -> u128,
 ) -> Result<(), TestCaseError> {
-    let mut delays = strategy.jitter(jitter).tick(tick).with_rng(rng(7)).unwrap();
+    let mut delays = strategy.jitter(jitter).tick(tick).with_rng(rng(7)).expect("a valid strategy");
     for n in 1..=WAITS {
-        let ceiling = u64::try_from(formula(n.into()).min(cap.into())).unwrap();
+        let ceiling = u64::try_from(formula(n.into()).min(cap.into())).expect("at most the cap");
         let low = match jitter {
             Jitter::Full => 1,
             Jitter::Equal => ceiling / 2 + ceiling % 2,
             Jitter::None | Jitter::Decorrelated => ceiling,
         };
-        let wait = tick.count(delays.next().unwrap()).unwrap();
+        let wait = delays.next().and_then(|delay| tick.count(delay)).expect("a whole number of ticks");
         prop_assert!((low..=ceiling).contains(&wait), "{} of {}..={} for n = {}", wait, low, ceiling, n);
     }
     Ok(())
