@@ -64,6 +64,15 @@ mod tests {
         assert_eq!(ceilings(&Growth::List([5, 50, 7].into()), 40), [Some(5), Some(40), Some(7), None, None]);
     }
 
+    #[test]
+    fn an_overflow_is_over_the_cap() {
+        let squared = Growth::Polynomial { step: 1, power: 2 };
+        assert_eq!(
+            [1 << 31, 1 << 32, u64::MAX].map(|n| squared.ceiling(1 << 63, n)),
+            [1 << 62, 1 << 63, 1 << 63].map(Some)
+        );
+    }
+
     proptest! {
         #[test]
         fn polynomials_agree_with_wide_arithmetic(step: u64, cap: u64, n in 1..=u64::MAX, power in 0..=2u32) {
