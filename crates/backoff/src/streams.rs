@@ -1,6 +1,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
@@ -74,7 +75,7 @@ impl<R> Clone for Streams<R> {
 }
 
 impl<R: Rng + SeedableRng> IntoIterator for &Streams<R> {
-    type Item = std::time::Duration;
+    type Item = Duration;
     type IntoIter = Delays<R>;
 
     fn into_iter(self) -> Delays<R> {
@@ -83,7 +84,7 @@ impl<R: Rng + SeedableRng> IntoIterator for &Streams<R> {
 }
 
 impl<R: Rng + SeedableRng> IntoIterator for Streams<R> {
-    type Item = std::time::Duration;
+    type Item = Duration;
     type IntoIter = Delays<R>;
 
     fn into_iter(self) -> Delays<R> {

@@ -139,9 +139,11 @@ async fn the_longest_wait_bounds_the_delays_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hint_makes_no_retry_of_its_own() {
-    let none = retry([], |_| true, busy).hinted(MS * 1_000, |_| Some(MS)).sleeping(sleep).await;
+    let calls = Cell::new(0);
+    let operation = || flaky(&calls, 3, ErrorKind::TimedOut);
+    let none = retry([], |_| true, operation).hinted(MS * 1_000, |_| Some(MS)).sleeping(sleep).await;
     assert_eq!(none.unwrap_err().attempts, 1);
-    let refused = retry([MS], |_| false, busy).hinted(MS * 1_000, |_| Some(MS)).sleeping(sleep).await;
+    let refused = retry([MS; 9], |_| false, operation).hinted(MS * 1_000, |_| Some(MS)).sleeping(sleep).await;
     assert_eq!(refused.unwrap_err().attempts, 1);
 }
 
