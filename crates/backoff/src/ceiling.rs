@@ -13,12 +13,9 @@
 /// assert_eq!(ceiling(1, 43_170, u64::MAX), 43_170);
 /// ```
 pub fn ceiling(base: u64, cap: u64, n: u64) -> u64 {
-    let doublings = n.saturating_sub(1);
-    if doublings >= u64::from(base.leading_zeros()) {
-        // base · 2ⁿ⁻¹ needs more than 64 bits, or base is 0 and there are 64 doublings of nothing.
-        return if base == 0 { 0 } else { cap };
-    }
-    cap.min(base << doublings)
+    let doublings = u32::try_from(n.saturating_sub(1)).unwrap_or(u32::MAX);
+    // What saturates is over every cap, so the cap is right for it too.
+    cap.min(base.saturating_mul(1u64.checked_shl(doublings).unwrap_or(u64::MAX)))
 }
 
 #[cfg(test)]
@@ -45,6 +42,14 @@ mod tests {
     #[test]
     fn a_cap_below_the_base_still_caps() {
         assert_eq!(ceiling(10, 4, 1), 4);
+    }
+
+    #[test]
+    fn bases_that_fill_64_bits_are_not_taken_for_overflows() {
+        assert_eq!(ceiling(1 << 63, u64::MAX, 1), 1 << 63);
+        assert_eq!(ceiling(1 << 60, u64::MAX, 4), 1 << 63);
+        assert_eq!(ceiling(1 << 60, u64::MAX, 5), u64::MAX);
+        assert_eq!(ceiling(0, u64::MAX, 65), 0);
     }
 
     proptest! {

@@ -1,0 +1,81 @@
+//! What a delay costs, beside backon's. It measures and prints ratios; there is no mark to pass.
+//!
+//! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'`
+//! (dependencies are otherwise built for size, which would hold backon back).
+//!
+//! The two do not draw alike: ours is uniform under the ceiling, by Xoshiro256++; backon's is the
+//! ceiling and up to as much again, by fastrand.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use comeback_backoff::{Jitter, Strategy};
+use criterion::Criterion;
+use criterion::measurement::{Measurement, WallTime};
+
+const BASE: Duration = Duration::from_millis(50);
+const CAP: Duration = Duration::from_secs(60);
+/// Delays taken of each iterator: the cap is reached at the 12th.
+const DELAYS: u64 = 20;
+
+/// The shortest time per delay seen, in nanoseconds, by the name of the bench.
+type Shortest = RefCell<BTreeMap<&'static str, f64>>;
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    let shortest = Shortest::default();
+    let backon = ExponentialBuilder::new().with_min_delay(BASE).with_max_delay(CAP).without_max_times();
+    let backon_jittered = backon.with_jitter().with_jitter_seed(7);
+    measure(&mut criterion, &shortest, "backon, no jitter", || backon.build());
+    measure(&mut criterion, &shortest, "backon, additive jitter", || backon_jittered.build());
+    for (name, jitter) in [
+        ("ours, no jitter", Jitter::None),
+        ("ours, full jitter", Jitter::Full),
+        ("ours, equal jitter", Jitter::Equal),
+        ("ours, decorrelated jitter", Jitter::Decorrelated),
+    ] {
+        let streams = Strategy::exponential(BASE, CAP).jitter(jitter).seeded(7).expect("a valid strategy");
+        measure(&mut criterion, &shortest, name, || streams.delays());
+    }
+    criterion.final_summary();
+    print_ratios(&shortest.borrow());
+}
+
+/// Building an iterator and taking its delays, per delay.
+fn measure<I: Iterator<Item = Duration>>(
+    criterion: &mut Criterion,
+    shortest: &Shortest,
+    name: &'static str,
+    build: impl Fn() -> I,
+) {
+    criterion.bench_function(name, |bencher| {
+        bencher.iter_custom(|rounds| {
+            let start = WallTime.start();
+            for _ in 0..rounds {
+                build().take(DELAYS as usize).for_each(|delay| {
+                    black_box(delay);
+                });
+            }
+            let took = WallTime.end(start);
+            let nanos = took.as_nanos() as f64 / (rounds * DELAYS) as f64;
+            let mut shortest = shortest.borrow_mut();
+            let known = shortest.entry(name).or_insert(nanos);
+            *known = known.min(nanos);
+            took
+        });
+    });
+}
+
+fn print_ratios(shortest: &BTreeMap<&str, f64>) {
+    println!("shortest time per delay, building its iterator included, and ratio to backon's:");
+    for (name, nanos) in shortest {
+        let counterpart =
+            if name.ends_with("no jitter") { "backon, no jitter" } else { "backon, additive jitter" };
+        if let Some(backon) = shortest.get(counterpart) {
+            println!("{name:26} {nanos:8.1} ns {:8.2}", nanos / backon);
+        }
+    }
+}

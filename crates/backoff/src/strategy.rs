@@ -1,0 +1,176 @@
+mod check;
+
+use std::time::Duration;
+
+use rand::Rng;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use crate::{Delays, Jitter, Streams, Tick};
+
+pub(crate) use check::Plan;
+pub use check::StrategyError;
+
+/// Which waits to make: a growth, a cap, a jitter, a tick and a number of retries.
+///
+/// This is a description; [`seeded`](Self::seeded) and [`with_rng`](Self::with_rng) check it. Growing
+/// strategies have [full jitter](Jitter::Full) unless told otherwise, lists none; waits are whole
+/// milliseconds; there is no end to the retries, save that of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strategy {
+    shape: Shape,
+    jitter: Jitter,
+    tick: Tick,
+    retries: Option<u64>,
+}
+
+/// A growth as described: not yet in ticks, not yet checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shape {
+    Exponential { base: Duration, cap: Duration },
+    Constant { delay: Duration },
+    Linear { step: Duration, cap: Duration },
+    Squared { step: Duration, cap: Duration },
+    List { delays: Vec<Duration> },
+}
+
+impl Strategy {
+    /// Ceilings min(cap, base · 2ⁿ⁻¹): base, 2·base, 4·base, … for n = 1, 2, 3, …
+    ///
+    /// With full jitter the nth wait is uniform over {1 … c} ticks of its ceiling c; mean (c + 1) / 2.
+    /// The one growth that takes [decorrelated jitter](Jitter::Decorrelated).
+    ///
+    /// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
+    ///
+    /// ```
+    /// use comeback_backoff::{Jitter, Strategy};
+    /// use std::time::Duration;
+    ///
+    /// let strategy = Strategy::exponential(Duration::from_millis(100), Duration::from_secs(1));
+    /// let delays: Vec<u128> =
+    ///     strategy.jitter(Jitter::None).retries(5).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    /// assert_eq!(delays, [100, 200, 400, 800, 1_000]);
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    pub fn exponential(base: Duration, cap: Duration) -> Self {
+        Self::new(Shape::Exponential { base, cap }, Jitter::default())
+    }
+
+    /// Ceilings that are all `delay`, which is also the cap.
+    ///
+    /// With full jitter each wait is uniform over {1 … d} ticks of `delay` d; mean (d + 1) / 2. For
+    /// waits of exactly `delay`, ask for [`Jitter::None`].
+    ///
+    /// ```
+    /// use comeback_backoff::{Jitter, Strategy};
+    /// use std::time::Duration;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let delays = Strategy::constant(second).jitter(Jitter::Equal).retries(3).seeded(7)?.delays();
+    /// assert!(delays.into_iter().all(|delay| second / 2 <= delay && delay <= second));
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    pub fn constant(delay: Duration) -> Self {
+        Self::new(Shape::Constant { delay }, Jitter::default())
+    }
+
+    /// Ceilings min(cap, step · n): step, 2·step, 3·step, …
+    ///
+    /// With full jitter the nth wait is uniform over {1 … c} ticks of its ceiling c; mean (c + 1) / 2.
+    ///
+    /// ```
+    /// use comeback_backoff::{Jitter, Strategy};
+    /// use std::time::Duration;
+    ///
+    /// let strategy = Strategy::linear(Duration::from_millis(100), Duration::from_secs(1));
+    /// let delays: Vec<u128> =
+    ///     strategy.jitter(Jitter::None).retries(3).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    /// assert_eq!(delays, [100, 200, 300]);
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    pub fn linear(step: Duration, cap: Duration) -> Self {
+        Self::new(Shape::Linear { step, cap }, Jitter::default())
+    }
+
+    /// Ceilings min(cap, step · n²): step, 4·step, 9·step, …
+    ///
+    /// With full jitter the nth wait is uniform over {1 … c} ticks of its ceiling c; mean (c + 1) / 2.
+    ///
+    /// ```
+    /// use comeback_backoff::{Jitter, Strategy};
+    /// use std::time::Duration;
+    ///
+    /// let strategy = Strategy::squared(Duration::from_millis(100), Duration::from_secs(1));
+    /// let delays: Vec<u128> =
+    ///     strategy.jitter(Jitter::None).retries(4).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    /// assert_eq!(delays, [100, 400, 900, 1_000]);
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    pub fn squared(step: Duration, cap: Duration) -> Self {
+        Self::new(Shape::Squared { step, cap }, Jitter::default())
+    }
+
+    /// These waits and no more, exactly as they stand unless jitter is asked for; then they are
+    /// ceilings. An empty list means no retries.
+    ///
+    /// ```
+    /// use comeback_backoff::Strategy;
+    /// use std::time::Duration;
+    ///
+    /// let list = [50, 50, 100].map(Duration::from_millis);
+    /// assert!(Strategy::list(list).seeded(7)?.delays().eq(list));
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    pub fn list(delays: impl IntoIterator<Item = Duration>) -> Self {
+        Self::new(Shape::List { delays: delays.into_iter().collect() }, Jitter::None)
+    }
+
+    /// How each wait is drawn under its ceiling.
+    #[must_use]
+    pub fn jitter(self, jitter: Jitter) -> Self {
+        Self { jitter, ..self }
+    }
+
+    /// What waits are whole numbers of.
+    ///
+    /// ```
+    /// use comeback_backoff::{Strategy, Tick};
+    /// use std::time::Duration;
+    ///
+    /// let strategy = Strategy::exponential(Duration::from_secs(1), Duration::from_secs(43_170));
+    /// let delays = strategy.tick(Tick::Second).retries(20).seeded(7)?.delays();
+    /// assert!(delays.into_iter().all(|delay| delay.as_secs() >= 1 && delay.subsec_nanos() == 0));
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    #[must_use]
+    pub fn tick(self, tick: Tick) -> Self {
+        Self { tick, ..self }
+    }
+
+    /// At most so many retries, and so one call more. 0 means no retries.
+    #[must_use]
+    pub fn retries(self, retries: u64) -> Self {
+        Self { retries: Some(retries), ..self }
+    }
+
+    /// A maker of iterators that each have a random stream of their own, all set by `seed` alone.
+    ///
+    /// # Errors
+    ///
+    /// What [`StrategyError`] lists.
+    pub fn seeded(&self, seed: u64) -> Result<Streams<Xoshiro256PlusPlus>, StrategyError> {
+        Streams::new(self, seed)
+    }
+
+    /// One iterator, on a generator of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// What [`StrategyError`] lists.
+    pub fn with_rng<R: Rng>(&self, rng: R) -> Result<Delays<R>, StrategyError> {
+        Ok(Delays::new(Plan::new(self)?, rng))
+    }
+
+    fn new(shape: Shape, jitter: Jitter) -> Self {
+        Self { shape, jitter, tick: Tick::default(), retries: None }
+    }
+}

@@ -1,0 +1,109 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng, SeedableRng};
+
+use crate::strategy::Plan;
+use crate::{Delays, Strategy, StrategyError};
+
+/// A checked and seeded [`Strategy`]: makes iterators that each have a random stream of their own.
+///
+/// Made once and shared: it can be borrowed or cloned freely, for clones number their iterators
+/// together and so never repeat a stream. The seed and the order in which iterators are made set
+/// every wait.
+///
+/// Both it and a reference to it are a `backon::BackoffBuilder` and an `IntoIterator`.
+///
+/// ```
+/// use comeback_backoff::Strategy;
+/// use std::time::Duration;
+///
+/// let strategy = Strategy::exponential(Duration::from_millis(10), Duration::from_secs(1)).retries(8);
+/// let streams = strategy.seeded(7)?;
+/// let (first, second) = (streams.delays(), streams.delays());
+/// assert!(first.clone().ne(second));
+/// assert!(first.eq(strategy.seeded(7)?.delays())); // the same seed, from the start again
+/// # Ok::<(), comeback_backoff::StrategyError>(())
+/// ```
+#[derive(Debug)]
+pub struct Streams<R = Xoshiro256PlusPlus> {
+    plan: Plan,
+    /// The generator of stream k is seeded with this plus k.
+    first_seed: u64,
+    made: Arc<AtomicU64>,
+    generator: PhantomData<fn() -> R>,
+}
+
+impl<R: Rng + SeedableRng> Streams<R> {
+    /// As [`Strategy::seeded`], for any generator.
+    ///
+    /// ```
+    /// use comeback_backoff::{Strategy, Streams};
+    /// use rand::rngs::Xoshiro128PlusPlus;
+    /// use std::time::Duration;
+    ///
+    /// let streams = Streams::<Xoshiro128PlusPlus>::new(&Strategy::constant(Duration::from_secs(1)), 7)?;
+    /// assert!(streams.delays().next() <= Some(Duration::from_secs(1)));
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What [`StrategyError`] lists.
+    pub fn new(strategy: &Strategy, seed: u64) -> Result<Self, StrategyError> {
+        // Scattered first: neighbouring seeds (a host's number, say) would otherwise share all
+        // streams but one.
+        let first_seed = Xoshiro256PlusPlus::seed_from_u64(seed).next_u64();
+        Ok(Self { plan: Plan::new(strategy)?, first_seed, made: Arc::default(), generator: PhantomData })
+    }
+
+    /// A new iterator, on the next stream.
+    pub fn delays(&self) -> Delays<R> {
+        let stream = self.made.fetch_add(1, Ordering::Relaxed);
+        Delays::new(self.plan.clone(), R::seed_from_u64(self.first_seed.wrapping_add(stream)))
+    }
+}
+
+impl<R> Clone for Streams<R> {
+    fn clone(&self) -> Self {
+        let Self { plan, first_seed, made, generator } = self;
+        Self { plan: plan.clone(), first_seed: *first_seed, made: Arc::clone(made), generator: *generator }
+    }
+}
+
+impl<R: Rng + SeedableRng> IntoIterator for &Streams<R> {
+    type Item = Duration;
+    type IntoIter = Delays<R>;
+
+    fn into_iter(self) -> Delays<R> {
+        self.delays()
+    }
+}
+
+impl<R: Rng + SeedableRng> IntoIterator for Streams<R> {
+    type Item = Duration;
+    type IntoIter = Delays<R>;
+
+    fn into_iter(self) -> Delays<R> {
+        self.delays()
+    }
+}
+
+impl<R: Rng + SeedableRng + Send + Sync + Unpin> backon::BackoffBuilder for &Streams<R> {
+    type Backoff = Delays<R>;
+
+    fn build(self) -> Delays<R> {
+        self.delays()
+    }
+}
+
+impl<R: Rng + SeedableRng + Send + Sync + Unpin> backon::BackoffBuilder for Streams<R> {
+    type Backoff = Delays<R>;
+
+    fn build(self) -> Delays<R> {
+        self.delays()
+    }
+}

@@ -1,0 +1,108 @@
+use std::io;
+
+/// Whether an HTTP status says that the same request may succeed later: 408, 425, 429, 500, 502,
+/// 503 and 504.
+///
+/// | status | why it passes |
+/// |---|---|
+/// | 408, 504 | a timeout, of the server or of one behind it |
+/// | 425 | asks for the request again, once the handshake is done |
+/// | 429, 503 | asks for the request again later, often with `Retry-After` |
+/// | 500 | an unexpected condition: most often a crash or an overload |
+/// | 502 | a proxy whose server is restarting |
+///
+/// Not the other 4xx, which find fault with the request, nor 501, 505, 506, 508, 510 and 511 (not
+/// implemented, version, negotiation, loop, extension, login), which stay as they are, nor 507, whose
+/// storage no retry frees. Statuses of one vendor, such as 520 to 529, are left to their users.
+///
+/// Only repeat a request whose repetition is safe: after a timeout or a 5xx it may have taken effect.
+///
+/// Source: RFC 9110 § 15, RFC 6585 § 4 (429), RFC 8470 § 5.2 (425).
+///
+/// ```
+/// assert!(comeback_backoff::is_transient_status(503));
+/// assert!(!comeback_backoff::is_transient_status(404));
+/// ```
+pub const fn is_transient_status(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// Whether an I/O error is one of the network, and passes: timeouts, resets and refused connections.
+///
+/// | kind | why it passes |
+/// |---|---|
+/// | `TimedOut` | the peer or the network is slow |
+/// | `ConnectionReset`, `BrokenPipe` | the peer dropped the connection, noticed when reading or writing |
+/// | `ConnectionRefused` | the peer is restarting |
+/// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
+///
+/// Not `ConnectionAborted`: the caller's own side gave it up, and would be overruled. All others are
+/// about this machine or this call (permissions, addresses, file ends) and stay as they are.
+///
+/// ```
+/// use std::io::{Error, ErrorKind};
+///
+/// assert!(comeback_backoff::is_transient_io(&Error::from(ErrorKind::ConnectionRefused)));
+/// assert!(!comeback_backoff::is_transient_io(&Error::from(ErrorKind::ConnectionAborted)));
+/// ```
+pub fn is_transient_io(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::TimedOut
+            | Kind::ConnectionReset
+            | Kind::BrokenPipe
+            | Kind::ConnectionRefused
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::NetworkDown
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::{is_transient_io, is_transient_status};
+
+    #[test]
+    fn seven_statuses_are_transient_of_all() {
+        let transient: Vec<u16> = (0..=u16::MAX).filter(|&status| is_transient_status(status)).collect();
+        assert_eq!(transient, [408, 425, 429, 500, 502, 503, 504]);
+    }
+
+    #[test]
+    fn timeouts_resets_and_refusals_are_transient() {
+        for kind in [
+            ErrorKind::TimedOut,
+            ErrorKind::ConnectionReset,
+            ErrorKind::BrokenPipe,
+            ErrorKind::ConnectionRefused,
+            ErrorKind::HostUnreachable,
+            ErrorKind::NetworkUnreachable,
+            ErrorKind::NetworkDown,
+        ] {
+            assert!(is_transient_io(&Error::from(kind)), "{kind}");
+            assert!(is_transient_io(&Error::new(kind, "with a message")), "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_the_caller_aborted_and_what_is_local_is_not() {
+        for kind in [
+            ErrorKind::ConnectionAborted,
+            ErrorKind::NotFound,
+            ErrorKind::PermissionDenied,
+            ErrorKind::AddrInUse,
+            ErrorKind::AddrNotAvailable,
+            ErrorKind::InvalidData,
+            ErrorKind::InvalidInput,
+            ErrorKind::UnexpectedEof,
+            ErrorKind::Unsupported,
+            ErrorKind::OutOfMemory,
+            ErrorKind::Other,
+        ] {
+            assert!(!is_transient_io(&Error::from(kind)), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Climbing a ladder; and what does not compile.
+
+use std::time::Duration;
+
+use comeback_backoff::ladder;
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+
+const MS: Duration = Duration::from_millis(1);
+
+ladder! {
+    /// With a doc comment and a comma at the end.
+    pub(crate) Sends: 100ms, 300ms, 1s, 2m,
+}
+
+ladder! { Single: 1h }
+
+#[test]
+fn figures_are_constants() {
+    const { assert!(Sends::RUNGS == 4) };
+    const { assert!(Sends::LONGEST_TOTAL_WAIT.as_millis() == 121_400) };
+    assert_eq!((Single::RUNGS, Single::LONGEST_TOTAL_WAIT), (1, Duration::from_secs(3_600)));
+}
+
+#[test]
+fn each_rung_waits_longer_and_the_top_says_what_was_waited() {
+    let (first, rung) = Sends::start().climb();
+    let (second, rung) = rung.climb();
+    let (third, rung) = rung.climb();
+    let (fourth, top) = rung.climb();
+    assert_eq!([first, second, third, fourth], [MS * 100, MS * 300, MS * 1_000, MS * 120_000]);
+    let given_up = top.give_up("busy");
+    assert_eq!((given_up.error, given_up.attempts, given_up.waited), ("busy", 5, Sends::LONGEST_TOTAL_WAIT));
+}
+
+#[test]
+fn giving_up_early_says_what_was_waited_so_far() {
+    assert_eq!(Sends::start().give_up("gone").to_string(), "gave up after 1 call and 0ns of waiting");
+    let (_, rung) = Sends::start().climb();
+    let (_, rung) = rung.climb();
+    assert_eq!(rung.give_up("gone").to_string(), "gave up after 3 calls and 400ms of waiting");
+}
+
+#[test]
+fn the_iterator_is_the_climb() {
+    let ceilings: Vec<Duration> = Sends::ceilings().collect();
+    assert_eq!(ceilings, [MS * 100, MS * 300, MS * 1_000, MS * 120_000]);
+    assert_eq!(ceilings.iter().sum::<Duration>(), Sends::LONGEST_TOTAL_WAIT);
+}
+
+#[test]
+fn jittered_climbs_and_iterators_draw_the_same_under_each_ceiling() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+    let drawn: Vec<Duration> = Sends::jittered(rng.clone()).collect();
+    let (first, rung) = Sends::start().climb_jittered(&mut rng);
+    let (second, rung) = rung.climb_jittered(&mut rng);
+    let (third, rung) = rung.climb_jittered(&mut rng);
+    let (fourth, top) = rung.climb_jittered(&mut rng);
+    assert_eq!([first, second, third, fourth], *drawn);
+    assert!(drawn.iter().zip(Sends::ceilings()).all(|(wait, ceiling)| MS <= *wait && *wait < ceiling));
+    assert_eq!(top.give_up(()).waited, drawn.iter().sum());
+}
+
+/// All are refused by `cargo check`: a `trybuild` set without a passing case goes no further.
+/// The expected texts are those of the compiler that CI uses; `TRYBUILD=overwrite` renews them.
+#[test]
+fn misuse_is_refused_by_cargo_check() {
+    let check = trybuild::TestCases::new();
+    check.compile_fail("tests/ui/check/*.rs");
+}
+
+/// A passing case makes `trybuild` build, and so finds ladders written without the macro.
+#[test]
+fn right_use_builds_and_handwritten_ladders_are_refused_too() {
+    let build = trybuild::TestCases::new();
+    build.pass("tests/ui/build/climbs_to_the_top.rs");
+    build.compile_fail("tests/ui/build/shorter_rung_by_hand.rs");
+}

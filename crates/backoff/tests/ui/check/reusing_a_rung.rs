@@ -1,0 +1,7 @@
+comeback_backoff::ladder! { Sends: 100ms, 300ms }
+
+fn main() {
+    let rung = Sends::start();
+    let (_, _) = rung.climb();
+    let (_, _) = rung.climb();
+}

@@ -1,0 +1,3 @@
+comeback_backoff::ladder! { Sends: 100, 200 }
+
+fn main() {}

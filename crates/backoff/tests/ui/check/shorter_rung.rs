@@ -1,0 +1,3 @@
+comeback_backoff::ladder! { Sends: 100ms, 300ms, 200ms }
+
+fn main() {}

@@ -1,0 +1,3 @@
+comeback_backoff::ladder! { Sends: 0ms, 100ms }
+
+fn main() {}
