@@ -1,5 +1,6 @@
 //! The engine's ports on the AWS SDK. The only file that names it.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
@@ -13,6 +14,7 @@ use aws_sdk_sqs::types::{
     BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, MessageAttributeValue,
     SendMessageBatchRequestEntry,
 };
+use comeback_backoff::{ladder, retry};
 use comeback_engine::{
     Attribute, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, Target, VisibilityChange,
 };
@@ -40,9 +42,11 @@ impl Aws {
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
             .operation_timeout(OPERATION_TIMEOUT)
             .build();
-        let sqs = aws_sdk_sqs::config::Builder::from(shared).timeout_config(timeouts.clone());
-        // An invoke whose answer is late may have been accepted, so it is not made again here: the
-        // message stays on the queue, which is the one layer that retries it.
+        // One layer retries: `SqsBatchCalls` what SQS refused, and the queue itself an invoke, whose
+        // late answer may have been a yes. The SDK's own retries are off.
+        let sqs = aws_sdk_sqs::config::Builder::from(shared)
+            .timeout_config(timeouts.clone())
+            .retry_config(RetryConfig::disabled());
         let lambda = aws_sdk_lambda::config::Builder::from(shared)
             .timeout_config(timeouts)
             .retry_config(RetryConfig::disabled());
@@ -69,54 +73,54 @@ pub(crate) struct SqsQueue<'a> {
 
 impl RetryQueue for SqsQueue<'_> {
     async fn change_visibility(&self, entries: &[VisibilityChange<'_>]) -> Vec<Result<(), CallFailure>> {
-        let request = entries.iter().enumerate().map(|(index, entry)| {
-            let seconds = i32::try_from(entry.visibility_timeout.as_secs()).expect("BUG: over 12 hours");
+        every_entry(entries.len(), |asked| self.change_visibility_once(entries, asked)).await
+    }
+}
+
+impl DeadLetterQueue for SqsQueue<'_> {
+    async fn send(&self, messages: &[DeadLetter]) -> Vec<Result<(), CallFailure>> {
+        every_entry(messages.len(), |asked| self.send_once(messages, asked)).await
+    }
+}
+
+impl SqsQueue<'_> {
+    async fn change_visibility_once(
+        &self,
+        entries: &[VisibilityChange<'_>],
+        asked: Vec<usize>,
+    ) -> Vec<(usize, Answer)> {
+        let request = asked.iter().map(|&index| {
+            let VisibilityChange { receipt_handle, visibility_timeout } = entries[index];
+            let seconds = i32::try_from(visibility_timeout.as_secs()).expect("BUG: over 12 hours");
             ChangeMessageVisibilityBatchRequestEntry::builder()
                 .id(index.to_string())
-                .receipt_handle(entry.receipt_handle)
+                .receipt_handle(receipt_handle)
                 .visibility_timeout(seconds)
                 .build()
                 .expect("BUG: id and receipt handle are set")
         });
         let call = self.client.change_message_visibility_batch().queue_url(self.url);
         match call.set_entries(Some(request.collect())).send().await {
-            Ok(answer) => {
-                let done = answer.successful.iter().map(|entry| entry.id());
-                by_entry(entries.len(), done, &answer.failed)
-            }
-            Err(error) => {
-                vec![
-                    Err(call_failure(&error, "allow sqs:ChangeMessageVisibility on the retry queue"));
-                    entries.len()
-                ]
-            }
+            Ok(answer) => by_entry(answer.successful.iter().map(|entry| entry.id()), &answer.failed),
+            Err(error) => for_all(asked, &error, "allow sqs:ChangeMessageVisibility on the retry queue"),
         }
     }
-}
 
-impl DeadLetterQueue for SqsQueue<'_> {
-    async fn send(&self, messages: &[DeadLetter]) -> Vec<Result<(), CallFailure>> {
-        let request = messages.iter().enumerate().map(|(index, message)| {
-            let attributes = message.attributes.iter();
+    async fn send_once(&self, messages: &[DeadLetter], asked: Vec<usize>) -> Vec<(usize, Answer)> {
+        let request = asked.iter().map(|&index| {
+            let DeadLetter { body, attributes } = &messages[index];
+            let attributes = attributes.iter().map(|a| (a.name.into(), attribute(a))).collect();
             SendMessageBatchRequestEntry::builder()
                 .id(index.to_string())
-                .message_body(&message.body)
-                .set_message_attributes(Some(attributes.map(|a| (a.name.into(), attribute(a))).collect()))
+                .message_body(body)
+                .set_message_attributes(Some(attributes))
                 .build()
                 .expect("BUG: id and body are set")
         });
         let call = self.client.send_message_batch().queue_url(self.url);
         match call.set_entries(Some(request.collect())).send().await {
-            Ok(answer) => {
-                let done = answer.successful.iter().map(|entry| entry.id());
-                by_entry(messages.len(), done, &answer.failed)
-            }
-            Err(error) => {
-                vec![
-                    Err(call_failure(&error, "allow sqs:SendMessage on the dead-letter queue"));
-                    messages.len()
-                ]
-            }
+            Ok(answer) => by_entry(answer.successful.iter().map(|entry| entry.id()), &answer.failed),
+            Err(error) => for_all(asked, &error, "allow sqs:SendMessage on the dead-letter queue"),
         }
     }
 }
@@ -129,25 +133,69 @@ fn attribute(attribute: &Attribute) -> MessageAttributeValue {
         .expect("BUG: the data type is set")
 }
 
-/// The answer of a batch call, back in the order of its entries, whose ids are their indices.
-fn by_entry<'a>(
+ladder! {
+    /// The waits between the calls of one SQS batch: the only layer that retries them.
+    SqsBatchCalls: 100ms, 300ms, 1s
+}
+
+/// What SQS said of one entry.
+type Answer = Result<(), Refusal>;
+
+#[derive(Clone)]
+struct Refusal {
+    failure: CallFailure,
+    /// Calling again may help.
+    passing: bool,
+}
+
+/// Calls once for every entry, and again for those it may help, until the ladder or the time ends.
+async fn every_entry<C: Future<Output = Vec<(usize, Answer)>>>(
     entries: usize,
+    call: impl Fn(Vec<usize>) -> C,
+) -> Vec<Result<(), CallFailure>> {
+    let failure = CallFailure { cause: "SQS gave no answer for this entry".into(), remedy: None };
+    let answers = RefCell::new(vec![Err(Refusal { failure, passing: true }); entries]);
+    let open = || -> Vec<usize> {
+        let is_open = |answer: &Answer| answer.as_ref().is_err_and(|refusal| refusal.passing);
+        answers.borrow().iter().enumerate().filter(|(_, answer)| is_open(answer)).map(|(i, _)| i).collect()
+    };
+    let round = async || {
+        for (index, answer) in call(open()).await {
+            if let Some(slot) = answers.borrow_mut().get_mut(index) {
+                *slot = answer;
+            }
+        }
+        if open().is_empty() { Ok(()) } else { Err(()) }
+    };
+    let rounds = retry(SqsBatchCalls::ceilings(), |()| true, round).sleeping(tokio::time::sleep);
+    // How the rounds ended is in the answers: each is noted as it comes.
+    let _: Result<_, _> = tokio::time::timeout(OPERATION_TIMEOUT, rounds).await;
+    answers.into_inner().into_iter().map(|answer| answer.map_err(|refusal| refusal.failure)).collect()
+}
+
+/// The answer of a batch call, by entry; the entries' ids are their indices.
+fn by_entry<'a>(
     done: impl Iterator<Item = &'a str>,
     failed: &[BatchResultErrorEntry],
-) -> Vec<Result<(), CallFailure>> {
-    let silence = CallFailure { cause: "SQS gave no answer for this entry".into(), remedy: None };
-    let mut results = vec![Err(silence); entries];
-    let mut answer = |id: &str, result| {
-        if let Some(slot) = id.parse::<usize>().ok().and_then(|index| results.get_mut(index)) {
-            *slot = result;
-        }
-    };
-    done.for_each(|id| answer(id, Ok(())));
-    for entry in failed {
+) -> Vec<(usize, Answer)> {
+    let refused = failed.iter().map(|entry| {
         let cause = format!("{}: {}", entry.code(), entry.message().unwrap_or("no message"));
-        answer(entry.id(), Err(CallFailure { cause, remedy: None }));
-    }
-    results
+        let failure = CallFailure { cause, remedy: None };
+        (entry.id(), Err(Refusal { failure, passing: !entry.sender_fault() }))
+    });
+    let answers = done.map(|id| (id, Ok(()))).chain(refused);
+    answers.filter_map(|(id, answer)| Some((id.parse().ok()?, answer))).collect()
+}
+
+/// The answer of a batch call that failed whole.
+fn for_all<E>(asked: Vec<usize>, error: &SdkError<E>, remedy: &'static str) -> Vec<(usize, Answer)>
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let denied = error.as_service_error().is_some_and(is_access_denied);
+    let failure = CallFailure { cause: describe(error), remedy: denied.then_some(remedy) };
+    let refusal = Refusal { failure, passing: !denied };
+    asked.into_iter().map(|index| (index, Err(refusal.clone()))).collect()
 }
 
 /// The functions that may be re-invoked.
@@ -213,14 +261,6 @@ fn invoke_remedy(error: &InvokeError) -> Option<&'static str> {
 
 fn is_access_denied(error: &impl ProvideErrorMetadata) -> bool {
     error.code().is_some_and(|code| code.starts_with("AccessDenied"))
-}
-
-fn call_failure<E>(error: &SdkError<E>, remedy: &'static str) -> CallFailure
-where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-{
-    let denied = error.as_service_error().is_some_and(is_access_denied);
-    CallFailure { cause: describe(error), remedy: denied.then_some(remedy) }
 }
 
 /// `Code: message` where the service answered; else the chain of causes.

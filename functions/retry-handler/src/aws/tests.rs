@@ -163,9 +163,32 @@ async fn a_call_that_fails_whole_fails_each_entry_with_its_remedy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sqs_calls_are_tried_again_within_the_operation_timeout() {
+async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
+    let started = tokio::time::Instant::now();
     let results = aws.queue(QUEUE).change_visibility(&[hidden(1)]).await;
     assert!(results[0].is_err());
-    assert_eq!(requests.lock().unwrap().len(), 3);
+    assert_eq!(requests.lock().unwrap().len(), SqsBatchCalls::RUNGS + 1);
+    assert_eq!(started.elapsed().as_millis(), SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_failed_is_sent_again_and_not_what_is_the_senders_fault() {
+    let failed = json!([
+        {"Id": "1", "Code": "InvalidMessageContents", "SenderFault": true},
+        {"Id": "2", "Code": "InternalError", "SenderFault": false},
+    ]);
+    let (aws, requests) = answering(200, "", &json!({"Successful": [{"Id": "0"}], "Failed": failed}));
+    let letters = vec![DeadLetter { body: "{}".into(), attributes: Vec::new() }; 3];
+    let results = aws.queue(QUEUE).send(&letters).await;
+    assert_eq!(results.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, false]);
+    let sent: Vec<Vec<Value>> = requests
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|request| serde_json::from_str::<Value>(&request.body).unwrap()["Entries"].clone())
+        .map(|entries| entries.as_array().unwrap().iter().map(|entry| entry["Id"].clone()).collect())
+        .collect();
+    assert_eq!(sent[0], ["0", "1", "2"]);
+    assert_eq!(sent[1..], vec![vec![json!("2")]; SqsBatchCalls::RUNGS]);
 }
