@@ -17,6 +17,7 @@ use crate::{Policy, Record, Timestamp};
 
 /// Handles one batch: decides for each record, then performs, deferrals first.
 ///
+/// `deadline` is looked at before each call, never waited for.
 /// Once `deadline` resolves no further call is started; what is left is reported failed and comes
 /// back. Nothing a record holds, and nothing a port does, can harm another record: each is decided
 /// and performed apart, panics included.

@@ -109,6 +109,8 @@ impl Envelope<'_> {
     pub fn seal(&self, style: Style) -> String {
         let payload = self.original_payload.get();
         let metadata = serde_json::to_string(&self.metadata).expect("BUG: metadata is plain JSON");
+        // An id may hold them, decoded from an escape; raw, SQS would refuse the next failure's record.
+        let metadata = metadata.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
         if style == Style::Wrap || !is_object(&self.original_payload) {
             return format!("{{\"{METADATA}\":{metadata},\"{ORIGINAL_PAYLOAD}\":{payload}}}");
         }

@@ -7,6 +7,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_lambda::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::operation::invoke::InvokeError;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
@@ -225,18 +226,26 @@ impl Target for Functions<'_> {
 /// What follows from an `Invoke` that was not accepted. Only what can never work is final; what
 /// nobody knows is tried again.
 fn invoke_failure(error: &SdkError<InvokeError>) -> InvokeFailure {
-    let cause = describe(error);
     match error.as_service_error() {
-        Some(InvokeError::ResourceNotFoundException(_)) => InvokeFailure::NotFound(cause),
+        Some(InvokeError::ResourceNotFoundException(_)) => InvokeFailure::NotFound(describe(error)),
         Some(
             InvokeError::RequestTooLargeException(_)
             | InvokeError::SerializedRequestEntityTooLargeException(_),
-        ) => InvokeFailure::TooLarge(cause),
+        ) => InvokeFailure::TooLarge(without_message(error)),
         Some(
             InvokeError::InvalidRequestContentException(_) | InvokeError::UnsupportedMediaTypeException(_),
-        ) => InvokeFailure::Refused(cause),
-        service => InvokeFailure::Later(CallFailure { cause, remedy: service.and_then(invoke_remedy) }),
+        ) => InvokeFailure::Refused(without_message(error)),
+        service => {
+            let remedy = service.and_then(invoke_remedy);
+            InvokeFailure::Later(CallFailure { cause: describe(error), remedy })
+        }
     }
+}
+
+/// Lambda's message about a payload quotes it, and what is said here is logged.
+fn without_message(error: &SdkError<InvokeError>) -> String {
+    let code = error.as_service_error().and_then(ProvideErrorMetadata::code).unwrap_or("no code");
+    format!("{code} (request {})", error.request_id().unwrap_or("unknown"))
 }
 
 /// What an operator can mend. Until then the message waits, and loses no retry.

@@ -1,3 +1,5 @@
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
@@ -36,8 +38,7 @@ impl Handler {
                 "no time to call anything: the whole batch is kept"
             );
         }
-        let deadline = tokio::time::sleep(left.saturating_sub(RESERVE));
-        Ok(self.batch(event.payload.records, now, deadline).await)
+        Ok(self.batch(event.payload.records, now, passing(left.saturating_sub(RESERVE))).await)
     }
 
     async fn batch(
@@ -71,18 +72,33 @@ impl Handler {
         kept(report.batch_item_failures().map(Into::into).chain(incomplete).collect())
     }
 
-    /// The queue the batch came from: the messages say which, unless the configuration does.
+    /// The queue the batch came from. The messages say which; the configuration says by which URL.
     fn retry_queue_url(&self, messages: &[SqsMessage]) -> Result<String, String> {
         let arn = messages.iter().find_map(|message| message.event_source_arn.as_deref());
         if arn.and_then(Queue::from_arn).is_some_and(|queue| queue == self.config.dead_letter_queue) {
             return Err("the batch came from the queue that DEAD_LETTER_QUEUE_URL names".into());
         }
-        self.config
-            .retry_queue_url
-            .clone()
+        let configured = self.config.retry_queue_url.as_deref();
+        if let (Some(url), Some(arn)) = (configured, arn)
+            && Queue::from_url(url) != Queue::from_arn(arn)
+        {
+            // Receipt handles are good for their own queue only.
+            tracing::warn!("the batch came from {arn}, not from the queue that RETRY_QUEUE_URL names");
+            return url_of(arn).ok_or_else(|| format!("eventSourceARN {arn:?} names no queue"));
+        }
+        configured
+            .map(Into::into)
             .or_else(|| arn.and_then(url_of))
-            .ok_or_else(|| "eventSourceARN names no queue, and RETRY_QUEUE_URL is not set".into())
+            .ok_or_else(|| "eventSourceARN is missing, and RETRY_QUEUE_URL is not set".into())
     }
+}
+
+/// Resolves once `left` has passed. It looks at the clock itself: the engine looks at a deadline and
+/// never waits for it, and a timer that nobody waits for would be late.
+fn passing(left: Duration) -> impl Future<Output = ()> {
+    // The runtime's monotonic clock, which its timers share and tests can pause.
+    let end = tokio::time::Instant::now() + left;
+    poll_fn(move |_| if tokio::time::Instant::now() < end { Poll::Pending } else { Poll::Ready(()) })
 }
 
 /// The messages that can be handled, and the ids of those that can only be kept.

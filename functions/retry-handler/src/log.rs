@@ -34,14 +34,14 @@ pub(crate) fn outcome(outcome: &Outcome<'_>) {
             tracing::event!(
                 $level,
                 message_id = outcome.message_id,
-                target = outcome.function_arn,
+                target = outcome.function_arn.as_deref().map(cut),
                 retry = outcome.retry,
                 action = outcome.step.map(|step| step.name()),
                 delay = outcome.delay.map(|delay| delay.as_secs()),
                 due = outcome.due.map(tracing::field::display),
                 reason = reason.map(|reason| reason.code.name()),
                 detail = reason.map(|reason| reason.detail.as_str()),
-                problem = problem.map(|problem| problem.cause.as_str()),
+                problem = problem.map(|problem| cut(&problem.cause)),
                 remedy = problem.and_then(|problem| problem.remedy),
             )
         };
@@ -53,6 +53,12 @@ pub(crate) fn outcome(outcome: &Outcome<'_>) {
         None if reason.is_some() => line!(Level::WARN),
         None => line!(Level::INFO),
     }
+}
+
+/// Queue content and services must not decide how long a line is: CloudWatch drops what is too long.
+fn cut(text: &str) -> &str {
+    const CHARACTERS: usize = 512;
+    text.char_indices().nth(CHARACTERS).map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]
@@ -114,6 +120,12 @@ mod tests {
             json!({"level": "INFO", "message_id": "m-1", "target": "arn:f", "retry": 3, "action": "defer",
                    "delay": 4, "due": "2023-11-14T22:13:20.000Z"})
         );
+    }
+
+    #[test]
+    fn a_forged_arn_cannot_make_a_line_long() {
+        let outcome = Outcome { function_arn: Some("é".repeat(700_000)), ..deferred() };
+        assert_eq!(line(&outcome)["target"], "é".repeat(512));
     }
 
     #[test]

@@ -25,7 +25,12 @@ impl Queue {
     }
 
     fn named(account: &str, name: &str) -> Option<Self> {
-        let valid = account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty();
+        // As SQS has it: up to 80 letters, digits, - and _, and .fifo of a FIFO queue.
+        let plain = name.strip_suffix(".fifo").unwrap_or(name);
+        let valid = account.len() == 12
+            && account.bytes().all(|byte| byte.is_ascii_digit())
+            && (1..=80).contains(&name.len())
+            && plain.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
         valid.then(|| Self { account: account.into(), name: name.into() })
     }
 
@@ -76,6 +81,8 @@ mod tests {
             "https://host/q",
             "https://host/1/q",
             "https://host/123456789012/",
+            "https://host/123456789012/q?x",
+            "https://host/123456789012/q.fifo ",
             "https:///123456789012/q",
             "https://host/123456789012/q/",
         ] {

@@ -6,6 +6,9 @@ use serde_json::json;
 use crate::retries::successes;
 use crate::world::World;
 
+/// `output AllowedTargetFunctions`, as the stack's own output spells it out.
+const ALLOWED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Outputs[?OutputKey=='AllowedTargetFunctions'].OutputValue")"#;
+
 /// The blocks of the README's section, in their order.
 pub(crate) struct Steps {
     /// The stack's names.
@@ -48,7 +51,11 @@ pub(crate) async fn the_five_steps_of_the_readme_attach_a_function(world: &World
     let Steps { names, function, sam, .. } = Steps::read();
     let with_names = format!("{function}\n{sam}")
         .replace("$RETRY_QUEUE_ARN", stack.output("RetryQueueArn"))
-        .replace("$(output AllowedTargetFunctions)", stack.output("AllowedTargetFunctions"));
+        .replace(
+            "${RETRY_QUEUE_ARN##*:}",
+            stack.output("RetryQueueArn").rsplit(':').next().unwrap_or_default(),
+        )
+        .replace("$(output AllowedTargetFunctions)", ALLOWED);
     assert_eq!(stack.output("AttachCommands").trim_end(), with_names, "the output and the README agree");
 
     example_target(ministack, "orders").await;

@@ -56,6 +56,13 @@ async fn a_configured_retry_queue_wins_over_the_arn() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_batch_of_another_queue_than_the_configured_one_is_hidden_on_its_own() {
+    let (handler, requests) = handler(Some("http://127.0.0.1:4566/123456789012/retries"));
+    kept_of(&handler, json!([message("m-1", "others")])).await;
+    assert!(requests.lock().unwrap()[0].body.contains("eu-west-1.amazonaws.com/123456789012/others"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_from_the_dead_letter_queue_is_kept_whole() {
     let (handler, requests) = handler(None);
     let messages = json!([message("m-1", "dead"), message("m-2", "dead")]);
@@ -90,10 +97,14 @@ async fn an_incomplete_message_is_kept_and_its_batch_goes_on() {
     assert_eq!(requests.lock().unwrap().len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+/// On the real clock, and with a message that is due: a paused clock, or a call that waits for one
+/// before it, would hide a deadline that is noticed late.
+#[tokio::test]
 async fn without_time_left_nothing_is_called_and_everything_kept() {
     let (handler, requests) = handler(None);
-    let payload = serde_json::from_value(json!({"Records": [message("m-1", "retries")]})).unwrap();
+    let mut due = message("m-1", "retries");
+    due["attributes"]["ApproximateReceiveCount"] = json!("2");
+    let payload = serde_json::from_value(json!({ "Records": [due] })).unwrap();
     let event = LambdaEvent { payload, context: lambda_runtime::Context::default() };
     let response = handler.handle(event).await.unwrap();
     assert_eq!(response.batch_item_failures.len(), 1);
