@@ -1,12 +1,41 @@
-//! What the README shows of `comeback replay` is what it prints.
+//! What the README shows of `comeback` is what it prints, and each of its commands runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn readme() -> String {
+    std::fs::read_to_string(repository().join("README.md")).expect("README.md can be read")
+}
+
+#[test]
+fn each_command_of_the_readme_runs() {
+    let readme = readme();
+    let commands: Vec<&str> = readme
+        .lines()
+        .filter(|line| line.starts_with("cargo run "))
+        .filter_map(|line| line.split_once(" -p comeback -- "))
+        .map(|(_, arguments)| arguments)
+        .collect();
+    assert!(commands.len() >= 7, "{commands:?}");
+    for arguments in commands {
+        // By a shell, for the sake of events/*.json.
+        let output = Command::new("sh")
+            .args(["-c", &format!("exec \"$0\" {arguments}"), env!("CARGO_BIN_EXE_comeback")])
+            .current_dir(repository())
+            .output()
+            .expect("sh runs");
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(!output.stdout.is_empty(), "{arguments} prints nothing");
+    }
+}
 
 #[test]
 fn the_readmes_summary_is_what_replay_prints() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = std::fs::read_to_string(readme).expect("README.md can be read");
+    let readme = readme();
     let shown: Vec<&str> = readme
         .lines()
         .skip_while(|line| !line.contains("events arrive within"))
