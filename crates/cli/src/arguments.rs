@@ -9,6 +9,7 @@ use comeback_timelapse::Scenario;
 use crate::contention::{self, SimulateArguments};
 use crate::duration;
 use crate::policy_flags::PolicyFlags;
+use crate::schedule::{self, ScheduleArguments};
 
 /// Rehearse Comeback's retries on this machine: the code that ships, on a virtual clock.
 #[derive(Debug, Parser)]
@@ -35,6 +36,12 @@ pub(crate) enum Command {
     /// calls it took.
     #[command(after_help = contention::EXAMPLES)]
     Simulate(SimulateArguments),
+    /// Print what a policy means: when each retry comes, and how many an event has
+    ///
+    /// Events whose target fails every time are followed from their first failure until they are
+    /// given up, through the retry handler's own decisions. Nothing but the backoff takes time.
+    #[command(after_help = schedule::EXAMPLES)]
+    Schedule(ScheduleArguments),
 }
 
 const REPLAY_EXAMPLES: &str = "\

@@ -12,6 +12,8 @@
 //! | `file_report` | [`FileReport`]: its decisions and calls |
 //! | `shift` | `comeback event FILE`: a copy whose moment is now |
 //! | `contention` | `comeback simulate`: backoff strategies compared on one contended row |
+//! | `schedule` | `comeback schedule`: what a policy means, as a table and two pictures |
+//! | `svg` | what every plot shares |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | how the command ends when it does not work |
 
@@ -26,9 +28,11 @@ mod histogram;
 mod minutes_csv;
 mod policy_flags;
 mod replay_files;
+mod schedule;
 mod shift;
 mod simulate;
 mod summary_table;
+mod svg;
 
 use std::process::ExitCode;
 
@@ -56,6 +60,7 @@ pub fn main() -> ExitCode {
         },
         Command::Event(event) => shift::print_shifted(&event),
         Command::Simulate(simulate) => contention::simulate(&simulate),
+        Command::Schedule(arguments) => schedule::schedule(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

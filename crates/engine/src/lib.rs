@@ -34,7 +34,7 @@ mod settings;
 mod time;
 mod variables;
 
-pub use comeback_backoff::Jitter;
+pub use comeback_backoff::{Backoff, Jitter};
 pub use comeback_envelope::{Envelope, Style};
 
 pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};

@@ -67,6 +67,21 @@ impl Policy {
         })
     }
 
+    /// `MAX_AGE`: no retry later than this after the first failure.
+    pub const fn max_age(&self) -> Duration {
+        self.max_age
+    }
+
+    /// `MAX_RETRIES`: re-invocations of one event at most.
+    pub const fn max_retries(&self) -> u64 {
+        self.max_retries
+    }
+
+    /// `BASE_BACKOFF`, `MAX_BACKOFF` (both in seconds) and `JITTER`.
+    pub const fn backoff(&self) -> Backoff {
+        self.backoff
+    }
+
     /// Whether `TARGET_FUNCTIONS` allows the function, and it is not the handler.
     pub fn allows(&self, function_arn: &str) -> bool {
         self.target_functions.iter().any(|pattern| pattern.allows(function_arn))

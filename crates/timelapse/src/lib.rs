@@ -25,6 +25,7 @@
 //! | `summary`, `calls`, `prices`, `percentiles` | the figures of a run |
 //! | `watcher`, `trace` | [`Watcher`]: sees a run as it goes; [`Trace`]: writes it down |
 //! | `rehearsal` | [`rehearse`]: one batch on AWS that always works |
+//! | `schedule` | [`Schedule`]: what a policy means, by following events that fail every time |
 //! | `id` | request and message ids |
 //! | [`contention`] | another study altogether: clients that compete for one row, on AWS's published model |
 
@@ -42,6 +43,7 @@ pub mod prices;
 mod queue;
 mod rehearsal;
 mod scenario;
+mod schedule;
 mod simulation;
 mod summary;
 mod target;
@@ -54,6 +56,7 @@ pub use failure_record::TargetError;
 pub use percentiles::Percentiles;
 pub use rehearsal::{Call, Rehearsal, rehearse};
 pub use scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError, TARGET_ARN};
+pub use schedule::{MAX_EVENTS, RetriesMade, Retry, Schedule, Spread};
 pub use simulation::run;
 pub use summary::{Minute, Summary};
 pub use trace::Trace;

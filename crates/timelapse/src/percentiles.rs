@@ -22,10 +22,14 @@ impl Percentiles {
     /// ```
     pub fn of(mut values: Vec<u64>) -> Option<Self> {
         values.sort_unstable();
-        let rank =
-            |percent: usize| values.get((values.len() * percent).div_ceil(100).checked_sub(1)?).copied();
+        let rank = |percent| nearest_rank(&values, percent);
         Some(Self { p50: rank(50)?, p99: rank(99)?, max: rank(100)? })
     }
+}
+
+/// The value that this many percent of the values are at most; `None` if there are none.
+pub(crate) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+    sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The plots, as SVG that stands alone: no script, no network, colours as attributes.
+//! The plots, as SVG.
 
 mod arrivals;
 mod axis;
@@ -7,9 +7,10 @@ mod lines;
 use std::path::{Path, PathBuf};
 
 use comeback_timelapse::contention::{Report, Strategy};
-use plotters::prelude::*;
+use plotters::style::RGBColor;
 
 use crate::failure::Failure;
+use crate::svg::{Area, Drawing, FONT, GRID, INK, MUTED, svg};
 
 use lines::Lines;
 
@@ -27,30 +28,6 @@ pub(super) fn write(folder: &Path, report: &Report, seed: u64) -> Result<Vec<Pat
         Ok(file)
     };
     plots.into_iter().map(write).collect()
-}
-
-const FONT: &str = "sans-serif";
-const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-const MUTED: RGBColor = RGBColor(0x66, 0x66, 0x66);
-const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
-
-type Drawing = Result<(), Box<dyn std::error::Error>>;
-
-/// A drawing as text. Nothing is written on the way, so nothing but a bug can fail.
-fn svg(
-    size: (u32, u32),
-    draw: impl FnOnce(&DrawingArea<SVGBackend<'_>, plotters::coord::Shift>) -> Drawing,
-) -> String {
-    let mut text = String::new();
-    {
-        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        root.fill(&WHITE)
-            .map_err(Into::into)
-            .and_then(|()| draw(&root))
-            .and_then(|()| root.present().map_err(Into::into))
-            .expect("BUG: a plot could not be drawn");
-    }
-    text
 }
 
 /// Told apart by people who see no red or green, too.

@@ -3,7 +3,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::super::tables::distinct;
-use super::{Drawing, FONT, GRID, INK, MUTED, colour, svg};
+use super::{Area, Drawing, FONT, GRID, INK, MUTED, colour, svg};
 
 /// More clients than this show nothing more, and make a large file.
 const READABLE_CLIENTS: u32 = 50;
@@ -13,8 +13,6 @@ const WIDTH: u32 = 900;
 const HEADER_HEIGHT: u32 = 86;
 const PANEL_HEIGHT: u32 = 130;
 const FOOTER_HEIGHT: u32 = 50;
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 /// One run of each strategy, a panel each: when each client's writes reach the server.
 pub(super) fn draw(report: &Report, seed: u64) -> String {

@@ -4,7 +4,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::super::tables::{distinct, runs};
 use super::axis::{Axis, range};
-use super::{Drawing, FONT, GRID, INK, MUTED, colour, svg};
+use super::{Area, Drawing, FONT, GRID, INK, MUTED, colour, svg};
 
 const SIZE: (u32, u32) = (900, 560);
 /// Room for the names at the lines' ends.
@@ -93,10 +93,7 @@ impl Lines {
 }
 
 /// Names each line at its end, moved apart where lines end close together.
-fn draw_names(
-    root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    mut names: Vec<(Strategy, (i32, i32))>,
-) -> Drawing {
+fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawing {
     names.sort_by_key(|(_, (_, y))| *y);
     let mut tops: Vec<i32> = names.iter().map(|(_, (_, y))| *y).collect();
     spread(&mut tops);

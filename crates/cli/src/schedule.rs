@@ -1,0 +1,100 @@
+//! `comeback schedule`: what a policy means before anyone deploys it.
+
+mod arguments;
+mod axis;
+mod plot;
+mod table;
+mod timeline;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use comeback_engine::Policy;
+use comeback_timelapse::{MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::failure::Failure;
+
+use axis::TimeAxis;
+
+pub(crate) use arguments::{EXAMPLES, ScheduleArguments};
+
+pub(crate) fn schedule(arguments: &ScheduleArguments) -> Result<(), Failure> {
+    let policy = checked(arguments)?;
+    let schedule = with_bar(arguments, &policy);
+    let mut out = anstream::stdout().lock();
+    if arguments.json {
+        writeln!(out, "{}", json(&policy, &schedule))?;
+    } else {
+        writeln!(out, "{}", text(&policy, &schedule))?;
+    }
+    if let Some(path) = &arguments.plot {
+        let file = write(path, &plot::draw(&policy, &schedule))?;
+        anstream::eprintln!("wrote {}", file.display());
+    }
+    Ok(())
+}
+
+fn checked(arguments: &ScheduleArguments) -> Result<Policy, Failure> {
+    let events = arguments.events.filter(|events| !(1..=MAX_EVENTS).contains(events));
+    let refused = events.map(|events| ScenarioError {
+        setting: "events",
+        value: events.to_string(),
+        range: "1 to 100000",
+    });
+    let refused: Vec<_> = refused.into_iter().collect();
+    match arguments.policy.policy(TARGET_ARN) {
+        Ok(policy) if refused.is_empty() => Ok(policy),
+        policy => Err(Failure::refused(policy.err().unwrap_or_default(), refused)),
+    }
+}
+
+/// Follows the events under a bar on standard error, hidden where that is no terminal.
+fn with_bar(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {
+    let events = arguments.events.unwrap_or_else(|| Schedule::default_events(policy, arguments.seed));
+    let style = ProgressStyle::with_template("{wide_bar} {percent}% of the events, {eta} left")
+        .expect("BUG: the template is fixed");
+    let bar = ProgressBar::new(events as u64).with_style(style);
+    let schedule = Schedule::of(policy, arguments.seed, events, &|| bar.inc(1));
+    bar.finish_and_clear();
+    schedule
+}
+
+fn json(policy: &Policy, schedule: &Schedule) -> String {
+    let mut json = serde_json::to_value(schedule).expect("BUG: a schedule is plain JSON");
+    let backoff = policy.backoff();
+    json["policy"] = json!({
+        "max_age_seconds": policy.max_age().as_secs(),
+        "max_retries": policy.max_retries(),
+        "base_backoff_seconds": backoff.base,
+        "max_backoff_seconds": backoff.cap,
+        "jitter": backoff.jitter.name(),
+    });
+    serde_json::to_string_pretty(&json).expect("BUG: a schedule is plain JSON")
+}
+
+fn text(policy: &Policy, schedule: &Schedule) -> String {
+    let head = table::headline(policy, schedule);
+    let outcome = table::outcome(schedule);
+    if schedule.retries.is_empty() {
+        return format!("{head}\n\n{outcome}");
+    }
+    let axis = TimeAxis::of(schedule, policy.max_age().as_secs_f64());
+    format!(
+        "{head}\n\n{}\n\n{outcome}\n\n\
+         When they come, since the first failure: ● on average, ━ for nine events in ten\n{}",
+        table::retries(schedule),
+        timeline::timeline(schedule, &axis),
+    )
+}
+
+/// A path that ends in `.svg` is the file, any other the folder for it.
+fn write(path: &Path, svg: &str) -> Result<PathBuf, Failure> {
+    let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
+    let file = if is_file { path.to_owned() } else { path.join("schedule.svg") };
+    let folder = file.parent().expect("BUG: a file has a folder");
+    std::fs::create_dir_all(folder).map_err(|problem| Failure::write(folder, problem))?;
+    std::fs::write(&file, svg).map_err(|problem| Failure::write(&file, problem))?;
+    Ok(file)
+}

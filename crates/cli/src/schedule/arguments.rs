@@ -1,0 +1,30 @@
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::policy_flags::PolicyFlags;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback schedule                                  the default policy
+  comeback schedule --max-age 1h --jitter equal      a shorter one, with waits that vary less
+  comeback schedule --base-backoff 30s --max-backoff 30s --max-retries 20 --plot schedule.svg
+  comeback schedule --jitter decorrelated --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleArguments {
+    /// Print JSON: the same arguments give the same bytes
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Write the picture as SVG: to this file, or as schedule.svg to a folder, made if it is missing
+    #[arg(long, value_name = "FILE.svg|DIR")]
+    pub(super) plot: Option<PathBuf>,
+    /// Events to follow, 1 to 100000 [default: 10000, fewer where retries are many]
+    #[arg(long, value_name = "N")]
+    pub(super) events: Option<usize>,
+    /// Everything random is drawn from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+    #[command(flatten)]
+    pub(super) policy: PolicyFlags,
+}

@@ -1,0 +1,158 @@
+use comeback_engine::Policy;
+use comeback_timelapse::{Retry, Schedule};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::axis::TimeAxis;
+use super::table::{headline, outcome, percent};
+use crate::svg::{Area, Drawing, FONT, GRID, INK, MUTED, svg};
+
+const WIDTH: i32 = 960;
+const TOP: i32 = 150;
+const BOTTOM: i32 = 62;
+/// Where the times are, from left to right, ...
+const TIMES: (i32, i32) = (76, 660);
+/// ... and the shares of events.
+const SHARES: (i32, i32) = (712, 888);
+/// Rows are at most this high, ...
+const ROW_HEIGHT: f64 = 20.0;
+/// ... and lower where there are many, to fit in here.
+const ROWS_HEIGHT: f64 = 600.0;
+/// A row lower than this has no text of its own.
+const TEXT_HEIGHT: f64 = 14.0;
+
+const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+
+/// A row for each retry: when it comes, and how many events have it.
+pub(super) fn draw(policy: &Policy, schedule: &Schedule) -> String {
+    let max_age = policy.max_age().as_secs_f64();
+    let picture = Picture {
+        axis: TimeAxis::of(schedule, max_age),
+        row: ROW_HEIGHT.min(ROWS_HEIGHT / schedule.retries.len().max(1) as f64),
+        schedule,
+    };
+    svg((WIDTH as u32, (picture.bottom() + BOTTOM) as u32), |root| {
+        picture.draw_header(root, &headline(policy, schedule))?;
+        picture.draw_axes(root)?;
+        // More rows than pixels are not seen.
+        let step = (1.0 / picture.row).ceil() as usize;
+        for retry in schedule.retries.iter().step_by(step.max(1)) {
+            picture.draw_retry(root, retry)?;
+        }
+        picture.draw_max_age(root, max_age)
+    })
+}
+
+struct Picture<'a> {
+    schedule: &'a Schedule,
+    axis: TimeAxis,
+    row: f64,
+}
+
+impl Picture<'_> {
+    fn bottom(&self) -> i32 {
+        self.top_of(self.schedule.retries.len().max(1) as u64 + 1)
+    }
+
+    /// The upper edge of a retry's row.
+    fn top_of(&self, retry: u64) -> i32 {
+        TOP + ((retry - 1) as f64 * self.row).round() as i32
+    }
+
+    fn draw_header(&self, root: &Area<'_>, headline: &str) -> Drawing {
+        let muted = (FONT, 14).into_text_style(root).color(&MUTED);
+        let title = "When retries come, and how many there are";
+        root.draw_text(title, &(FONT, 22).into_text_style(root).color(&INK), (24, 18))?;
+        root.draw_text(&headline.replace('\n', "; "), &muted, (24, 48))?;
+        root.draw_text(&outcome(self.schedule), &muted, (24, 68))?;
+        let bold = (FONT, 15).into_text_style(root).color(&INK);
+        let scale = if self.axis.is_logarithmic() { " (logarithmic scale)" } else { "" };
+        let times = format!("time since the first failure{scale}");
+        root.draw_text(&times, &bold, (TIMES.0, 106))?;
+        root.draw_text("events that get so far", &bold, (SHARES.0, 106))?;
+        let legend = self.bottom() + 44;
+        let beside = muted.pos(Pos::new(HPos::Left, VPos::Center));
+        root.draw(&bar((TIMES.0, legend - 4), (TIMES.0 + 34, legend + 4), BLUE.mix(0.3)))?;
+        root.draw_text("nine events in ten", &beside, (TIMES.0 + 42, legend))?;
+        root.draw(&Circle::new((TIMES.0 + 190, legend), 4, BLUE.filled()))?;
+        root.draw_text("mean", &beside, (TIMES.0 + 200, legend))?;
+        Ok(())
+    }
+
+    fn draw_axes(&self, root: &Area<'_>) -> Drawing {
+        let small = (FONT, 13).into_text_style(root).color(&MUTED);
+        let below = small.pos(Pos::new(HPos::Center, VPos::Top));
+        let bottom = self.bottom();
+        let vertical = |x, label: &str| -> Drawing {
+            root.draw(&PathElement::new([(x, TOP - 4), (x, bottom + 4)], GRID.stroke_width(1)))?;
+            root.draw_text(label, &below, (x, bottom + 8))?;
+            Ok(())
+        };
+        for (share, label) in self.axis.ticks(0.065) {
+            vertical(between(TIMES, share), &label)?;
+        }
+        for (share, label) in [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] {
+            vertical(between(SHARES, share), label)?;
+        }
+        let left = (FONT, 13).into_text_style(root).color(&MUTED).pos(Pos::new(HPos::Right, VPos::Bottom));
+        root.draw_text("retry", &left, (TIMES.0 - 14, TOP - 8))?;
+        Ok(())
+    }
+
+    fn draw_retry(&self, root: &Area<'_>, retry: &Retry) -> Drawing {
+        let (top, next) = (self.top_of(retry.retry), self.top_of(retry.retry + 1));
+        let air = (self.row * 0.18) as i32;
+        let (upper, lower) = (top + air, (next - air).max(top + air + 1));
+        let middle = i32::midpoint(top, next);
+        let at = retry.since_first_failure_seconds;
+        let x = |seconds| between(TIMES, self.axis.share(seconds));
+        let share = retry.events as f64 / self.schedule.events as f64;
+        // Rare retries are pale, but seen.
+        let strength = 0.15 + 0.85 * share;
+        let (from, to) = (x(at.p5.into()), x(at.p95.into()));
+        root.draw(&bar((from - 1, upper), (to + 1, lower), BLUE.mix(0.3 * strength)))?;
+        let radius = (self.row * 0.22).clamp(1.0, 4.0) as i32;
+        root.draw(&Circle::new((x(at.mean), middle), radius, BLUE.mix(strength).filled()))?;
+        let end = between(SHARES, share).max(SHARES.0 + 1);
+        root.draw(&bar((SHARES.0, upper), (end, lower), BLUE.mix(0.55)))?;
+        let has_text = self.row >= TEXT_HEIGHT;
+        if has_text || self.is_round(retry.retry) {
+            let style = (FONT, 13).into_text_style(root).color(&MUTED);
+            let right = style.pos(Pos::new(HPos::Right, VPos::Center));
+            root.draw_text(&retry.retry.to_string(), &right, (TIMES.0 - 14, middle))?;
+        }
+        if has_text && share < 1.0 {
+            let small = (FONT, 12).into_text_style(root).color(&MUTED);
+            let left = small.pos(Pos::new(HPos::Left, VPos::Center));
+            root.draw_text(&percent(share), &left, (end + 6, middle))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a row without text of its own is numbered: about every 30 pixels.
+    fn is_round(&self, retry: u64) -> bool {
+        let mut steps = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10u64.pow(tens)));
+        let step = steps.find(|&step| step as f64 * self.row >= 30.0).unwrap_or(1);
+        retry == 1 || retry.is_multiple_of(step)
+    }
+
+    fn draw_max_age(&self, root: &Area<'_>, max_age: f64) -> Drawing {
+        if !self.axis.shows(max_age) {
+            return Ok(());
+        }
+        let x = between(TIMES, self.axis.share(max_age));
+        root.draw(&PathElement::new([(x, TOP - 8), (x, self.bottom() + 4)], ORANGE.stroke_width(2)))?;
+        let style = (FONT, 13).into_text_style(root).color(&ORANGE);
+        root.draw_text("MAX_AGE", &style.pos(Pos::new(HPos::Right, VPos::Bottom)), (x, TOP - 12))?;
+        Ok(())
+    }
+}
+
+fn between((left, right): (i32, i32), share: f64) -> i32 {
+    left + (share * f64::from(right - left)).round() as i32
+}
+
+fn bar(upper_left: (i32, i32), lower_right: (i32, i32), colour: RGBAColor) -> Rectangle<(i32, i32)> {
+    Rectangle::new([upper_left, lower_right], colour.filled())
+}

@@ -1,0 +1,117 @@
+use std::time::Duration;
+
+use comeback_engine::Policy;
+use comeback_timelapse::{Retry, Schedule};
+use comfy_table::{Cell, CellAlignment, Color, Table, presets};
+
+use crate::duration;
+use crate::summary_table::thousands;
+
+/// Up to this many retries have a row each.
+const ROWS: usize = 32;
+/// Of more, the first ones have, ...
+const FIRST_ROWS: usize = 12;
+/// ... and about as many round numbers as this.
+const ROUND_ROWS: usize = 12;
+
+/// The policy, and what was made of it.
+pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
+    let backoff = policy.backoff();
+    let time = |seconds| duration::text(Duration::from_secs(seconds));
+    format!(
+        "MAX_AGE {}, MAX_RETRIES {}, BASE_BACKOFF {}, MAX_BACKOFF {}, JITTER {}\n\
+         {} that fail every time, until they are given up; seed {}",
+        duration::text(policy.max_age()),
+        policy.max_retries(),
+        time(backoff.base),
+        time(backoff.cap),
+        backoff.jitter,
+        counted(schedule.events, "event"),
+        schedule.seed
+    )
+}
+
+/// How many retries an event has, and what ends them.
+pub(super) fn outcome(schedule: &Schedule) -> String {
+    let made = schedule.retries_made;
+    let range = if made.min == made.max {
+        format!("{} retries, each event", made.max)
+    } else {
+        format!(
+            "{:.1} retries on average, {} to {} for nine events in ten, {} to {} for all",
+            made.mean, made.p5, made.p95, made.min, made.max
+        )
+    };
+    let reasons: Vec<String> = schedule
+        .given_up
+        .iter()
+        .map(|(reason, &count)| format!("{reason} ({})", thousands(count as u64)))
+        .collect();
+    format!("{range}; given up for {}", reasons.join(" and "))
+}
+
+/// A row for each retry, or for some of very many.
+pub(super) fn retries(schedule: &Schedule) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
+    table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since first failure", "events"]);
+    for retry in shown(schedule) {
+        let (wait, at) = (retry.wait_seconds, retry.since_first_failure_seconds);
+        let ceiling = retry.ceiling_seconds.map(|s| duration::text(Duration::from_secs(s)));
+        let share = retry.events as f64 / schedule.events as f64;
+        let cells = [
+            Cell::new(retry.retry),
+            Cell::new(ceiling.as_deref().unwrap_or("-")),
+            Cell::new(short(wait.mean)).fg(Color::Cyan),
+            Cell::new(short(wait.p5.into())),
+            Cell::new(short(wait.p95.into())),
+            Cell::new(short(at.mean)).fg(Color::Green),
+            Cell::new(percent(share)),
+        ];
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// The retries that have a row.
+pub(super) fn shown(schedule: &Schedule) -> impl Iterator<Item = &Retry> {
+    let all = schedule.retries.len();
+    let step = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10usize.pow(tens)));
+    let step = step.clone().find(|step| all / step <= ROUND_ROWS).unwrap_or(1);
+    let has_row = move |n| all <= ROWS || n <= FIRST_ROWS || n % step == 0 || n == all;
+    schedule.retries.iter().filter(move |retry| has_row(retry.retry as usize))
+}
+
+/// As much of a duration as matters: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
+pub(super) fn short(seconds: f64) -> String {
+    if seconds < 9.95 {
+        let tenths = (seconds * 10.0).round() / 10.0;
+        return format!("{tenths}s");
+    }
+    let parts = |of: u64, big: char, small: char, ratio: u64| match (of / ratio, of % ratio) {
+        (whole, 0) => format!("{whole}{big}"),
+        (whole, rest) => format!("{whole}{big} {rest}{small}"),
+    };
+    match seconds.round() as u64 {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => parts(seconds, 'm', 's', 60),
+        seconds @ 3_600..172_800 => parts((seconds + 30) / 60, 'h', 'm', 60),
+        seconds => parts((seconds + 1_800) / 3_600, 'd', 'h', 24),
+    }
+}
+
+/// `100 %`, `97.3 %`; a few are never shown as all, nor as none.
+pub(super) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        100.0 => "100 %".into(),
+        percent if percent < 0.1 => "< 0.1 %".into(),
+        percent => format!("{:.1} %", percent.min(99.9)),
+    }
+}
+
+pub(super) fn counted(count: usize, thing: &str) -> String {
+    format!("{} {thing}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,148 @@
+use std::hash::Hasher;
+
+use comeback_engine::{Action, Policy, ReasonCode, Record, Style, Timestamp, decide};
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use siphasher::sip::SipHasher13;
+
+use crate::failure_record::{FailureRecords, TargetError};
+use crate::id::Id;
+use crate::START;
+
+const DOWN: TargetError =
+    TargetError { error_type: "TargetDown", error_message: "a dependency is not reachable" };
+
+/// One event whose target fails every time: its retries in order, and why there are no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    pub(super) retries: Vec<Made>,
+    pub(super) given_up: ReasonCode,
+}
+
+/// When a retry was made, in whole seconds: nothing else takes time here, and the engine's waits
+/// are whole seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Made {
+    /// Since the failure before it.
+    pub(super) wait: u32,
+    /// Since the first failure.
+    pub(super) at: u32,
+}
+
+impl Chain {
+    /// Follows an event through the engine's own decisions: a failure's record is received at once,
+    /// hidden for as long as it says, received again, until it is retried; which fails at once.
+    pub(super) fn follow(policy: &Policy, seed: u64, event: usize) -> Self {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream(seed, event));
+        let mut records = FailureRecords::default();
+        let mut payload = format!(r#"{{"order":{event}}}"#);
+        let mut now = START;
+        let mut retries = Vec::new();
+        loop {
+            let failed_at = now;
+            let mut record = Record {
+                message_id: Id::draw(&mut rng).to_string(),
+                receipt_handle: String::new(),
+                body: records.write(now, Id::draw(&mut rng), &payload, DOWN),
+                receive_count: 1,
+                sent: now,
+                first_receive: now,
+            };
+            match serve_backoff(&mut record, policy, &mut now) {
+                Ok(enveloped) => payload = enveloped,
+                Err(given_up) => return Self { retries, given_up },
+            }
+            retries.push(Made { wait: seconds(failed_at, now), at: seconds(START, now) });
+        }
+    }
+}
+
+/// Receives a message until it is retried, which leaves `now` at that moment, or given up. Gives
+/// what the target is invoked with.
+fn serve_backoff(record: &mut Record, policy: &Policy, now: &mut Timestamp) -> Result<String, ReasonCode> {
+    loop {
+        let hidden_for = match decide(record, policy, *now).action {
+            Action::Defer { visibility_timeout } => visibility_timeout,
+            // Styles differ in nothing that delays, and the engine reads both.
+            Action::Reinvoke(envelope) => return Ok(envelope.seal(Style::Wrap)),
+            Action::DeadLetter(reason) => return Err(reason.code),
+        };
+        *now = now.saturating_add(hidden_for);
+        record.receive_count += 1;
+    }
+}
+
+fn seconds(from: Timestamp, to: Timestamp) -> u32 {
+    u32::try_from(to.since(from).as_secs()).expect("BUG: MAX_AGE is 14 days at most")
+}
+
+fn stream(seed: u64, event: usize) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(&seed.to_le_bytes());
+    hasher.write(&(event as u64).to_le_bytes());
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::{Jitter, Settings};
+
+    use super::*;
+    use crate::TARGET_ARN;
+
+    fn chain(settings: Settings) -> Chain {
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
+        Chain::follow(&Policy::new(settings).unwrap(), 1, 0)
+    }
+
+    fn waits(settings: Settings) -> Vec<u32> {
+        chain(settings).retries.iter().map(|made| made.wait).collect()
+    }
+
+    fn without_jitter() -> Settings {
+        Settings { jitter: Jitter::None, ..Settings::default() }
+    }
+
+    #[test]
+    fn waits_add_up_and_the_last_retry_is_a_minute_before_max_age() {
+        let chain = chain(Settings { max_age: 100, ..without_jitter() });
+        let made: Vec<(u32, u32)> = chain.retries.iter().map(|made| (made.wait, made.at)).collect();
+        // 1, 2, 4, 8 and 16 s are 31 s; 32 s more would be 63 s, which 100 s has room for; 64 s no
+        // more, and too little is left to cut them to.
+        assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63)]);
+        assert_eq!(chain.given_up, ReasonCode::MaxAge);
+        // After 127 s, 128 s more are too many; cut to end a minute before MAX_AGE they are 63 s.
+        let cut = waits(Settings { max_age: 250, ..without_jitter() });
+        assert_eq!(cut, [1, 2, 4, 8, 16, 32, 64, 250 - 60 - 127]);
+    }
+
+    #[test]
+    fn max_retries_ends_a_chain() {
+        let chain = chain(Settings { max_retries: 3, ..without_jitter() });
+        assert_eq!((chain.retries.len(), chain.given_up), (3, ReasonCode::MaxRetries));
+    }
+
+    #[test]
+    fn an_error_that_is_not_retried_has_no_retry() {
+        let globs = vec!["TargetD*".to_owned()];
+        let chain = chain(Settings { non_retryable_errors: globs, ..without_jitter() });
+        assert_eq!((chain.retries.len(), chain.given_up), (0, ReasonCode::NonRetryableError));
+    }
+
+    #[test]
+    fn a_decorrelated_chain_is_one_chain() {
+        let decorrelated = Settings { jitter: Jitter::Decorrelated, ..Settings::default() };
+        let waits = waits(decorrelated);
+        let cut_off = waits.len() - 1;
+        assert!(waits[..cut_off].windows(2).all(|pair| pair[1] <= 3 * pair[0]), "{waits:?}");
+    }
+
+    #[test]
+    fn events_and_seeds_differ() {
+        let policy =
+            Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() });
+        let policy = policy.unwrap();
+        let [one, other, reseeded] = [(1, 0), (1, 1), (2, 0)].map(|(s, e)| Chain::follow(&policy, s, e));
+        assert!(one != other && one != reseeded && other != reseeded);
+    }
+}

@@ -1,0 +1,110 @@
+//! What must hold of every policy's schedule, and what the default's is.
+
+use comeback_engine::{Jitter, Policy, Settings};
+use comeback_timelapse::{Retry, Schedule, TARGET_ARN};
+use proptest::prelude::*;
+
+fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
+    let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
+    Schedule::of(&Policy::new(settings).expect("a valid policy"), seed, events, &|| {})
+}
+
+/// 18.2 backoffs fit into MAX_AGE, as a few lines of Python that know the formula find as well, and
+/// the next is cut to one last retry, which only 2 minutes before the end are too few for.
+#[test]
+fn the_default_policy_makes_about_18_retries_and_a_last_one() {
+    let schedule = schedule(Settings::default(), 1, 2_000);
+    assert!((19.1..19.25).contains(&schedule.retries_made.mean), "{:?}", schedule.retries_made);
+    assert_eq!(schedule.given_up.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
+}
+
+#[test]
+fn full_jitter_waits_half_its_ceiling_on_average() {
+    let schedule = schedule(Settings::default(), 1, 4_000);
+    for retry in &schedule.retries[..10] {
+        let ceiling = retry.ceiling_seconds.expect("a ceiling") as f64;
+        let (expected, error) = ((ceiling + 1.0) / 2.0, ceiling / 12f64.sqrt() / 4_000f64.sqrt());
+        assert!((retry.wait_seconds.mean - expected).abs() <= 4.0 * error, "{retry:?}");
+        assert!((f64::from(retry.wait_seconds.p95) - 0.95 * ceiling).abs() <= 1.0 + 0.02 * ceiling);
+        assert!((f64::from(retry.wait_seconds.p5) - 0.05 * ceiling).abs() <= 1.0 + 0.02 * ceiling);
+    }
+}
+
+#[test]
+fn without_jitter_there_is_nothing_to_spread() {
+    let schedule = schedule(Settings { jitter: Jitter::None, ..Settings::default() }, 1, 20);
+    for retry in &schedule.retries {
+        assert_eq!(retry.events, 20);
+        assert_eq!(retry.wait_seconds.p5, retry.wait_seconds.p95);
+        assert_eq!(retry.wait_seconds.mean, f64::from(retry.wait_seconds.p5));
+    }
+    // 1, 2, 4 … 32,768 s, then the cap would end after MAX_AGE.
+    let waits: Vec<u32> = schedule.retries.iter().map(|retry| retry.wait_seconds.p5).collect();
+    assert_eq!(waits[..16], std::array::from_fn::<u32, 16, _>(|n| 1 << n));
+    assert_eq!(waits[16..], [86_400 - 60 - 65_535]);
+}
+
+#[test]
+fn long_chains_are_followed_for_fewer_events() {
+    let of = |settings: Settings| {
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
+        Schedule::default_events(&Policy::new(settings).expect("a valid policy"), 1)
+    };
+    assert_eq!(of(Settings::default()), 10_000);
+    assert_eq!(of(Settings { max_retries: 0, ..Settings::default() }), 10_000);
+    let constant = Settings { base_backoff: 1, max_backoff: 1, ..Settings::default() };
+    assert_eq!(of(Settings { max_retries: 1_000, ..constant.clone() }), 1_000);
+    assert_eq!(of(Settings { max_retries: 10_000, ..constant }), 100);
+}
+
+prop_compose! {
+    fn any_settings()(
+        max_age in 60..=1_209_600u64,
+        max_retries in 0..=60u64,
+        base_backoff in 1..=2_000u64,
+        above_base in 0..=41_170u64,
+        jitter in proptest::sample::select(Jitter::ALL.to_vec()),
+    ) -> Settings {
+        let max_backoff = base_backoff + above_base;
+        Settings { max_age, max_retries, base_backoff, max_backoff, jitter, ..Settings::default() }
+    }
+}
+
+fn check(retry: &Retry, settings: &Settings) {
+    let (wait, at) = (retry.wait_seconds, retry.since_first_failure_seconds);
+    let longest = retry.ceiling_seconds.unwrap_or(settings.max_backoff);
+    assert!(wait.p5 >= 1 && u64::from(wait.p95) <= longest.min(settings.max_age), "{retry:?}");
+    assert!((1.0..=longest as f64).contains(&wait.mean), "{retry:?}");
+    assert!(at.p5 <= at.p95 && u64::from(at.p95) <= settings.max_age, "{retry:?}");
+    assert!(at.mean >= wait.mean && at.mean <= settings.max_age as f64, "{retry:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_schedule_keeps_to_its_policy(settings in any_settings(), seed: u64) {
+        let events = 12;
+        let schedule = schedule(settings.clone(), seed, events);
+        let made = schedule.retries_made;
+        prop_assert!(made.min <= made.p5 && made.p5 <= made.p95 && made.p95 <= made.max);
+        prop_assert!(made.max as u64 <= settings.max_retries);
+        prop_assert_eq!(schedule.retries.len(), made.max);
+        prop_assert_eq!(schedule.given_up.values().sum::<usize>(), events);
+        for (i, retry) in schedule.retries.iter().enumerate() {
+            prop_assert_eq!(retry.retry, i as u64 + 1);
+            check(retry, &settings);
+        }
+        // Fewer and fewer events are left, and those that are have waited once more.
+        for pair in schedule.retries.windows(2) {
+            prop_assert!(pair[1].events <= pair[0].events);
+            if pair[1].events == pair[0].events {
+                prop_assert!(
+                    pair[1].since_first_failure_seconds.p5 > pair[0].since_first_failure_seconds.p5
+                );
+            }
+        }
+        let all: usize = schedule.retries.iter().map(|retry| retry.events).sum();
+        prop_assert!((all as f64 / events as f64 - made.mean).abs() < 1e-9);
+        prop_assert_eq!(&schedule, &self::schedule(settings, seed, events));
+    }
+}
