@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use comeback_engine::Policy;
 use comeback_timelapse::{MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::failure::Failure;
 
@@ -61,17 +61,32 @@ fn with_bar(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {
     schedule
 }
 
+#[derive(Serialize)]
+struct Printed<'a> {
+    policy: PrintedPolicy,
+    #[serde(flatten)]
+    schedule: &'a Schedule,
+}
+
+#[derive(Serialize)]
+struct PrintedPolicy {
+    max_age_seconds: u64,
+    max_retries: u64,
+    base_backoff_seconds: u64,
+    max_backoff_seconds: u64,
+    jitter: &'static str,
+}
+
 fn json(policy: &Policy, schedule: &Schedule) -> String {
-    let mut json = serde_json::to_value(schedule).expect("BUG: a schedule is plain JSON");
     let backoff = policy.backoff();
-    json["policy"] = json!({
-        "max_age_seconds": policy.max_age().as_secs(),
-        "max_retries": policy.max_retries(),
-        "base_backoff_seconds": backoff.base,
-        "max_backoff_seconds": backoff.cap,
-        "jitter": backoff.jitter.name(),
-    });
-    serde_json::to_string_pretty(&json).expect("BUG: a schedule is plain JSON")
+    let policy = PrintedPolicy {
+        max_age_seconds: policy.max_age().as_secs(),
+        max_retries: policy.max_retries(),
+        base_backoff_seconds: backoff.base,
+        max_backoff_seconds: backoff.cap,
+        jitter: backoff.jitter.name(),
+    };
+    serde_json::to_string_pretty(&Printed { policy, schedule }).expect("BUG: a schedule is plain JSON")
 }
 
 fn text(policy: &Policy, schedule: &Schedule) -> String {

@@ -1,30 +1,37 @@
+use std::time::Duration;
+
 use comeback_timelapse::Schedule;
+
+use crate::duration;
 
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3_600.0;
 const DAY: f64 = 86_400.0;
 
-/// Where ticks may stand, with what they say.
-const MOMENTS: [(f64, &str); 18] = [
+/// Where ticks may stand and what they say, the most telling first.
+const MOMENTS: [(f64, &str); 19] = [
     (1.0, "1s"),
-    (2.0, "2s"),
-    (5.0, "5s"),
     (10.0, "10s"),
-    (30.0, "30s"),
     (MINUTE, "1m"),
+    (10.0 * MINUTE, "10m"),
+    (HOUR, "1h"),
+    (DAY, "24h"),
+    (14.0 * DAY, "14d"),
+    (6.0 * HOUR, "6h"),
+    (3.0 * DAY, "3d"),
+    (30.0, "30s"),
+    (3.0, "3s"),
+    (5.0, "5s"),
     (2.0 * MINUTE, "2m"),
     (5.0 * MINUTE, "5m"),
-    (10.0 * MINUTE, "10m"),
     (30.0 * MINUTE, "30m"),
-    (HOUR, "1h"),
     (2.0 * HOUR, "2h"),
-    (6.0 * HOUR, "6h"),
     (12.0 * HOUR, "12h"),
-    (DAY, "1d"),
     (2.0 * DAY, "2d"),
     (7.0 * DAY, "7d"),
-    (14.0 * DAY, "14d"),
 ];
+/// An even axis has this many steps at most.
+const STEPS: f64 = 8.0;
 
 /// Time since the first failure, from left to right: logarithmic where retries come thinner and
 /// thinner, linear where they come evenly.
@@ -68,16 +75,17 @@ impl TimeAxis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Round moments at least this share of the axis apart: where, and what to write.
+    /// Round moments at least this share of the axis apart, from left to right: where, and what to
+    /// write.
     pub(super) fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = Vec::new();
         for (seconds, label) in self.moments() {
             let share = self.share(seconds);
-            let room = ticks.last().is_none_or(|(last, _)| share - last >= apart);
-            if self.shows(seconds) && room {
+            if self.shows(seconds) && ticks.iter().all(|(other, _)| (share - other).abs() >= apart) {
                 ticks.push((share, label));
             }
         }
+        ticks.sort_by(|(one, _), (other, _)| one.total_cmp(other));
         ticks
     }
 
@@ -85,13 +93,44 @@ impl TimeAxis {
         if self.logarithmic {
             return MOMENTS.iter().map(|&(seconds, label)| (seconds, label.to_owned())).collect();
         }
-        // Multiples of the least round step that gives at most eight.
         let steps = MOMENTS.iter().map(|&(seconds, _)| seconds);
-        let step = steps.clone().find(|step| self.end / step <= 8.0).unwrap_or(14.0 * DAY);
+        let step = steps.filter(|step| self.end / step <= STEPS).fold(14.0 * DAY, f64::min);
         let tick = |i| {
             let seconds = step * f64::from(i);
-            (seconds, crate::duration::text(std::time::Duration::from_secs(seconds as u64)))
+            (seconds, duration::text(Duration::from_secs(seconds as u64)))
         };
         (0..=(self.end / step) as u32).map(tick).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &TimeAxis, apart: f64) -> Vec<String> {
+        axis.ticks(apart).into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn a_logarithmic_axis_names_round_moments() {
+        let axis = TimeAxis { logarithmic: true, start: 1.0 / 1.3, end: DAY };
+        assert_eq!(labels(&axis, 0.1), ["1s", "10s", "1m", "10m", "1h", "6h", "24h"]);
+        let short = TimeAxis { logarithmic: true, start: 1.0, end: MINUTE };
+        assert_eq!(labels(&short, 0.1), ["1s", "3s", "5s", "10s", "30s", "1m"]);
+    }
+
+    #[test]
+    fn a_linear_axis_has_even_steps() {
+        let axis = TimeAxis { logarithmic: false, start: 0.0, end: 3.0 * HOUR };
+        assert_eq!(labels(&axis, 0.1), ["0s", "30m", "1h", "1h 30m", "2h", "2h 30m", "3h"]);
+        assert_eq!(axis.share(1.5 * HOUR), 0.5);
+    }
+
+    #[test]
+    fn equal_ratios_are_equal_lengths_on_a_logarithmic_axis() {
+        let axis = TimeAxis { logarithmic: true, start: 1.0, end: 10_000.0 };
+        let shares = [0.5, 1.0, 10.0, 100.0, 10_000.0, 20_000.0].map(|seconds| axis.share(seconds));
+        assert_eq!(shares, [0.0, 0.0, 0.25, 0.5, 1.0, 1.0]);
+        assert!(!axis.shows(0.5) && axis.shows(1.0) && !axis.shows(20_000.0));
     }
 }

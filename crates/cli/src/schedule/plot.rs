@@ -8,7 +8,7 @@ use super::table::{headline, outcome, percent};
 use crate::svg::{Area, Drawing, FONT, GRID, INK, MUTED, svg};
 
 const WIDTH: i32 = 960;
-const TOP: i32 = 150;
+const TOP: i32 = 170;
 const BOTTOM: i32 = 62;
 /// Where the times are, from left to right, ...
 const TIMES: (i32, i32) = (76, 660);
@@ -21,6 +21,8 @@ const ROWS_HEIGHT: f64 = 600.0;
 /// A row lower than this has no text of its own.
 const TEXT_HEIGHT: f64 = 14.0;
 
+/// How strong the colour of nine events in ten is.
+const BAND: f64 = 0.3;
 const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 
@@ -35,12 +37,17 @@ pub(super) fn draw(policy: &Policy, schedule: &Schedule) -> String {
     svg((WIDTH as u32, (picture.bottom() + BOTTOM) as u32), |root| {
         picture.draw_header(root, &headline(policy, schedule))?;
         picture.draw_axes(root)?;
+        picture.draw_numbers(root)?;
         // More rows than pixels are not seen.
         let step = (1.0 / picture.row).ceil() as usize;
-        for retry in schedule.retries.iter().step_by(step.max(1)) {
-            picture.draw_retry(root, retry)?;
+        for retry in schedule.retries.iter().step_by(step) {
+            picture.draw_bars(root, retry)?;
         }
-        picture.draw_max_age(root, max_age)
+        picture.draw_max_age(root, max_age)?;
+        for retry in schedule.retries.iter().step_by(step) {
+            picture.draw_mean(root, retry)?;
+        }
+        Ok(())
     })
 }
 
@@ -55,6 +62,14 @@ impl Picture<'_> {
         self.top_of(self.schedule.retries.len().max(1) as u64 + 1)
     }
 
+    fn x(&self, seconds: f64) -> i32 {
+        between(TIMES, self.axis.share(seconds))
+    }
+
+    fn share_of(&self, retry: &Retry) -> f64 {
+        retry.events as f64 / self.schedule.events as f64
+    }
+
     /// The upper edge of a retry's row.
     fn top_of(&self, retry: u64) -> i32 {
         TOP + ((retry - 1) as f64 * self.row).round() as i32
@@ -64,16 +79,18 @@ impl Picture<'_> {
         let muted = (FONT, 14).into_text_style(root).color(&MUTED);
         let title = "When retries come, and how many there are";
         root.draw_text(title, &(FONT, 22).into_text_style(root).color(&INK), (24, 18))?;
-        root.draw_text(&headline.replace('\n', "; "), &muted, (24, 48))?;
-        root.draw_text(&outcome(self.schedule), &muted, (24, 68))?;
+        let outcome = outcome(self.schedule);
+        for (y, line) in (48..).step_by(20).zip(headline.lines().chain([outcome.as_str()])) {
+            root.draw_text(line, &muted, (24, y))?;
+        }
         let bold = (FONT, 15).into_text_style(root).color(&INK);
         let scale = if self.axis.is_logarithmic() { " (logarithmic scale)" } else { "" };
         let times = format!("time since the first failure{scale}");
-        root.draw_text(&times, &bold, (TIMES.0, 106))?;
-        root.draw_text("events that get so far", &bold, (SHARES.0, 106))?;
+        root.draw_text(&times, &bold, (TIMES.0, TOP - 44))?;
+        root.draw_text("events that get so far", &bold, (SHARES.0, TOP - 44))?;
         let legend = self.bottom() + 44;
         let beside = muted.pos(Pos::new(HPos::Left, VPos::Center));
-        root.draw(&bar((TIMES.0, legend - 4), (TIMES.0 + 34, legend + 4), BLUE.mix(0.3)))?;
+        root.draw(&bar((TIMES.0, legend - 4), (TIMES.0 + 34, legend + 4), tint(BAND)))?;
         root.draw_text("nine events in ten", &beside, (TIMES.0 + 42, legend))?;
         root.draw(&Circle::new((TIMES.0 + 190, legend), 4, BLUE.filled()))?;
         root.draw_text("mean", &beside, (TIMES.0 + 200, legend))?;
@@ -100,48 +117,53 @@ impl Picture<'_> {
         Ok(())
     }
 
-    fn draw_retry(&self, root: &Area<'_>, retry: &Retry) -> Drawing {
-        let (top, next) = (self.top_of(retry.retry), self.top_of(retry.retry + 1));
-        let air = (self.row * 0.18) as i32;
-        let (upper, lower) = (top + air, (next - air).max(top + air + 1));
-        let middle = i32::midpoint(top, next);
-        let at = retry.since_first_failure_seconds;
-        let x = |seconds| between(TIMES, self.axis.share(seconds));
-        let share = retry.events as f64 / self.schedule.events as f64;
-        // Rare retries are pale, but seen.
-        let strength = 0.15 + 0.85 * share;
-        let (from, to) = (x(at.p5.into()), x(at.p95.into()));
-        root.draw(&bar((from - 1, upper), (to + 1, lower), BLUE.mix(0.3 * strength)))?;
-        let radius = (self.row * 0.22).clamp(1.0, 4.0) as i32;
-        root.draw(&Circle::new((x(at.mean), middle), radius, BLUE.mix(strength).filled()))?;
-        let end = between(SHARES, share).max(SHARES.0 + 1);
-        root.draw(&bar((SHARES.0, upper), (end, lower), BLUE.mix(0.55)))?;
-        let has_text = self.row >= TEXT_HEIGHT;
-        if has_text || self.is_round(retry.retry) {
-            let style = (FONT, 13).into_text_style(root).color(&MUTED);
-            let right = style.pos(Pos::new(HPos::Right, VPos::Center));
-            root.draw_text(&retry.retry.to_string(), &right, (TIMES.0 - 14, middle))?;
-        }
-        if has_text && share < 1.0 {
-            let small = (FONT, 12).into_text_style(root).color(&MUTED);
-            let left = small.pos(Pos::new(HPos::Left, VPos::Center));
-            root.draw_text(&percent(share), &left, (end + 6, middle))?;
+    /// Numbers each row, or about one row in 30 pixels where rows are low.
+    fn draw_numbers(&self, root: &Area<'_>) -> Drawing {
+        let mut steps = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10u64.pow(tens)));
+        let room = if self.row >= TEXT_HEIGHT { self.row } else { 30.0 };
+        let step = steps.find(|&step| step as f64 * self.row >= room).unwrap_or(1);
+        let style = (FONT, 13).into_text_style(root).color(&MUTED);
+        let right = style.pos(Pos::new(HPos::Right, VPos::Center));
+        let last = self.schedule.retries.len() as u64;
+        for retry in (1..=last).filter(|&retry| retry == 1 || retry.is_multiple_of(step)) {
+            let middle = i32::midpoint(self.top_of(retry), self.top_of(retry + 1));
+            root.draw_text(&retry.to_string(), &right, (TIMES.0 - 14, middle))?;
         }
         Ok(())
     }
 
-    /// Whether a row without text of its own is numbered: about every 30 pixels.
-    fn is_round(&self, retry: u64) -> bool {
-        let mut steps = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10u64.pow(tens)));
-        let step = steps.find(|&step| step as f64 * self.row >= 30.0).unwrap_or(1);
-        retry == 1 || retry.is_multiple_of(step)
+    fn draw_bars(&self, root: &Area<'_>, retry: &Retry) -> Drawing {
+        let (top, next) = (self.top_of(retry.retry), self.top_of(retry.retry + 1));
+        // Low rows touch, by one pixel more than they would, so that no seams are seen.
+        let air = (self.row * 0.18) as i32;
+        let (upper, lower) = (top + air, if air == 0 { next.max(top + 1) + 1 } else { next - air });
+        let at = retry.since_first_failure_seconds;
+        let share = self.share_of(retry);
+        let (from, to) = (self.x(at.p5.into()) - 1, self.x(at.p95.into()) + 1);
+        root.draw(&bar((from, upper), (to, lower), tint(BAND * strength(share))))?;
+        let end = between(SHARES, share).max(SHARES.0 + 1);
+        root.draw(&bar((SHARES.0, upper), (end, lower), tint(0.55)))?;
+        if self.row >= TEXT_HEIGHT && share < 1.0 {
+            let small = (FONT, 12).into_text_style(root).color(&MUTED);
+            let left = small.pos(Pos::new(HPos::Left, VPos::Center));
+            root.draw_text(&percent(share), &left, (end + 6, i32::midpoint(top, next)))?;
+        }
+        Ok(())
+    }
+
+    fn draw_mean(&self, root: &Area<'_>, retry: &Retry) -> Drawing {
+        let middle = i32::midpoint(self.top_of(retry.retry), self.top_of(retry.retry + 1));
+        let mean = (self.x(retry.since_first_failure_seconds.mean), middle);
+        let radius = (self.row * 0.22).clamp(1.0, 4.0) as i32;
+        root.draw(&Circle::new(mean, radius, tint(strength(self.share_of(retry))).filled()))?;
+        Ok(())
     }
 
     fn draw_max_age(&self, root: &Area<'_>, max_age: f64) -> Drawing {
         if !self.axis.shows(max_age) {
             return Ok(());
         }
-        let x = between(TIMES, self.axis.share(max_age));
+        let x = self.x(max_age);
         root.draw(&PathElement::new([(x, TOP - 8), (x, self.bottom() + 4)], ORANGE.stroke_width(2)))?;
         let style = (FONT, 13).into_text_style(root).color(&ORANGE);
         root.draw_text("MAX_AGE", &style.pos(Pos::new(HPos::Right, VPos::Bottom)), (x, TOP - 12))?;
@@ -153,6 +175,17 @@ fn between((left, right): (i32, i32), share: f64) -> i32 {
     left + (share * f64::from(right - left)).round() as i32
 }
 
-fn bar(upper_left: (i32, i32), lower_right: (i32, i32), colour: RGBAColor) -> Rectangle<(i32, i32)> {
+/// Retries that few events have are pale, but seen.
+fn strength(share: f64) -> f64 {
+    0.3 + 0.7 * share
+}
+
+/// Blue on white, without transparency: what overlaps is not darker.
+fn tint(strength: f64) -> RGBColor {
+    let on_white = |channel: u8| (255.0 - (255.0 - f64::from(channel)) * strength).round() as u8;
+    RGBColor(on_white(BLUE.0), on_white(BLUE.1), on_white(BLUE.2))
+}
+
+fn bar(upper_left: (i32, i32), lower_right: (i32, i32), colour: RGBColor) -> Rectangle<(i32, i32)> {
     Rectangle::new([upper_left, lower_right], colour.filled())
 }

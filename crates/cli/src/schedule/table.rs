@@ -35,7 +35,10 @@ pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
 pub(super) fn outcome(schedule: &Schedule) -> String {
     let made = schedule.retries_made;
     let range = if made.min == made.max {
-        format!("{} retries, each event", made.max)
+        format!(
+            "{}, each event",
+            if made.max == 1 { "1 retry".into() } else { format!("{} retries", thousands(made.max as u64)) }
+        )
     } else {
         format!(
             "{:.1} retries on average, {} to {} for nine events in ten, {} to {} for all",
@@ -114,4 +117,49 @@ pub(super) fn percent(share: f64) -> String {
 
 pub(super) fn counted(count: usize, thing: &str) -> String {
     format!("{} {thing}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_as_much_as_matters() {
+        let texts = [1.0, 2.4969, 9.94, 9.96, 59.4, 59.6, 61.0, 3_599.6, 4_139.0, 172_800.0, 190_000.0];
+        let expected = ["1s", "2.5s", "9.9s", "10s", "59s", "1m", "1m 1s", "1h", "1h 9m", "2d", "2d 5h"];
+        assert_eq!(texts.map(short), expected);
+    }
+
+    #[test]
+    fn only_all_is_100_percent_and_only_none_is_nothing() {
+        assert_eq!(
+            [1.0, 0.9999, 0.681, 0.001, 0.0009].map(percent),
+            ["100 %", "99.9 %", "68.1 %", "0.1 %", "< 0.1 %"]
+        );
+    }
+
+    fn rows(retries: u64) -> Vec<u64> {
+        let none = comeback_timelapse::Spread { mean: 0.0, p5: 0, p95: 0 };
+        let retry = |retry| Retry {
+            retry,
+            ceiling_seconds: None,
+            events: 1,
+            wait_seconds: none,
+            since_first_failure_seconds: none,
+        };
+        let made = comeback_timelapse::RetriesMade { mean: 0.0, min: 0, p5: 0, p95: 0, max: 0 };
+        let retries = (1..=retries).map(retry).collect();
+        let schedule =
+            Schedule { seed: 1, events: 1, retries_made: made, given_up: Default::default(), retries };
+        shown(&schedule).map(|retry| retry.retry).collect()
+    }
+
+    #[test]
+    fn very_many_retries_have_rows_at_round_numbers() {
+        assert_eq!(rows(0), [0; 0]);
+        assert_eq!(rows(32), (1..=32).collect::<Vec<_>>());
+        let first: Vec<u64> = (1..=12).collect();
+        assert_eq!(rows(185), [&first[..], &[20, 40, 60, 80, 100, 120, 140, 160, 180, 185]].concat());
+        assert_eq!(rows(10_000).len(), 12 + 10);
+    }
 }

@@ -1,5 +1,5 @@
+use anstyle::AnsiColor;
 use comeback_timelapse::{Retry, Schedule};
-use comfy_table::{Cell, CellAlignment, Color, Table, presets};
 
 use super::axis::TimeAxis;
 use super::table::shown;
@@ -9,17 +9,12 @@ const CELLS: usize = 72;
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
 /// When each retry comes: a line from left to right for each, where nine events in ten have it.
-pub(super) fn timeline(schedule: &Schedule, axis: &TimeAxis) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).enforce_styling();
-    table.set_header(["retry", &scale(axis)]);
-    for retry in shown(schedule) {
-        table.add_row([Cell::new(retry.retry), Cell::new(line(retry, axis)).fg(Color::Green)]);
-    }
-    if let Some(column) = table.column_mut(0) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+pub(super) fn timeline(schedule: &Schedule, axis: &TimeAxis) -> String {
+    // Colours are written in any case; the stream takes them out where they do not belong.
+    let colour = AnsiColor::Green.on_default();
+    let line = |retry: &Retry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, axis));
+    let lines: String = shown(schedule).map(line).collect();
+    format!(" retry  {}{lines}", scale(axis))
 }
 
 fn cell(share: f64) -> usize {
@@ -46,4 +41,34 @@ fn line(retry: &Retry, axis: &TimeAxis) -> String {
         _ => ' ',
     };
     (0..=to.max(mean)).map(mark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::{Policy, Settings};
+    use comeback_timelapse::TARGET_ARN;
+
+    use super::*;
+
+    #[test]
+    fn lines_start_and_end_where_the_axis_says() {
+        let settings = Settings {
+            target_functions: vec![TARGET_ARN.into()],
+            base_backoff: 100,
+            max_backoff: 100,
+            jitter: comeback_engine::Jitter::None,
+            max_age: 900,
+            ..Settings::default()
+        };
+        let mut schedule = Schedule::of(&Policy::new(settings).unwrap(), 1, 3, &|| {});
+        schedule.retries[1].since_first_failure_seconds.p5 = 0;
+        schedule.retries[1].since_first_failure_seconds.p95 = 450;
+        let picture =
+            anstream::adapter::strip_str(&timeline(&schedule, &TimeAxis::of(&schedule, 900.0))).to_string();
+        let lines: Vec<&str> = picture.lines().collect();
+        assert_eq!(lines[0], " retry  0s       2m        4m       6m        8m       10m       12m      14m");
+        assert_eq!(lines[1], "     1          ●");
+        assert_eq!(lines[2], "     2  ━━━━━━━━━━━━━━━━●━━━━━━━━━━━━━━━━━━━━");
+        assert_eq!(lines.len(), 1 + schedule.retries.len());
+    }
 }

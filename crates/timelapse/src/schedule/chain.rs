@@ -5,9 +5,9 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
+use crate::START;
 use crate::failure_record::{FailureRecords, TargetError};
 use crate::id::Id;
-use crate::START;
 
 const DOWN: TargetError =
     TargetError { error_type: "TargetDown", error_message: "a dependency is not reachable" };

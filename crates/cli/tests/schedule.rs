@@ -1,0 +1,184 @@
+//! `comeback schedule`, compiled: what it prints and writes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn schedule(arguments: &[&str]) -> Output {
+    schedule_with(arguments, &[])
+}
+
+fn schedule_with(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_comeback"))
+        .arg("schedule")
+        .args(arguments)
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .envs(environment.iter().copied())
+        .output()
+        .expect("the command runs")
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = schedule(arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn the_default_policys_table_is_this() {
+    let text = stdout(&["--events", "1000", "--seed", "1"]);
+    let expected = "\
+MAX_AGE 24h, MAX_RETRIES 185, BASE_BACKOFF 1s, MAX_BACKOFF 11h 59m 30s, JITTER full
+1,000 events that fail every time, until they are given up; seed 1
+
+┌───────┬─────────────┬───────────┬─────────┬─────────┬─────────────────────┬────────┐
+│ retry ┆     ceiling ┆ mean wait ┆      p5 ┆     p95 ┆ since first failure ┆ events │
+╞═══════╪═════════════╪═══════════╪═════════╪═════════╪═════════════════════╪════════╡
+│     1 ┆          1s ┆        1s ┆      1s ┆      1s ┆                  1s ┆  100 % │
+│     2 ┆          2s ┆      1.5s ┆      1s ┆      2s ┆                2.5s ┆  100 % │
+│     3 ┆          4s ┆      2.6s ┆      1s ┆      4s ┆                5.1s ┆  100 % │
+│     4 ┆          8s ┆      4.5s ┆      1s ┆      8s ┆                9.6s ┆  100 % │
+│     5 ┆         16s ┆      8.7s ┆      1s ┆     16s ┆                 18s ┆  100 % │
+│     6 ┆         32s ┆       16s ┆      2s ┆     31s ┆                 34s ┆  100 % │
+│     7 ┆       1m 4s ┆       32s ┆      3s ┆   1m 1s ┆               1m 7s ┆  100 % │
+│     8 ┆       2m 8s ┆     1m 5s ┆      6s ┆   2m 2s ┆              2m 12s ┆  100 % │
+│     9 ┆      4m 16s ┆     2m 6s ┆     11s ┆   4m 4s ┆              4m 18s ┆  100 % │
+│    10 ┆      8m 32s ┆    4m 19s ┆     21s ┆   8m 6s ┆              8m 37s ┆  100 % │
+│    11 ┆      17m 4s ┆    8m 44s ┆     53s ┆ 16m 12s ┆             17m 21s ┆  100 % │
+";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let run = |seed| stdout(&["--json", "--events", "300", "--seed", seed]);
+    let json = run("5");
+    assert_eq!(json, run("5"));
+    assert_ne!(json, run("6"));
+    let members: Vec<&str> = json
+        .lines()
+        .filter(|line| line.starts_with("  \""))
+        .map(|line| line.split('"').nth(1).expect("a key"))
+        .collect();
+    assert_eq!(members, ["policy", "seed", "events", "retries_made", "given_up", "retries"]);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["policy"]["max_backoff_seconds"], 43_170);
+    assert_eq!(json["given_up"]["max_age"], 300);
+    assert_eq!(json["retries"][9]["ceiling_seconds"], 512);
+    assert_eq!(json["retries"][0]["wait_seconds"], serde_json::json!({"mean": 1.0, "p5": 1, "p95": 1}));
+}
+
+#[test]
+fn every_variable_counts() {
+    let without_jitter = |more: &[&str]| {
+        let json = stdout(&[&["--json", "--events", "2", "--jitter", "none"], more].concat());
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        let retries = json["retries"].as_array().expect("an array");
+        retries.iter().map(|retry| retry["wait_seconds"]["p95"].as_u64().expect("seconds")).collect()
+    };
+    let waits: Vec<u64> = without_jitter(&["--max-age", "100s"]);
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32]);
+    let waits: Vec<u64> =
+        without_jitter(&["--base-backoff", "3s", "--max-backoff", "10s", "--max-retries", "4"]);
+    assert_eq!(waits, [3, 6, 10, 10]);
+    let none: Vec<u64> = without_jitter(&["--non-retryable-errors", "Target*"]);
+    assert_eq!(none, [0; 0]);
+    let inline: Vec<u64> = without_jitter(&["--envelope", "inline", "--max-retries", "2"]);
+    assert_eq!(inline, [1, 2]);
+}
+
+#[test]
+fn decorrelated_jitter_has_no_ceiling() {
+    let arguments = ["--jitter", "decorrelated", "--max-retries", "2", "--events", "50"];
+    let text = stdout(&arguments);
+    assert!(text.contains("│     2 ┆       - ┆ "), "{text}");
+    let json: Value = serde_json::from_str(&stdout(&[&arguments[..], &["--json"]].concat())).expect("JSON");
+    assert_eq!(json["retries"][1]["ceiling_seconds"], Value::Null);
+    assert_eq!(json["given_up"]["max_retries"], 50);
+}
+
+#[test]
+fn a_policy_without_retries_says_why() {
+    let text = stdout(&["--max-retries", "0", "--events", "7"]);
+    assert!(text.ends_with("\n0 retries, each event; given up for max_retries (7)\n"), "{text}");
+}
+
+#[test]
+fn refuses_in_the_handlers_words() {
+    let refused = ["--max-age", "59s", "--jitter", "wild", "--max-retries", "-1", "--events", "0"];
+    let output = schedule(&refused);
+    assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()));
+    let text = String::from_utf8(output.stderr).expect("text");
+    let mut lines: Vec<&str> = text.trim_start_matches("error: ").lines().map(str::trim).collect();
+    lines.sort_unstable();
+    let expected = [
+        "--events is 0; it must be 1 to 100000",
+        "JITTER is \"wild\"; it must be full, equal, decorrelated or none",
+        "MAX_AGE is 59 s; it must be 60 s to 1209600 s (14 days)",
+        "MAX_RETRIES is \"-1\"; it must be a whole number",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn colours_only_where_they_belong() {
+    let colours = |environment: &[(&str, &str)]| {
+        schedule_with(&["--events", "3"], environment).stdout.iter().filter(|&&byte| byte == 0x1b).count()
+    };
+    assert_eq!(colours(&[]), 0, "standard output is no terminal here");
+    assert!(colours(&[("CLICOLOR_FORCE", "1")]) > 100);
+    assert_eq!(colours(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), 0);
+}
+
+#[test]
+fn help_shows_examples() {
+    let text = stdout(&["--help"]);
+    assert!(text.contains("comeback schedule --max-age 1h") && text.contains("MAX_AGE: no retry"), "{text}");
+}
+
+/// A folder that is gone with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        Self(folder)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_picture_is_written_to_a_file_or_a_folder() {
+    let scratch = Scratch::new("schedule-plots");
+    let plot = |path: &Path, more: &[&str]| {
+        stdout(&[&["--plot", path.to_str().expect("a plain path")], more].concat())
+    };
+    let file = scratch.0.join("of/mine.svg");
+    plot(&file, &["--events", "20"]);
+    let folder = scratch.0.join("plots");
+    plot(&folder, &["--events", "20"]);
+    let svg = std::fs::read_to_string(folder.join("schedule.svg")).expect("it was written");
+    assert_eq!(svg, std::fs::read_to_string(&file).expect("it was written"));
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    for text in
+        ["MAX_AGE", "MAX_BACKOFF 11h 59m 30s", "logarithmic scale", "retries on average", "10m", "24h"]
+    {
+        assert!(svg.contains(text), "{text} is not in the picture");
+    }
+    // Neither no retry nor very many are too much for it.
+    plot(&file, &["--max-retries", "0", "--events", "1"]);
+    plot(&file, &["--max-backoff", "1s", "--max-retries", "3000", "--events", "2"]);
+    let svg = std::fs::read_to_string(&file).expect("it was written");
+    assert!(svg.len() < 400_000 && !svg.contains("logarithmic"), "{} bytes", svg.len());
+    let output = schedule(&["--events", "1", "--plot", file.join("below").to_str().expect("a plain path")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("mine.svg/below: "));
+}
