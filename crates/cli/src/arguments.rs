@@ -39,7 +39,8 @@ pub(crate) enum Command {
     /// Print what a policy means: when each retry comes, and how many an event has
     ///
     /// Events whose target fails every time are followed from their first failure until they are
-    /// given up, through the retry handler's own decisions. Nothing but the backoff takes time.
+    /// given up, through the retry handler's own decisions. Nothing but the backoff takes time. The
+    /// figures of a retry are over the events that get so far.
     #[command(after_help = schedule::EXAMPLES)]
     Schedule(ScheduleArguments),
 }

@@ -62,7 +62,7 @@ pub struct Retry {
     pub ceiling_seconds: Option<u64>,
     /// The events that had it. The figures below are over these.
     pub events: usize,
-    /// Since the failure before it.
+    /// Since the failure before it, in whole seconds as the engine waits.
     pub wait_seconds: Spread,
     /// Since the first failure.
     pub since_first_failure_seconds: Spread,
@@ -147,5 +147,25 @@ impl Spread {
         let rank = |percent| nearest_rank(&values, percent).unwrap_or(0);
         let sum: u64 = values.iter().copied().map(u64::from).sum();
         Self { mean: sum as f64 / values.len().max(1) as f64, p5: rank(5), p95: rank(95) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads_are_means_and_values_at_their_nearest_rank() {
+        let spread = |values: Vec<u32>| Spread::of(values);
+        assert_eq!(spread((1..=100).rev().collect()), Spread { mean: 50.5, p5: 5, p95: 95 });
+        assert_eq!(spread((1..=20).collect()), Spread { mean: 10.5, p5: 1, p95: 19 });
+        assert_eq!(spread(vec![9]), Spread { mean: 9.0, p5: 9, p95: 9 });
+        assert_eq!(spread(Vec::new()), Spread { mean: 0.0, p5: 0, p95: 0 });
+    }
+
+    #[test]
+    fn counts_have_their_extremes_too() {
+        let made = RetriesMade::of((0..=99).rev().collect());
+        assert_eq!(made, RetriesMade { mean: 49.5, min: 0, p5: 4, p95: 94, max: 99 });
     }
 }

@@ -117,6 +117,12 @@ mod tests {
     }
 
     #[test]
+    fn each_failure_is_a_new_message_so_that_14_days_are_used_to_their_end() {
+        let chain = chain(Settings { max_age: 14 * 86_400, ..without_jitter() });
+        assert_eq!(chain.retries.last().map(|made| made.at), Some(14 * 86_400 - 60));
+    }
+
+    #[test]
     fn max_retries_ends_a_chain() {
         let chain = chain(Settings { max_retries: 3, ..without_jitter() });
         assert_eq!((chain.retries.len(), chain.given_up), (3, ReasonCode::MaxRetries));
