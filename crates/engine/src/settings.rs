@@ -40,7 +40,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             max_age: 86_400,
-            // EventBridge's figure; with these defaults age ends first, after about 18 retries.
+            // EventBridge's figure; with these defaults age ends first, after about 19 retries.
             max_retries: 185,
             base_backoff: 1,
             max_backoff: 43_170,
