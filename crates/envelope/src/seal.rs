@@ -141,4 +141,19 @@ mod tests {
             assert_eq!(name.parse::<Style>().unwrap_err().to_string(), "must be wrap or inline", "{name:?}");
         }
     }
+
+    /// Lambda would write them raw into the record of the next failure, which SQS then refuses.
+    #[test]
+    fn characters_that_sqs_refuses_stay_escaped() {
+        let id = "a\u{fffe}\u{ffff}b";
+        let metadata = Metadata { attempt: 1, initial_timestamp: 0, origin_request_id: Some(id.to_owned()) };
+        let original_payload = Cow::Owned(RawValue::from_string("{}".into()).unwrap());
+        let envelope = Envelope { metadata, original_payload };
+        for style in Style::ALL {
+            let sealed = envelope.seal(style);
+            assert!(sealed.contains(r"a\ufffe\uffffb"), "{sealed}");
+            let event: Box<RawValue> = serde_json::from_str(&sealed).unwrap();
+            assert_eq!(crate::open(&event).unwrap().idempotency_key("other"), id);
+        }
+    }
 }
