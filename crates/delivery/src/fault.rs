@@ -1,0 +1,72 @@
+use std::fmt;
+
+/// What a service said of an entry, or of a call whole, that did not work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What follows from it.
+    pub kind: FaultKind,
+    /// The service's code, such as `AccessDeniedException`; empty where there was none.
+    pub code: String,
+    /// The service's message, or the chain of causes where it never answered. **It may quote what was
+    /// sent**: whoever logs it must know that this service does not.
+    pub message: String,
+}
+
+/// What follows from a [`Fault`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    /// The service asked for less: retried.
+    Throttled,
+    /// It passes: a 5xx, a timeout, a lost connection, an entry without an answer. Retried. The
+    /// entry may have arrived nevertheless.
+    Transient,
+    /// Nobody knows what it is: retried.
+    Unknown,
+    /// The request or the entry is wrong and stays so.
+    Refused,
+    /// Permissions, credentials or keys are wrong until someone mends them.
+    Denied,
+    /// What was addressed does not exist.
+    Missing,
+    /// Over a limit of the service.
+    TooLarge,
+    /// The operation panicked: a bug. The entry may have arrived.
+    Panicked,
+}
+
+impl FaultKind {
+    /// Whether another call may help: nothing that is the sender's fault is retried.
+    pub const fn is_retriable(self) -> bool {
+        matches!(self, Self::Throttled | Self::Transient | Self::Unknown)
+    }
+}
+
+impl Fault {
+    /// A fault with what the service said of it.
+    pub fn new(kind: FaultKind, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind, code: code.into(), message: message.into() }
+    }
+
+    /// The service answered, but not for this entry.
+    pub fn no_answer() -> Self {
+        Self::new(FaultKind::Transient, "", "the service gave no answer for this entry")
+    }
+
+    pub(crate) fn panicked() -> Self {
+        Self::new(FaultKind::Panicked, "", "the operation panicked")
+    }
+}
+
+/// `Code: message`, or the one there is.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code.as_str(), self.message.as_str()) {
+            ("", "") => f.write_str("no code, no message"),
+            ("", message) => f.write_str(message),
+            (code, "") => write!(f, "{code}: no message"),
+            (code, message) => write!(f, "{code}: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,85 @@
+use std::future::{Future, pending};
+use std::time::Duration;
+
+use crate::{Delivered, Delivery, Operation, Progress, Retries, Undelivered};
+
+/// Delivers entries through a batch API. Built once per queue, table, stream or bus, and used for
+/// any number of deliveries, also at the same time.
+pub struct Sender<O, S> {
+    pub(crate) operation: O,
+    pub(crate) sleep: S,
+    pub(crate) retries: Retries,
+    pub(crate) concurrency: usize,
+    pub(crate) on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
+}
+
+/// Calls of one delivery that are under way at once, unless told otherwise.
+pub const CONCURRENCY: usize = 4;
+
+impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
+    /// A sender over an operation, waiting by `sleep`, such as `tokio::time::sleep`. The adapters'
+    /// `new` is this with their operation.
+    pub fn over(operation: O, sleep: S) -> Self {
+        Self { operation, sleep, retries: Retries::default(), concurrency: CONCURRENCY, on_progress: None }
+    }
+
+    /// What is sent again, and when; [`Retries::linear`] unless told otherwise.
+    #[must_use]
+    pub fn retries(self, retries: Retries) -> Self {
+        Self { retries, ..self }
+    }
+
+    /// At most so many calls of one delivery under way at once; [`CONCURRENCY`] unless told otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If it is 0.
+    #[must_use]
+    pub fn concurrency(self, calls: usize) -> Self {
+        assert!(calls > 0, "concurrency is 0; it must be at least 1");
+        Self { concurrency: calls, ..self }
+    }
+
+    /// Told after each call how far its delivery is.
+    #[must_use]
+    pub fn on_progress(self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        Self { on_progress: Some(Box::new(tell)), ..self }
+    }
+
+    /// Delivers every entry, or hands it back with its cause.
+    ///
+    /// Dropping this future drops the entries that are not delivered yet; where that may happen, use
+    /// [`start`](Self::start).
+    ///
+    /// # Errors
+    ///
+    /// [`Undelivered`], with every entry that was not delivered.
+    pub async fn send(
+        &self,
+        entries: impl IntoIterator<Item = O::Entry>,
+    ) -> Result<Delivered, Undelivered<O::Entry>> {
+        self.send_until(entries, pending()).await
+    }
+
+    /// As [`send`](Self::send), but no call is started once `deadline` has resolved; those under way
+    /// are let finish.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub async fn send_until(
+        &self,
+        entries: impl IntoIterator<Item = O::Entry>,
+        deadline: impl Future<Output = ()>,
+    ) -> Result<Delivered, Undelivered<O::Entry>> {
+        let mut delivery = self.start(entries);
+        delivery.run_until(deadline).await;
+        delivery.finish()
+    }
+
+    /// A delivery that can be interrupted without losing an entry. Nothing is sent until it is
+    /// [run](Delivery::run).
+    pub fn start(&self, entries: impl IntoIterator<Item = O::Entry>) -> Delivery<'_, O, S> {
+        Delivery::new(self, entries.into_iter().collect())
+    }
+}

@@ -1,0 +1,1 @@
+//! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
