@@ -1,23 +1,59 @@
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::{Delivered, Operation, Sender, Undelivered};
+use futures_util::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tracing::Instrument;
+
+use crate::board::{Board, Wait};
+use crate::{Answer, Delivered, Fault, Left, Operation, Sender, Undelivered};
 
 /// Entries on their way: what [`Sender::start`] gives.
 ///
 /// The futures of [`run`](Self::run) and [`run_until`](Self::run_until) may be dropped at any moment.
-/// [`finish`](Self::finish) then hands back every entry whose delivery was not answered
+/// [`finish`](Self::finish) then hands back every entry that is not known to be delivered
 /// ([`Cause::Interrupted`](crate::Cause::Interrupted)); a call that was under way may have delivered
 /// it. Or run it again: what was under way counts as sent without an answer, and is retried.
+///
+/// ```
+/// # use comeback_delivery::{Answer, Fault, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
+/// # struct Never;
+/// # impl Operation for Never {
+/// #     type Entry = &'static str;
+/// #     fn limits(&self) -> Limits { SQS_RECEIPTS }
+/// #     fn size(&self, entry: &&'static str) -> usize { entry.len() }
+/// #     async fn call(&self, _: &[&&'static str]) -> Result<Vec<Answer>, Fault> { std::future::pending().await }
+/// # }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// # let sender = Sender::over(Never, tokio::time::sleep);
+/// # let shutdown = tokio::time::sleep(std::time::Duration::from_secs(1));
+/// let mut delivery = sender.start(["one", "two"]);
+/// tokio::select! {
+///     () = delivery.run() => {}
+///     () = shutdown => {}
+/// }
+/// if let Err(undelivered) = delivery.finish() {
+///     for left in undelivered.entries { // nothing is lost: keep these
+///         println!("number {}: {}", left.index, left.cause);
+///     }
+/// }
+/// # }
+/// ```
 #[must_use = "nothing is sent until it is run, and what is left is in `finish`"]
 pub struct Delivery<'s, O: Operation, S> {
     sender: &'s Sender<O, S>,
     entries: Vec<O::Entry>,
+    board: Board,
 }
 
 impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s, O, S> {
     pub(crate) fn new(sender: &'s Sender<O, S>, entries: Vec<O::Entry>) -> Self {
-        Self { sender, entries }
+        let board = Board::new(&sender.operation, &entries);
+        Self { sender, entries, board }
     }
 
     /// Sends until every entry is delivered or given up.
@@ -30,10 +66,47 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
     /// The deadline is looked at before each call and after each wait, and need not wake anyone; one
     /// that does, such as a timer, also ends a wait early.
     pub async fn run_until(&mut self, deadline: impl Future<Output = ()>) {
-        let _ = (deadline, &self.entries);
-        for entry in &self.entries {
-            let _ = self.sender.operation.call(&[entry]).await;
+        let span = tracing::debug_span!("deliver", entries = self.entries.len());
+        self.calls_and_waits(deadline).instrument(span).await;
+    }
+
+    async fn calls_and_waits(&mut self, deadline: impl Future<Output = ()>) {
+        let Self { sender, entries, board } = self;
+        let Sender { operation, sleep, retries, concurrency, .. } = sender;
+        let sleeping = |wait: Wait| sleep(wait.delay).map(|()| wait.entries);
+        let mut deadline = Deadline { future: pin!(deadline), passed: false };
+        let mut calls = FuturesUnordered::new();
+        let mut waits: FuturesUnordered<_> = board.resume(retries).into_iter().map(sleeping).collect();
+        loop {
+            let (batch, result) =
+                if calls.len() < *concurrency && board.is_ready() && !deadline.has_passed().await {
+                    // Begun here, and not when it is first awaited: just after a look at the deadline.
+                    let mut call = Box::pin(call(operation, entries, board.take()));
+                    match poll_once(call.as_mut()).await {
+                        Poll::Ready(answered) => answered,
+                        Poll::Pending => {
+                            calls.push(call);
+                            continue;
+                        }
+                    }
+                } else {
+                    match next(&mut deadline, &mut calls, &mut waits).await {
+                        Next::Answered(answered) => answered,
+                        Next::Waited(entries) => {
+                            board.waited(entries);
+                            continue;
+                        }
+                        Next::Nothing => break,
+                    }
+                };
+            let again = board.answered(&batch, result, retries);
+            sender.tell(board.progress);
+            if !again.is_empty() && !deadline.has_passed().await {
+                waits.extend(again.into_iter().map(sleeping));
+            }
         }
+        // All is settled, unless the deadline came first.
+        board.stop();
     }
 
     /// What became of the entries.
@@ -42,6 +115,90 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
     ///
     /// [`Undelivered`], with every entry that was not delivered.
     pub fn finish(self) -> Result<Delivered, Undelivered<O::Entry>> {
-        todo!()
+        let progress = self.board.progress;
+        let (calls, retries) = (progress.calls, progress.retries);
+        if progress.delivered == progress.entries {
+            return Ok(Delivered { count: progress.delivered, calls, retries });
+        }
+        let entries = self.entries.into_iter().zip(self.board.into_causes()).enumerate();
+        let left = entries.filter_map(|(index, (entry, cause))| {
+            let (cause, calls) = cause?;
+            Some(Left { index, entry, cause, calls })
+        });
+        Err(Undelivered { entries: left.collect(), delivered: progress.delivered, calls, retries })
     }
+}
+
+/// The batch, with what the service answered.
+type Answered = (Vec<usize>, Result<Vec<Answer>, Fault>);
+
+/// One call. A panic in it harms no entry but its own.
+async fn call<O: Operation>(operation: &O, entries: &[O::Entry], batch: Vec<usize>) -> Answered {
+    let carried: Vec<&O::Entry> = batch.iter().map(|&index| &entries[index]).collect();
+    let span = tracing::debug_span!("call", entries = batch.len());
+    let calling = AssertUnwindSafe(async { operation.call(&carried).await }).catch_unwind();
+    let result = calling.instrument(span.clone()).await.unwrap_or_else(|_| Err(Fault::panicked()));
+    span.in_scope(|| match &result {
+        Ok(answers) => {
+            let done = answers.iter().filter(|answer| answer.is_ok()).count();
+            tracing::debug!(done, "answered");
+        }
+        // Not the message: it may quote an entry.
+        Err(Fault { kind, code, .. }) => tracing::debug!(?kind, code, "failed whole"),
+    });
+    (batch, result)
+}
+
+struct Deadline<'d, F> {
+    future: Pin<&'d mut F>,
+    passed: bool,
+}
+
+impl<F: Future<Output = ()>> Deadline<'_, F> {
+    fn look(&mut self, context: &mut Context<'_>) -> bool {
+        self.passed = self.passed || self.future.as_mut().poll(context).is_ready();
+        self.passed
+    }
+
+    async fn has_passed(&mut self) -> bool {
+        poll_fn(|context| Poll::Ready(self.look(context))).await
+    }
+}
+
+enum Next {
+    Answered(Answered),
+    /// These entries have waited.
+    Waited(Vec<usize>),
+    /// Nothing is under way.
+    Nothing,
+}
+
+/// What comes first. Past the deadline nobody waits; calls are let finish.
+async fn next<F, C, W>(
+    deadline: &mut Deadline<'_, F>,
+    calls: &mut FuturesUnordered<Pin<Box<C>>>,
+    waits: &mut FuturesUnordered<W>,
+) -> Next
+where
+    F: Future<Output = ()>,
+    C: Future<Output = Answered>,
+    W: Future<Output = Vec<usize>>,
+{
+    poll_fn(|context| {
+        if deadline.look(context) {
+            waits.clear();
+        }
+        if let Poll::Ready(Some(answered)) = calls.poll_next_unpin(context) {
+            return Poll::Ready(Next::Answered(answered));
+        }
+        if let Poll::Ready(Some(entries)) = waits.poll_next_unpin(context) {
+            return Poll::Ready(Next::Waited(entries));
+        }
+        if calls.is_empty() && waits.is_empty() { Poll::Ready(Next::Nothing) } else { Poll::Pending }
+    })
+    .await
+}
+
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `sender` | [`Sender`]: an operation, built once, and how it is retried |
 //! | `delivery` | [`Delivery`]: entries on their way; the loop of calls and waits |
+//! | `board` | which entry is where: packing, lanes, what is sent again; waits for nothing |
 //! | `operation` | [`Operation`]: what a batch API must say of itself; [`Lane`] |
 //! | `limits` | [`Limits`](limits::Limits): the one table of what services take |
 //! | `retries` | [`Retries`]: how often, and after which waits |
@@ -13,6 +14,7 @@
 //! | `classify` | from AWS SDK error to [`Fault`]; the one place that does |
 //! | `sqs`, `dynamodb`, `kinesis`, `firehose`, `eventbridge` | the adapters, each behind its feature |
 
+mod board;
 #[cfg(feature = "sdk")]
 mod classify;
 mod delivery;

@@ -82,4 +82,10 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     pub fn start(&self, entries: impl IntoIterator<Item = O::Entry>) -> Delivery<'_, O, S> {
         Delivery::new(self, entries.into_iter().collect())
     }
+
+    pub(crate) fn tell(&self, progress: Progress) {
+        if let Some(tell) = &self.on_progress {
+            tell(progress);
+        }
+    }
 }

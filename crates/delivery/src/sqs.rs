@@ -1,1 +1,58 @@
 //! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
+//!
+//! On a FIFO queue (its name ends in `.fifo`) the messages of one group go out one at a time, in the
+//! order of input, and when one is left those behind it are. A message with a deduplication id that
+//! is sent again after its answer was lost arrives once. On a standard queue there is no order, and
+//! what is sent again may arrive twice.
+
+mod delete;
+mod send;
+mod visibility;
+
+pub use delete::{DeleteMessages, Deleter};
+pub use send::{Message, SendMessages, Sender};
+pub use visibility::{ChangeVisibility, Visibility, VisibilityChanger};
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::retry::RetryConfig;
+use aws_sdk_sqs::types::BatchResultErrorEntry;
+
+use crate::{Answer, Fault, FaultKind};
+
+/// One queue, by a client whose own retries are off: one layer retries.
+#[derive(Clone, Debug)]
+struct Queue {
+    client: Client,
+    url: String,
+}
+
+impl Queue {
+    fn new(client: &Client, url: impl Into<String>) -> Self {
+        let config = client.config().to_builder().retry_config(RetryConfig::disabled());
+        Self { client: Client::from_conf(config.build()), url: url.into() }
+    }
+}
+
+/// The answers by entry. The entries' ids in the request are their places in it.
+fn by_entry<'a>(
+    entries: usize,
+    done: impl Iterator<Item = &'a str>,
+    failed: &[BatchResultErrorEntry],
+) -> Vec<Answer> {
+    let mut answers = vec![Err(Fault::no_answer()); entries];
+    let failed = failed.iter().map(|entry| (entry.id(), Err(fault(entry))));
+    for (id, answer) in done.map(|id| (id, Ok(()))).chain(failed) {
+        if let Some(slot) = id.parse().ok().and_then(|index: usize| answers.get_mut(index)) {
+            *slot = answer;
+        }
+    }
+    answers
+}
+
+fn fault(entry: &BatchResultErrorEntry) -> Fault {
+    let kind = if entry.sender_fault() { FaultKind::Refused } else { FaultKind::Transient };
+    Fault::new(kind, entry.code(), entry.message().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

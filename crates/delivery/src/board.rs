@@ -1,0 +1,244 @@
+//! Which entry is where. Everything a delivery decides is decided here, without waiting for anything.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::limits::Limits;
+use crate::{Answer, Cause, Fault, Lane, Operation, Progress, Retries};
+
+pub(crate) struct Board {
+    limits: Limits,
+    tracks: Vec<Track>,
+    /// What may go out now; the lowest index is taken first. Of each lane, only its first open entry
+    /// can be here.
+    ready: BinaryHeap<Reverse<usize>>,
+    /// Of each lane, the open entries in their order.
+    lanes: Vec<VecDeque<usize>>,
+    pub(crate) progress: Progress,
+}
+
+/// One entry.
+struct Track {
+    size: usize,
+    lane: Option<usize>,
+    /// Calls begun that carry it.
+    calls: u64,
+    state: State,
+}
+
+enum State {
+    /// Still to go (again), or under way; the last fault.
+    Open(Option<Fault>),
+    Delivered,
+    Left(Cause),
+}
+
+/// Entries that may go out again after a while.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    pub(crate) delay: Duration,
+    pub(crate) entries: Vec<usize>,
+}
+
+impl Board {
+    pub(crate) fn new<O: Operation>(operation: &O, entries: &[O::Entry]) -> Self {
+        let limits = operation.limits();
+        assert!(limits.entries > 0, "BUG: an operation takes at least one entry a call");
+        let progress = Progress { entries: entries.len(), delivered: 0, left: 0, calls: 0, retries: 0 };
+        let tracks = Vec::with_capacity(entries.len());
+        let mut board = Self { limits, tracks, ready: BinaryHeap::new(), lanes: Vec::new(), progress };
+        let mut lanes = Lanes::default();
+        for (index, entry) in entries.iter().enumerate() {
+            let lane = operation.lane(entry).map(|name| lanes.number(name));
+            board.add(index, operation.size(entry), lane, &mut lanes);
+        }
+        board
+    }
+
+    /// What can never fit is left before anything is sent, and so is what comes behind it.
+    fn add(&mut self, index: usize, size: usize, lane: Option<usize>, lanes: &mut Lanes) {
+        let limit = self.limits.entry_bytes.min(self.limits.bytes);
+        self.tracks.push(Track { size, lane, calls: 0, state: State::Open(None) });
+        if lane == Some(self.lanes.len()) {
+            self.lanes.push(VecDeque::new());
+        }
+        if lane.is_some_and(|lane| lanes.closed[lane]) {
+            self.set_left(index, Cause::Behind);
+        } else if size > limit {
+            self.set_left(index, Cause::TooLarge { size, limit });
+            lane.into_iter().for_each(|lane| lanes.closed[lane] = true);
+        } else if let Some(lane) = lane {
+            self.lanes[lane].push_back(index);
+        }
+    }
+
+    /// Makes ready what was never sent. What was sent, and its answer not awaited, failed by that.
+    pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
+        let (mut first, mut again) = (Vec::new(), Vec::new());
+        for (index, track) in self.tracks.iter_mut().enumerate() {
+            let State::Open(fault) = &mut track.state else { continue };
+            if track.lane.is_some_and(|lane| self.lanes[lane].front() != Some(&index)) {
+                continue;
+            }
+            if track.calls == 0 {
+                first.push(Reverse(index));
+            } else {
+                fault.get_or_insert_with(Fault::no_answer);
+                again.push(index);
+            }
+        }
+        self.ready = first.into();
+        self.retry(again, retries)
+    }
+
+    /// Whether there is a batch to [`take`](Self::take).
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The next batch, in the order of input as far as lanes allow: full, or the next entry does not
+    /// fit. So any two batches in a row are over one of the limits together.
+    pub(crate) fn take(&mut self) -> Vec<usize> {
+        let most = self.limits.entries.min(self.ready.len());
+        let mut batch = Vec::with_capacity(most);
+        let (mut bytes, mut again) = (0usize, false);
+        while batch.len() < most
+            && let Some(&Reverse(index)) = self.ready.peek()
+        {
+            let track = &mut self.tracks[index];
+            let with_it = bytes.saturating_add(track.size);
+            if !batch.is_empty() && with_it > self.limits.bytes {
+                break;
+            }
+            bytes = with_it;
+            again |= track.calls > 0;
+            track.calls += 1;
+            batch.push(index);
+            self.ready.pop();
+        }
+        self.progress.calls += 1;
+        self.progress.retries += u64::from(again);
+        batch
+    }
+
+    /// A batch was answered; what failed may go again after these waits.
+    pub(crate) fn answered(
+        &mut self,
+        batch: &[usize],
+        result: Result<Vec<Answer>, Fault>,
+        retries: &Retries,
+    ) -> Vec<Wait> {
+        let mut again = Vec::new();
+        let mut answers = result.map(Vec::into_iter);
+        for &index in batch {
+            let answer = match &mut answers {
+                Ok(answers) => answers.next().unwrap_or_else(|| Err(Fault::no_answer())),
+                Err(fault) => Err(fault.clone()),
+            };
+            match answer {
+                Ok(()) => self.deliver(index),
+                Err(fault) if fault.kind.is_retriable() => {
+                    self.tracks[index].state = State::Open(Some(fault));
+                    again.push(index);
+                }
+                Err(fault) => self.leave(index, Cause::Refused(fault)),
+            }
+        }
+        self.retry(again, retries)
+    }
+
+    /// These have waited.
+    pub(crate) fn waited(&mut self, entries: Vec<usize>) {
+        self.ready.extend(entries.into_iter().map(Reverse));
+    }
+
+    /// The deadline has passed: nothing goes out any more.
+    pub(crate) fn stop(&mut self) {
+        for index in 0..self.tracks.len() {
+            if let State::Open(fault) = &mut self.tracks[index].state {
+                let fault = fault.take();
+                self.set_left(index, Cause::Stopped(fault));
+            }
+        }
+        self.ready.clear();
+        self.lanes.iter_mut().for_each(VecDeque::clear);
+    }
+
+    /// What became of each entry, with the calls that carried it: `None` if it was delivered.
+    pub(crate) fn into_causes(self) -> impl Iterator<Item = Option<(Cause, u64)>> {
+        self.tracks.into_iter().map(|track| match track.state {
+            State::Delivered => None,
+            State::Left(cause) => Some((cause, track.calls)),
+            State::Open(fault) => Some((Cause::Interrupted(fault), track.calls)),
+        })
+    }
+
+    /// Entries of one batch may have been sent unequally often, so each number of calls waits apart.
+    fn retry(&mut self, failed: Vec<usize>, retries: &Retries) -> Vec<Wait> {
+        let mut by_calls: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for index in failed {
+            by_calls.entry(self.tracks[index].calls).or_default().push(index);
+        }
+        let mut waits = Vec::new();
+        for (calls, entries) in by_calls {
+            match retries.wait(calls) {
+                Some(delay) => waits.push(Wait { delay, entries }),
+                None => entries.into_iter().for_each(|index| self.exhaust(index)),
+            }
+        }
+        waits
+    }
+
+    fn exhaust(&mut self, index: usize) {
+        let State::Open(fault) = &mut self.tracks[index].state else {
+            unreachable!("BUG: only what is open is retried")
+        };
+        let fault = fault.take().expect("BUG: what is retried has failed");
+        self.leave(index, Cause::Exhausted(fault));
+    }
+
+    fn deliver(&mut self, index: usize) {
+        let track = &mut self.tracks[index];
+        track.state = State::Delivered;
+        self.progress.delivered += 1;
+        if let Some(lane) = track.lane {
+            self.lanes[lane].pop_front();
+            self.ready.extend(self.lanes[lane].front().copied().map(Reverse));
+        }
+    }
+
+    /// Leaves an entry, and with it those behind it.
+    fn leave(&mut self, index: usize, cause: Cause) {
+        self.set_left(index, cause);
+        if let Some(lane) = self.tracks[index].lane {
+            for behind in std::mem::take(&mut self.lanes[lane]).into_iter().skip(1) {
+                self.set_left(behind, Cause::Behind);
+            }
+        }
+    }
+
+    fn set_left(&mut self, index: usize, cause: Cause) {
+        self.tracks[index].state = State::Left(cause);
+        self.progress.left += 1;
+    }
+}
+
+/// Lanes by name, while the input is read.
+#[derive(Default)]
+struct Lanes {
+    numbers: HashMap<Lane, usize>,
+    /// Whether an entry of the lane was left already.
+    closed: Vec<bool>,
+}
+
+impl Lanes {
+    fn number(&mut self, name: Lane) -> usize {
+        let next = self.closed.len();
+        let number = *self.numbers.entry(name).or_insert(next);
+        if number == next {
+            self.closed.push(false);
+        }
+        number
+    }
+}

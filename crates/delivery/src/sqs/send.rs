@@ -1,0 +1,111 @@
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
+
+use super::{Queue, by_entry};
+use crate::limits::{Limits, SQS_SEND};
+use crate::{Answer, Fault, Lane, Operation, TokioSleep, classify};
+
+/// Sends messages to one queue.
+///
+/// ```no_run
+/// # async fn example(client: aws_sdk_sqs::Client, url: &str) {
+/// use comeback_delivery::sqs::{Message, Sender};
+///
+/// let deliver = Sender::new(client, url);
+/// match deliver.send((0..100).map(|n| Message::new(format!("order {n}")))).await {
+///     Ok(delivered) => println!("{} messages in {} calls", delivered.count, delivered.calls),
+///     Err(undelivered) => {
+///         eprintln!("{undelivered}");
+///         let keep: Vec<Message> = undelivered.entries.into_iter().map(|left| left.entry).collect();
+///     }
+/// }
+/// # }
+/// ```
+pub type Sender = crate::Sender<SendMessages, TokioSleep>;
+
+impl Sender {
+    /// A sender to the queue of this URL. The client's own retries are switched off.
+    pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
+        let queue = Queue::new(&client, queue_url);
+        let fifo = queue.url.ends_with(".fifo");
+        Self::over(SendMessages { queue, fifo }, tokio::time::sleep)
+    }
+}
+
+/// `SendMessageBatch` to one queue.
+#[derive(Debug)]
+pub struct SendMessages {
+    queue: Queue,
+    fifo: bool,
+}
+
+/// A message to send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// The body; SQS refuses an empty one.
+    pub body: String,
+    /// Attributes by name, ten at most. They count in the message's size.
+    pub attributes: Vec<(String, MessageAttributeValue)>,
+    /// Of a FIFO queue: what keeps its order. Of a standard queue: whose message it is (fair queues).
+    pub group_id: Option<String>,
+    /// Of a FIFO queue; not needed if the queue deduplicates by content.
+    pub deduplication_id: Option<String>,
+}
+
+impl Message {
+    /// A message with nothing but a body.
+    pub fn new(body: impl Into<String>) -> Self {
+        Self { body: body.into(), attributes: Vec::new(), group_id: None, deduplication_id: None }
+    }
+
+    /// With a FIFO queue's group and deduplication id.
+    #[must_use]
+    pub fn fifo(self, group_id: impl Into<String>, deduplication_id: impl Into<String>) -> Self {
+        Self { group_id: Some(group_id.into()), deduplication_id: Some(deduplication_id.into()), ..self }
+    }
+
+    fn size(&self) -> usize {
+        let attributes = self.attributes.iter().map(|(name, attribute)| {
+            let text = attribute.string_value().map_or(0, str::len);
+            let binary = attribute.binary_value().map_or(0, |value| value.as_ref().len());
+            name.len() + attribute.data_type().len() + text + binary
+        });
+        self.body.len() + attributes.sum::<usize>()
+    }
+
+    fn request(&self, id: usize) -> SendMessageBatchRequestEntry {
+        let entry = SendMessageBatchRequestEntry::builder().id(id.to_string()).message_body(&self.body);
+        let entry = self
+            .attributes
+            .iter()
+            .fold(entry, |entry, (name, value)| entry.message_attributes(name, value.clone()))
+            .set_message_group_id(self.group_id.clone())
+            .set_message_deduplication_id(self.deduplication_id.clone());
+        entry.build().expect("BUG: id and body are set")
+    }
+}
+
+impl Operation for SendMessages {
+    type Entry = Message;
+
+    fn limits(&self) -> Limits {
+        SQS_SEND
+    }
+
+    /// The body, and each attribute's name, type and value.
+    fn size(&self, message: &Message) -> usize {
+        message.size()
+    }
+
+    fn lane(&self, message: &Message) -> Option<Lane> {
+        message.group_id.as_ref().filter(|_| self.fifo).map(|group| Lane::new([group]))
+    }
+
+    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer>, Fault> {
+        let entries = messages.iter().enumerate().map(|(id, message)| message.request(id)).collect();
+        let call = self.queue.client.send_message_batch().queue_url(&self.queue.url);
+        let output = call.set_entries(Some(entries)).send().await.map_err(|error| classify(&error))?;
+        let done = output.successful.iter().map(|entry| entry.id());
+        Ok(by_entry(messages.len(), done, &output.failed))
+    }
+}

@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry;
+
+use super::{Queue, by_entry};
+use crate::limits::{Limits, SQS_RECEIPTS};
+use crate::{Answer, Fault, Operation, TokioSleep, classify};
+
+/// Hides received messages of one queue, or shows them again.
+///
+/// ```no_run
+/// # async fn example(client: aws_sdk_sqs::Client, url: &str, receipt_handle: String) -> Result<(), Box<dyn std::error::Error>> {
+/// use comeback_delivery::sqs::{Visibility, VisibilityChanger};
+/// use std::time::Duration;
+///
+/// let hide = VisibilityChanger::new(client, url);
+/// hide.send([Visibility { receipt_handle, timeout: Duration::from_secs(3_600) }]).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
+
+impl VisibilityChanger {
+    /// A changer for the queue of this URL. The client's own retries are switched off.
+    pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
+        Self::over(ChangeVisibility { queue: Queue::new(&client, queue_url) }, tokio::time::sleep)
+    }
+}
+
+/// `ChangeMessageVisibilityBatch` on one queue.
+#[derive(Debug)]
+pub struct ChangeVisibility {
+    queue: Queue,
+}
+
+/// For how long a received message is hidden, from now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visibility {
+    /// Of the latest receive.
+    pub receipt_handle: String,
+    /// Up to 12 hours from the receive, which SQS refuses to exceed. A part of a second counts as a
+    /// whole one: no message is shown earlier than asked.
+    pub timeout: Duration,
+}
+
+impl Visibility {
+    fn request(&self, id: usize) -> ChangeMessageVisibilityBatchRequestEntry {
+        let seconds = self.timeout.as_secs().saturating_add(u64::from(self.timeout.subsec_nanos() > 0));
+        let entry = ChangeMessageVisibilityBatchRequestEntry::builder()
+            .id(id.to_string())
+            .receipt_handle(&self.receipt_handle)
+            // What is over 2³¹ s is as far over 12 hours.
+            .visibility_timeout(i32::try_from(seconds).unwrap_or(i32::MAX));
+        entry.build().expect("BUG: id and receipt handle are set")
+    }
+}
+
+impl Operation for ChangeVisibility {
+    type Entry = Visibility;
+
+    fn limits(&self) -> Limits {
+        SQS_RECEIPTS
+    }
+
+    /// Of no consequence: no limit of bytes applies.
+    fn size(&self, entry: &Visibility) -> usize {
+        entry.receipt_handle.len()
+    }
+
+    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<Answer>, Fault> {
+        let entries = changes.iter().enumerate().map(|(id, change)| change.request(id)).collect();
+        let call = self.queue.client.change_message_visibility_batch().queue_url(&self.queue.url);
+        let output = call.set_entries(Some(entries)).send().await.map_err(|error| classify(&error))?;
+        let done = output.successful.iter().map(|entry| entry.id());
+        Ok(by_entry(changes.len(), done, &output.failed))
+    }
+}

@@ -1,0 +1,18 @@
+//! The core, over a service that does as its script says.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `service` | the scripted service: what it answers, and what it saw |
+//! | `outcomes` | any input, any faults: what holds of every outcome |
+//! | `packing` | batches: how few, how full |
+//! | `retrying` | which waits, how often, what goes again |
+//! | `deadline`, `interruption` | ending before the end |
+//! | `lanes` | order, and what is left with a lane's first failure |
+
+mod deadline;
+mod interruption;
+mod lanes;
+mod outcomes;
+mod packing;
+mod retrying;
+mod service;

@@ -1,0 +1,220 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use comeback_delivery::limits::Limits;
+use comeback_delivery::{Cause, Delivered, FaultKind, Retries, Sender, Undelivered};
+use proptest::prelude::*;
+
+use crate::service::{Call, Entry, Fate, Service, poll_up_to};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    entries: Vec<Entry>,
+    limits: Limits,
+    script: Vec<Fate>,
+    retries: usize,
+    concurrency: usize,
+    polls: usize,
+}
+
+fn kind() -> impl Strategy<Value = FaultKind> {
+    use FaultKind::{Denied, Missing, Refused, Throttled, TooLarge, Transient, Unknown};
+    prop::sample::select(vec![Throttled, Transient, Unknown, Refused, Denied, Missing, TooLarge])
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        6 => Just(Fate::Ok),
+        4 => kind().prop_map(Fate::Fault),
+        1 => Just(Fate::Cut),
+        1 => kind().prop_map(Fate::Whole),
+        1 => Just(Fate::Panic),
+    ]
+}
+
+pub(crate) fn case() -> impl Strategy<Value = Case> {
+    let entry = (1..14usize, prop::option::weighted(0.4, 0..4u8));
+    let limits = (1..6usize, 8..40usize, 6..12usize).prop_map(|(entries, bytes, entry_bytes)| Limits {
+        entries,
+        bytes,
+        entry_bytes,
+    });
+    (
+        prop::collection::vec(entry, 0..40),
+        limits,
+        prop::collection::vec(fate(), 1..80),
+        0..4usize,
+        1..5usize,
+        0..4usize,
+    )
+        .prop_map(|(entries, limits, script, retries, concurrency, polls)| {
+            let entries = (0..).zip(entries).map(|(id, (size, lane))| Entry { id, size, lane }).collect();
+            Case { entries, limits, script, retries, concurrency, polls }
+        })
+}
+
+type Outcome = Result<Delivered, Undelivered<Entry>>;
+
+impl Case {
+    /// Runs it, and again after each of so many polls that are followed by an interruption.
+    pub(crate) fn run(&self, interruptions: &[usize]) -> (Outcome, Vec<Call>) {
+        let mut service = Service::new(self.script.clone());
+        (service.limits, service.polls) = (self.limits, self.polls);
+        let sender = Sender::over(&service, |wait| service.sleep(wait))
+            .retries(Retries::of(vec![Duration::from_millis(1); self.retries]))
+            .concurrency(self.concurrency);
+        let mut delivery = sender.start(self.entries.clone());
+        for &polls in interruptions {
+            let _: Option<()> = poll_up_to(polls, delivery.run());
+        }
+        let outcome = delivery.finish();
+        let calls = service.calls.borrow().clone();
+        (outcome, calls)
+    }
+
+    /// What holds however a delivery ended.
+    pub(crate) fn check(&self, outcome: Outcome, calls: &[Call]) -> Result<(), TestCaseError> {
+        let mut known: HashMap<usize, Vec<Option<FaultKind>>> = HashMap::new();
+        for call in calls {
+            self.check_call(call)?;
+            for (place, &id) in call.ids.iter().enumerate() {
+                let answers = call.answers.as_ref().map(|answers| Fate::kind(answers[place], answers[0]));
+                // A call that was dropped counts as without an answer.
+                known.entry(id).or_default().push(answers.unwrap_or(Some(FaultKind::Transient)));
+            }
+        }
+        for (id, answers) in &known {
+            let (_, earlier) = answers.split_last().expect("it was sent");
+            let again = earlier.iter().all(|kind| kind.is_some_and(FaultKind::is_retriable));
+            prop_assert!(again, "{id} was sent again after {earlier:?}");
+            prop_assert!(answers.len() <= 1 + self.retries, "{id} was sent {} times", answers.len());
+        }
+        self.check_lanes(calls)?;
+        let delivered = |id: usize| known.get(&id).is_some_and(|answers| answers.contains(&None));
+        let count = self.entries.iter().filter(|entry| delivered(entry.id)).count();
+        let again: Vec<bool> = {
+            let mut sent = vec![false; self.entries.len()];
+            let mut again = |id: &usize| std::mem::replace(&mut sent[*id], true);
+            calls.iter().map(|call| call.ids.iter().filter(|id| again(id)).count() > 0).collect()
+        };
+        let retries = again.into_iter().filter(|again| *again).count() as u64;
+        match outcome {
+            Ok(outcome) => {
+                prop_assert_eq!(outcome, Delivered { count, calls: calls.len() as u64, retries });
+                prop_assert_eq!(count, self.entries.len());
+            }
+            Err(undelivered) => {
+                prop_assert_eq!((undelivered.delivered, undelivered.retries), (count, retries));
+                prop_assert_eq!(undelivered.calls, calls.len() as u64);
+                let left: Vec<Entry> = undelivered.entries.iter().map(|left| left.entry).collect();
+                let expected: Vec<Entry> =
+                    self.entries.iter().filter(|entry| !delivered(entry.id)).copied().collect();
+                prop_assert_eq!(left, expected);
+                for left in &undelivered.entries {
+                    prop_assert_eq!(left.index, left.entry.id);
+                    let answers = known.get(&left.index).map_or(&[] as &[_], Vec::as_slice);
+                    prop_assert_eq!(left.calls as usize, answers.len());
+                    self.check_cause(&left.entry, &left.cause, answers)?;
+                }
+                let oks = undelivered.by_entry().into_iter().map(|outcome| outcome.is_ok());
+                prop_assert!(oks.eq(self.entries.iter().map(|entry| delivered(entry.id))));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_call(&self, call: &Call) -> Result<(), TestCaseError> {
+        prop_assert!((1..=self.limits.entries).contains(&call.ids.len()), "{call:?}");
+        let sizes = call.ids.iter().map(|&id| self.entries[id].size);
+        prop_assert!(sizes.clone().sum::<usize>() <= self.limits.bytes, "{call:?}");
+        prop_assert!(sizes.max() <= Some(self.limits.entry_bytes), "{call:?}");
+        Ok(())
+    }
+
+    /// One at a time, in order, and nothing behind what is not delivered.
+    fn check_lanes(&self, calls: &[Call]) -> Result<(), TestCaseError> {
+        for lane in 0..4 {
+            let mut last: Option<(usize, &Call)> = None;
+            for call in calls {
+                let ids: Vec<usize> =
+                    call.ids.iter().copied().filter(|&id| self.entries[id].lane == Some(lane)).collect();
+                let &[id] = ids.as_slice() else {
+                    prop_assert!(ids.is_empty(), "{call:?}");
+                    continue;
+                };
+                if let Some((before, earlier)) = last {
+                    prop_assert!(before <= id, "{before} before {id}");
+                    // One that was dropped is over.
+                    prop_assert!(earlier.answers.is_none() || earlier.ended < call.began);
+                    if before < id {
+                        let place = earlier.ids.iter().position(|&id| id == before).expect("its own call");
+                        let answers = earlier.answers.as_ref().expect("a call that went through");
+                        prop_assert_eq!(Fate::kind(answers[place], answers[0]), None);
+                    }
+                }
+                last = Some((id, call));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_cause(
+        &self,
+        entry: &Entry,
+        cause: &Cause,
+        answers: &[Option<FaultKind>],
+    ) -> Result<(), TestCaseError> {
+        let last = answers.last().copied().flatten();
+        match cause {
+            Cause::TooLarge { size, limit } => {
+                prop_assert_eq!(
+                    (*size, *limit),
+                    (entry.size, self.limits.entry_bytes.min(self.limits.bytes))
+                );
+                prop_assert!(size > limit && answers.is_empty());
+            }
+            Cause::Behind => prop_assert!(entry.lane.is_some() && answers.is_empty()),
+            Cause::Refused(fault) => {
+                prop_assert!(!fault.kind.is_retriable());
+                prop_assert_eq!(Some(fault.kind), last);
+            }
+            Cause::Exhausted(_) => prop_assert_eq!(answers.len(), 1 + self.retries),
+            Cause::Interrupted(_) | Cause::Stopped(_) => {}
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_entry_is_delivered_or_handed_back(case in case()) {
+        let (outcome, calls) = case.run(&[100_000]);
+        if let Err(undelivered) = &outcome {
+            for left in &undelivered.entries {
+                prop_assert!(!matches!(left.cause, Cause::Interrupted(_) | Cause::Stopped(_)), "{left:?}");
+                if let Cause::Exhausted(fault) = &left.cause {
+                    prop_assert!(fault.kind.is_retriable());
+                }
+            }
+        }
+        case.check(outcome, &calls)?;
+        let (most, _) = calls.iter().flat_map(|call| [(call.began, 1), (call.ended, -1)]).collect::<std::collections::BTreeMap<_, _>>()
+            .into_values().fold((0, 0), |(most, now), step| (most.max(now + step), now + step));
+        prop_assert!(most <= case.concurrency as i32, "{most} calls at once");
+    }
+
+    #[test]
+    fn at_whichever_poll_it_is_interrupted(case in case(), polls in prop::collection::vec(0..30usize, 1..4)) {
+        let (outcome, calls) = case.run(&polls);
+        case.check(outcome, &calls)?;
+    }
+
+    #[test]
+    fn and_goes_on_where_it_was_interrupted(case in case(), polls in 0..30usize) {
+        let (outcome, calls) = case.run(&[polls, 100_000]);
+        if let Err(undelivered) = &outcome {
+            prop_assert!(!undelivered.entries.iter().any(|left| matches!(left.cause, Cause::Interrupted(_))));
+        }
+        case.check(outcome, &calls)?;
+    }
+}

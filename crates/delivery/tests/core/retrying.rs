@@ -1,0 +1,130 @@
+use std::time::Duration;
+
+use comeback_delivery::limits::Limits;
+use comeback_delivery::{Cause, FaultKind, Retries, Sender};
+
+use crate::service::{Fate, ROOMY, Service, complete, entries, fault};
+
+const PASSING: Fate = Fate::Fault(FaultKind::Transient);
+
+fn waits(retries: Retries, script: &[Fate]) -> (Vec<u128>, usize) {
+    let service = Service::new(script);
+    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(retries);
+    let _: Result<_, _> = complete(sender.send(entries([None; 4])));
+    (service.waits.borrow().iter().map(Duration::as_millis).collect(), service.sent().len())
+}
+
+#[test]
+fn waits_are_as_documented() {
+    assert_eq!(waits(Retries::default(), &[PASSING]), (vec![100, 200, 300, 400, 500], 6));
+    assert_eq!(waits(Retries::linear(), &[PASSING]), (vec![100, 200, 300, 400, 500], 6));
+    assert_eq!(waits(Retries::squared(), &[PASSING]), (vec![100, 400, 900, 1_600, 2_500], 6));
+    assert_eq!(waits(Retries::none(), &[PASSING]), (vec![], 1));
+    let listed = Retries::of([7, 7].map(Duration::from_millis));
+    assert_eq!(waits(listed, &[PASSING]), (vec![7, 7], 3));
+}
+
+#[test]
+fn exponential_waits_are_drawn_under_their_ceilings() {
+    let mut totals = [0; 5];
+    for seed in 0..400 {
+        let (drawn, calls) = waits(Retries::exponential(seed), &[PASSING]);
+        assert_eq!(calls, 6);
+        for ((total, wait), ceiling) in totals.iter_mut().zip(drawn).zip([100, 200, 400, 800, 1_600]) {
+            assert!((1..=ceiling).contains(&wait), "{wait} under {ceiling}");
+            *total += wait;
+        }
+    }
+    for (total, ceiling) in totals.into_iter().zip([100.0, 200.0, 400.0, 800.0, 1_600.0]) {
+        let mean = total as f64 / 400.0;
+        // Four standard errors of 400 uniform draws.
+        assert!((mean - ceiling / 2.0).abs() < ceiling * 0.06, "{mean} of {ceiling}");
+    }
+    let again = |seed| waits(Retries::exponential(seed), &[PASSING]).0;
+    assert_eq!(again(7), again(7));
+    assert_ne!(again(7), again(8));
+}
+
+#[test]
+fn batches_that_fail_at_once_draw_apart() {
+    let service = Service { limits: Limits { entries: 1, ..ROOMY }, polls: 1, ..Service::new([PASSING]) };
+    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::exponential(7));
+    complete(sender.send(entries([None; 4]))).unwrap_err();
+    let first: Vec<_> = service.waits.borrow()[..4].to_vec();
+    assert!(first.windows(2).any(|pair| pair[0] != pair[1]), "{first:?}");
+}
+
+#[test]
+fn only_what_failed_goes_again_and_with_what_has_not_gone() {
+    let limits = Limits { entries: 4, ..ROOMY };
+    let service = Service {
+        limits,
+        ..Service::new([Fate::Ok, PASSING, Fate::Ok, PASSING, Fate::Ok, Fate::Ok, Fate::Ok])
+    };
+    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
+    let delivered = complete(sender.send(entries([None; 10]))).unwrap();
+    // Nothing is under way while the first batch waits, but the rest need not wait for it.
+    assert_eq!(service.sent()[0], [0, 1, 2, 3]);
+    let rest: Vec<usize> = service.sent()[1..].concat();
+    assert_eq!(rest.iter().filter(|&&id| id == 1 || id == 3).count(), 2);
+    assert_eq!((delivered.count, delivered.retries), (10, 1));
+}
+
+#[test]
+fn the_senders_faults_are_not_retried() {
+    for kind in [FaultKind::Refused, FaultKind::Denied, FaultKind::Missing, FaultKind::TooLarge] {
+        for fate in [Fate::Fault(kind), Fate::Whole(kind)] {
+            let service = Service::new([fate]);
+            let sender = Sender::over(&service, |wait| service.sleep(wait));
+            let undelivered = complete(sender.send(entries([None; 2]))).unwrap_err();
+            assert_eq!(undelivered.calls, 1, "{fate:?}");
+            assert!(undelivered.by_entry().iter().all(|it| *it == Err(Cause::Refused(fault(kind)))));
+        }
+    }
+}
+
+#[test]
+fn a_panic_takes_its_own_batch_and_is_not_repeated() {
+    let limits = Limits { entries: 2, ..ROOMY };
+    let service = Service { limits, ..Service::new([Fate::Panic, Fate::Ok, Fate::Ok, Fate::Ok]) };
+    let sender = Sender::over(&service, |wait| service.sleep(wait));
+    let undelivered = complete(sender.send(entries([None; 4]))).unwrap_err();
+    assert_eq!((undelivered.delivered, undelivered.calls), (2, 2));
+    let causes: Vec<String> = undelivered.entries.iter().map(|left| left.cause.to_string()).collect();
+    assert_eq!(causes, ["refused: the operation panicked"; 2]);
+}
+
+#[test]
+fn the_last_fault_is_told() {
+    let script = [PASSING, Fate::Fault(FaultKind::Throttled)];
+    let service = Service::new(script);
+    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([Duration::ZERO]));
+    let undelivered = complete(sender.send(entries([None]))).unwrap_err();
+    assert_eq!(undelivered.entries[0].cause, Cause::Exhausted(fault(FaultKind::Throttled)));
+    assert_eq!((undelivered.entries[0].calls, undelivered.retries), (2, 1));
+    assert_eq!(
+        undelivered.to_string(),
+        "1 of 1 entry was not delivered; the first, number 0: no retries left: Code: message"
+    );
+}
+
+#[test]
+fn silence_is_a_passing_fault() {
+    let service = Service::new([Fate::Cut]);
+    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::none());
+    let undelivered = complete(sender.send(entries([None]))).unwrap_err();
+    assert_eq!(
+        undelivered.entries[0].cause.to_string(),
+        "no retries left: the service gave no answer for this entry"
+    );
+}
+
+#[test]
+fn what_is_logged_holds_no_entry() {
+    let service = Service::new([Fate::Fault(FaultKind::Refused)]);
+    let sender = Sender::over(&service, |wait| service.sleep(wait));
+    let undelivered = complete(sender.send(entries([None]))).unwrap_err();
+    let (debug, text) = (format!("{undelivered:?}"), undelivered.to_string());
+    assert!(!debug.contains("entry:") && !debug.contains("size"), "{debug}");
+    assert!(debug.contains("index: 0") && text.contains("number 0"), "{debug} {text}");
+}

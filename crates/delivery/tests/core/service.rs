@@ -1,0 +1,180 @@
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use comeback_delivery::limits::Limits;
+use comeback_delivery::{Answer, Fault, FaultKind, Lane, Operation};
+
+pub(crate) const ROOMY: Limits = Limits { entries: 10, bytes: 1_000, entry_bytes: 1_000 };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) id: usize,
+    pub(crate) size: usize,
+    pub(crate) lane: Option<u8>,
+}
+
+pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
+    (0..N).map(|id| Entry { id, size: 1, lane: lanes[id] }).collect()
+}
+
+/// What a call answers for each entry in turn, and then over again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Ok,
+    Fault(FaultKind),
+    /// Neither here nor behind it is there an answer.
+    Cut,
+    /// If it is the fate of a call's first entry: the call fails whole.
+    Whole(FaultKind),
+    /// Likewise: it panics.
+    Panic,
+}
+
+/// A call as the service saw it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) ids: Vec<usize>,
+    /// `None` while it is under way, or if it was dropped.
+    pub(crate) answers: Option<Vec<Option<Fate>>>,
+    pub(crate) began: u32,
+    pub(crate) ended: u32,
+}
+
+pub(crate) struct Service {
+    pub(crate) limits: Limits,
+    pub(crate) script: Vec<Fate>,
+    pub(crate) place: Cell<usize>,
+    /// How often a call or a wait is polled before it is done.
+    pub(crate) polls: usize,
+    pub(crate) calls: RefCell<Vec<Call>>,
+    pub(crate) waits: RefCell<Vec<Duration>>,
+    /// Moves with every beginning and end.
+    pub(crate) clock: Cell<u32>,
+}
+
+impl Service {
+    pub(crate) fn new(script: impl Into<Vec<Fate>>) -> Self {
+        let (calls, waits, place, clock) = Default::default();
+        Self { limits: ROOMY, script: script.into(), place, polls: 0, calls, waits, clock }
+    }
+
+    pub(crate) fn sent(&self) -> Vec<Vec<usize>> {
+        self.calls.borrow().iter().map(|call| call.ids.clone()).collect()
+    }
+
+    pub(crate) async fn sleep(&self, wait: Duration) {
+        self.waits.borrow_mut().push(wait);
+        yields(self.polls).await;
+        self.tick();
+    }
+
+    pub(crate) fn tick(&self) -> u32 {
+        self.clock.set(self.clock.get() + 1);
+        self.clock.get()
+    }
+
+    fn next_fate(&self) -> Fate {
+        let place = self.place.replace(self.place.get() + 1);
+        self.script[place % self.script.len()]
+    }
+
+    fn fates(&self, entries: usize) -> Vec<Option<Fate>> {
+        let mut fates: Vec<Option<Fate>> = (0..entries).map(|_| Some(self.next_fate())).collect();
+        if let Some(Fate::Whole(_) | Fate::Panic) = fates[0] {
+            return vec![fates[0]; entries];
+        }
+        if let Some(cut) = fates.iter().position(|fate| *fate == Some(Fate::Cut)) {
+            fates[cut..].fill(None);
+        }
+        fates
+    }
+}
+
+impl Operation for &Service {
+    type Entry = Entry;
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn size(&self, entry: &Entry) -> usize {
+        entry.size
+    }
+
+    fn lane(&self, entry: &Entry) -> Option<Lane> {
+        entry.lane.map(|lane| Lane::new([[lane]]))
+    }
+
+    async fn call(&self, entries: &[&Entry]) -> Result<Vec<Answer>, Fault> {
+        let ids = entries.iter().map(|entry| entry.id).collect();
+        let place = self.calls.borrow().len();
+        self.calls.borrow_mut().push(Call { ids, began: self.tick(), ..Call::default() });
+        yields(self.polls).await;
+        let fates = self.fates(entries.len());
+        {
+            let call = &mut self.calls.borrow_mut()[place];
+            (call.answers, call.ended) = (Some(fates.clone()), self.tick());
+        }
+        match fates[0] {
+            Some(Fate::Whole(kind)) => return Err(fault(kind)),
+            Some(Fate::Panic) => resume_unwind(Box::new("planned")),
+            _ => {}
+        }
+        let answers = fates.into_iter().map_while(|fate| {
+            Some(match fate? {
+                Fate::Ok | Fate::Whole(_) | Fate::Panic | Fate::Cut => Ok(()),
+                Fate::Fault(kind) => Err(fault(kind)),
+            })
+        });
+        Ok(answers.collect())
+    }
+}
+
+impl Fate {
+    /// The fault that an entry of this fate comes to know; `None` if it is delivered. `first` is the
+    /// fate of its call's first entry.
+    pub(crate) fn kind(fate: Option<Self>, first: Option<Self>) -> Option<FaultKind> {
+        match (first, fate) {
+            (Some(Self::Panic), _) => Some(FaultKind::Panicked),
+            (Some(Self::Whole(kind)), _) | (_, Some(Self::Fault(kind))) => Some(kind),
+            (_, None) => Some(FaultKind::Transient),
+            (_, Some(_)) => None,
+        }
+    }
+}
+
+pub(crate) fn fault(kind: FaultKind) -> Fault {
+    Fault::new(kind, "Code", "message")
+}
+
+/// Pending so often.
+async fn yields(mut polls: usize) {
+    poll_fn(move |context| {
+        if polls == 0 {
+            return Poll::Ready(());
+        }
+        polls -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Polls a future so often at most, then drops it.
+pub(crate) fn poll_up_to<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let context = &mut Context::from_waker(Waker::noop());
+    (0..polls).find_map(|_| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    })
+}
+
+/// To its end.
+pub(crate) fn complete<F: Future>(future: F) -> F::Output {
+    poll_up_to(100_000, future).expect("it never ends")
+}
