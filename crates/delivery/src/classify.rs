@@ -1,15 +1,143 @@
 use std::error::Error;
 
+use aws_runtime::retries::classifiers::{THROTTLING_ERRORS, TRANSIENT_ERRORS};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
-use crate::Fault;
+use crate::{Fault, FaultKind};
 
 /// What follows from an AWS SDK error: the one place of the project that says so.
-pub fn classify<E>(_error: &SdkError<E, HttpResponse>) -> Fault
+///
+/// The service's code decides, where it is known, else the HTTP status; where nothing was answered,
+/// the request may have arrived, and only what was never sent is refused. A 4xx with a code that is
+/// not known is refused; without one it comes from something between here and the service, and
+/// nobody knows.
+///
+/// Sources: the codes that AWS SDKs retry (`aws-runtime`), "Common errors" of the services' API
+/// references, and what they say of each batch operation.
+///
+/// ```
+/// # use aws_smithy_runtime_api::client::{orchestrator::HttpResponse, result::SdkError};
+/// # use aws_smithy_types::error::ErrorMetadata;
+/// use comeback_delivery::{FaultKind, classify};
+///
+/// # let error: SdkError<ErrorMetadata, HttpResponse> = SdkError::timeout_error("5 s are over");
+/// let fault = classify(&error);
+/// assert_eq!(fault.kind, FaultKind::Transient);
+/// assert!(fault.kind.is_retriable());
+/// ```
+pub fn classify<E>(error: &SdkError<E, HttpResponse>) -> Fault
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
-    todo!()
+    let metadata = error.as_service_error().map(ProvideErrorMetadata::meta);
+    match metadata.and_then(|metadata| Some((metadata.code()?, metadata.message()))) {
+        Some((code, message)) => {
+            let kind = kind_of_code(code).unwrap_or_else(|| match kind_of_status(error) {
+                FaultKind::Unknown => FaultKind::Refused,
+                kind => kind,
+            });
+            Fault::new(kind, code, message.unwrap_or_default())
+        }
+        None => Fault::new(kind_without_code(error), "", causes(error)),
+    }
 }
+
+/// What a service said of one entry of a call it answered. A code nobody knows is retried.
+#[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
+pub(crate) fn entry_fault(code: &str, message: Option<&str>) -> Fault {
+    Fault::new(kind_of_code(code).unwrap_or(FaultKind::Unknown), code, message.unwrap_or_default())
+}
+
+/// The HTTP status, if any, and the chain of causes.
+fn causes<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
+    let status = error.raw_response().map(|response| format!("HTTP {}", response.status().as_u16()));
+    let chain = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| Error::source(*error));
+    status.into_iter().chain(chain.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
+}
+
+fn kind_without_code<E>(error: &SdkError<E, HttpResponse>) -> FaultKind {
+    match error {
+        SdkError::ConstructionFailure(_) => FaultKind::Refused,
+        SdkError::DispatchFailure(failure) if failure.is_user() => FaultKind::Refused,
+        SdkError::ServiceError(_) => kind_of_status(error),
+        // No answer, or one that cannot be read: whatever was sent may have arrived.
+        _ => FaultKind::Transient,
+    }
+}
+
+fn kind_of_status<E>(error: &SdkError<E, HttpResponse>) -> FaultKind {
+    match error.raw_response().map(|response| response.status().as_u16()) {
+        Some(429) => FaultKind::Throttled,
+        Some(413) => FaultKind::TooLarge,
+        // A success that cannot be read is one without an answer.
+        Some(200..300 | 408 | 500..) => FaultKind::Transient,
+        _ => FaultKind::Unknown,
+    }
+}
+
+/// What follows from a service's error code, if it is known.
+pub(crate) fn kind_of_code(code: &str) -> Option<FaultKind> {
+    // SQS has its codes of old under this name, and without it.
+    let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
+    if code.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case("kms")) {
+        return Some(kind_of_kms(code));
+    }
+    if THROTTLING_ERRORS.contains(&code) {
+        return Some(FaultKind::Throttled);
+    }
+    if TRANSIENT_ERRORS.contains(&code) {
+        return Some(FaultKind::Transient);
+    }
+    let kind = match code {
+        "InternalError"
+        | "InternalException"
+        | "InternalFailure"
+        | "InternalFailureException"
+        | "InternalServerError"
+        | "ReplicatedWriteConflictException"
+        | "ServiceUnavailable"
+        | "ServiceUnavailableException" => FaultKind::Transient,
+        "BatchRequestTooLong"
+        | "RequestEntityTooLarge"
+        | "RequestEntityTooLargeException"
+        | "RequestTooLargeException"
+        | "SerializedRequestEntityTooLargeException" => FaultKind::TooLarge,
+        "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => FaultKind::Missing,
+        "IncompleteSignature"
+        | "InvalidClientTokenId"
+        | "InvalidSignatureException"
+        | "MissingAuthenticationToken"
+        | "OptInRequired"
+        | "SignatureDoesNotMatch"
+        | "UnrecognizedClientException" => FaultKind::Denied,
+        "InvalidAccountIdException"
+        | "InvalidArgument"
+        | "InvalidMessageContents"
+        | "MalformedDetail"
+        | "RedactionFailure"
+        | "ValidationException" => FaultKind::Refused,
+        _ if ["AccessDenied", "ExpiredToken", "NotAuthorized"].iter().any(|it| code.starts_with(it)) => {
+            FaultKind::Denied
+        }
+        _ => return None,
+    };
+    Some(kind)
+}
+
+/// The services pass on what KMS says, each with a spelling of its own. A key that is missing or
+/// disabled is the operator's to mend: what was addressed is there.
+fn kind_of_kms(code: &str) -> FaultKind {
+    if code.contains("Throttl") { FaultKind::Throttled } else { FaultKind::Denied }
+}
+
+#[cfg(all(
+    test,
+    feature = "dynamodb",
+    feature = "eventbridge",
+    feature = "firehose",
+    feature = "kinesis",
+    feature = "sqs"
+))]
+mod tests;

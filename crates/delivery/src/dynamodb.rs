@@ -1,1 +1,196 @@
-//! `BatchWriteItem`.
+//! DynamoDB: `BatchWriteItem`, puts and deletes over several tables.
+//!
+//! DynamoDB refuses a call that names a key twice, so writes of one key go out one after another, in
+//! the order of input, and the last one stands. Writing again what was written changes nothing, so an
+//! answer that is lost does no harm, unless someone else writes the same key in between.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `key` | [`Table`], and which writes have the same key |
+//! | `size` | what DynamoDB counts for an item, and what it is in a call |
+
+mod key;
+mod size;
+
+use std::collections::{HashMap, HashSet};
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
+
+use crate::limits::{DYNAMODB, Limits};
+use crate::sdk::TokioSleep;
+use crate::{Answer, Fault, FaultKind, Lane, Operation, classify};
+
+pub use key::Table;
+
+/// Writes into tables.
+///
+/// ```no_run
+/// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
+/// use std::collections::HashMap;
+///
+/// use aws_sdk_dynamodb::types::AttributeValue::{N, S};
+/// use comeback_delivery::dynamodb::{Sender, Table, Write};
+///
+/// let tables = [Table::new("orders", "customer").sort("number"), Table::new("customers", "customer")];
+/// let deliver = Sender::new(aws_sdk_dynamodb::Client::new(&config), tables);
+/// let customer = || ("customer".to_owned(), S("c-7".into()));
+/// let order = HashMap::from([customer(), ("number".into(), N("42".into())), ("state".into(), S("new".into()))]);
+/// deliver.send([Write::put("orders", order), Write::delete("customers", HashMap::from([customer()]))]).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub type Sender = crate::Sender<BatchWriteItem, TokioSleep>;
+
+impl Sender {
+    /// A sender to these tables, whose keys it must know. The client's own retries are switched off.
+    pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
+        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
+        let operation =
+            BatchWriteItem { client: Client::from_conf(config), tables: tables.into_iter().collect() };
+        Self::over(operation, tokio::time::sleep)
+    }
+}
+
+/// Attributes by name: an item, or its key.
+pub type Attributes = HashMap<String, AttributeValue>;
+
+/// A put or a delete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    table: String,
+    action: Action,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Action {
+    Put(Attributes),
+    Delete(Attributes),
+}
+
+impl Write {
+    /// Puts this item into the table of this name, which is one of the sender's.
+    pub fn put(table: impl Into<String>, item: Attributes) -> Self {
+        Self { table: table.into(), action: Action::Put(item) }
+    }
+
+    /// Deletes the item that has this key, the key's attributes and no others.
+    pub fn delete(table: impl Into<String>, key: Attributes) -> Self {
+        Self { table: table.into(), action: Action::Delete(key) }
+    }
+
+    /// The name of its table.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// The item that is put, or the key of the one that is deleted.
+    pub fn attributes(&self) -> &Attributes {
+        let (Action::Put(attributes) | Action::Delete(attributes)) = &self.action;
+        attributes
+    }
+
+    fn request(&self) -> WriteRequest {
+        match &self.action {
+            Action::Put(item) => {
+                let put = PutRequest::builder().set_item(Some(item.clone())).build();
+                WriteRequest::builder().put_request(put.expect("BUG: the item is set")).build()
+            }
+            Action::Delete(key) => {
+                let delete = DeleteRequest::builder().set_key(Some(key.clone())).build();
+                WriteRequest::builder().delete_request(delete.expect("BUG: the key is set")).build()
+            }
+        }
+    }
+}
+
+/// `BatchWriteItem` into some tables.
+#[derive(Debug)]
+pub struct BatchWriteItem {
+    client: Client,
+    tables: Vec<Table>,
+}
+
+impl Operation for BatchWriteItem {
+    type Entry = Write;
+
+    fn limits(&self) -> Limits {
+        DYNAMODB
+    }
+
+    /// What the item is once it is stored.
+    fn size(&self, write: &Write) -> usize {
+        size::stored(write.attributes())
+    }
+
+    /// What the write is in the JSON of a call.
+    fn size_in_call(&self, write: &Write) -> usize {
+        size::sent(&write.table, write.attributes())
+    }
+
+    fn lane(&self, write: &Write) -> Option<Lane> {
+        self.key(write).ok()
+    }
+
+    /// A write without a proper key would have DynamoDB refuse the whole call: it is refused here.
+    async fn call(&self, writes: &[&Write]) -> Result<Vec<Answer>, Fault> {
+        let keys: Vec<Result<Lane, Fault>> = writes.iter().map(|write| self.key(write)).collect();
+        let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
+        for (write, _) in writes.iter().zip(&keys).filter(|(_, key)| key.is_ok()) {
+            requests.entry(write.table.clone()).or_default().push(write.request());
+        }
+        let sent = if requests.is_empty() { Ok(HashSet::new()) } else { self.send(requests).await };
+        let of_sent = |key: Lane| match &sent {
+            Ok(unprocessed) if unprocessed.contains(&key) => Err(unprocessed_fault()),
+            Ok(_) => Ok(()),
+            Err(fault) => Err(fault.clone()),
+        };
+        Ok(keys.into_iter().map(|key| key.and_then(of_sent)).collect())
+    }
+}
+
+impl BatchWriteItem {
+    /// The keys that were not processed. No list of them is an empty one.
+    async fn send(&self, requests: HashMap<String, Vec<WriteRequest>>) -> Result<HashSet<Lane>, Fault> {
+        let asked: HashSet<Lane> = self.keys(&requests).collect::<Option<_>>().expect("BUG: each has a key");
+        let call = self.client.batch_write_item().set_request_items(Some(requests));
+        let output = call.send().await.map_err(|error| classify(&error))?;
+        let unprocessed = output.unprocessed_items.unwrap_or_default();
+        // One that was not asked for leaves open which was meant.
+        let unprocessed: Option<HashSet<Lane>> = self.keys(&unprocessed).collect();
+        unprocessed.filter(|unprocessed| unprocessed.is_subset(&asked)).ok_or_else(Fault::no_answer)
+    }
+
+    fn keys(&self, requests: &HashMap<String, Vec<WriteRequest>>) -> impl Iterator<Item = Option<Lane>> {
+        let each = requests.iter().flat_map(|(table, requests)| requests.iter().map(move |it| (table, it)));
+        each.map(|(table, request)| {
+            let put = request.put_request().map(PutRequest::item);
+            let attributes = put.or(request.delete_request().map(DeleteRequest::key))?;
+            self.table(table).ok()?.key(attributes).ok()
+        })
+    }
+
+    fn key(&self, write: &Write) -> Result<Lane, Fault> {
+        let table = self.table(&write.table)?;
+        match &write.action {
+            Action::Put(item) => table.key(item),
+            Action::Delete(key) => table.key_alone(key),
+        }
+    }
+
+    fn table(&self, name: &str) -> Result<&Table, Fault> {
+        self.tables.iter().find(|table| table.name == name).ok_or_else(|| {
+            let message = format!("table `{name}` is not one of this sender's: give it to `Sender::new`");
+            Fault::new(FaultKind::Refused, "", message)
+        })
+    }
+}
+
+/// DynamoDB says no more of it; most often the table's throughput is exceeded.
+fn unprocessed_fault() -> Fault {
+    Fault::new(FaultKind::Throttled, "", "DynamoDB left it unprocessed")
+}
+
+#[cfg(test)]
+mod tests;

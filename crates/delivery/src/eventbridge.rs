@@ -1,1 +1,77 @@
-//! `PutEvents`.
+//! EventBridge: `PutEvents`.
+//!
+//! An event that is sent again after its answer was lost is on the bus twice.
+
+use aws_sdk_eventbridge::config::retry::RetryConfig;
+use aws_sdk_eventbridge::types::PutEventsRequestEntry;
+use aws_sdk_eventbridge::{Client, types::PutEventsResultEntry};
+
+use crate::limits::{EVENTBRIDGE, Limits};
+use crate::sdk::{TokioSleep, answer};
+use crate::{Answer, Fault, Operation, classify};
+
+/// Puts events onto event buses: each names its own.
+///
+/// ```no_run
+/// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
+/// use aws_sdk_eventbridge::types::PutEventsRequestEntry;
+/// use comeback_delivery::eventbridge;
+///
+/// let deliver = eventbridge::Sender::new(aws_sdk_eventbridge::Client::new(&config));
+/// let event = PutEventsRequestEntry::builder()
+///     .event_bus_name("orders")
+///     .source("shop")
+///     .detail_type("OrderPlaced")
+///     .detail("{}")
+///     .build();
+/// deliver.send([event]).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub type Sender = crate::Sender<PutEvents, TokioSleep>;
+
+impl Sender {
+    /// A sender to the buses that the events name, or to the default one. The client's own retries
+    /// are switched off.
+    pub fn new(client: Client) -> Self {
+        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
+        Self::over(PutEvents { client: Client::from_conf(config) }, tokio::time::sleep)
+    }
+}
+
+/// `PutEvents`.
+#[derive(Debug)]
+pub struct PutEvents {
+    client: Client,
+}
+
+/// What EventBridge counts for a time, however it is written.
+const TIME: usize = 14;
+
+impl Operation for PutEvents {
+    type Entry = PutEventsRequestEntry;
+
+    fn limits(&self) -> Limits {
+        EVENTBRIDGE
+    }
+
+    /// Source, detail type, detail, resources, and 14 for a time.
+    /// Source: EventBridge user guide, "Calculating PutEvents event entry size".
+    fn size(&self, event: &PutEventsRequestEntry) -> usize {
+        let texts = [event.source(), event.detail_type(), event.detail()];
+        let texts: usize = texts.into_iter().flatten().map(str::len).sum();
+        let resources: usize = event.resources().iter().map(String::len).sum();
+        texts + resources + event.time().map_or(0, |_| TIME)
+    }
+
+    async fn call(&self, events: &[&PutEventsRequestEntry]) -> Result<Vec<Answer>, Fault> {
+        let events = events.iter().map(|&event| event.clone()).collect();
+        let call = self.client.put_events().set_entries(Some(events));
+        let output = call.send().await.map_err(|error| classify(&error))?;
+        Ok(output.entries().iter().map(answer_of).collect())
+    }
+}
+
+fn answer_of(result: &PutEventsResultEntry) -> Answer {
+    answer(result.event_id(), result.error_code(), result.error_message())
+}

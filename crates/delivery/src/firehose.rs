@@ -1,1 +1,66 @@
-//! `PutRecordBatch`.
+//! Data Firehose: `PutRecordBatch`.
+//!
+//! Firehose puts nothing between records: give each its own delimiter, such as a newline. A record that
+//! is sent again after its answer was lost arrives twice.
+
+use aws_sdk_firehose::config::retry::RetryConfig;
+use aws_sdk_firehose::types::Record;
+use aws_sdk_firehose::{Client, types::PutRecordBatchResponseEntry};
+
+use crate::limits::{FIREHOSE, Limits};
+use crate::sdk::{TokioSleep, answer};
+use crate::{Answer, Fault, Operation, classify};
+
+/// Puts records into one Firehose stream.
+///
+/// ```no_run
+/// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
+/// use aws_sdk_firehose::{primitives::Blob, types::Record};
+/// use comeback_delivery::firehose;
+///
+/// let deliver = firehose::Sender::new(aws_sdk_firehose::Client::new(&config), "orders");
+/// deliver.send([Record::builder().data(Blob::new("{}\n")).build()?]).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub type Sender = crate::Sender<PutRecordBatch, TokioSleep>;
+
+impl Sender {
+    /// A sender to the Firehose stream of this name. The client's own retries are switched off.
+    pub fn new(client: Client, stream: impl Into<String>) -> Self {
+        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
+        let operation = PutRecordBatch { client: Client::from_conf(config), stream: stream.into() };
+        Self::over(operation, tokio::time::sleep)
+    }
+}
+
+/// `PutRecordBatch` to one Firehose stream.
+#[derive(Debug)]
+pub struct PutRecordBatch {
+    client: Client,
+    stream: String,
+}
+
+impl Operation for PutRecordBatch {
+    type Entry = Record;
+
+    fn limits(&self) -> Limits {
+        FIREHOSE
+    }
+
+    /// Data before base64.
+    fn size(&self, record: &Record) -> usize {
+        record.data().as_ref().len()
+    }
+
+    async fn call(&self, records: &[&Record]) -> Result<Vec<Answer>, Fault> {
+        let records = records.iter().map(|&record| record.clone()).collect();
+        let call = self.client.put_record_batch().delivery_stream_name(&self.stream);
+        let output = call.set_records(Some(records)).send().await.map_err(|error| classify(&error))?;
+        Ok(output.request_responses().iter().map(answer_of).collect())
+    }
+}
+
+fn answer_of(result: &PutRecordBatchResponseEntry) -> Answer {
+    answer(result.record_id(), result.error_code(), result.error_message())
+}

@@ -1,1 +1,76 @@
-//! `PutRecords`.
+//! Kinesis Data Streams: `PutRecords`.
+//!
+//! Kinesis keeps no order among the records of a call, and one that is sent again goes behind those
+//! that went through: where order matters, `PutRecord` with its `SequenceNumberForOrdering` keeps it.
+//! A record that is sent again after its answer was lost is in the stream twice.
+
+use aws_sdk_kinesis::config::retry::RetryConfig;
+use aws_sdk_kinesis::types::PutRecordsRequestEntry;
+use aws_sdk_kinesis::{Client, types::PutRecordsResultEntry};
+
+use crate::limits::{KINESIS, Limits};
+use crate::sdk::{TokioSleep, answer};
+use crate::{Answer, Fault, Operation, classify};
+
+/// Puts records into one stream.
+///
+/// ```no_run
+/// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
+/// use aws_sdk_kinesis::{primitives::Blob, types::PutRecordsRequestEntry};
+/// use comeback_delivery::kinesis;
+///
+/// let deliver = kinesis::Sender::new(aws_sdk_kinesis::Client::new(&config), "orders");
+/// let record = PutRecordsRequestEntry::builder().partition_key("42").data(Blob::new("{}")).build()?;
+/// deliver.send([record]).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub type Sender = crate::Sender<PutRecords, TokioSleep>;
+
+impl Sender {
+    /// A sender to the stream of this name or ARN. The client's own retries are switched off.
+    ///
+    /// A record may have 10 MiB if the stream's maximum record size is set to that; unless told
+    /// otherwise a stream takes 1 MiB, and refuses the whole call.
+    pub fn new(client: Client, stream: impl Into<String>) -> Self {
+        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
+        let operation = PutRecords { client: Client::from_conf(config), stream: stream.into() };
+        Self::over(operation, tokio::time::sleep)
+    }
+}
+
+/// `PutRecords` to one stream.
+#[derive(Debug)]
+pub struct PutRecords {
+    client: Client,
+    stream: String,
+}
+
+impl Operation for PutRecords {
+    type Entry = PutRecordsRequestEntry;
+
+    fn limits(&self) -> Limits {
+        KINESIS
+    }
+
+    /// Data before base64, and the partition key.
+    fn size(&self, record: &PutRecordsRequestEntry) -> usize {
+        record.data().as_ref().len() + record.partition_key().map_or(0, str::len)
+    }
+
+    async fn call(&self, records: &[&PutRecordsRequestEntry]) -> Result<Vec<Answer>, Fault> {
+        let records = records.iter().map(|&record| record.clone()).collect();
+        let call = self.client.put_records().set_records(Some(records));
+        let call = if self.stream.starts_with("arn:") {
+            call.stream_arn(&self.stream)
+        } else {
+            call.stream_name(&self.stream)
+        };
+        let output = call.send().await.map_err(|error| classify(&error))?;
+        Ok(output.records().iter().map(answer_of).collect())
+    }
+}
+
+fn answer_of(result: &PutRecordsResultEntry) -> Answer {
+    answer(result.sequence_number(), result.error_code(), result.error_message())
+}

@@ -18,6 +18,11 @@ pub trait Operation {
     /// Bytes of the entry as the service counts them.
     fn size(&self, entry: &Self::Entry) -> usize;
 
+    /// Bytes the entry takes of a call, where the service counts them otherwise than those of an entry.
+    fn size_in_call(&self, entry: &Self::Entry) -> usize {
+        self.size(entry)
+    }
+
     /// The [`Lane`] the entry must keep to, if any.
     fn lane(&self, _entry: &Self::Entry) -> Option<Lane> {
         None

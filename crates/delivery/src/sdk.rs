@@ -2,5 +2,20 @@
 
 use std::time::Duration;
 
+#[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
+use crate::{Answer, Fault, classify::entry_fault};
+
 /// How the adapters' senders wait.
 pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
+
+/// The answer for an entry that got this result. Whatever counts of failures the service adds, what it
+/// says of the entry itself is believed: an error code is a failure, an id is a success, and neither
+/// is no answer.
+#[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
+pub(crate) fn answer(id: Option<&str>, code: Option<&str>, message: Option<&str>) -> Answer {
+    match (code, id) {
+        (Some(code), _) => Err(entry_fault(code, message)),
+        (None, Some(_)) => Ok(()),
+        (None, None) => Err(Fault::no_answer()),
+    }
+}

@@ -1,0 +1,238 @@
+//! Errors as the SDK's own clients make them of HTTP answers.
+
+use aws_smithy_http_client::test_util::infallible_client_fn;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_types::error::ErrorMetadata;
+
+use super::*;
+
+const QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders";
+
+type Bare = SdkError<ErrorMetadata, HttpResponse>;
+
+fn answering(status: u16, code: &'static str, body: &'static str) -> SharedHttpClient {
+    infallible_client_fn(move |_| {
+        let answer = http::Response::builder().status(status);
+        let answer = if code.is_empty() { answer } else { answer.header("x-amzn-errortype", code) };
+        answer.body(body).expect("a status and a header")
+    })
+}
+
+/// A client of this SDK crate whose every call gets this answer.
+macro_rules! client {
+    ($sdk:ident, $status:expr, $code:expr, $body:expr) => {{
+        let credentials = $sdk::config::Credentials::new("id", "key", None, None, "test");
+        $sdk::Client::from_conf(
+            $sdk::Config::builder()
+                .behavior_version($sdk::config::BehaviorVersion::latest())
+                .region($sdk::config::Region::new("eu-west-1"))
+                .credentials_provider(credentials)
+                .retry_config($sdk::config::retry::RetryConfig::disabled())
+                .http_client(answering($status, $code, $body))
+                .build(),
+        )
+    }};
+}
+
+const BODY: &str = r#"{"message": "no"}"#;
+
+async fn sqs(status: u16, code: &'static str, body: &'static str) -> Fault {
+    use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry as Entry;
+    let client = client!(aws_sdk_sqs, status, code, body);
+    let entry = Entry::builder().id("0").receipt_handle("handle").build().expect("both are set");
+    let call = client.delete_message_batch().queue_url(QUEUE).entries(entry);
+    classify(&call.send().await.expect_err("an error"))
+}
+
+async fn dynamodb(status: u16, code: &'static str) -> Fault {
+    let client = client!(aws_sdk_dynamodb, status, code, BODY);
+    classify(&client.batch_write_item().request_items("t", vec![]).send().await.expect_err("an error"))
+}
+
+async fn kinesis(status: u16, code: &'static str) -> Fault {
+    let client = client!(aws_sdk_kinesis, status, code, BODY);
+    classify(
+        &client.put_records().stream_name("s").set_records(Some(vec![])).send().await.expect_err("an error"),
+    )
+}
+
+async fn firehose(status: u16, code: &'static str) -> Fault {
+    let client = client!(aws_sdk_firehose, status, code, BODY);
+    let call = client.put_record_batch().delivery_stream_name("s").set_records(Some(vec![]));
+    classify(&call.send().await.expect_err("an error"))
+}
+
+async fn eventbridge(status: u16, code: &'static str) -> Fault {
+    let client = client!(aws_sdk_eventbridge, status, code, BODY);
+    classify(&client.put_events().set_entries(Some(vec![])).send().await.expect_err("an error"))
+}
+
+async fn lambda(status: u16, code: &'static str) -> Fault {
+    let client = client!(aws_sdk_lambda, status, code, BODY);
+    classify(&client.invoke().function_name("orders").send().await.expect_err("an error"))
+}
+
+#[tokio::test]
+async fn throttles_of_each_service() {
+    for fault in [
+        sqs(403, "RequestThrottled", BODY).await,
+        sqs(400, "ThrottlingException", BODY).await,
+        sqs(400, "KMS.ThrottlingException", BODY).await,
+        sqs(400, "KmsThrottled", BODY).await,
+        sqs(503, "SlowDown", BODY).await,
+        dynamodb(400, "ProvisionedThroughputExceededException").await,
+        dynamodb(400, "RequestLimitExceeded").await,
+        dynamodb(400, "ThrottlingException").await,
+        kinesis(400, "ProvisionedThroughputExceededException").await,
+        kinesis(400, "KMSThrottlingException").await,
+        kinesis(400, "LimitExceededException").await,
+        firehose(400, "LimitExceededException").await,
+        eventbridge(400, "ThrottlingException").await,
+        lambda(429, "TooManyRequestsException").await,
+        lambda(502, "EC2ThrottledException").await,
+        sqs(429, "", "").await,
+    ] {
+        assert_eq!(fault.kind, FaultKind::Throttled, "{fault}");
+        assert!(fault.kind.is_retriable());
+    }
+}
+
+#[tokio::test]
+async fn what_passes() {
+    for fault in [
+        sqs(500, "InternalError", BODY).await,
+        sqs(503, "", "<html>").await,
+        sqs(408, "", "").await,
+        sqs(400, "RequestTimeout", BODY).await,
+        dynamodb(500, "InternalServerError").await,
+        dynamodb(400, "ReplicatedWriteConflictException").await,
+        kinesis(500, "InternalFailureException").await,
+        firehose(503, "ServiceUnavailableException").await,
+        eventbridge(500, "InternalException").await,
+        lambda(500, "ServiceException").await,
+        lambda(502, "ENILimitReachedException").await,
+        // Answered with success, but the answer cannot be read.
+        sqs(200, "", "{").await,
+    ] {
+        assert_eq!(fault.kind, FaultKind::Transient, "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_operator_must_mend() {
+    for fault in [
+        sqs(403, "AccessDeniedException", BODY).await,
+        sqs(403, "AccessDenied", BODY).await,
+        sqs(403, "InvalidClientTokenId", BODY).await,
+        sqs(400, "KMS.AccessDeniedException", BODY).await,
+        kinesis(400, "KMSAccessDeniedException").await,
+        // The key is not there; the stream and the function are.
+        kinesis(400, "KMSNotFoundException").await,
+        lambda(502, "KMSNotFoundException").await,
+        lambda(502, "KMSDisabledException").await,
+        dynamodb(400, "UnrecognizedClientException").await,
+        firehose(400, "ExpiredTokenException").await,
+        eventbridge(403, "AccessDeniedException").await,
+        lambda(403, "AccessDeniedException").await,
+    ] {
+        assert_eq!(fault.kind, FaultKind::Denied, "{fault}");
+        assert!(!fault.kind.is_retriable());
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_exist() {
+    for fault in [
+        sqs(400, "AWS.SimpleQueueService.NonExistentQueue", BODY).await,
+        sqs(400, "com.amazonaws.sqs#QueueDoesNotExist", BODY).await,
+        dynamodb(400, "ResourceNotFoundException").await,
+        kinesis(400, "ResourceNotFoundException").await,
+        firehose(400, "ResourceNotFoundException").await,
+        lambda(404, "ResourceNotFoundException").await,
+    ] {
+        assert_eq!(fault.kind, FaultKind::Missing, "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_over_a_limit() {
+    for fault in [
+        sqs(400, "AWS.SimpleQueueService.BatchRequestTooLong", BODY).await,
+        sqs(413, "", "").await,
+        eventbridge(413, "RequestEntityTooLargeException").await,
+        lambda(413, "RequestTooLargeException").await,
+        lambda(413, "SerializedRequestEntityTooLargeException").await,
+    ] {
+        assert_eq!(fault.kind, FaultKind::TooLarge, "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_4xx_with_a_code_is_refused_and_one_without_comes_from_nobody_knows_where() {
+    for fault in [
+        sqs(400, "AWS.SimpleQueueService.EmptyBatchRequest", BODY).await,
+        dynamodb(400, "ValidationException").await,
+        dynamodb(400, "ItemCollectionSizeLimitExceededException").await,
+        kinesis(400, "InvalidArgumentException").await,
+        firehose(400, "InvalidSourceException").await,
+        lambda(400, "InvalidRequestContentException").await,
+        lambda(415, "UnsupportedMediaTypeException").await,
+        lambda(400, "RecursiveInvocationException").await,
+        lambda(418, "SomethingNewException").await,
+    ] {
+        assert_eq!(fault.kind, FaultKind::Refused, "{fault}");
+    }
+    for fault in [sqs(404, "", "").await, lambda(404, "").await, sqs(403, "", "<html>").await] {
+        assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::Unknown, ""), "{fault}");
+    }
+}
+
+#[test]
+fn what_was_never_sent_is_refused_and_what_may_have_arrived_passes() {
+    let dispatch = |error| Bare::dispatch_failure(error);
+    for (error, kind) in [
+        (Bare::construction_failure("no region"), FaultKind::Refused),
+        (dispatch(ConnectorError::user("no such scheme".into())), FaultKind::Refused),
+        (dispatch(ConnectorError::io("connection reset".into())), FaultKind::Transient),
+        (dispatch(ConnectorError::timeout("3.1 s are over".into())), FaultKind::Transient),
+        (dispatch(ConnectorError::other("unclear".into(), None)), FaultKind::Transient),
+        (Bare::timeout_error("5 s are over"), FaultKind::Transient),
+    ] {
+        assert_eq!(classify(&error).kind, kind, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_says_what_the_service_said_or_why_it_said_nothing() {
+    let fault = sqs(403, "AccessDeniedException", r#"{"message": "not you"}"#).await;
+    assert_eq!(fault.to_string(), "AccessDeniedException: not you");
+    let fault = sqs(403, "AccessDeniedException", "").await;
+    assert_eq!(fault.to_string(), "AccessDeniedException: no message");
+    assert_eq!(sqs(404, "", "").await.to_string(), "HTTP 404: service error: unhandled error: Error");
+    let unreadable = "HTTP 200: service error: unhandled error: failed to parse JSON: \
+        expected object key or end object, found: None";
+    assert_eq!(sqs(200, "", "{").await.to_string(), unreadable);
+    let fault = classify(&Bare::dispatch_failure(ConnectorError::io("connection reset".into())));
+    assert_eq!(fault.to_string(), "dispatch failure: io error: connection reset");
+}
+
+#[test]
+fn an_entrys_code_nobody_knows_is_retried() {
+    for (code, kind) in [
+        ("ProvisionedThroughputExceededException", FaultKind::Throttled),
+        ("ThrottlingException", FaultKind::Throttled),
+        ("InternalFailure", FaultKind::Transient),
+        ("ServiceUnavailableException", FaultKind::Transient),
+        ("NotAuthorizedForSourceException", FaultKind::Denied),
+        ("NotAuthorizedForDetailTypeException", FaultKind::Denied),
+        ("MalformedDetail", FaultKind::Refused),
+        ("InvalidArgument", FaultKind::Refused),
+        ("InvalidAccountIdException", FaultKind::Refused),
+        ("RedactionFailure", FaultKind::Refused),
+        ("SomethingNew", FaultKind::Unknown),
+        ("", FaultKind::Unknown),
+    ] {
+        assert_eq!(entry_fault(code, None), Fault::new(kind, code, ""));
+    }
+}

@@ -1,0 +1,162 @@
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::Attributes;
+use crate::{Fault, FaultKind, Lane};
+
+/// A table, and the attributes that make its primary key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    pub(super) name: String,
+    partition: String,
+    sort: Option<String>,
+}
+
+impl Table {
+    /// The table of this name (or ARN, if the writes name it so too) with this partition key.
+    pub fn new(name: impl Into<String>, partition_key: impl Into<String>) -> Self {
+        Self { name: name.into(), partition: partition_key.into(), sort: None }
+    }
+
+    /// With this sort key.
+    #[must_use]
+    pub fn sort(self, sort_key: impl Into<String>) -> Self {
+        Self { sort: Some(sort_key.into()), ..self }
+    }
+
+    /// What all writes of the same item share.
+    pub(super) fn key(&self, attributes: &Attributes) -> Result<Lane, Fault> {
+        let mut parts = vec![self.name.clone().into_bytes()];
+        for name in self.names() {
+            let value = attributes.get(name).ok_or_else(|| self.refused(format_args!("has no `{name}`")))?;
+            let [kind, text] = canonical(value).ok_or_else(|| {
+                self.refused(format_args!("has a `{name}` that is neither string, number nor binary"))
+            })?;
+            parts.extend([kind, text]);
+        }
+        Ok(Lane::new(parts))
+    }
+
+    /// As [`key`](Self::key), of attributes that are a key and nothing else.
+    pub(super) fn key_alone(&self, attributes: &Attributes) -> Result<Lane, Fault> {
+        let key = self.key(attributes)?;
+        match attributes.keys().find(|&name| self.names().all(|key| key != name)) {
+            Some(other) => Err(self.refused(format_args!("has `{other}`, which is not of the key"))),
+            None => Ok(key),
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        [Some(&self.partition), self.sort.as_ref()].into_iter().flatten()
+    }
+
+    fn refused(&self, what: std::fmt::Arguments<'_>) -> Fault {
+        Fault::new(FaultKind::Refused, "", format!("the key of a write to table `{}` {what}", self.name))
+    }
+}
+
+/// The type and the value, written so that equal values are written alike.
+fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
+    match value {
+        AttributeValue::S(text) => Some(["S".into(), text.clone().into_bytes()]),
+        AttributeValue::B(bytes) => Some(["B".into(), bytes.as_ref().to_vec()]),
+        AttributeValue::N(number) => Some(["N".into(), canonical_number(number).into_bytes()]),
+        _ => None,
+    }
+}
+
+/// `1`, `1.0`, `+01` and `10e-1` name one item. What is no number is left to DynamoDB, as it stands.
+fn canonical_number(text: &str) -> String {
+    let (negative, unsigned) = match text.strip_prefix('-') {
+        Some(unsigned) => (true, unsigned),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let Ok(exponent) = exponent.parse::<i32>() else { return text.to_owned() };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.to_owned();
+    }
+    let significant = digits.trim_start_matches('0');
+    let shortest = significant.trim_end_matches('0');
+    if shortest.is_empty() {
+        return "0".to_owned();
+    }
+    let zeros = significant.len() - shortest.len();
+    let exponent = i64::from(exponent) + zeros as i64 - fraction.len() as i64;
+    format!("{}{shortest}e{exponent}", if negative { "-" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(value: AttributeValue) -> Lane {
+        Table::new("t", "pk").key(&Attributes::from([("pk".into(), value)])).expect("a key")
+    }
+
+    fn number(text: &str) -> Lane {
+        key(AttributeValue::N(text.into()))
+    }
+
+    #[test]
+    fn one_number_is_one_key_however_it_is_written() {
+        for same in ["1", "1.0", "+1", "01", "10e-1", "0.1E1", "0.10e+1"] {
+            assert_eq!(number(same), number("1"), "{same}");
+        }
+        for zero in ["0", "-0", "0.00", "0e7", "000"] {
+            assert_eq!(number(zero), number("0"), "{zero}");
+        }
+        for other in ["10", "-1", "0.1", "11", "1e1", "0"] {
+            assert_ne!(number(other), number("1"), "{other}");
+        }
+        // Not numbers: whatever they are, they are not alike.
+        for (one, other) in [("", "-"), ("1e", "1"), ("x", "y"), (".", "0"), ("1e99999999999", "1")] {
+            assert_ne!(number(one), number(other));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_keeps_its_key_through_any_exponent(digits in 1u64.., shift in 0usize..20) {
+            let written = format!("{digits}{}e-{shift}", "0".repeat(shift));
+            prop_assert_eq!(number(&written), number(&digits.to_string()));
+            prop_assert_ne!(number(&written), number(&format!("-{digits}")));
+        }
+    }
+
+    #[test]
+    fn types_tables_and_sort_keys_tell_keys_apart() {
+        let text = |text: &str| AttributeValue::S(text.into());
+        assert_ne!(key(text("1")), number("1"));
+        assert_ne!(key(text("1")), key(AttributeValue::B(b"1".to_vec().into())));
+        let both = |sort| Attributes::from([("pk".into(), text("a")), ("sk".into(), text(sort))]);
+        let (one, sorted) = (Table::new("t", "pk"), Table::new("t", "pk").sort("sk"));
+        assert_eq!(one.key(&both("b")), one.key(&both("c")), "`sk` is no key of this table");
+        assert_ne!(sorted.key(&both("b")), sorted.key(&both("c")));
+        assert_ne!(one.key(&both("b")), Table::new("u", "pk").key(&both("b")));
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_with_its_reason() {
+        let table = Table::new("t", "pk").sort("sk");
+        let with = |name: &str, value| (name.to_owned(), value);
+        let (pk, sk) =
+            (|| with("pk", AttributeValue::S("a".into())), || with("sk", AttributeValue::N("1".into())));
+        let text = |key: Result<Lane, Fault>| key.expect_err("refused").to_string();
+        assert_eq!(text(table.key(&Attributes::from([pk()]))), "the key of a write to table `t` has no `sk`");
+        assert_eq!(
+            text(table.key(&Attributes::from([with("pk", AttributeValue::Bool(true)), sk()]))),
+            "the key of a write to table `t` has a `pk` that is neither string, number nor binary"
+        );
+        let more = Attributes::from([pk(), sk(), with("state", AttributeValue::Null(true))]);
+        assert!(table.key(&more).is_ok());
+        assert_eq!(
+            text(table.key_alone(&more)),
+            "the key of a write to table `t` has `state`, which is not of the key"
+        );
+        assert!(table.key_alone(&Attributes::from([pk(), sk()])).is_ok());
+    }
+}

@@ -1,0 +1,141 @@
+//! Two sizes of one item: stored it may have 400 KB, and a call may have 16 MB of JSON.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::Attributes;
+
+/// Bytes that DynamoDB counts for the item: attribute names and values.
+/// Source: DynamoDB developer guide, "DynamoDB item sizes and formats".
+pub(super) fn stored(item: &Attributes) -> usize {
+    item.iter().map(|(name, value)| name.len() + stored_value(value)).sum()
+}
+
+/// A list or a map has 3 bytes of its own, and 1 for each member.
+const CONTAINER: usize = 3;
+const MEMBER: usize = 1;
+
+fn stored_value(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) => text.len(),
+        AttributeValue::N(number) => stored_number(number),
+        AttributeValue::B(bytes) => bytes.as_ref().len(),
+        AttributeValue::Bool(_) | AttributeValue::Null(_) => 1,
+        AttributeValue::Ss(texts) => texts.iter().map(String::len).sum(),
+        AttributeValue::Ns(numbers) => numbers.iter().map(|number| stored_number(number)).sum(),
+        AttributeValue::Bs(blobs) => blobs.iter().map(|bytes| bytes.as_ref().len()).sum(),
+        AttributeValue::L(values) => {
+            CONTAINER + values.iter().map(|value| MEMBER + stored_value(value)).sum::<usize>()
+        }
+        AttributeValue::M(values) => CONTAINER + stored(values) + MEMBER * values.len(),
+        // A type newer than the SDK: DynamoDB counts it.
+        _ => 0,
+    }
+}
+
+/// About 1 byte for two significant digits, and 1 more; zeros before and after do not count. "About":
+/// the least it can be, so that nothing is refused that DynamoDB would take.
+fn stored_number(number: &str) -> usize {
+    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    digits.trim_matches('0').len().div_ceil(2) + 1
+}
+
+/// Bytes of the write in the JSON of a call, with its share of what is around it, or a little more.
+pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
+    // `"table":[…],` and `{"DeleteRequest":{"Item":…}},`, as if each write named its table.
+    const AROUND: usize = r#""":[],{"DeleteRequest":{"Item":}},"#.len();
+    AROUND + table.len() + sent_attributes(attributes)
+}
+
+/// `{"name":value,…}`
+fn sent_attributes(attributes: &Attributes) -> usize {
+    2 + attributes.iter().map(|(name, value)| quoted(name) + 2 + sent_value(value)).sum::<usize>()
+}
+
+/// `{"S":…}`, with the longest name of a type.
+fn sent_value(value: &AttributeValue) -> usize {
+    const AROUND: usize = r#"{"NULL":}"#.len();
+    const LITERAL: usize = "false".len();
+    AROUND
+        + match value {
+            AttributeValue::S(text) => quoted(text),
+            AttributeValue::N(number) => quoted(number),
+            AttributeValue::B(bytes) => base64(bytes.as_ref()),
+            AttributeValue::Bool(_) | AttributeValue::Null(_) => LITERAL,
+            AttributeValue::Ss(texts) | AttributeValue::Ns(texts) => sent_list(texts, |text| quoted(text)),
+            AttributeValue::Bs(blobs) => sent_list(blobs, |bytes| base64(bytes.as_ref())),
+            AttributeValue::L(values) => sent_list(values, sent_value),
+            AttributeValue::M(values) => sent_attributes(values),
+            _ => 0,
+        }
+}
+
+/// `[…,…]`
+fn sent_list<T>(members: &[T], size: impl Fn(&T) -> usize) -> usize {
+    2 + members.iter().map(|member| size(member) + 1).sum::<usize>()
+}
+
+/// `"…"` with its escapes.
+fn quoted(text: &str) -> usize {
+    let escaped = |byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0..0x20 => r"\u0000".len(),
+        _ => 1,
+    };
+    2 + text.bytes().map(escaped).sum::<usize>()
+}
+
+/// `"…"` in base64.
+fn base64(bytes: &[u8]) -> usize {
+    2 + bytes.len().div_ceil(3) * 4
+}
+
+#[cfg(test)]
+mod tests {
+    use AttributeValue::{B, Bool, Bs, L, M, N, Ns, Null, S, Ss};
+
+    use super::*;
+
+    fn of(value: AttributeValue) -> usize {
+        stored(&Attributes::from([("né".into(), value)])) - "né".len()
+    }
+
+    #[test]
+    fn what_dynamodb_counts_for_a_value() {
+        let two = || vec![S("a".into()), Null(true)];
+        for (value, bytes) in [
+            (S("é".into()), 2),
+            (S(String::new()), 0),
+            (B(vec![0; 5].into()), 5),
+            (Bool(false), 1),
+            (Null(true), 1),
+            (Ss(vec!["a".into(), "bc".into()]), 3),
+            (Ns(vec!["1".into(), "123".into()]), 5),
+            (Bs(vec![vec![0; 2].into(), vec![0; 3].into()]), 5),
+            (L(vec![]), 3),
+            (L(two()), 3 + 2 + 2),
+            (L(vec![L(two())]), 3 + 1 + 7),
+            (M(Attributes::new()), 3),
+            (M(Attributes::from([("ab".into(), S("cd".into()))])), 3 + 1 + 4),
+        ] {
+            assert_eq!(of(value.clone()), bytes, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_counts_by_its_significant_digits() {
+        for (number, bytes) in [
+            ("0", 1),
+            ("7", 2),
+            ("-7", 2),
+            ("42", 2),
+            ("123", 3),
+            ("1200", 2),
+            ("0.0012", 2),
+            ("12e100", 2),
+            ("12345678901234567890123456789012345678", 20),
+        ] {
+            assert_eq!(of(N(number.into())), bytes, "{number}");
+        }
+    }
+}
