@@ -54,7 +54,8 @@ impl Board {
             let size_in_call = operation.size_in_call(entry);
             let too_large = [(operation.size(entry), limits.entry_bytes), (size_in_call, limits.bytes)]
                 .into_iter()
-                .find(|(size, limit)| size > limit)
+                .filter(|(size, limit)| size > limit)
+                .min_by_key(|(_, limit)| *limit)
                 .map(|(size, limit)| Cause::TooLarge { size, limit });
             board.add(index, size_in_call, lane, too_large, &mut lanes);
         }
