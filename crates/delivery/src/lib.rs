@@ -42,7 +42,7 @@ pub use classify::classify;
 pub use delivery::Delivery;
 pub use fault::{Fault, FaultKind};
 pub use operation::{Answer, Lane, Operation};
-pub use outcome::{Cause, Delivered, Left, Progress, Undelivered};
+pub use outcome::{Cause, Delivered, Left, Progress, Undelivered, by_entry};
 pub use retries::Retries;
 #[cfg(feature = "sdk")]
 pub use sdk::TokioSleep;
