@@ -44,7 +44,9 @@ pub use function_arn::{BadPattern, FunctionPattern, HandlerFunction};
 pub use handle_batch::handle_batch;
 pub use invocation_record::{InvocationError, InvocationRecord};
 pub use policy::Policy;
-pub use ports::{CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, Target, VisibilityChange};
+pub use ports::{
+    CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, SqsBatchCalls, Target, VisibilityChange,
+};
 pub use reason::{Reason, ReasonCode};
 pub use record::{IncompleteMessage, Record};
 pub use report::{BatchReport, Outcome, Step};

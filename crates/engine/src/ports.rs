@@ -4,7 +4,15 @@
 use std::future::Future;
 use std::time::Duration;
 
+use comeback_backoff::ladder;
+
 use crate::dead_letter::DeadLetter;
+
+ladder! {
+    /// The waits between the API calls that carry one entry to SQS: for every implementation of
+    /// [`RetryQueue`] and [`DeadLetterQueue`].
+    pub SqsBatchCalls: 100ms, 300ms, 1s
+}
 
 /// The three ports, borrowed for one batch.
 #[derive(Debug)]

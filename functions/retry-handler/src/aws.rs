@@ -11,11 +11,11 @@ use aws_sdk_lambda::operation::invoke::InvokeError;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use aws_sdk_sqs::types::MessageAttributeValue;
-use comeback_backoff::ladder;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Cause, Delivered, Fault, FaultKind, Retries, Undelivered, by_entry, classify};
 use comeback_engine::{
-    Attribute, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, Target, VisibilityChange,
+    Attribute, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, SqsBatchCalls, Target,
+    VisibilityChange,
 };
 
 /// One API call, whatever it takes; far below the function's timeout. The SDK has no default.
@@ -67,11 +67,6 @@ impl Aws {
     pub(crate) fn functions(&self) -> Functions<'_> {
         Functions { client: &self.lambda }
     }
-}
-
-ladder! {
-    /// The waits between the calls that carry one entry to SQS: the only layer that retries them.
-    SqsBatchCalls: 100ms, 300ms, 1s
 }
 
 /// Hides messages of the retry queue.
@@ -166,7 +161,10 @@ impl Target for Functions<'_> {
 fn invoke_failure(error: &SdkError<InvokeError>) -> InvokeFailure {
     let fault = classify(error);
     // Lambda's message about a payload quotes it, and what is said here is logged.
-    let without_message = || format!("{} (request {})", fault.code, error.request_id().unwrap_or("unknown"));
+    let without_message = || {
+        let code = if fault.code.is_empty() { "no code" } else { &fault.code };
+        format!("{code} (request {})", error.request_id().unwrap_or("unknown"))
+    };
     match (fault.kind, fault.code.as_str()) {
         (FaultKind::Missing, _) => InvokeFailure::NotFound(fault.to_string()),
         (FaultKind::TooLarge, _) => InvokeFailure::TooLarge(without_message()),
