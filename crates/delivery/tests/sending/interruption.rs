@@ -3,17 +3,17 @@ use std::time::Duration;
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{Cause, FaultKind, Retries, Sender};
 
-use crate::service::{Fate, ROOMY, Service, complete, entries, fault, poll_up_to};
+use crate::service::{Fate, ROOMY, Service, complete, entries, fault, poll_until};
 
 const PASSING: Fate = Fate::Fault(FaultKind::Transient);
 
 #[test]
 fn what_was_not_answered_comes_back() {
     let limits = Limits { entries: 2, ..ROOMY };
-    let service = Service { limits, polls: 1, ..Service::new([Fate::Ok, PASSING, Fate::Ok]) };
+    let service = Service { limits, polls: 9, ..Service::new([Fate::Ok, PASSING, Fate::Ok]) };
     let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
     let mut delivery = sender.start(entries([None; 5]));
-    assert_eq!(poll_up_to(2, delivery.run()), None);
+    poll_until(|| service.sent().len() == 2, delivery.run());
     let undelivered = delivery.finish().unwrap_err();
     assert_eq!(service.sent(), [[0, 1], [2, 3]]);
     let calls: Vec<u64> = undelivered.entries.iter().map(|left| left.calls).collect();
@@ -38,11 +38,11 @@ fn what_never_ran_comes_back_whole() {
 
 #[test]
 fn run_again_it_sends_again_what_was_under_way_after_a_wait() {
-    let service = Service { polls: 1, ..Service::new([Fate::Ok]) };
+    let service = Service { polls: 9, ..Service::new([Fate::Ok]) };
     let waits = Retries::of([Duration::from_millis(5)]);
     let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(waits);
     let mut delivery = sender.start(entries([None; 2]));
-    assert_eq!(poll_up_to(1, delivery.run()), None);
+    poll_until(|| service.sent().len() == 1, delivery.run());
     complete(delivery.run());
     assert_eq!(*service.waits.borrow(), [Duration::from_millis(5)]);
     let delivered = delivery.finish().unwrap();
@@ -51,10 +51,10 @@ fn run_again_it_sends_again_what_was_under_way_after_a_wait() {
 
 #[test]
 fn run_again_without_a_retry_left_it_gives_up_what_was_under_way() {
-    let service = Service { polls: 1, ..Service::new([Fate::Ok]) };
+    let service = Service { polls: 9, ..Service::new([Fate::Ok]) };
     let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::none());
     let mut delivery = sender.start(entries([None]));
-    assert_eq!(poll_up_to(1, delivery.run()), None);
+    poll_until(|| service.sent().len() == 1, delivery.run());
     complete(delivery.run());
     let undelivered = delivery.finish().unwrap_err();
     assert!(matches!(undelivered.entries[0].cause, Cause::Exhausted(_)), "{undelivered:?}");

@@ -21,7 +21,7 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
     (0..N).map(|id| Entry { id, size: 1, lane: lanes[id] }).collect()
 }
 
-/// What a call answers for each entry in turn, and then over again.
+/// What is answered for each entry in turn; the last for all that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Ok,
@@ -79,7 +79,7 @@ impl Service {
 
     fn next_fate(&self) -> Fate {
         let place = self.place.replace(self.place.get() + 1);
-        self.script[place % self.script.len()]
+        self.script[place.min(self.script.len() - 1)]
     }
 
     fn fates(&self, entries: usize) -> Vec<Option<Fate>> {
@@ -172,6 +172,15 @@ pub(crate) fn poll_up_to<F: Future>(polls: usize, future: F) -> Option<F::Output
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,
     })
+}
+
+/// Polls a future until this is so, then drops it.
+pub(crate) fn poll_until<F: Future>(so: impl Fn() -> bool, future: F) {
+    let mut future = pin!(future);
+    let context = &mut Context::from_waker(Waker::noop());
+    while !so() {
+        assert!(future.as_mut().poll(context).is_pending(), "it ended before");
+    }
 }
 
 /// To its end.
