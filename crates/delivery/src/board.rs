@@ -20,7 +20,6 @@ pub(crate) struct Board {
 
 /// One entry.
 struct Track {
-    /// Bytes of a call.
     size: usize,
     lane: Option<usize>,
     /// Calls begun that carry it.
@@ -52,23 +51,21 @@ impl Board {
         let mut lanes = Lanes::default();
         for (index, entry) in entries.iter().enumerate() {
             let lane = operation.lane(entry).map(|name| lanes.number(name));
-            let sizes = [operation.size(entry), operation.size_in_call(entry)];
-            board.add(index, sizes, lane, &mut lanes);
+            board.add(index, operation.size(entry), lane, &mut lanes);
         }
         board
     }
 
     /// What can never fit is left before anything is sent, and so is what comes behind it.
-    fn add(&mut self, index: usize, sizes: [usize; 2], lane: Option<usize>, lanes: &mut Lanes) {
-        let limits = [self.limits.entry_bytes, self.limits.bytes];
-        let over = sizes.into_iter().zip(limits).find(|(size, limit)| size > limit);
-        self.tracks.push(Track { size: sizes[1], lane, calls: 0, state: State::Open(None) });
+    fn add(&mut self, index: usize, size: usize, lane: Option<usize>, lanes: &mut Lanes) {
+        let limit = self.limits.entry_bytes.min(self.limits.bytes);
+        self.tracks.push(Track { size, lane, calls: 0, state: State::Open(None) });
         if lane == Some(self.lanes.len()) {
             self.lanes.push(VecDeque::new());
         }
         if lane.is_some_and(|lane| lanes.closed[lane]) {
             self.set_left(index, Cause::Behind);
-        } else if let Some((size, limit)) = over {
+        } else if size > limit {
             self.set_left(index, Cause::TooLarge { size, limit });
             lane.into_iter().for_each(|lane| lanes.closed[lane] = true);
         } else if let Some(lane) = lane {
