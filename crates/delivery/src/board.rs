@@ -51,22 +51,32 @@ impl Board {
         let mut lanes = Lanes::default();
         for (index, entry) in entries.iter().enumerate() {
             let lane = operation.lane(entry).map(|name| lanes.number(name));
-            board.add(index, operation.size(entry), lane, &mut lanes);
+            let size_in_call = operation.size_in_call(entry);
+            let too_large = [(operation.size(entry), limits.entry_bytes), (size_in_call, limits.bytes)]
+                .into_iter()
+                .find(|(size, limit)| size > limit)
+                .map(|(size, limit)| Cause::TooLarge { size, limit });
+            board.add(index, size_in_call, lane, too_large, &mut lanes);
         }
         board
     }
 
     /// What can never fit is left before anything is sent, and so is what comes behind it.
-    fn add(&mut self, index: usize, size: usize, lane: Option<usize>, lanes: &mut Lanes) {
-        let limit = self.limits.entry_bytes.min(self.limits.bytes);
+    fn add(
+        &mut self,
+        index: usize,
+        size: usize,
+        lane: Option<usize>,
+        too_large: Option<Cause>,
+        lanes: &mut Lanes,
+    ) {
         self.tracks.push(Track { size, lane, calls: 0, state: State::Open(None) });
         if lane == Some(self.lanes.len()) {
             self.lanes.push(VecDeque::new());
         }
-        if lane.is_some_and(|lane| lanes.closed[lane]) {
-            self.set_left(index, Cause::Behind);
-        } else if size > limit {
-            self.set_left(index, Cause::TooLarge { size, limit });
+        let behind = lane.is_some_and(|lane| lanes.closed[lane]).then_some(Cause::Behind);
+        if let Some(cause) = behind.or(too_large) {
+            self.set_left(index, cause);
             lane.into_iter().for_each(|lane| lanes.closed[lane] = true);
         } else if let Some(lane) = lane {
             self.lanes[lane].push_back(index);

@@ -17,6 +17,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::types::BatchResultErrorEntry;
 
+use crate::classify::kind_of_code;
 use crate::{Answer, Fault, FaultKind};
 
 /// One queue, by a client whose own retries are off: one layer retries.
@@ -49,8 +50,14 @@ fn by_entry<'a>(
     answers
 }
 
+/// Whether it is the sender's is for SQS to say, save that a throttle always passes.
 fn fault(entry: &BatchResultErrorEntry) -> Fault {
-    let kind = if entry.sender_fault() { FaultKind::Refused } else { FaultKind::Transient };
+    let kind = match (kind_of_code(entry.code()), entry.sender_fault()) {
+        (Some(FaultKind::Throttled), _) => FaultKind::Throttled,
+        (Some(kind), sender_fault) if kind.is_retriable() != sender_fault => kind,
+        (_, true) => FaultKind::Refused,
+        (_, false) => FaultKind::Transient,
+    };
     Fault::new(kind, entry.code(), entry.message().unwrap_or_default())
 }
 

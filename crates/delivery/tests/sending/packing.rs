@@ -59,6 +59,17 @@ fn what_can_never_fit_is_refused_with_its_size_and_the_others_go() {
 }
 
 #[test]
+fn a_call_may_count_an_entry_otherwise_than_the_entry_counts() {
+    let limits = Limits { entries: 3, bytes: 10, entry_bytes: 8 };
+    let service = Service { limits, overhead: 4, ..Service::new([Fate::Ok]) };
+    let sender = Sender::over(&service, |wait| service.sleep(wait));
+    let undelivered = complete(sender.send(sized(&[1, 1, 6, 7, 9]))).unwrap_err();
+    assert_eq!(service.sent(), [vec![0, 1], vec![2]]);
+    let causes: Vec<Cause> = undelivered.entries.into_iter().map(|left| left.cause).collect();
+    assert_eq!(causes, [Cause::TooLarge { size: 11, limit: 10 }, Cause::TooLarge { size: 9, limit: 8 }]);
+}
+
+#[test]
 fn progress_is_told_after_each_call() {
     let service = Service {
         limits: Limits { entries: 2, bytes: 9, entry_bytes: 5 },

@@ -50,6 +50,8 @@ pub(crate) struct Service {
     pub(crate) place: Cell<usize>,
     /// How often a call or a wait is polled before it is done.
     pub(crate) polls: usize,
+    /// Bytes that an entry takes of a call beside its size.
+    pub(crate) overhead: usize,
     pub(crate) calls: RefCell<Vec<Call>>,
     pub(crate) waits: RefCell<Vec<Duration>>,
     /// Moves with every beginning and end.
@@ -59,7 +61,7 @@ pub(crate) struct Service {
 impl Service {
     pub(crate) fn new(script: impl Into<Vec<Fate>>) -> Self {
         let (calls, waits, place, clock) = Default::default();
-        Self { limits: ROOMY, script: script.into(), place, polls: 0, calls, waits, clock }
+        Self { limits: ROOMY, script: script.into(), place, polls: 0, overhead: 0, calls, waits, clock }
     }
 
     pub(crate) fn sent(&self) -> Vec<Vec<usize>> {
@@ -103,6 +105,10 @@ impl Operation for &Service {
 
     fn size(&self, entry: &Entry) -> usize {
         entry.size
+    }
+
+    fn size_in_call(&self, entry: &Entry) -> usize {
+        entry.size + self.overhead
     }
 
     fn lane(&self, entry: &Entry) -> Option<Lane> {
