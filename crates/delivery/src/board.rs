@@ -48,39 +48,29 @@ impl Board {
         let progress = Progress { entries: entries.len(), delivered: 0, left: 0, calls: 0, retries: 0 };
         let tracks = Vec::with_capacity(entries.len());
         let mut board = Self { limits, tracks, ready: BinaryHeap::new(), lanes: Vec::new(), progress };
-        let mut lanes = Lanes::default();
+        let mut numbers: HashMap<Lane, usize> = HashMap::new();
+        let mut never_fit = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
-            let lane = operation.lane(entry).map(|name| lanes.number(name));
-            let size_in_call = operation.size_in_call(entry);
-            let too_large = [(operation.size(entry), limits.entry_bytes), (size_in_call, limits.bytes)]
+            let lane = operation.lane(entry).map(|name| {
+                let next = numbers.len();
+                *numbers.entry(name).or_insert(next)
+            });
+            board.lanes.resize_with(numbers.len(), VecDeque::new);
+            lane.into_iter().for_each(|lane| board.lanes[lane].push_back(index));
+            let size = operation.size_in_call(entry);
+            board.tracks.push(Track { size, lane, calls: 0, state: State::Open(None) });
+            let over = [(operation.size(entry), limits.entry_bytes), (size, limits.bytes)]
                 .into_iter()
-                .find(|(size, limit)| size > limit)
-                .map(|(size, limit)| Cause::TooLarge { size, limit });
-            board.add(index, size_in_call, lane, too_large, &mut lanes);
+                .filter(|(size, limit)| size > limit)
+                .min_by_key(|(_, limit)| *limit);
+            never_fit.extend(over.map(|(size, limit)| (index, Cause::TooLarge { size, limit })));
+        }
+        for (index, cause) in never_fit {
+            if matches!(board.tracks[index].state, State::Open(_)) {
+                board.leave(index, cause);
+            }
         }
         board
-    }
-
-    /// What can never fit is left before anything is sent, and so is what comes behind it.
-    fn add(
-        &mut self,
-        index: usize,
-        size: usize,
-        lane: Option<usize>,
-        too_large: Option<Cause>,
-        lanes: &mut Lanes,
-    ) {
-        self.tracks.push(Track { size, lane, calls: 0, state: State::Open(None) });
-        if lane == Some(self.lanes.len()) {
-            self.lanes.push(VecDeque::new());
-        }
-        let behind = lane.is_some_and(|lane| lanes.closed[lane]).then_some(Cause::Behind);
-        if let Some(cause) = behind.or(too_large) {
-            self.set_left(index, cause);
-            lane.into_iter().for_each(|lane| lanes.closed[lane] = true);
-        } else if let Some(lane) = lane {
-            self.lanes[lane].push_back(index);
-        }
     }
 
     /// Makes ready what was never sent. What was sent, and its answer not awaited, failed by that.
@@ -218,37 +208,19 @@ impl Board {
         }
     }
 
-    /// Leaves an entry, and with it those behind it.
+    /// Leaves an open entry, and with it those behind it.
     fn leave(&mut self, index: usize, cause: Cause) {
         self.set_left(index, cause);
         if let Some(lane) = self.tracks[index].lane {
-            for behind in std::mem::take(&mut self.lanes[lane]).into_iter().skip(1) {
-                self.set_left(behind, Cause::Behind);
-            }
+            let lane = &mut self.lanes[lane];
+            let place = lane.iter().position(|&open| open == index);
+            let left = lane.split_off(place.expect("BUG: what is open is in its lane"));
+            left.into_iter().skip(1).for_each(|behind| self.set_left(behind, Cause::Behind));
         }
     }
 
     fn set_left(&mut self, index: usize, cause: Cause) {
         self.tracks[index].state = State::Left(cause);
         self.progress.left += 1;
-    }
-}
-
-/// Lanes by name, while the input is read.
-#[derive(Default)]
-struct Lanes {
-    numbers: HashMap<Lane, usize>,
-    /// Whether an entry of the lane was left already.
-    closed: Vec<bool>,
-}
-
-impl Lanes {
-    fn number(&mut self, name: Lane) -> usize {
-        let next = self.closed.len();
-        let number = *self.numbers.entry(name).or_insert(next);
-        if number == next {
-            self.closed.push(false);
-        }
-        number
     }
 }
