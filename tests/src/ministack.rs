@@ -2,10 +2,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
-use crate::{Background, Shell, eventually, free_port, scratch};
+use crate::{Background, Shell, eventually, free_port, root, scratch};
 
 /// One that AWS CLI 1 has no SQS endpoint of its own for: in those regions it ignores `AWS_ENDPOINT_URL`.
 const REGION: &str = "eu-south-2";
@@ -18,6 +19,7 @@ const KEY: &str = "test";
 pub struct MiniStack {
     server: Background,
     shell: Shell,
+    config: SdkConfig,
     /// SQS.
     pub sqs: aws_sdk_sqs::Client,
     /// Lambda.
@@ -31,8 +33,11 @@ impl MiniStack {
     ///
     /// # Errors
     ///
-    /// If it cannot be started.
+    /// If it cannot be started, or is not installed.
     pub async fn start(name: &str) -> Result<Self, String> {
+        if !root().join(".tools/ministack/bin/ministack").exists() {
+            return Err("MiniStack is not installed: run `make tools`".into());
+        }
         let port = free_port();
         let endpoint = format!("https://127.0.0.1:{port}");
         let directory = scratch(name);
@@ -75,7 +80,14 @@ impl MiniStack {
             sqs,
             lambda: aws_sdk_lambda::Client::new(&config),
             logs: aws_sdk_cloudwatchlogs::Client::new(&config),
+            config,
         })
+    }
+
+    /// What a client of any service needs to talk to this server.
+    #[must_use]
+    pub fn config(&self) -> &SdkConfig {
+        &self.config
     }
 
     /// A shell whose AWS is this server.

@@ -33,14 +33,14 @@ where
 {
     let metadata = error.as_service_error().map(ProvideErrorMetadata::meta);
     match metadata.and_then(|metadata| Some((metadata.code()?, metadata.message()))) {
-        Some((code, message)) => {
+        Some((code, message)) if !code.is_empty() => {
             let kind = kind_of_code(code).unwrap_or_else(|| match kind_of_status(error) {
                 FaultKind::Unknown => FaultKind::Refused,
                 kind => kind,
             });
             Fault::new(kind, code, message.unwrap_or_default())
         }
-        None => Fault::new(kind_without_code(error), "", causes(error)),
+        _ => Fault::new(kind_without_code(error), "", causes(error)),
     }
 }
 

@@ -18,7 +18,7 @@ pub trait Operation {
     /// Bytes of the entry as the service counts them.
     fn size(&self, entry: &Self::Entry) -> usize;
 
-    /// Bytes the entry takes of a call, where the service counts them otherwise than those of an entry.
+    /// Bytes the entry takes of a call, where the service counts them otherwise there.
     fn size_in_call(&self, entry: &Self::Entry) -> usize {
         self.size(entry)
     }

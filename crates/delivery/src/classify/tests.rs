@@ -183,7 +183,12 @@ async fn a_4xx_with_a_code_is_refused_and_one_without_comes_from_nobody_knows_wh
     ] {
         assert_eq!(fault.kind, FaultKind::Refused, "{fault}");
     }
-    for fault in [sqs(404, "", "").await, lambda(404, "").await, sqs(403, "", "<html>").await] {
+    for fault in [
+        sqs(404, "", "").await,
+        sqs(400, "", r#"{"__type": "", "message": "no"}"#).await,
+        sqs(403, "", "<html>").await,
+        lambda(404, "").await,
+    ] {
         assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::Unknown, ""), "{fault}");
     }
 }

@@ -1,0 +1,25 @@
+//! Sends a thousand messages to a queue.
+//!
+//! `cargo run -p comeback-delivery --features sqs --example sqs -- QUEUE_URL`
+
+use comeback_delivery::sqs::{Message, Sender};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let queue_url = std::env::args().nth(1).ok_or("usage: sqs QUEUE_URL")?;
+    let config = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    let deliver = Sender::new(aws_sdk_sqs::Client::new(&config), queue_url);
+
+    let messages = (0..1_000).map(|number| Message::new(format!("order {number}")));
+    match deliver.send(messages).await {
+        Ok(delivered) => println!("{} messages in {} calls", delivered.count, delivered.calls),
+        Err(undelivered) => {
+            // Each is here, with its reason. Keep them: write them down, or send them again later.
+            for left in &undelivered.entries {
+                eprintln!("{}: {}", left.entry.body, left.cause);
+            }
+            return Err(undelivered.into());
+        }
+    }
+    Ok(())
+}

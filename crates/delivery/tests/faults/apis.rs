@@ -1,0 +1,287 @@
+//! The seven APIs behind one face, and what must hold of each delivery.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_sqs::config::{Credentials, SharedCredentialsProvider};
+use aws_smithy_types::Blob;
+use comeback_delivery::limits::{self, Limits};
+use comeback_delivery::{
+    Cause, Delivered, Fault, Operation, Retries, Sender, TokioSleep, Undelivered, dynamodb, eventbridge,
+    firehose, kinesis, sqs,
+};
+
+use crate::service::Service;
+
+/// What was delivered, or left.
+pub(crate) type Outcome<A> = Result<Delivered, Undelivered<<<A as Api>::Operation as Operation>::Entry>>;
+
+pub(crate) trait Api {
+    type Operation: Operation;
+
+    const LIMITS: Limits;
+
+    /// An entry's code that asks for another try, one that does not if the API has one, and whether a
+    /// list that is absent is no answer.
+    const PASSING: &'static str;
+    const FINAL: Option<&'static str>;
+    const ABSENT_IS_NO_ANSWER: bool = true;
+
+    fn over(config: &SdkConfig) -> Sender<Self::Operation, TokioSleep>;
+
+    fn entry(text: String) -> <Self::Operation as Operation>::Entry;
+
+    /// The text of an entry.
+    fn text(entry: &<Self::Operation as Operation>::Entry) -> String;
+
+    /// Bytes an entry has beside its text.
+    const BESIDE: usize = 0;
+
+    /// A sender that waits for nothing between its retries, five at most.
+    fn sender(service: &Service) -> Sender<Self::Operation, TokioSleep> {
+        Self::over(&config(service)).retries(Retries::of([Duration::ZERO; 5]))
+    }
+
+    /// Entries of these texts: `0`, `1`, …
+    fn entries(count: usize) -> Vec<<Self::Operation as Operation>::Entry> {
+        (0..count).map(|index| Self::entry(index.to_string())).collect()
+    }
+}
+
+pub(crate) fn config(service: &Service) -> SdkConfig {
+    let credentials = Credentials::new("id", "key", None, None, "test");
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("eu-west-1"))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .endpoint_url(service.endpoint())
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        // On, as a user's are: the senders switch them off.
+        .retry_config(RetryConfig::standard().with_max_attempts(4))
+        .sleep_impl(
+            aws_sdk_sqs::config::SharedAsyncSleep::new(aws_smithy_async::rt::sleep::TokioSleep::new()),
+        )
+        .build()
+}
+
+/// Whatever the service did: every entry is delivered, or left with its own text, never both; none is
+/// done twice but one that may be believed not done; and no call was over a limit.
+///
+/// Gives back the causes, by text.
+pub(crate) fn accounted<A: Api>(
+    service: &Service,
+    texts: &[String],
+    outcome: Outcome<A>,
+) -> HashMap<String, Cause> {
+    let log = service.log();
+    assert_eq!(log.violations, Vec::<String>::new());
+    let (delivered, calls, entries) = match outcome {
+        Ok(delivered) => (delivered.count, delivered.calls, Vec::new()),
+        Err(undelivered) => (undelivered.delivered, undelivered.calls, undelivered.entries),
+    };
+    assert_eq!(delivered + entries.len(), texts.len());
+    assert_eq!(usize::try_from(calls).unwrap(), log.calls.len(), "calls as the service counts them");
+    assert!(entries.is_sorted_by(|one, next| one.index < next.index));
+    let causes: HashMap<String, Cause> = entries
+        .into_iter()
+        .map(|left| {
+            assert_eq!(A::text(&left.entry), texts[left.index]);
+            let sent = log.calls.iter().filter(|call| call.contains(&texts[left.index])).count();
+            assert_eq!(usize::try_from(left.calls).unwrap(), sent, "calls with {}", texts[left.index]);
+            (texts[left.index].clone(), left.cause)
+        })
+        .collect();
+    let done = counted(&log.done);
+    let doubtful = counted(&log.doubtful);
+    for text in texts.iter().filter(|text| !causes.contains_key(*text)) {
+        assert!(done.contains_key(text), "{text} is called delivered, and is not done");
+    }
+    for (text, times) in &done {
+        assert!(*times <= 1 + doubtful.get(text).copied().unwrap_or(0), "{text} is done {times} times");
+    }
+    let known: HashSet<&String> = texts.iter().collect();
+    assert!(log.done.iter().all(|text| known.contains(text)));
+    causes
+}
+
+fn counted(texts: &[String]) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    texts.iter().for_each(|text| *counts.entry(text.clone()).or_default() += 1);
+    counts
+}
+
+pub(crate) fn texts(count: usize) -> Vec<String> {
+    (0..count).map(|index| index.to_string()).collect()
+}
+
+/// The fault's code.
+pub(crate) fn code(cause: &Cause) -> &str {
+    cause.fault().map_or("", |Fault { code, .. }| code)
+}
+
+pub(crate) const QUEUE: &str = "http://localhost/000000000000/orders";
+
+pub(crate) struct SendMessages;
+
+impl Api for SendMessages {
+    type Operation = sqs::SendMessages;
+    const LIMITS: Limits = limits::SQS_SEND;
+    const PASSING: &'static str = "InternalError";
+    const FINAL: Option<&'static str> = Some("InvalidMessageContents");
+
+    fn over(config: &SdkConfig) -> sqs::Sender {
+        sqs::Sender::new(aws_sdk_sqs::Client::new(config), QUEUE)
+    }
+
+    fn entry(text: String) -> sqs::Message {
+        sqs::Message::new(text)
+    }
+
+    fn text(message: &sqs::Message) -> String {
+        message.body.clone()
+    }
+}
+
+pub(crate) struct ChangeVisibility;
+
+impl Api for ChangeVisibility {
+    type Operation = sqs::ChangeVisibility;
+    const LIMITS: Limits = limits::SQS_RECEIPTS;
+    const PASSING: &'static str = "InternalError";
+    const FINAL: Option<&'static str> = Some("InvalidMessageContents");
+
+    fn over(config: &SdkConfig) -> sqs::VisibilityChanger {
+        sqs::VisibilityChanger::new(aws_sdk_sqs::Client::new(config), QUEUE)
+    }
+
+    fn entry(text: String) -> sqs::Visibility {
+        sqs::Visibility { receipt_handle: text, timeout: Duration::from_secs(30) }
+    }
+
+    fn text(change: &sqs::Visibility) -> String {
+        change.receipt_handle.clone()
+    }
+}
+
+pub(crate) struct DeleteMessages;
+
+impl Api for DeleteMessages {
+    type Operation = sqs::DeleteMessages;
+    const LIMITS: Limits = limits::SQS_RECEIPTS;
+    const PASSING: &'static str = "InternalError";
+    const FINAL: Option<&'static str> = Some("InvalidMessageContents");
+
+    fn over(config: &SdkConfig) -> sqs::Deleter {
+        sqs::Deleter::new(aws_sdk_sqs::Client::new(config), QUEUE)
+    }
+
+    fn entry(text: String) -> String {
+        text
+    }
+
+    fn text(receipt_handle: &String) -> String {
+        receipt_handle.clone()
+    }
+}
+
+pub(crate) struct BatchWriteItem;
+
+impl Api for BatchWriteItem {
+    type Operation = dynamodb::BatchWriteItem;
+    const LIMITS: Limits = limits::DYNAMODB;
+    // DynamoDB gives no code: what it did not do is in `UnprocessedItems`.
+    const PASSING: &'static str = "";
+    const FINAL: Option<&'static str> = None;
+    const ABSENT_IS_NO_ANSWER: bool = false;
+    const BESIDE: usize = "pk".len();
+
+    fn over(config: &SdkConfig) -> dynamodb::Sender {
+        let tables = [dynamodb::Table::new("orders", "pk")];
+        dynamodb::Sender::new(aws_sdk_dynamodb::Client::new(config), tables)
+    }
+
+    fn entry(text: String) -> dynamodb::Write {
+        let key = aws_sdk_dynamodb::types::AttributeValue::S(text);
+        dynamodb::Write::put("orders", HashMap::from([("pk".into(), key)]))
+    }
+
+    fn text(write: &dynamodb::Write) -> String {
+        let version = write.attributes().get("version").map_or("", |version| version.as_n().unwrap());
+        format!("{}{version}", write.attributes()["pk"].as_s().unwrap())
+    }
+}
+
+pub(crate) struct PutRecords;
+
+impl Api for PutRecords {
+    type Operation = kinesis::PutRecords;
+    const LIMITS: Limits = limits::KINESIS;
+    const PASSING: &'static str = "ProvisionedThroughputExceededException";
+    const FINAL: Option<&'static str> = None;
+    const BESIDE: usize = "key".len();
+
+    fn over(config: &SdkConfig) -> kinesis::Sender {
+        kinesis::Sender::new(aws_sdk_kinesis::Client::new(config), "orders")
+    }
+
+    fn entry(text: String) -> aws_sdk_kinesis::types::PutRecordsRequestEntry {
+        let record = aws_sdk_kinesis::types::PutRecordsRequestEntry::builder();
+        record.partition_key("key").data(Blob::new(text)).build().unwrap()
+    }
+
+    fn text(record: &aws_sdk_kinesis::types::PutRecordsRequestEntry) -> String {
+        String::from_utf8(record.data().as_ref().to_vec()).unwrap()
+    }
+}
+
+pub(crate) struct PutRecordBatch;
+
+impl Api for PutRecordBatch {
+    type Operation = firehose::PutRecordBatch;
+    const LIMITS: Limits = limits::FIREHOSE;
+    const PASSING: &'static str = "ServiceUnavailableException";
+    const FINAL: Option<&'static str> = None;
+
+    fn over(config: &SdkConfig) -> firehose::Sender {
+        firehose::Sender::new(aws_sdk_firehose::Client::new(config), "orders")
+    }
+
+    fn entry(text: String) -> aws_sdk_firehose::types::Record {
+        aws_sdk_firehose::types::Record::builder().data(Blob::new(text)).build().unwrap()
+    }
+
+    fn text(record: &aws_sdk_firehose::types::Record) -> String {
+        String::from_utf8(record.data().as_ref().to_vec()).unwrap()
+    }
+}
+
+pub(crate) struct PutEvents;
+
+impl Api for PutEvents {
+    type Operation = eventbridge::PutEvents;
+    const LIMITS: Limits = limits::EVENTBRIDGE;
+    const PASSING: &'static str = "ThrottlingException";
+    const FINAL: Option<&'static str> = Some("MalformedDetail");
+    const BESIDE: usize = "shop".len() + "Placed".len() + "résource".len() + 14;
+
+    fn over(config: &SdkConfig) -> eventbridge::Sender {
+        eventbridge::Sender::new(aws_sdk_eventbridge::Client::new(config))
+    }
+
+    fn entry(text: String) -> aws_sdk_eventbridge::types::PutEventsRequestEntry {
+        aws_sdk_eventbridge::types::PutEventsRequestEntry::builder()
+            .event_bus_name("orders")
+            .source("shop")
+            .detail_type("Placed")
+            .resources("résource")
+            .time(aws_smithy_types::DateTime::from_secs(1_700_000_000))
+            .detail(text)
+            .build()
+    }
+
+    fn text(event: &aws_sdk_eventbridge::types::PutEventsRequestEntry) -> String {
+        event.detail().unwrap().to_owned()
+    }
+}

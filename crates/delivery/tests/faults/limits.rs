@@ -1,0 +1,94 @@
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use comeback_delivery::dynamodb::Write;
+use comeback_delivery::{Cause, Operation};
+
+use crate::apis::{
+    Api, BatchWriteItem, PutEvents, PutRecordBatch, PutRecords, SendMessages, accounted, texts,
+};
+use crate::service::Service;
+
+crate::for_every_api!(as_many_entries_as_a_call_takes);
+
+async fn as_many_entries_as_a_call_takes<A: Api>() {
+    let most = A::LIMITS.entries;
+    for (count, calls) in [(most - 1, 1), (most, 1), (most + 1, 2), (3 * most, 3), (3 * most + 1, 4)] {
+        let service = Service::obliging().await;
+        let outcome = A::sender(&service).send(A::entries(count)).await;
+        assert_eq!(outcome.as_ref().unwrap().calls, calls, "{count} entries");
+        accounted::<A>(&service, &texts(count), outcome);
+    }
+}
+
+/// The text of an entry that has so many bytes with all that is counted.
+fn text<A: Api>(index: usize, bytes: usize) -> String {
+    let text = index.to_string();
+    let rest = bytes - A::BESIDE - text.len();
+    text + &"x".repeat(rest)
+}
+
+async fn sent<A: Api>(sizes: &[usize]) -> (Vec<Cause>, usize) {
+    let service = Service::obliging().await;
+    let texts: Vec<String> =
+        sizes.iter().enumerate().map(|(index, &bytes)| text::<A>(index, bytes)).collect();
+    let entries: Vec<<A::Operation as Operation>::Entry> = texts.iter().cloned().map(A::entry).collect();
+    let outcome = A::sender(&service).send(entries).await;
+    let mut causes = accounted::<A>(&service, &texts, outcome);
+    let calls = service.log().calls.len();
+    (texts.iter().filter_map(|text| causes.remove(text)).collect(), calls)
+}
+
+async fn an_entry_of_as_many_bytes_as_it_may_have<A: Api>() {
+    let limit = A::LIMITS.entry_bytes;
+    let (causes, _) = sent::<A>(&[limit - 1, limit, limit + 1]).await;
+    assert_eq!(causes, [Cause::TooLarge { size: limit + 1, limit }]);
+}
+
+async fn as_many_bytes_as_a_call_takes<A: Api>() {
+    let limit = A::LIMITS.bytes;
+    let entries = limit.div_ceil(A::LIMITS.entry_bytes).max(2);
+    for (bytes, calls) in [(limit - 1, 1), (limit, 1), (limit + 1, 2)] {
+        let each = bytes / entries;
+        let mut sizes = vec![each; entries];
+        sizes[0] += bytes - each * entries;
+        assert_eq!(sent::<A>(&sizes).await, (vec![], calls), "{bytes} bytes");
+    }
+}
+
+macro_rules! of_bytes {
+    ($($name:ident $api:ident),+) => {
+        $(mod $name {
+            #[tokio::test]
+            async fn an_entry_of_as_many_bytes_as_it_may_have() {
+                super::an_entry_of_as_many_bytes_as_it_may_have::<super::$api>().await;
+            }
+
+            #[tokio::test]
+            async fn as_many_bytes_as_a_call_takes() {
+                super::as_many_bytes_as_a_call_takes::<super::$api>().await;
+            }
+        })+
+    };
+}
+of_bytes!(send_messages_bytes SendMessages, put_records_bytes PutRecords,
+    put_record_batch_bytes PutRecordBatch, put_events_bytes PutEvents);
+
+#[tokio::test]
+async fn an_item_of_as_many_bytes_as_it_may_have() {
+    an_entry_of_as_many_bytes_as_it_may_have::<BatchWriteItem>().await;
+}
+
+/// The JSON of a call can be far larger than its items are once they are stored.
+#[tokio::test]
+async fn a_call_of_items_that_grow_in_json() {
+    let service = Service::obliging().await;
+    let item = |index: usize| {
+        let quotes = AttributeValue::S("\"".repeat(400_000));
+        let key = AttributeValue::S(index.to_string());
+        Write::put("orders", HashMap::from([("pk".into(), key), ("quotes".into(), quotes)]))
+    };
+    let outcome = BatchWriteItem::sender(&service).send((0..25).map(item)).await;
+    assert_eq!(outcome.as_ref().unwrap().calls, 2, "25 × 800 kB");
+    accounted::<BatchWriteItem>(&service, &texts(25), outcome);
+}

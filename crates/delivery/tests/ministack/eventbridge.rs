@@ -1,0 +1,60 @@
+use aws_sdk_eventbridge::Client;
+use aws_sdk_eventbridge::types::{PutEventsRequestEntry, Target};
+use aws_sdk_sqs::types::QueueAttributeName;
+use comeback_delivery::eventbridge::Sender;
+use comeback_delivery::{Cause, FaultKind};
+use comeback_tests::MiniStack;
+
+use crate::sqs::{drain, queue};
+use crate::{example, on_ministack};
+
+/// A bus whose events of the shop go to a queue, and the queue's URL.
+async fn bus(server: &MiniStack, client: &Client, name: &str) -> String {
+    let queue_url = queue(server, &format!("events-{name}")).await;
+    let call = server.sqs.get_queue_attributes().queue_url(&queue_url);
+    let attributes = call.attribute_names(QueueAttributeName::QueueArn).send().await.unwrap().attributes;
+    let arn = attributes.unwrap().remove(&QueueAttributeName::QueueArn).unwrap();
+    client.create_event_bus().name(name).send().await.expect("a bus");
+    let rule = client.put_rule().name(name).event_bus_name(name);
+    rule.event_pattern(r#"{"source": ["shop"]}"#).send().await.expect("a rule");
+    let target = Target::builder().id("queue").arn(arn).build().unwrap();
+    client.put_targets().rule(name).event_bus_name(name).targets(target).send().await.expect("a target");
+    queue_url
+}
+
+fn event(bus: &str, source: &str, number: u32) -> PutEventsRequestEntry {
+    PutEventsRequestEntry::builder()
+        .event_bus_name(bus)
+        .source(source)
+        .detail_type("OrderPlaced")
+        .detail(format!(r#"{{"order": {number}}}"#))
+        .build()
+}
+
+#[test]
+fn all_events_reach_the_bus_but_those_it_refuses() {
+    on_ministack(async |server| {
+        let client = Client::new(server.config());
+        let queue_url = bus(server, &client, "orders").await;
+        let deliver = Sender::new(client);
+        // Nobody but AWS may be such a source.
+        let source = |number| if number % 50 == 7 { "aws.shop" } else { "shop" };
+        let events = (0..200).map(|number| event("orders", source(number), number));
+        let undelivered = deliver.send(events).await.unwrap_err();
+        assert_eq!((undelivered.delivered, undelivered.calls, undelivered.retries), (196, 20, 0));
+        for (left, index) in undelivered.entries.iter().zip([7, 57, 107, 157]) {
+            let Cause::Refused(fault) = &left.cause else { panic!("{}", left.cause) };
+            assert_eq!((left.index, fault.kind), (index, FaultKind::Denied), "{fault}");
+        }
+        assert_eq!(drain(server, &queue_url).await[""].len(), 196);
+    });
+}
+
+#[test]
+fn the_example() {
+    on_ministack(async |server| {
+        let queue_url = bus(server, &Client::new(server.config()), "example").await;
+        assert_eq!(example(server, "eventbridge", "example"), "100 events in 10 calls\n");
+        assert_eq!(drain(server, &queue_url).await[""].len(), 100);
+    });
+}

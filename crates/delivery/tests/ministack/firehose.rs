@@ -1,0 +1,52 @@
+use aws_sdk_firehose::Client;
+use aws_sdk_firehose::primitives::Blob;
+use aws_sdk_firehose::types::{ExtendedS3DestinationConfiguration, Record};
+use comeback_delivery::firehose::Sender;
+use comeback_tests::MiniStack;
+
+use crate::{example, on_ministack};
+
+/// A Firehose stream into a bucket of the same name.
+async fn stream(server: &MiniStack, client: &Client, name: &str) {
+    server.shell().run(&format!("aws s3 mb s3://{name}")).expect("a bucket");
+    let destination = ExtendedS3DestinationConfiguration::builder()
+        .role_arn("arn:aws:iam::000000000000:role/firehose")
+        .bucket_arn(format!("arn:aws:s3:::{name}"));
+    let call = client.create_delivery_stream().delivery_stream_name(name);
+    let call = call.extended_s3_destination_configuration(destination.build().unwrap());
+    call.send().await.expect("a Firehose stream");
+}
+
+/// The lines of all that is in the bucket.
+fn lines(server: &MiniStack, bucket: &str) -> Vec<String> {
+    let read = format!(
+        "directory=$(mktemp -d) && aws s3 sync --quiet s3://{bucket} $directory \
+         && find $directory -type f -exec cat {{}} + && rm -r $directory"
+    );
+    server.shell().run(&read).expect("objects").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn all_records_are_in_the_bucket() {
+    on_ministack(async |server| {
+        let client = Client::new(server.config());
+        stream(server, &client, "orders-bucket").await;
+        let text = |number: u32| format!("order {number:04}");
+        let record = |number| Record::builder().data(Blob::new(text(number) + "\n")).build().unwrap();
+        let deliver = Sender::new(client, "orders-bucket");
+        let delivered = deliver.send((0..600).map(record)).await.unwrap();
+        assert_eq!((delivered.count, delivered.calls), (600, 2));
+        let mut lines = lines(server, "orders-bucket");
+        lines.sort();
+        assert_eq!(lines, (0..600).map(text).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn the_example() {
+    on_ministack(async |server| {
+        stream(server, &Client::new(server.config()), "example-bucket").await;
+        assert_eq!(example(server, "firehose", "example-bucket"), "1000 records in 2 calls\n");
+        assert_eq!(lines(server, "example-bucket").len(), 1_000);
+    });
+}

@@ -1,0 +1,36 @@
+//! Every API, and every example, against MiniStack over HTTP, in place of AWS.
+//!
+//! Needs the tools of `make tools`, and fails without them.
+
+mod dynamodb;
+mod eventbridge;
+mod firehose;
+mod kinesis;
+mod sqs;
+
+use std::sync::LazyLock;
+
+use comeback_tests::MiniStack;
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+/// Runs a test on the one server that they share. They share a runtime too, which the server's
+/// connections live on.
+fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
+    static SERVER: OnceCell<MiniStack> = OnceCell::const_new();
+    RUNTIME.block_on(async {
+        let start = async || MiniStack::start("delivery").await.unwrap_or_else(|error| panic!("{error}"));
+        test(SERVER.get_or_init(start).await).await;
+    });
+}
+
+/// What an example, run with this argument, prints.
+fn example(server: &MiniStack, name: &str, argument: &str) -> String {
+    let tests = std::env::current_exe().expect("the test's own path");
+    let examples =
+        tests.parent().and_then(|deps| deps.parent()).expect("a target directory").join("examples");
+    let program = examples.join(name);
+    assert!(program.exists(), "build it: cargo build -p comeback-delivery --all-features --example {name}");
+    server.shell().run(&format!("'{}' '{argument}'", program.display())).expect("the example succeeds")
+}

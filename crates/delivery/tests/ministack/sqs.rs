@@ -1,0 +1,115 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
+use comeback_delivery::sqs::{Deleter, Message, Sender, Visibility, VisibilityChanger};
+use comeback_tests::MiniStack;
+
+use crate::{example, on_ministack};
+
+pub(crate) async fn queue(server: &MiniStack, name: &str) -> String {
+    let call = server.sqs.create_queue().queue_name(name);
+    let call =
+        if name.ends_with(".fifo") { call.attributes(QueueAttributeName::FifoQueue, "true") } else { call };
+    call.send().await.expect("a queue").queue_url.expect("its URL")
+}
+
+/// Everything in the queue in the order it comes, by group; received and deleted.
+pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<String, Vec<String>> {
+    let delete = Deleter::new(server.sqs.clone(), queue_url);
+    let mut bodies: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    loop {
+        let received = server
+            .sqs
+            .receive_message()
+            .queue_url(queue_url)
+            .max_number_of_messages(10)
+            .message_system_attribute_names(MessageSystemAttributeName::MessageGroupId);
+        let messages = received.send().await.expect("messages").messages.unwrap_or_default();
+        if messages.is_empty() {
+            return bodies;
+        }
+        for message in &messages {
+            let attributes = message.attributes.as_ref();
+            let group = attributes.and_then(|it| it.get(&MessageSystemAttributeName::MessageGroupId));
+            bodies.entry(group.cloned().unwrap_or_default()).or_default().push(message.body.clone().unwrap());
+        }
+        let handles = messages.into_iter().map(|message| message.receipt_handle.unwrap());
+        delete.send(handles).await.expect("each is deleted");
+    }
+}
+
+#[test]
+fn ten_thousand_messages_are_all_counted_back() {
+    on_ministack(async |server| {
+        let queue_url = queue(server, "ten-thousand").await;
+        let deliver = Sender::new(server.sqs.clone(), &queue_url).concurrency(8);
+        let body = |number: u32| format!("order {number}");
+        let delivered = deliver.send((0..10_000).map(|number| Message::new(body(number)))).await.unwrap();
+        assert_eq!((delivered.count, delivered.calls), (10_000, 1_000));
+        let drained = drain(server, &queue_url).await.remove("").unwrap();
+        assert_eq!(drained.len(), 10_000);
+        assert_eq!(drained.into_iter().collect::<BTreeSet<_>>(), (0..10_000).map(body).collect());
+    });
+}
+
+#[test]
+fn a_fifo_queue_has_each_group_in_order() {
+    on_ministack(async |server| {
+        let queue_url = queue(server, "groups.fifo").await;
+        let deliver = Sender::new(server.sqs.clone(), &queue_url);
+        let message = |number: u32| {
+            Message::new(number.to_string()).fifo(format!("group {}", number % 12), number.to_string())
+        };
+        let delivered = deliver.send((0..120).map(message)).await.unwrap();
+        // Twelve groups go out side by side, one message of each at a time.
+        assert_eq!(delivered.count, 120);
+        assert!((12..120).contains(&delivered.calls), "{delivered:?}");
+        let groups = drain(server, &queue_url).await;
+        assert_eq!(groups.len(), 12);
+        for (index, group) in (0..12).map(|index| (index, &groups[&format!("group {index}")])) {
+            let expected: Vec<String> = (0..10).map(|step| (index + 12 * step).to_string()).collect();
+            assert_eq!(*group, expected);
+        }
+    });
+}
+
+#[test]
+fn messages_are_shown_again() {
+    on_ministack(async |server| {
+        let queue_url = queue(server, "shown-again").await;
+        let deliver = Sender::new(server.sqs.clone(), &queue_url);
+        deliver.send((0..25).map(|number| Message::new(number.to_string()))).await.unwrap();
+        let mut receipts = Vec::new();
+        while receipts.len() < 25 {
+            let call = server.sqs.receive_message().queue_url(&queue_url).max_number_of_messages(10);
+            let messages = call.visibility_timeout(600).send().await.unwrap().messages.unwrap_or_default();
+            receipts.extend(messages.into_iter().map(|message| message.receipt_handle.unwrap()));
+        }
+        let show = VisibilityChanger::new(server.sqs.clone(), &queue_url);
+        let visible = |receipt_handle| Visibility { receipt_handle, timeout: Duration::ZERO };
+        let delivered = show.send(receipts.into_iter().map(visible)).await.unwrap();
+        assert_eq!((delivered.count, delivered.calls), (25, 3));
+        assert_eq!(drain(server, &queue_url).await[""].len(), 25);
+    });
+}
+
+#[test]
+fn a_queue_that_does_not_exist_hands_everything_back_at_once() {
+    on_ministack(async |server| {
+        let deliver = Sender::new(server.sqs.clone(), "https://127.0.0.1/000000000000/nowhere");
+        let undelivered = deliver.send((0..25).map(|n| Message::new(n.to_string()))).await.unwrap_err();
+        assert_eq!((undelivered.entries.len(), undelivered.calls, undelivered.retries), (25, 3, 0));
+        let fault = undelivered.entries[0].cause.fault().unwrap();
+        assert_eq!(fault.kind, comeback_delivery::FaultKind::Missing, "{fault}");
+    });
+}
+
+#[test]
+fn the_example() {
+    on_ministack(async |server| {
+        let queue_url = queue(server, "example").await;
+        assert_eq!(example(server, "sqs", &queue_url), "1000 messages in 100 calls\n");
+        assert_eq!(drain(server, &queue_url).await[""].len(), 1_000);
+    });
+}
