@@ -174,3 +174,43 @@ fn event_of(message: &DeadLetter) -> usize {
     assert_eq!(body.payload.get(), expected, "BUG: the dead-letter of event {event} has another payload");
     event
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::scenario::{START, Scenario};
+
+    /// Each call is throttled.
+    struct Throttled(RefCell<u32>);
+
+    impl comeback_delivery::Operation for &Throttled {
+        type Entry = ();
+
+        fn limits(&self) -> Limits {
+            SQS_RECEIPTS
+        }
+
+        fn size(&self, (): &()) -> usize {
+            0
+        }
+
+        async fn call(&self, _: &[&()]) -> Result<Vec<Answer>, Fault> {
+            *self.0.borrow_mut() += 1;
+            Err(Fault::new(FaultKind::Throttled, "RequestThrottled", ""))
+        }
+    }
+
+    #[test]
+    fn deliveries_climb_the_handlers_ladder_until_the_deadline() {
+        let aws = SimulatedAws::new(World::new(Scenario::default()));
+        for (millis, calls) in [(0, 0), (100, 1), (101, 2), (400, 2), (401, 3), (9_999, 4)] {
+            let operation = Throttled(RefCell::new(0));
+            let deadline = aws.until(START.saturating_add(Duration::from_millis(millis)));
+            let answers = deliver(aws.sender(&operation), [()].into_iter(), deadline).now_or_never();
+            assert!(answers.unwrap()[0].is_err());
+            assert_eq!(*operation.0.borrow(), calls, "within {millis} ms");
+        }
+    }
+}

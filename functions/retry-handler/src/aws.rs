@@ -43,7 +43,9 @@ impl Aws {
             .build();
         // One layer retries: the deliveries to SQS their own calls, and the queue itself an invoke,
         // whose late answer may have been a yes. The SDK's own retries are off.
-        let sqs = aws_sdk_sqs::config::Builder::from(shared).timeout_config(timeouts.clone());
+        let sqs = aws_sdk_sqs::config::Builder::from(shared)
+            .timeout_config(timeouts.clone())
+            .retry_config(RetryConfig::disabled());
         let lambda = aws_sdk_lambda::config::Builder::from(shared)
             .timeout_config(timeouts)
             .retry_config(RetryConfig::disabled());
@@ -55,18 +57,21 @@ impl Aws {
 
     /// The queue that messages came from.
     pub(crate) fn retry_queue(&self, url: &str) -> Deferrals {
-        let retries = Retries::of(SqsBatchCalls::ceilings());
-        Deferrals(VisibilityChanger::new(self.sqs.clone(), url).retries(retries))
+        Deferrals(VisibilityChanger::new(self.sqs.clone(), url).retries(batch_calls()))
     }
 
     /// The queue that events end in.
     pub(crate) fn dead_letter_queue(&self, url: &str) -> DeadLetters {
-        DeadLetters(Sender::new(self.sqs.clone(), url).retries(Retries::of(SqsBatchCalls::ceilings())))
+        DeadLetters(Sender::new(self.sqs.clone(), url).retries(batch_calls()))
     }
 
     pub(crate) fn functions(&self) -> Functions<'_> {
         Functions { client: &self.lambda }
     }
+}
+
+fn batch_calls() -> Retries {
+    Retries::of(SqsBatchCalls::ceilings())
 }
 
 /// Hides messages of the retry queue.
