@@ -5,10 +5,11 @@ import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 
 import { type AttachOptions, sendFailures } from './attach';
-import { type AsyncRetriesProps } from './props';
+import { policyVariables } from './policy';
+import { type AsyncRetriesProps, refusedProps } from './props';
 import { HANDLER_TIMEOUT, RetryHandler } from './retry-handler';
 import { checkTarget, entryFor, unqualified } from './target';
-import { targetFunction } from './target-functions';
+import { targetFunctions } from './target-functions';
 
 /**
  * Durable retries for asynchronous Lambda functions, with exponential backoff and jitter.
@@ -34,17 +35,16 @@ export class AsyncRetries extends Construct {
   private readonly retryHandler: RetryHandler;
   private readonly patterns: string[];
 
-  /** @throws with every value that the retry handler would refuse when it starts */
+  /** @throws with everything that is refused, and not only the first of it */
   constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
     super(scope, id);
-    const stack = Stack.of(this);
-    this.patterns = (props.targetFunctions ?? []).map((pattern) => targetFunction(stack, pattern));
-    const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
-    if (deadLetterQueue.fifo) {
-      throw new Error(
-        `DEAD_LETTER_QUEUE_URL is ${JSON.stringify(deadLetterQueue.queueUrl)}; it must be a standard queue, not a FIFO one`,
-      );
+    const refusals = refusedProps(props);
+    const policy = policyVariables(props, refusals);
+    this.patterns = targetFunctions(Stack.of(this), props.targetFunctions ?? [], refusals);
+    if (refusals.length > 0) {
+      throw new Error(refusals.join('\n'));
     }
+    const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
     this.retryQueue = this.newQueue('Queue', props, {
       // Six times the handler's timeout, as Lambda asks.
       visibilityTimeout: Duration.seconds(6 * HANDLER_TIMEOUT.toSeconds()),
@@ -55,6 +55,7 @@ export class AsyncRetries extends Construct {
       ...props,
       queue: this.retryQueue,
       deadLetterQueue,
+      policy,
     });
     for (const entry of this.patterns) {
       this.retryHandler.allow(entry);

@@ -85,10 +85,9 @@ const LONGEST_BACKOFF = 43_170;
 /**
  * The policy as the retry handler's environment.
  *
- * @throws with everything the handler would refuse when it starts, in its words
+ * @param refusals takes what the handler would refuse when it starts, in its words
  */
-export function policyVariables(props: PolicyProps): Record<string, string> {
-  const refusals: string[] = [];
+export function policyVariables(props: PolicyProps, refusals: string[]): Record<string, string> {
   const maxAge = seconds('MAX_AGE', props.maxAge ?? Duration.hours(24), refusals);
   const maxRetries = wholeNumber('MAX_RETRIES', props.maxRetries ?? 185, refusals);
   const baseBackoff = seconds('BASE_BACKOFF', props.baseBackoff ?? Duration.seconds(1), refusals);
@@ -114,9 +113,6 @@ export function policyVariables(props: PolicyProps): Record<string, string> {
   const cap = Math.min(LONGEST_BACKOFF, Number(maxBackoff) || LONGEST_BACKOFF);
   if (isOutside(baseBackoff, 1, cap)) {
     refusals.push(`BASE_BACKOFF is ${baseBackoff} s; it must be 1 s to MAX_BACKOFF (${String(cap)} s)`);
-  }
-  if (refusals.length > 0) {
-    throw new Error(refusals.join('\n'));
   }
   return {
     MAX_AGE: maxAge,

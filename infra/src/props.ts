@@ -1,3 +1,4 @@
+import { Token } from 'aws-cdk-lib';
 import type * as kms from 'aws-cdk-lib/aws-kms';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as logs from 'aws-cdk-lib/aws-logs';
@@ -77,4 +78,27 @@ export interface AsyncRetriesProps extends PolicyProps {
    * @default - a new queue that keeps them for 14 days
    */
   readonly deadLetterQueue?: sqs.IQueue;
+}
+
+/** What is wrong with the props that are no part of the policy: the dead-letter queue in the retry handler's words. */
+export function refusedProps(props: AsyncRetriesProps): string[] {
+  const { deadLetterQueue } = props;
+  const refusals: string[] = [];
+  if (deadLetterQueue?.fifo === true) {
+    const url = JSON.stringify(deadLetterQueue.queueUrl);
+    refusals.push(`DEAD_LETTER_QUEUE_URL is ${url}; it must be a standard queue, not a FIFO one`);
+  }
+  const ranges: [string, number | undefined, number, number][] = [
+    ['memorySize', props.memorySize, 128, 10_240],
+    ['batchSize', props.batchSize, 1, 10],
+    ['maxConcurrency', props.maxConcurrency, 2, 1_000],
+  ];
+  for (const [name, value, min, max] of ranges) {
+    const given = value !== undefined && !Token.isUnresolved(value);
+    if (given && !(Number.isInteger(value) && value >= min && value <= max)) {
+      const range = `${String(min)} to ${String(max)}`;
+      refusals.push(`${name} is ${String(value)}; it must be a whole number from ${range}`);
+    }
+  }
+  return refusals;
 }

@@ -1,4 +1,4 @@
-import { Duration, Lazy, RemovalPolicy, Token } from 'aws-cdk-lib';
+import { Duration, Lazy, RemovalPolicy } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
@@ -6,16 +6,16 @@ import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 
 import { handlerFunction } from './handler-code';
-import { policyVariables } from './policy';
 import { type AsyncRetriesProps } from './props';
 
 /** Lambda asks that a queue hides a message for six times as long. */
 export const HANDLER_TIMEOUT = Duration.seconds(30);
 
-/** The queues the retry handler takes from and gives up to. */
+/** The queues the retry handler takes from and gives up to, and its policy as environment variables. */
 export interface RetryHandlerProps extends AsyncRetriesProps {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
+  readonly policy: Record<string, string>;
 }
 
 /** The Lambda function between the two queues, its role, its log and the event source mapping that feeds it. */
@@ -39,7 +39,7 @@ export class RetryHandler extends Construct {
     this.function = handlerFunction(this, 'Function', props.bootstrap, {
       description: 'Defers, re-invokes or dead-letters what the retry queue holds.',
       architecture: props.architecture ?? lambda.Architecture.ARM_64,
-      memorySize: wholeNumber('memorySize', props.memorySize ?? 256, 128, 10_240),
+      memorySize: props.memorySize ?? 256,
       timeout: HANDLER_TIMEOUT,
       role: this.role,
       logGroup,
@@ -49,17 +49,17 @@ export class RetryHandler extends Construct {
         RETRY_QUEUE_URL: props.queue.queueUrl,
         DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
         TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
-        ...policyVariables(props),
+        ...props.policy,
       },
     });
     new lambda.EventSourceMapping(this, 'Mapping', {
       target: this.function,
       eventSourceArn: props.queue.queueArn,
-      batchSize: wholeNumber('batchSize', props.batchSize ?? 10, 1, 10),
+      batchSize: props.batchSize ?? 10,
       // A window would add its length to every short backoff on a quiet queue.
       maxBatchingWindow: Duration.seconds(0),
       reportBatchItemFailures: true,
-      maxConcurrency: wholeNumber('maxConcurrency', props.maxConcurrency ?? 10, 2, 1_000),
+      maxConcurrency: props.maxConcurrency ?? 10,
     });
     this.node.addValidation({ validate: () => this.withoutTargets() });
   }
@@ -102,13 +102,4 @@ export class RetryHandler extends Construct {
     const refusal = 'TARGET_FUNCTIONS is empty; name at least one function ARN that may be re-invoked';
     return this.targets.size > 0 ? [] : [`${refusal}: attach a function, or give targetFunctions`];
   }
-}
-
-function wholeNumber(prop: string, value: number, min: number, max: number): number {
-  if (!Token.isUnresolved(value) && !(Number.isInteger(value) && value >= min && value <= max)) {
-    throw new Error(
-      `${prop} is ${String(value)}; it must be a whole number from ${String(min)} to ${String(max)}`,
-    );
-  }
-  return value;
 }

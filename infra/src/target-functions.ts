@@ -18,17 +18,19 @@ export function functionArn(stack: Stack, name: string): string {
 }
 
 /**
- * The `TARGET_FUNCTIONS` entry that a name pattern, or an ARN, stands for.
+ * The `TARGET_FUNCTIONS` entries that name patterns, or ARNs, stand for.
  *
- * @throws in the retry handler's words, if it would refuse the entry
+ * @param refusals takes what the handler would refuse when it starts, in its words
  */
-export function targetFunction(stack: Stack, pattern: string): string {
-  const arn = pattern.startsWith('arn:') || isToken(pattern) ? pattern : functionArn(stack, pattern);
-  const problem = isToken(arn) ? undefined : problemOf(arn);
-  if (problem !== undefined) {
-    throw new Error(`TARGET_FUNCTIONS entry ${JSON.stringify(pattern)} ${problem}`);
-  }
-  return arn;
+export function targetFunctions(stack: Stack, patterns: string[], refusals: string[]): string[] {
+  return patterns.map((pattern) => {
+    const arn = pattern.startsWith('arn:') || isToken(pattern) ? pattern : functionArn(stack, pattern);
+    const problem = isToken(arn) ? undefined : problemOf(arn);
+    if (problem !== undefined) {
+      refusals.push(`TARGET_FUNCTIONS entry ${JSON.stringify(pattern)} ${problem}`);
+    }
+    return arn;
+  });
 }
 
 /** Whether an entry surely allows a function of this name in the stack's account and region. */
