@@ -1,4 +1,5 @@
-# Needs Rust, and Python 3 for everything but `demo`. Whatever else is used is installed into .tools/.
+# Needs Rust, and Python 3 and Node for everything but `demo`. Whatever else is used is installed into .tools/ and
+# infra/node_modules/.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,7 +15,7 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help demo test check lint-rust lint-templates tools local build deploy clean
+.PHONY: help demo test check lint-rust lint-infra lint-templates tools local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,10 +23,11 @@ help: ## list the targets
 demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
 	cargo run --release -p comeback -- replay
 
-test: tools lint-templates ## every test, those against the real stack included
+test: tools lint-templates infra/node_modules/.installed ## every test, those against the real stack included
+	npm --prefix infra test
 	cargo test --workspace --all-features
 
-check: lint-rust test ## what CI runs: formatting, lints, docs, then `make test`
+check: lint-rust lint-infra test ## what CI runs: formatting, lints, docs, then `make test`
 
 local: tools ## the stack on this machine: deploy, send an event, watch it succeed
 	cargo run -p comeback-tests --bin local
@@ -39,7 +41,7 @@ deploy: tools ## build and deploy STACK to the AWS account your credentials name
 
 clean: ## remove what was built, and the installed tools
 	cargo clean
-	rm -rf .aws-sam .tools
+	rm -rf .aws-sam .tools infra/node_modules infra/dist infra/cdk.out
 
 lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
@@ -47,6 +49,9 @@ lint-rust:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --all-features
+
+lint-infra: infra/node_modules/.installed
+	npm --prefix infra run check
 
 lint-templates: $(TOOLS)/sam/.installed
 	sam validate --lint
@@ -58,4 +63,8 @@ $(TOOLS)/%/.installed: tests/tools/%.txt
 	@echo "installing $$(tr '\n' ' ' < $<)into .tools/$*"
 	@python3 -m venv $(TOOLS)/$*
 	@$(TOOLS)/$*/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+infra/node_modules/.installed: infra/package.json infra/package-lock.json
+	@npm --prefix infra ci --ignore-scripts --no-audit --no-fund
 	@touch $@

@@ -9,9 +9,11 @@
 //! | `http` | a request on a plain socket |
 //! | `ministack` | [`MiniStack`]: the server, and a shell and clients that talk to it |
 //! | `stack` | [`Stack`]: `sam build`, `sam deploy`, and what came of it |
+//! | `cdk` | the example app of `infra/`: `cdk bootstrap`, `cdk deploy` |
 //! | `target` | functions to be retried |
 //! | `watch` | what functions logged, and what the dead-letter queue holds |
 
+mod cdk;
 mod http;
 mod ministack;
 mod poll;
@@ -22,6 +24,7 @@ mod stack;
 mod target;
 mod watch;
 
+pub use cdk::{cdk, deploy_example};
 pub use http::{free_port, request};
 pub use ministack::MiniStack;
 pub use poll::eventually;

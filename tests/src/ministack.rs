@@ -49,9 +49,12 @@ impl MiniStack {
             .with("AWS_SECRET_ACCESS_KEY", KEY)
             .with("AWS_DEFAULT_REGION", REGION)
             .with("AWS_REGION", REGION)
-            // The first is read by Python's AWS libraries, the second by Rust's.
+            // The CDK's CLI asks for this one by name.
+            .with("AWS_ENDPOINT_URL_S3", &endpoint)
+            // The first is read by Python's AWS libraries, the second by Rust's, the third by Node.
             .with("AWS_CA_BUNDLE", &certificate)
-            .with("SSL_CERT_FILE", &certificate);
+            .with("SSL_CERT_FILE", &certificate)
+            .with("NODE_EXTRA_CA_CERTS", &certificate);
         let server = shell
             .clone()
             .with("BIND_HOST", "127.0.0.1")

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use crate::Shell;
 
@@ -25,17 +25,7 @@ pub fn deploy(shell: &Shell, name: &str, parameters: &str) -> Result<Stack, Stri
     shell.run(&format!(
         "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"
     ))?;
-    let outputs = shell.run(&format!(
-        "aws cloudformation describe-stacks --stack-name {name} --query 'Stacks[0].Outputs' --output json"
-    ))?;
-    let outputs: Vec<BTreeMap<String, Value>> =
-        serde_json::from_str(&outputs).map_err(|error| format!("{error}: {outputs}"))?;
-    let text = |output: &BTreeMap<String, Value>, key| output[key].as_str().unwrap_or_default().to_owned();
-    let outputs =
-        outputs.iter().map(|output| (text(output, "OutputKey"), text(output, "OutputValue"))).collect();
-    let stack = Stack { name: name.to_owned(), outputs };
-    allow_batches(shell, stack.output("RetryHandlerRoleName"))?;
-    Ok(stack)
+    Stack::deployed(shell, name)
 }
 
 /// MiniStack asks a role for actions of this name, which IAM has not: on AWS, the permission for one message is the
@@ -53,15 +43,36 @@ pub fn allow_batches(shell: &Shell, role: &str) -> Result<(), String> {
         .map(drop)
 }
 
-/// A deployed stack.
-#[derive(Clone, Debug)]
+/// A deployed stack, whatever deployed it.
+#[derive(Clone, Debug, Default)]
 pub struct Stack {
-    /// Its name.
-    pub name: String,
     outputs: BTreeMap<String, String>,
+    handler_logs: String,
+    target_logs: String,
 }
 
 impl Stack {
+    /// Reads what became of a deployment, and lets its handler work on MiniStack.
+    ///
+    /// # Errors
+    ///
+    /// What the AWS CLI said.
+    pub(crate) fn deployed(shell: &Shell, name: &str) -> Result<Self, String> {
+        let outputs: Vec<(String, String)> = answer(
+            shell,
+            &format!(
+                "cloudformation describe-stacks --stack-name {name} \
+                 --query 'Stacks[0].Outputs[].[OutputKey, OutputValue]'"
+            ),
+        )?;
+        let mut stack = Self { outputs: outputs.into_iter().collect(), ..Self::default() };
+        let (handler_logs, role_arn) = logs_and_role(shell, stack.output("RetryHandlerName"))?;
+        allow_batches(shell, role_arn.rsplit('/').next().unwrap_or_default())?;
+        stack.handler_logs = handler_logs;
+        (stack.target_logs, _) = logs_and_role(shell, stack.output("ExampleTargetName"))?;
+        Ok(stack)
+    }
+
     /// One of the template's outputs.
     ///
     /// # Panics
@@ -74,13 +85,29 @@ impl Stack {
 
     /// The log group of the retry handler.
     #[must_use]
-    pub fn handler_logs(&self) -> String {
-        format!("/aws/lambda/{}-retry-handler", self.name)
+    pub fn handler_logs(&self) -> &str {
+        &self.handler_logs
     }
 
     /// The log group of the example target.
     #[must_use]
-    pub fn target_logs(&self) -> String {
-        format!("/aws/lambda/{}-example-target", self.name)
+    pub fn target_logs(&self) -> &str {
+        &self.target_logs
     }
+}
+
+/// A function's log group, and the ARN of its role.
+fn logs_and_role(shell: &Shell, function: &str) -> Result<(String, String), String> {
+    answer(
+        shell,
+        &format!(
+            "lambda get-function-configuration --function-name {function} --query '[LoggingConfig.LogGroup, Role]'"
+        ),
+    )
+}
+
+/// What the AWS CLI answers to a command.
+fn answer<T: DeserializeOwned>(shell: &Shell, command: &str) -> Result<T, String> {
+    let answer = shell.run(&format!("aws {command} --output json"))?;
+    serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))
 }

@@ -78,6 +78,8 @@ fn check_queue(name: &'static str, url: &str) -> Result<Queue, ConfigError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const DEAD: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
@@ -154,5 +156,29 @@ mod tests {
         assert_eq!(config.retry_queue_url, None);
         let errors = read(&[("DEAD_LETTER_QUEUE_URL", ""), ("TARGET_FUNCTIONS", TARGET)]).unwrap_err();
         assert_eq!(errors.len(), 1);
+    }
+
+    /// What infra's construct refuses is held to the same file, so that both say the same words.
+    #[test]
+    fn golden_refusals() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");
+        let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let read = |given: &Value| {
+            let mut variables = vec![("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
+            let given = given.as_object().unwrap();
+            variables.retain(|(name, _)| !given.contains_key(*name));
+            variables.extend(given.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())));
+            read(&variables)
+        };
+        let accepted = golden["accepted"].as_array().unwrap();
+        let refused = golden["refused"].as_array().unwrap();
+        assert!(accepted.len() > 10 && refused.len() > 20);
+        for variables in accepted {
+            assert!(read(variables).is_ok(), "{variables}: {:?}", read(variables));
+        }
+        for case in refused {
+            let errors = read(&case["variables"]).unwrap_err();
+            assert_eq!(Value::from(errors), case["refusals"], "{}", case["variables"]);
+        }
     }
 }

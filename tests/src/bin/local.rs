@@ -59,7 +59,7 @@ async fn follow(ministack: &MiniStack, stack: &Stack, event: &str, shown: &mut [
 /// What both functions have said about events since we last looked, in order.
 async fn news(ministack: &MiniStack, stack: &Stack, shown: &mut [usize; 2]) -> Vec<Value> {
     let mut news = Vec::new();
-    for (group, shown) in [stack.target_logs(), stack.handler_logs()].iter().zip(shown) {
+    for (group, shown) in [stack.target_logs(), stack.handler_logs()].into_iter().zip(shown) {
         let lines = log_lines(ministack, group).await.split_off(*shown);
         *shown += lines.len();
         news.extend(lines.into_iter().filter(|line| !line["attempt"].is_null() || !line["action"].is_null()));

@@ -1,13 +1,17 @@
 use std::time::Duration;
 
-use comeback_tests::{MiniStack, Shell, dead_letter, eventually, log_lines, plain_target, scratch};
+use comeback_tests::{MiniStack, Shell, Stack, dead_letter, eventually, log_lines, plain_target, scratch};
 use serde_json::{Value, json};
 
 use crate::attach::send_failures_to;
 use crate::world::World;
 
 pub(crate) async fn gives_up_after_max_retries_with_all_that_is_known(world: &World) {
-    let (ministack, stack) = (world.ministack().await, world.quick().await);
+    is_given_up_after(2, world.ministack().await, world.quick().await).await;
+}
+
+/// An event that fails this stack's example target always is dead-lettered after so many retries, whole.
+pub(crate) async fn is_given_up_after(retries: u64, ministack: &MiniStack, stack: &Stack) {
     let event =
         json!({"fail": true, "error_type": "GivenUp", "amount": 1.5, "text": "\u{e9}\"\\", "nothing": null});
     let function = stack.output("ExampleTargetName");
@@ -19,13 +23,15 @@ pub(crate) async fn gives_up_after_max_retries_with_all_that_is_known(world: &Wo
     let body: Value = serde_json::from_str(&letter.body).expect("the body is JSON");
     let function_arn = MiniStack::function_arn(function);
     assert_eq!(body["reason"], "max_retries");
-    assert_eq!(body["retries_made"], 2);
+    assert_eq!(body["retries_made"], retries);
     assert_eq!(body["function_arn"], function_arn);
-    assert_eq!(body["error"], json!({"type": "GivenUp", "message": "attempt 2 was asked to fail"}));
+    let message = format!("attempt {retries} was asked to fail");
+    assert_eq!(body["error"], json!({"type": "GivenUp", "message": message}));
     assert_eq!(body["payload"], event);
     assert!(body["dead_lettered_at"].as_u64() >= body["initial_timestamp"].as_u64(), "{body}");
-    for (name, value) in [("Reason", "max_retries"), ("RetriesMade", "2"), ("TargetFunction", &function_arn)]
-    {
+    let attributes =
+        [("Reason", "max_retries"), ("RetriesMade", &retries.to_string()), ("TargetFunction", &function_arn)];
+    for (name, value) in attributes {
         assert_eq!(letter.attributes[name], value, "{name}");
     }
 }
@@ -81,7 +87,7 @@ pub(crate) async fn the_handlers_role_allows_exactly_what_it_does(world: &World)
     assert!(allowed[1].1[0].starts_with(dead_letter_queue) && allowed[1].1.len() == 1, "{allowed:?}");
     allowed.remove(1);
     let logs = MiniStack::function_arn("").replace("lambda", "logs").replace("function:", "log-group:")
-        + &stack.handler_logs()
+        + stack.handler_logs()
         + ":*";
     let expected = [
         (

@@ -4,6 +4,7 @@
 
 mod attach;
 mod cargo_lambda;
+mod cdk;
 mod emulator;
 mod limits;
 mod retries;
@@ -40,6 +41,10 @@ fn main() -> ExitCode {
         attach::the_five_steps_of_the_readme_attach_a_function,
         cargo_lambda::the_commands_of_the_readme_deploy_everything,
         cargo_lambda::a_sample_is_rehearsed_with_cargo_lambda_watch,
+        cdk::the_cdk_example_succeeds_on_the_fourth_invocation,
+        cdk::the_cdk_example_gives_up_with_all_that_is_known,
+        cdk::the_cdk_example_retries_a_function_that_reads_the_envelope_inline,
+        cdk::the_construct_builds_the_handler_of_the_checkout,
         emulator::the_bootstrap_runs_under_the_runtime_interface_emulator,
     ];
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));

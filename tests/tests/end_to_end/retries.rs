@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
-use comeback_tests::{MiniStack, dead_letter, eventually, log_lines, plain_target, scratch};
+use comeback_tests::{MiniStack, Stack, dead_letter, eventually, log_lines, plain_target, scratch};
 use serde_json::{Value, json};
 
 use crate::attach::send_failures_to;
@@ -12,15 +12,19 @@ const LIMIT: Duration = Duration::from_secs(90);
 
 /// With every setting as shipped.
 pub(crate) async fn fails_three_times_and_succeeds_on_the_fourth(world: &World) {
-    let (ministack, stack) = (world.ministack().await, world.comeback().await);
+    succeeds_on_the_fourth(world.ministack().await, world.comeback().await).await;
+}
+
+/// The example target of this stack fails three times, and is retried with one idempotency key until it succeeds.
+pub(crate) async fn succeeds_on_the_fourth(ministack: &MiniStack, stack: &Stack) {
     let event = json!({"fail_times": 3, "error_type": "ThreeTimes"});
     ministack.invoke(stack.output("ExampleTargetName"), &event.to_string()).await;
     let succeeded = eventually("the fourth invocation", LIMIT, async || {
-        successes(ministack, &stack.target_logs(), "ThreeTimes").await.pop()
+        successes(ministack, stack.target_logs(), "ThreeTimes").await.pop()
     })
     .await;
     assert_eq!(succeeded["attempt"], 3);
-    let failed = failures(ministack, &stack.target_logs(), "ThreeTimes").await;
+    let failed = failures(ministack, stack.target_logs(), "ThreeTimes").await;
     assert_eq!(failed.iter().map(|line| &line["attempt"]).collect::<Vec<_>>(), [0, 1, 2]);
     // MiniStack's records lack the first invocation's request id, so attempt 0 has a key of its own here.
     let keys: HashSet<_> = failed[1..].iter().chain([&succeeded]).map(key).collect();
@@ -51,7 +55,7 @@ pub(crate) async fn is_not_harmed_by_a_message_that_is_no_json(world: &World) {
         .await;
     assert_eq!(letter.attributes["Reason"], "malformed_record");
     eventually("every batch-mate to be retried", LIMIT, async || {
-        let lines = log_lines(ministack, &stack.target_logs()).await;
+        let lines = log_lines(ministack, stack.target_logs()).await;
         let retried: Vec<_> = lines.iter().filter(|line| line["attempt"] == 1).map(key).collect();
         mates.iter().all(|mate| retried.contains(&json!(mate))).then_some(())
     })
@@ -83,12 +87,12 @@ pub(crate) async fn loses_nothing_while_the_handler_is_stopped(world: &World) {
         (waiting(ministack, stack.output("RetryQueueUrl")).await >= EVENTS).then_some(())
     })
     .await;
-    let failed = failures(ministack, &stack.target_logs(), "Stopped").await;
+    let failed = failures(ministack, stack.target_logs(), "Stopped").await;
     assert!(failed.iter().all(|line| line["attempt"] == 0), "nothing is retried while stopped: {failed:?}");
 
     enable(true).await;
     let succeeded = eventually("every event to succeed", LIMIT, async || {
-        let succeeded = successes(ministack, &stack.target_logs(), "Stopped").await;
+        let succeeded = successes(ministack, stack.target_logs(), "Stopped").await;
         (succeeded.len() == EVENTS).then_some(succeeded)
     })
     .await;

@@ -1,4 +1,4 @@
-use comeback_tests::{MiniStack, Stack, build, deploy};
+use comeback_tests::{MiniStack, Stack, build, deploy, deploy_example, root, scratch};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
@@ -9,6 +9,7 @@ pub(crate) struct World {
     built: OnceCell<Result<(), String>>,
     comeback: OnceCell<Result<Stack, String>>,
     quick: OnceCell<Result<Stack, String>>,
+    cdk_example: OnceCell<Result<Stack, String>>,
 }
 
 impl World {
@@ -19,6 +20,7 @@ impl World {
             built: OnceCell::new(),
             comeback: OnceCell::new(),
             quick: OnceCell::new(),
+            cdk_example: OnceCell::new(),
         }
     }
 
@@ -42,6 +44,16 @@ impl World {
         let parameters =
             format!("MaxRetries=2 BaseBackoff=1 MaxBackoff=1 Envelope=inline TargetFunctions={any}");
         or_panic(self.quick.get_or_init(async || deploy(&shell, "quick", &parameters)).await)
+    }
+
+    /// The CDK's example app, with the retry handler that `sam build` built. It gives up after four retries.
+    pub(crate) async fn cdk_example(&self) -> &Stack {
+        self.built().await;
+        let shell = self.ministack().await.shell();
+        let deploy = async || {
+            deploy_example(&shell, &scratch("cdk-deploy"), &root().join(".aws-sam/build/RetryHandler"))
+        };
+        or_panic(self.cdk_example.get_or_init(deploy).await)
     }
 
     /// `sam build` has run.

@@ -1,0 +1,65 @@
+/**
+ * Two functions and the construct they share: a Rust function that unwraps its envelope, and a Python function to
+ * which a retry is an event with one key more.
+ *
+ * Context: `architecture` (`arm64` or `x86_64`), and `bootstrap`, for a retry handler that was built before.
+ */
+import * as path from 'node:path';
+import { App, CfnOutput, Stack } from 'aws-cdk-lib';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import { RustFunction } from 'cargo-lambda-cdk';
+import { type Construct } from 'constructs';
+
+import { AsyncRetries, EnvelopeStyle } from '../src';
+
+/** Fails while its event says so: `{"fail_times": 3}` fails the first three invocations. */
+const ORDERS = `
+def handler(event, context):
+    attempt = event.get("_retry_metadata", {"attempt": 0})["attempt"]
+    if attempt < event["fail_times"]: raise RuntimeError(f"attempt {attempt} was asked to fail")
+`;
+
+class Example extends Stack {
+  constructor(scope: Construct, id: string) {
+    super(scope, id);
+    const architecture = lambda.Architecture.custom(this.context('architecture') ?? 'arm64');
+
+    const flaky = new RustFunction(this, 'Flaky', {
+      architecture,
+      manifestPath: path.join(__dirname, '../../functions/flaky-target/Cargo.toml'),
+    });
+    const orders = new lambda.Function(this, 'Orders', {
+      architecture,
+      code: lambda.Code.fromInline(ORDERS),
+      handler: 'index.handler',
+      runtime: lambda.Runtime.PYTHON_3_14,
+    });
+
+    const retries = new AsyncRetries(this, 'Retries', {
+      architecture,
+      bootstrap: this.context('bootstrap'),
+      envelope: EnvelopeStyle.INLINE,
+      // So few that an event that always fails is given up within a minute.
+      maxRetries: 4,
+    });
+    retries.attach(flaky);
+    retries.attach(orders);
+
+    const outputs = {
+      ExampleTargetName: flaky.functionName,
+      OrdersName: orders.functionName,
+      RetryHandlerName: retries.handler.functionName,
+      RetryQueueUrl: retries.queue.queueUrl,
+      DeadLetterQueueUrl: retries.deadLetterQueue.queueUrl,
+    };
+    for (const [name, value] of Object.entries(outputs)) {
+      new CfnOutput(this, name, { value });
+    }
+  }
+
+  private context(key: string): string | undefined {
+    return this.node.tryGetContext(key) as string | undefined;
+  }
+}
+
+new Example(new App(), 'ComebackExample');

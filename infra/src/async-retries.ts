@@ -1,0 +1,123 @@
+import { Duration, Stack } from 'aws-cdk-lib';
+import type * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
+import type * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as sqs from 'aws-cdk-lib/aws-sqs';
+import { Construct } from 'constructs';
+
+import { type AttachOptions, sendFailures } from './attach';
+import { policyVariables } from './policy';
+import { type AsyncRetriesProps, refusedProps } from './props';
+import { HANDLER_TIMEOUT, RetryHandler } from './retry-handler';
+import { checkTarget, entryFor, unqualified } from './target';
+import { targetFunctions } from './target-functions';
+
+/**
+ * Durable retries for asynchronous Lambda functions, with exponential backoff and jitter.
+ *
+ * A retry queue, a dead-letter queue, and the retry handler between them: it hides a failed event in the retry queue
+ * for a backoff, then invokes the function again, until that succeeds or the event is given up.
+ *
+ * @example
+ * const retries = new AsyncRetries(this, 'Retries', { maxAge: Duration.hours(24) });
+ * retries.attach(ordersFunction);
+ */
+export class AsyncRetries extends Construct {
+  /** The failure destination of every attached function. */
+  readonly queue: sqs.IQueue;
+
+  /** Where events go that are given up, with their reason. */
+  readonly deadLetterQueue: sqs.IQueue;
+
+  /** The function that defers, re-invokes or dead-letters what the retry queue holds. */
+  readonly handler: lambda.IFunction;
+
+  private readonly retryQueue: sqs.Queue;
+  private readonly retryHandler: RetryHandler;
+  private readonly patterns: string[];
+
+  /** @throws with everything that is refused, and not only the first of it */
+  constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
+    super(scope, id);
+    const refusals = refusedProps(props);
+    const policy = policyVariables(props, refusals);
+    this.patterns = targetFunctions(Stack.of(this), props.targetFunctions ?? [], refusals);
+    if (refusals.length > 0) {
+      throw new Error(refusals.join('\n'));
+    }
+    const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
+    this.retryQueue = this.newQueue('Queue', props, {
+      // Six times the handler's timeout, as Lambda asks.
+      visibilityTimeout: Duration.seconds(6 * HANDLER_TIMEOUT.toSeconds()),
+      // The most SQS allows: the handler gives events up with their reason long before SQS would without one.
+      deadLetterQueue: { queue: deadLetterQueue, maxReceiveCount: 1_000 },
+    });
+    this.retryHandler = new RetryHandler(this, 'Handler', {
+      ...props,
+      queue: this.retryQueue,
+      deadLetterQueue,
+      policy,
+    });
+    for (const entry of this.patterns) {
+      this.retryHandler.allow(entry);
+    }
+    this.queue = this.retryQueue;
+    this.deadLetterQueue = deadLetterQueue;
+    this.handler = this.retryHandler.function;
+  }
+
+  /**
+   * Retries the failed asynchronous invocations of a function, or of one of its versions or aliases.
+   *
+   * Its failures go to the retry queue at once, and its role may send them there; Lambda's recursive loop detection
+   * lets the retries pass; the retry handler may invoke it again. A function that is invoked by an alias or a version
+   * needs that one attached.
+   *
+   * A function of another stack needs a `functionName`, or a pattern in `targetFunctions` that allows it. Of an
+   * imported function a warning says what its owner must do.
+   *
+   * @throws if the function has an invoke configuration already, is in another account or region, or cannot be allowed
+   */
+  attach(target: lambda.IFunction, options: AttachOptions = {}): void {
+    const stack = Stack.of(this);
+    const fn = unqualified(target);
+    if (fn === this.handler) {
+      throw new Error(
+        `TARGET_FUNCTIONS entry ${JSON.stringify(target.node.path)} is the retry handler itself, which must never be its own target`,
+      );
+    }
+    checkTarget(target, stack);
+    const entry = entryFor(fn, stack, this.patterns);
+    sendFailures(target, this.retryQueue, options);
+    if (entry !== undefined) {
+      this.retryHandler.allow(entry);
+    }
+  }
+
+  /** Failed invocations of attached functions, retries included: messages sent to the retry queue. */
+  metricFailures(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
+    return this.queue.metricNumberOfMessagesSent(props);
+  }
+
+  /**
+   * Events that wait for their next retry: messages in flight in the retry queue. SQS allows about 120,000; with more,
+   * every retry comes late.
+   */
+  metricWaiting(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
+    return this.queue.metricApproximateNumberOfMessagesNotVisible(props);
+  }
+
+  /** Events that were given up and not taken care of yet: messages in the dead-letter queue. */
+  metricDeadLetters(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
+    return this.deadLetterQueue.metricApproximateNumberOfMessagesVisible(props);
+  }
+
+  private newQueue(id: string, { encryptionKey }: AsyncRetriesProps, props: sqs.QueueProps = {}): sqs.Queue {
+    return new sqs.Queue(this, id, {
+      ...props,
+      retentionPeriod: Duration.days(14),
+      enforceSSL: true,
+      encryption: encryptionKey ? sqs.QueueEncryption.KMS : sqs.QueueEncryption.SQS_MANAGED,
+      encryptionMasterKey: encryptionKey,
+    });
+  }
+}

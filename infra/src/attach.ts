@@ -1,0 +1,84 @@
+import { Annotations, Duration, Stack, Token } from 'aws-cdk-lib';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import type * as sqs from 'aws-cdk-lib/aws-sqs';
+import { type IDependable } from 'constructs';
+
+import { configurable, logicalIdOf, resourceOf, unqualified } from './target';
+
+/** How a function is attached. */
+export interface AttachOptions {
+  /**
+   * How long Lambda itself keeps an event that it cannot hand to the function, because the function is throttled; 60
+   * seconds to 6 hours. After that the event is retried like a failed one.
+   *
+   * @default Duration.minutes(1)
+   */
+  readonly maxEventAge?: Duration;
+
+  /**
+   * Where the records of successful invocations go.
+   *
+   * @default - nowhere
+   */
+  readonly onSuccess?: lambda.IDestination;
+}
+
+/** Sends the failures of a function's asynchronous invocations to the retry queue, and nothing else to Lambda's own retries. */
+export function sendFailures(target: lambda.IFunction, queue: sqs.Queue, options: AttachOptions): void {
+  const fn = unqualified(target);
+  const resource = resourceOf(fn);
+  const granted = grantSend(fn, queue);
+  const configured = configurable(target);
+  configured.configureAsyncInvoke({
+    // Not SqsDestination, which grants more than sending.
+    onFailure: { bind: () => ({ destination: queue.queueArn }) },
+    onSuccess: options.onSuccess,
+    maxEventAge: options.maxEventAge ?? Duration.minutes(1),
+    retryAttempts: 0,
+  });
+  if (resource !== undefined) {
+    // This loop is a Lambda→SQS→Lambda chain, which Lambda would cut after 16 rounds. The policy bounds it.
+    resource.recursiveLoop = lambda.RecursiveLoop.ALLOW;
+  } else if (granted !== undefined) {
+    // Lambda checks the permission when it is told the destination. A function made here depends on its role itself.
+    configured.node.findChild('EventInvokeConfig').node.addDependency(granted);
+  }
+  const duties = [
+    ...(granted === undefined ? [sendDuty(queue)] : []),
+    ...(resource === undefined ? [recursionDuty(fn)] : []),
+  ];
+  if (duties.length > 0) {
+    const text = `attached, but not all that it needs can be done from here; its owner must ${duties.join('; and ')}`;
+    Annotations.of(target).addWarningV2('comeback-cdk:ownerMust', text);
+  }
+}
+
+/** Lets the function's role send its failures, if the role is known, and returns the policy that does. */
+function grantSend({ role }: lambda.IFunction, queue: sqs.Queue): IDependable | undefined {
+  if (role === undefined) {
+    return undefined;
+  }
+  queue.encryptionMasterKey?.grant(role, 'kms:GenerateDataKey', 'kms:Decrypt');
+  const statement = new iam.PolicyStatement({ actions: ['sqs:SendMessage'], resources: [queue.queueArn] });
+  return role.addToPrincipalPolicy(statement).policyDependable;
+}
+
+function sendDuty(queue: sqs.Queue): string {
+  const stack = Stack.of(queue);
+  const name = `${stack.stackName}-${logicalIdOf(queue.node.defaultChild as sqs.CfnQueue)}-`;
+  const key = queue.encryptionMasterKey && ", and kms:GenerateDataKey and kms:Decrypt on the queue's key";
+  return (
+    `allow sqs:SendMessage on the retry queue (its name will begin with ${name})${key ?? ''} in the function's ` +
+    'execution role, before this is deployed, or Lambda refuses the destination (import the function with its role, ' +
+    'by Function.fromFunctionAttributes, and this is done for you)'
+  );
+}
+
+function recursionDuty(fn: lambda.IFunction): string {
+  const name = Token.isUnresolved(fn.functionName) ? `NAME, the name of ${fn.node.path}` : fn.functionName;
+  return (
+    'set its recursive loop detection, or Lambda stops each event after 16 rounds: ' +
+    `aws lambda put-function-recursion-config --recursive-loop Allow --function-name ${name}`
+  );
+}

@@ -1,0 +1,156 @@
+import { Duration, Token, Tokenization } from 'aws-cdk-lib';
+
+/** How a backoff is drawn under its ceiling: `JITTER`. */
+export enum Jitter {
+  /** Evenly from one second to the ceiling. */
+  FULL = 'full',
+
+  /** Evenly from half the ceiling to the ceiling. */
+  EQUAL = 'equal',
+
+  /** Evenly from the base to three times the backoff before. */
+  DECORRELATED = 'decorrelated',
+
+  /** The ceiling itself. */
+  NONE = 'none',
+}
+
+/** How a retry carries its metadata to the function: `ENVELOPE`. */
+export enum EnvelopeStyle {
+  /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
+  WRAP = 'wrap',
+
+  /** An object payload gets one more key, `_retry_metadata`; any other payload is wrapped. */
+  INLINE = 'inline',
+}
+
+/** What is retried, how often and how long: the retry handler's policy variables. */
+export interface PolicyProps {
+  /**
+   * The time from an event's first failure after which no retry is made; 60 seconds to 14 days.
+   *
+   * @default Duration.hours(24)
+   */
+  readonly maxAge?: Duration;
+
+  /**
+   * The most re-invocations of one event; 0 to 10,000.
+   *
+   * With the other defaults, age ends first, after about 18 retries.
+   *
+   * @default 185
+   */
+  readonly maxRetries?: number;
+
+  /**
+   * The ceiling of the first backoff, which doubles with every retry; 1 second to `maxBackoff`.
+   *
+   * @default Duration.seconds(1)
+   */
+  readonly baseBackoff?: Duration;
+
+  /**
+   * The cap of every ceiling; 1 second to 43,170 seconds, which is 12 hours less 30 seconds: the most SQS can hide a
+   * message.
+   *
+   * @default Duration.seconds(43_170)
+   */
+  readonly maxBackoff?: Duration;
+
+  /**
+   * How a backoff is drawn under its ceiling.
+   *
+   * @default Jitter.FULL
+   */
+  readonly jitter?: Jitter;
+
+  /**
+   * How a retry carries its metadata. It may be changed while events wait: both styles are always understood.
+   *
+   * @default EnvelopeStyle.WRAP
+   */
+  readonly envelope?: EnvelopeStyle;
+
+  /**
+   * Globs (`*`, `?`) of the `errorType`s that go straight to the dead-letter queue.
+   *
+   * @default []
+   */
+  readonly nonRetryableErrors?: string[];
+}
+
+/** SQS counts its 12 hours from the receive and refuses 43,200 s in practice, hence 30 s less. */
+const LONGEST_BACKOFF = 43_170;
+
+/**
+ * The policy as the retry handler's environment.
+ *
+ * @param refusals takes what the handler would refuse when it starts, in its words
+ */
+export function policyVariables(props: PolicyProps, refusals: string[]): Record<string, string> {
+  const maxAge = seconds('MAX_AGE', props.maxAge ?? Duration.hours(24), refusals);
+  const maxRetries = wholeNumber('MAX_RETRIES', props.maxRetries ?? 185, refusals);
+  const baseBackoff = seconds('BASE_BACKOFF', props.baseBackoff ?? Duration.seconds(1), refusals);
+  const maxBackoff = seconds('MAX_BACKOFF', props.maxBackoff ?? Duration.seconds(43_170), refusals);
+  const jitter = props.jitter ?? Jitter.FULL;
+  if (!Object.values(Jitter).includes(jitter)) {
+    refusals.push(`JITTER is ${JSON.stringify(jitter)}; it must be full, equal, decorrelated or none`);
+  }
+  const envelope = props.envelope ?? EnvelopeStyle.WRAP;
+  if (!Object.values(EnvelopeStyle).includes(envelope)) {
+    refusals.push(`ENVELOPE is ${JSON.stringify(envelope)}; it must be wrap or inline`);
+  }
+  if (isOutside(maxAge, 60, 1_209_600)) {
+    refusals.push(`MAX_AGE is ${maxAge} s; it must be 60 s to 1209600 s (14 days)`);
+  }
+  if (isOutside(maxRetries, 0, 10_000)) {
+    refusals.push(`MAX_RETRIES is ${maxRetries}; it must be 0 to 10000`);
+  }
+  if (isOutside(maxBackoff, 1, LONGEST_BACKOFF)) {
+    refusals.push(`MAX_BACKOFF is ${maxBackoff} s; it must be 1 s to 43170 s (12 hours less 30 s)`);
+  }
+  // A base is not refused for a cap that is refused itself, or not known yet.
+  const cap = Math.min(LONGEST_BACKOFF, Number(maxBackoff) || LONGEST_BACKOFF);
+  if (isOutside(baseBackoff, 1, cap)) {
+    refusals.push(`BASE_BACKOFF is ${baseBackoff} s; it must be 1 s to MAX_BACKOFF (${String(cap)} s)`);
+  }
+  return {
+    MAX_AGE: maxAge,
+    MAX_RETRIES: maxRetries,
+    BASE_BACKOFF: baseBackoff,
+    MAX_BACKOFF: maxBackoff,
+    JITTER: jitter,
+    ENVELOPE: envelope,
+    NON_RETRYABLE_ERRORS: (props.nonRetryableErrors ?? []).join(','),
+  };
+}
+
+/** The number of seconds as text; of a duration that is a token, the token. */
+function seconds(name: string, duration: Duration, refusals: string[]): string {
+  if (duration.isUnresolved()) {
+    return Tokenization.stringifyNumber(duration.toSeconds());
+  }
+  const value = duration.toSeconds({ integral: false });
+  if (!Number.isInteger(value)) {
+    const text = `"${String(duration.toMilliseconds({ integral: false }))}ms"`;
+    refusals.push(`${name} is ${text}; it must be whole seconds, or a duration such as 90s, 24h or 14d`);
+    return '';
+  }
+  return String(value);
+}
+
+function wholeNumber(name: string, value: number, refusals: string[]): string {
+  if (Token.isUnresolved(value)) {
+    return Tokenization.stringifyNumber(value);
+  }
+  if (!Number.isInteger(value) || value < 0) {
+    refusals.push(`${name} is "${String(value)}"; it must be a whole number`);
+    return '';
+  }
+  return String(value);
+}
+
+/** What could not be read was refused already, and what is a token only the handler can check. */
+function isOutside(value: string, min: number, max: number): boolean {
+  return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
+}

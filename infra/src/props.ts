@@ -1,0 +1,104 @@
+import { Token } from 'aws-cdk-lib';
+import type * as kms from 'aws-cdk-lib/aws-kms';
+import type * as lambda from 'aws-cdk-lib/aws-lambda';
+import type * as logs from 'aws-cdk-lib/aws-logs';
+import type * as sqs from 'aws-cdk-lib/aws-sqs';
+
+import { type PolicyProps } from './policy';
+
+/** What {@link AsyncRetries} is made from. */
+export interface AsyncRetriesProps extends PolicyProps {
+  /**
+   * Functions that may be re-invoked beside those that are attached, by name.
+   *
+   * `*` stands for any characters, and a name without `:QUALIFIER` for all its versions and aliases. Names are of this
+   * stack's account and region; an ARN is taken as it stands. A pattern takes one place in the handler's environment,
+   * which holds 4 KB: it is also the way to allow very many functions.
+   *
+   * @default []
+   */
+  readonly targetFunctions?: string[];
+
+  /**
+   * A folder, or a zip file, with the retry handler's `bootstrap`, built for `architecture`.
+   *
+   * @default - built with cargo-lambda, from the checkout of Comeback that this package lies in
+   */
+  readonly bootstrap?: string;
+
+  /**
+   * The processor of the retry handler.
+   *
+   * @default lambda.Architecture.ARM_64
+   */
+  readonly architecture?: lambda.Architecture;
+
+  /**
+   * The memory of the retry handler in MiB; 128 to 10,240.
+   *
+   * It buys processor share, not room: ten TLS handshakes at once are slow with less than the default.
+   *
+   * @default 256
+   */
+  readonly memorySize?: number;
+
+  /**
+   * The messages handed to one invocation of the retry handler; 1 to 10.
+   *
+   * @default 10
+   */
+  readonly batchSize?: number;
+
+  /**
+   * The most invocations of the retry handler at a time; 2 to 1,000.
+   *
+   * It limits the pollers. Reserved concurrency would throttle them, which raises receive counts.
+   *
+   * @default 10
+   */
+  readonly maxConcurrency?: number;
+
+  /**
+   * How long the retry handler's log is kept.
+   *
+   * @default logs.RetentionDays.ONE_MONTH
+   */
+  readonly logRetention?: logs.RetentionDays;
+
+  /**
+   * The key that encrypts the two queues. Attached functions' roles are allowed to use it.
+   *
+   * @default - a key that SQS manages (SSE-SQS)
+   */
+  readonly encryptionKey?: kms.IKey;
+
+  /**
+   * Where events go that are given up: a standard queue.
+   *
+   * @default - a new queue that keeps them for 14 days
+   */
+  readonly deadLetterQueue?: sqs.IQueue;
+}
+
+/** What is wrong with the props that are no part of the policy: the dead-letter queue in the retry handler's words. */
+export function refusedProps(props: AsyncRetriesProps): string[] {
+  const { deadLetterQueue } = props;
+  const refusals: string[] = [];
+  if (deadLetterQueue?.fifo === true) {
+    const url = JSON.stringify(deadLetterQueue.queueUrl);
+    refusals.push(`DEAD_LETTER_QUEUE_URL is ${url}; it must be a standard queue, not a FIFO one`);
+  }
+  const ranges: [string, number | undefined, number, number][] = [
+    ['memorySize', props.memorySize, 128, 10_240],
+    ['batchSize', props.batchSize, 1, 10],
+    ['maxConcurrency', props.maxConcurrency, 2, 1_000],
+  ];
+  for (const [name, value, min, max] of ranges) {
+    const given = value !== undefined && !Token.isUnresolved(value);
+    if (given && !(Number.isInteger(value) && value >= min && value <= max)) {
+      const range = `${String(min)} to ${String(max)}`;
+      refusals.push(`${name} is ${String(value)}; it must be a whole number from ${range}`);
+    }
+  }
+  return refusals;
+}

@@ -1,0 +1,105 @@
+import { Duration, Lazy, RemovalPolicy } from 'aws-cdk-lib';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import type * as sqs from 'aws-cdk-lib/aws-sqs';
+import { Construct } from 'constructs';
+
+import { handlerFunction } from './handler-code';
+import { type AsyncRetriesProps } from './props';
+
+/** Lambda asks that a queue hides a message for six times as long. */
+export const HANDLER_TIMEOUT = Duration.seconds(30);
+
+/** The queues the retry handler takes from and gives up to, and its policy as environment variables. */
+export interface RetryHandlerProps extends AsyncRetriesProps {
+  readonly queue: sqs.IQueue;
+  readonly deadLetterQueue: sqs.IQueue;
+  readonly policy: Record<string, string>;
+}
+
+/** The Lambda function between the two queues, its role, its log and the event source mapping that feeds it. */
+export class RetryHandler extends Construct {
+  readonly function: lambda.Function;
+  private readonly role: iam.Role;
+  private readonly targets = new Set<string>();
+  private readonly reinvokeTargets = new iam.PolicyStatement({
+    sid: 'ReinvokeTargets',
+    actions: ['lambda:InvokeFunction'],
+  });
+
+  constructor(scope: Construct, id: string, props: RetryHandlerProps) {
+    super(scope, id);
+    const logGroup = new logs.LogGroup(this, 'Logs', {
+      retention: props.logRetention ?? logs.RetentionDays.ONE_MONTH,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    this.role = new iam.Role(this, 'Role', { assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com') });
+    this.grant(props, logGroup);
+    this.function = handlerFunction(this, 'Function', props.bootstrap, {
+      description: 'Defers, re-invokes or dead-letters what the retry queue holds.',
+      architecture: props.architecture ?? lambda.Architecture.ARM_64,
+      memorySize: props.memorySize ?? 256,
+      timeout: HANDLER_TIMEOUT,
+      role: this.role,
+      logGroup,
+      // This loop is a Lambda→SQS→Lambda chain, which Lambda would cut after 16 rounds. The policy bounds it.
+      recursiveLoop: lambda.RecursiveLoop.ALLOW,
+      environment: {
+        RETRY_QUEUE_URL: props.queue.queueUrl,
+        DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
+        TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
+        ...props.policy,
+      },
+    });
+    new lambda.EventSourceMapping(this, 'Mapping', {
+      target: this.function,
+      eventSourceArn: props.queue.queueArn,
+      batchSize: props.batchSize ?? 10,
+      // A window would add its length to every short backoff on a quiet queue.
+      maxBatchingWindow: Duration.seconds(0),
+      reportBatchItemFailures: true,
+      maxConcurrency: props.maxConcurrency ?? 10,
+    });
+    this.node.addValidation({ validate: () => this.withoutTargets() });
+  }
+
+  /** Allows one more `TARGET_FUNCTIONS` entry to be re-invoked. */
+  allow(entry: string): void {
+    if (this.targets.size === 0) {
+      this.role.addToPrincipalPolicy(this.reinvokeTargets);
+    }
+    if (!this.targets.has(entry)) {
+      this.targets.add(entry);
+      // An invocation record's ARN carries a qualifier.
+      this.reinvokeTargets.addResources(entry, `${entry}:*`);
+    }
+  }
+
+  /** What the retry handler does and nothing else, hence none of the queues' own grants. */
+  private grant({ queue, deadLetterQueue }: RetryHandlerProps, logGroup: logs.LogGroup): void {
+    const statements = {
+      TakeFromTheRetryQueue: {
+        actions: [
+          'sqs:ReceiveMessage',
+          'sqs:DeleteMessage',
+          'sqs:GetQueueAttributes',
+          'sqs:ChangeMessageVisibility',
+        ],
+        resources: [queue.queueArn],
+      },
+      DeadLetter: { actions: ['sqs:SendMessage'], resources: [deadLetterQueue.queueArn] },
+      Log: { actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [logGroup.logGroupArn] },
+    };
+    for (const [sid, statement] of Object.entries(statements)) {
+      this.role.addToPrincipalPolicy(new iam.PolicyStatement({ sid, ...statement }));
+    }
+    queue.encryptionMasterKey?.grant(this.role, 'kms:Decrypt');
+    deadLetterQueue.encryptionMasterKey?.grant(this.role, 'kms:GenerateDataKey', 'kms:Decrypt');
+  }
+
+  private withoutTargets(): string[] {
+    const refusal = 'TARGET_FUNCTIONS is empty; name at least one function ARN that may be re-invoked';
+    return this.targets.size > 0 ? [] : [`${refusal}: attach a function, or give targetFunctions`];
+  }
+}

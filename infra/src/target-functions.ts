@@ -1,0 +1,86 @@
+import { ArnFormat, type Stack, Token, Tokenization } from 'aws-cdk-lib';
+
+/** AWS's own limit on the length of a function's name. */
+const LONGEST_NAME = 64;
+
+/**
+ * The ARN of a function in this stack's account and region, without making the stack depend on the function.
+ *
+ * @param name the function's name, or a pattern with `*`
+ */
+export function functionArn(stack: Stack, name: string): string {
+  return stack.formatArn({
+    service: 'lambda',
+    resource: 'function',
+    resourceName: name,
+    arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+  });
+}
+
+/**
+ * The `TARGET_FUNCTIONS` entries that name patterns, or ARNs, stand for.
+ *
+ * @param refusals takes what the handler would refuse when it starts, in its words
+ */
+export function targetFunctions(stack: Stack, patterns: string[], refusals: string[]): string[] {
+  return patterns.map((pattern) => {
+    const arn = pattern.startsWith('arn:') || isToken(pattern) ? pattern : functionArn(stack, pattern);
+    const problem = isToken(arn) ? undefined : problemOf(arn);
+    if (problem !== undefined) {
+      refusals.push(`TARGET_FUNCTIONS entry ${JSON.stringify(pattern)} ${problem}`);
+    }
+    return arn;
+  });
+}
+
+/** Whether an entry surely allows a function of this name in the stack's account and region. */
+export function allows(stack: Stack, entry: string, name: string): boolean {
+  const [, , , region, account, , pattern, qualifier] = entry.split(':');
+  if (region !== stack.region || account !== stack.account || qualifier !== undefined) {
+    return false;
+  }
+  const literals = (pattern ?? '').split('*').map((literal) => literal.replace(/[^\w-]/g, '\\$&'));
+  return new RegExp(`^${literals.join('.*')}$`).test(name);
+}
+
+/**
+ * What CloudFormation will name a function: stack, logical id and 12 or 13 random characters. If that is too long it
+ * shortens the parts in a way of its own; then only the beginning is known, and `?` stands for all the rest.
+ */
+export function generatedName(stackName: string, logicalId: string): string {
+  if (Token.isUnresolved(stackName)) {
+    return '?';
+  }
+  const name = `${stackName}-${logicalId}-0000000000000`;
+  return name.length > LONGEST_NAME ? `${stackName.slice(0, 20)}?` : name;
+}
+
+/** As the handler's `FunctionPattern` reads an entry. */
+function problemOf(arn: string): string | undefined {
+  const fields = withoutTokens(arn).split(':');
+  const [prefix, partition = '', service, region = '', account = '', resource, name = '', qualifier] = fields;
+  const isFunction = prefix === 'arn' && service === 'lambda' && resource === 'function';
+  if (!isFunction || fields.length > 8 || fields.includes('')) {
+    return 'is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)';
+  }
+  if ([partition, region, account, qualifier ?? ''].some((field) => field.includes('*'))) {
+    return "has a * outside the function's name";
+  }
+  if (!/^[\w*-]+$/.test(name) || !/^([\w-]+|\$LATEST(\.PUBLISHED)?)$/.test(qualifier ?? '1')) {
+    return "has a character that no function's name or qualifier has";
+  }
+  return /^\d{12}$/.test(account) ? undefined : problemOf('');
+}
+
+/** Whether it is one token and nothing else: such an entry only the handler can check. */
+function isToken(entry: string): boolean {
+  const { length, firstToken } = Tokenization.reverseString(entry);
+  return length === 1 && firstToken !== undefined;
+}
+
+/** Twelve digits in place of each token, which are valid in every field. */
+function withoutTokens(arn: string): string {
+  const digits = { mapToken: () => '000000000000' };
+  const join = { join: (left: string, right: string) => left + right };
+  return String(Tokenization.reverseString(arn).mapTokens(digits).join(join));
+}

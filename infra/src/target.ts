@@ -1,0 +1,109 @@
+import { type CfnElement, Stack, Token, TokenComparison } from 'aws-cdk-lib';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+
+import { allows, functionArn, generatedName } from './target-functions';
+
+/** The function of a version or an alias; of a function, itself. */
+export function unqualified(target: lambda.IFunction): lambda.IFunction {
+  return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
+}
+
+/** What an invoke configuration can be given to: `$LATEST` has the function's own. */
+export function configurable(target: lambda.IFunction): lambda.IFunction {
+  return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
+}
+
+/** The function's own resource, if this app makes it. */
+export function resourceOf(fn: lambda.IFunction): lambda.CfnFunction | undefined {
+  const resource = fn.node.defaultChild;
+  return resource instanceof lambda.CfnFunction ? resource : undefined;
+}
+
+/** As the template will have it, even if the app overrides it. */
+export function logicalIdOf(resource: CfnElement): string {
+  return resource.stack.resolve(resource.logicalId) as string;
+}
+
+/**
+ * The ARN that allows every version and alias of a function to be re-invoked from this stack.
+ *
+ * A function of another stack refers to this one, for the queue's ARN, so this one must not refer to the function.
+ *
+ * @param entries the `TARGET_FUNCTIONS` entries that were given as patterns
+ * @returns nothing if the function has no name yet, and one of the patterns allows it
+ * @throws if the function is in another stack, has no name yet, and none of the patterns allows it
+ */
+export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]): string | undefined {
+  const resource = resourceOf(fn);
+  if (resource === undefined) {
+    return functionArn(stack, fn.functionName);
+  }
+  if (resource.stack === stack) {
+    return fn.functionArn;
+  }
+  if (resource.functionName !== undefined && !Token.isUnresolved(resource.functionName)) {
+    return functionArn(stack, resource.functionName);
+  }
+  const { stackName } = resource.stack;
+  const name = generatedName(stackName, logicalIdOf(resource));
+  if (entries.some((entry) => allows(stack, entry, name))) {
+    return undefined;
+  }
+  throw new Error(
+    `${fn.node.path} is in another stack, has no functionName, and no pattern of targetFunctions allows it; allowing ` +
+      'it by its generated name would make the two stacks depend on each other: give it a functionName, or give ' +
+      `targetFunctions a pattern that matches what CloudFormation will name it (${name.replace(/[?0]+$/, '…')})`,
+  );
+}
+
+/**
+ * Refuses what could not be deployed, or would not retry what it should.
+ *
+ * @throws if the function is elsewhere, or its asynchronous invocation is configured already
+ */
+export function checkTarget(target: lambda.IFunction, stack: Stack): void {
+  const fn = unqualified(target);
+  for (const place of ['account', 'region'] as const) {
+    if (Token.compareStrings(fn.env[place], stack.env[place]) === TokenComparison.DIFFERENT) {
+      throw new Error(
+        `${target.node.path} is in ${place} ${fn.env[place]}, and these retries are in ${stack.env[place]}; ` +
+          "make an AsyncRetries in the function's own account and region",
+      );
+    }
+  }
+  if (target === fn && resourceOf(fn) === undefined && fn.functionArn.split(':').length > 7) {
+    throw new Error(
+      `${target.node.path} was imported by the ARN of a version or an alias; import it with ` +
+        'Version.fromVersionArn or Alias.fromAliasAttributes instead',
+    );
+  }
+  const existing = invokeConfigOf(target);
+  if (existing !== undefined) {
+    throw new Error(
+      `${target.node.path} already has an invoke configuration, ${existing.node.path}, and can have only one; ` +
+        'remove that one, and give its onSuccess and maxEventAge to attach',
+    );
+  }
+}
+
+/** However it was made: by the function's own props, by `configureAsyncInvoke`, or by itself. */
+function invokeConfigOf(target: lambda.IFunction): lambda.CfnEventInvokeConfig | undefined {
+  const fn = unqualified(target);
+  const stack = Stack.of(target);
+  const text = (value: unknown) => JSON.stringify(stack.resolve(value));
+  const names = [fn.functionName, fn.functionArn, resourceOf(fn)?.functionName].map(text);
+  const own = configurable(target).node.tryFindChild('EventInvokeConfig');
+  return stack.node
+    .findAll()
+    .filter((construct) => construct instanceof lambda.CfnEventInvokeConfig)
+    .find(
+      (config) =>
+        config.node.scope === own ||
+        (names.includes(text(config.functionName)) && text(config.qualifier) === text(qualifierOf(target))),
+    );
+}
+
+function qualifierOf(target: lambda.IFunction): string {
+  const { aliasName, version } = target as Partial<lambda.IAlias> & Partial<lambda.IVersion>;
+  return aliasName ?? version ?? '$LATEST';
+}

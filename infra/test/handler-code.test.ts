@@ -1,0 +1,169 @@
+import { execFileSync } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { App, Stack } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import { Bundling } from 'cargo-lambda-cdk/lib/bundling';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+import { handlerFunction } from '../src/handler-code';
+
+const { ARM_64, X86_64 } = lambda.Architecture;
+const SCRIPT = '#!/bin/sh\n';
+
+let scratch: string;
+let folder: string;
+
+beforeEach(() => {
+  scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'bootstrap-'));
+  folder = path.join(scratch, 'code');
+  fs.mkdirSync(folder);
+});
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  // It looks for cargo-lambda once a process.
+  Bundling.clearRunsLocallyCache();
+  fs.rmSync(scratch, { recursive: true });
+});
+
+function put(name: string, content: string | Buffer, mode = 0o755): string {
+  const file = path.join(folder, name);
+  fs.writeFileSync(file, content, { mode });
+  return file;
+}
+
+/** As much of an executable as says what it is for. */
+function elf(machine: number): Buffer {
+  const header = Buffer.alloc(64);
+  header.write('\x7fELF', 'latin1');
+  header.writeUInt16LE(machine, 18);
+  return header;
+}
+
+function zip(...files: string[]): string {
+  const archive = path.join(folder, 'code.zip');
+  execFileSync('python3', ['-m', 'zipfile', '-c', archive, ...files]);
+  return archive;
+}
+
+function synthesize(bootstrap: string | undefined, architecture = ARM_64, context = {}): Template {
+  const stack = new Stack(new App({ context, outdir: path.join(scratch, 'cdk.out') }), 'Stack');
+  handlerFunction(stack, 'Handler', bootstrap, { architecture, memorySize: 256 });
+  return Template.fromStack(stack);
+}
+
+function refusal(bootstrap: string | undefined, architecture = ARM_64): string {
+  try {
+    synthesize(bootstrap, architecture);
+  } catch (error) {
+    return (error as Error).message.replaceAll(folder, 'FOLDER');
+  }
+  throw new Error('nothing was refused');
+}
+
+const HINT =
+  'build it in a checkout of Comeback with `cargo lambda build --release --arm64 -p retry-handler`, ' +
+  'and give the path of target/lambda/retry-handler there';
+
+describe('a bootstrap that was built before', () => {
+  test.each([
+    ['for arm64', elf(0xb7), ARM_64],
+    ['for x86_64', elf(0x3e), X86_64],
+    ['that is a script', Buffer.from(SCRIPT), ARM_64],
+  ])('is deployed as it stands: one %s', (_, content, architecture) => {
+    put('bootstrap', content);
+    synthesize(folder, architecture).hasResourceProperties('AWS::Lambda::Function', {
+      Architectures: [architecture.name],
+      Handler: 'bootstrap',
+      MemorySize: 256,
+      Runtime: 'provided.al2023',
+    });
+  });
+
+  test('may come in a zip file', () => {
+    const other = put('notes.txt', 'beside it');
+    synthesize(zip(other, put('bootstrap', SCRIPT))).resourceCountIs('AWS::Lambda::Function', 1);
+  });
+
+  test('is refused where there is none', () => {
+    const missing = path.join(folder, 'missing');
+    expect(refusal(missing)).toBe(`bootstrap: FOLDER/missing does not exist; ${HINT}`);
+    expect(refusal(folder)).toBe(`bootstrap: FOLDER/bootstrap does not exist; ${HINT}`);
+  });
+
+  test.each([
+    [0x3e, ARM_64, 'x86_64', 'arm64', '--arm64'],
+    [0xb7, X86_64, 'arm64', 'x86_64', '--x86-64'],
+  ])('is refused for another architecture: %s', (machine, architecture, built, wanted, flag) => {
+    put('bootstrap', elf(machine));
+    expect(refusal(folder, architecture)).toBe(
+      `bootstrap: FOLDER/bootstrap is built for ${built}, but architecture is ${wanted}; ` +
+        HINT.replace('--arm64', flag),
+    );
+  });
+
+  test('is refused if it may not be executed', () => {
+    put('bootstrap', SCRIPT, 0o644);
+    expect(refusal(folder)).toBe('bootstrap: FOLDER/bootstrap may not be executed; run chmod +x on it');
+  });
+
+  test.each([
+    ['the bootstrap itself', () => put('bootstrap', SCRIPT)],
+    ['a zip file without one', () => zip(put('other', SCRIPT))],
+    ['an empty file', () => put('code.zip', '')],
+    ['a zip file that was cut short', () => put('code.zip', 'PK\x05\x06')],
+    ['a zip file whose directory lies nowhere', () => put('code.zip', `PK\x05\x06${'\xff'.repeat(40)}`)],
+  ])('is refused as a file that is %s', (_, make) => {
+    const file = make();
+    expect(refusal(file)).toBe(
+      `bootstrap: FOLDER/${path.basename(file)} is neither a folder nor a zip file with a file named bootstrap ` +
+        'at its root',
+    );
+  });
+});
+
+describe('a bootstrap that is to be built', () => {
+  const NONE = { 'aws:cdk:bundling-stacks': [] };
+
+  test('is not, for a command that needs no code', () => {
+    vi.stubEnv('PATH', folder);
+    synthesize(undefined, ARM_64, NONE).hasResourceProperties('AWS::Lambda::Function', {
+      Architectures: ['arm64'],
+      Handler: 'bootstrap',
+      MemorySize: 256,
+      Runtime: 'provided.al2023',
+    });
+  });
+
+  test('needs cargo-lambda', () => {
+    vi.stubEnv('PATH', folder);
+    expect(refusal(undefined)).toBe(
+      'bootstrap: not given, and `cargo lambda`, which would build it, does not run here; install cargo-lambda ' +
+        '(https://www.cargo-lambda.info/guide/installation.html), or give the path of a built one',
+    );
+  });
+
+  test.skipIf(process.platform === 'win32')('is built from the checkout, for the architecture', () => {
+    const log = path.join(folder, 'log');
+    put(
+      'cargo',
+      '#!/bin/bash\n' +
+        `echo "$PWD $*" >> '${log}'\n` +
+        'while [ $# -gt 0 ]; do [ "$1" = --lambda-dir ] && echo built > "$2/bootstrap"; shift; done\n' +
+        'exit 0\n',
+    );
+    vi.stubEnv('PATH', `${folder}:${process.env.PATH ?? ''}`);
+    synthesize(undefined, X86_64);
+    const builds = fs
+      .readFileSync(log, 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('lambda build'));
+    expect(builds).toHaveLength(1);
+    expect(builds[0]).toMatch(
+      /\/functions\/retry-handler lambda build .* --release --x86-64 --flatten retry-handler$/,
+    );
+  });
+});

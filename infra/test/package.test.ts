@@ -1,0 +1,120 @@
+import { execFileSync } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const INFRA = path.join(__dirname, '..');
+
+/** An app's folder, in which the package is installed as npm would unpack it. */
+let app: string;
+
+function run(command: string, args: string[], cwd = app): string {
+  return execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe' });
+}
+
+/** What a command that fails writes. */
+function failure(command: string, args: string[]): string {
+  try {
+    run(command, args);
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string };
+    return stdout + stderr;
+  }
+  throw new Error(`${command} did not fail`);
+}
+
+beforeAll(() => {
+  app = fs.mkdtempSync(path.join(os.tmpdir(), 'app-'));
+  const packed = run('npm', ['pack', '--json', '--pack-destination', app], INFRA);
+  const [tarball] = fs.readdirSync(app);
+  expect(packed).toContain(tarball);
+  const modules = path.join(app, 'node_modules');
+  fs.mkdirSync(path.join(modules, 'comeback-cdk'), { recursive: true });
+  run('tar', ['-xzf', tarball ?? '', '--strip-components=1', '-C', 'node_modules/comeback-cdk']);
+  for (const dependency of ['aws-cdk-lib', 'constructs', 'cargo-lambda-cdk', '@types', 'typescript']) {
+    fs.symlinkSync(path.join(INFRA, 'node_modules', dependency), path.join(modules, dependency));
+  }
+}, 120_000);
+
+afterAll(() => {
+  fs.rmSync(app, { recursive: true });
+});
+
+test('the package holds what it is used with, and nothing else', () => {
+  const files = run('find', ['.', '-type', 'f'], path.join(app, 'node_modules', 'comeback-cdk'))
+    .trimEnd()
+    .split('\n')
+    .filter((file) => !/^\.\/dist\/[\w-]+\.(js|d\.ts)$/.test(file));
+  expect(files.sort()).toEqual(['./LICENSE-APACHE', './LICENSE-MIT', './README.md', './package.json']);
+  const { scripts, exports } = JSON.parse(
+    fs.readFileSync(path.join(app, 'node_modules/comeback-cdk/package.json'), 'utf8'),
+  ) as { scripts: Record<string, string>; exports: Record<string, Record<string, string>> };
+  for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) {
+    expect(scripts).not.toHaveProperty(script);
+  }
+  for (const file of Object.values(exports['.'] ?? {})) {
+    expect(fs.existsSync(path.join(app, 'node_modules/comeback-cdk', file)), file).toBe(true);
+  }
+});
+
+describe('the README', () => {
+  const AROUND = `
+    import { App, Stack, Stage } from 'aws-cdk-lib';
+    import * as lambda from 'aws-cdk-lib/aws-lambda';
+    class Readme extends Stack {
+      constructor() {
+        super(new App({ outdir: 'cdk.out' }), 'Readme');
+        const orders = new lambda.Function(this, 'Orders', {
+          code: lambda.Code.fromInline('def handler(event, context): pass'),
+          handler: 'index.handler',
+          runtime: lambda.Runtime.PYTHON_3_14,
+        });
+        BLOCKS
+      }
+    }
+    Stage.of(new Readme())?.synth();
+  `;
+
+  /** The `ts` blocks, in their order, as one stack. What they import is imported once. */
+  function program(): string {
+    const readme = fs.readFileSync(path.join(INFRA, 'README.md'), 'utf8');
+    const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, block]) => block).join('');
+    const source = AROUND.replace('BLOCKS', blocks);
+    const imports = new Map<string, string>();
+    const rest = source.replace(/^ *import (.*) from '(.*)';$/gm, (_, names: string, module: string) => {
+      for (const name of names.replace(/[{}]/g, '').split(',')) {
+        const imported = names.startsWith('{') ? `{ ${name} }` : name;
+        imports.set(name.trim(), `import ${imported} from '${module}';`);
+      }
+      return '';
+    });
+    return [...imports.values(), rest].join('\n');
+  }
+
+  beforeAll(() => {
+    fs.writeFileSync(path.join(app, 'app.ts'), program());
+    const options = ['--strict', '--skipLibCheck', '--module', 'node16', '--target', 'es2022'];
+    run('node', ['node_modules/typescript/bin/tsc', ...options, '--types', 'node', 'app.ts']);
+  }, 120_000);
+
+  test('is understood by an app that has the package from npm', () => {
+    expect(failure('node', ['app.js'])).toContain('bootstrap: retry-handler does not exist; build it');
+    fs.mkdirSync(path.join(app, 'retry-handler'));
+    fs.writeFileSync(path.join(app, 'retry-handler', 'bootstrap'), '#!/bin/sh\n', { mode: 0o755 });
+    run('node', ['app.js']);
+    const template = fs.readFileSync(path.join(app, 'cdk.out', 'Readme.template.json'), 'utf8');
+    const { Resources } = JSON.parse(template) as { Resources: Record<string, { Type: string }> };
+    const types = Object.values(Resources).map(({ Type }) => Type);
+    expect(types.filter((type) => type === 'AWS::SQS::Queue')).toHaveLength(4);
+    expect(types.filter((type) => type === 'AWS::Lambda::EventInvokeConfig')).toHaveLength(1);
+  });
+
+  test('does not promise a build to such an app', () => {
+    const source = fs.readFileSync(path.join(app, 'app.js'), 'utf8');
+    fs.writeFileSync(path.join(app, 'built.js'), source.replaceAll("'retry-handler'", 'undefined'));
+    expect(failure('node', ['built.js'])).toContain(
+      'bootstrap: needed, because this package lies in no checkout of Comeback to build it from; build it in a ',
+    );
+  });
+});
