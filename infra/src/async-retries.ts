@@ -116,9 +116,8 @@ export class AsyncRetries extends Construct {
       ...props,
       retentionPeriod: Duration.days(14),
       enforceSSL: true,
-      ...(encryptionKey === undefined
-        ? { encryption: sqs.QueueEncryption.SQS_MANAGED }
-        : { encryption: sqs.QueueEncryption.KMS, encryptionMasterKey: encryptionKey }),
+      encryption: encryptionKey ? sqs.QueueEncryption.KMS : sqs.QueueEncryption.SQS_MANAGED,
+      encryptionMasterKey: encryptionKey,
     });
   }
 }

@@ -2,8 +2,9 @@ import { Annotations, Duration, Stack, Token } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
+import { type IDependable } from 'constructs';
 
-import { configurable, resourceOf, unqualified } from './target';
+import { configurable, logicalIdOf, resourceOf, unqualified } from './target';
 
 /** How a function is attached. */
 export interface AttachOptions {
@@ -32,7 +33,7 @@ export function sendFailures(target: lambda.IFunction, queue: sqs.Queue, options
   configured.configureAsyncInvoke({
     // Not SqsDestination, which grants more than sending.
     onFailure: { bind: () => ({ destination: queue.queueArn }) },
-    ...(options.onSuccess && { onSuccess: options.onSuccess }),
+    onSuccess: options.onSuccess,
     maxEventAge: options.maxEventAge ?? Duration.minutes(1),
     retryAttempts: 0,
   });
@@ -53,20 +54,19 @@ export function sendFailures(target: lambda.IFunction, queue: sqs.Queue, options
   }
 }
 
-/** The policy that lets the function send its failures; none if its role is unknown, or cannot be changed from here. */
-function grantSend(fn: lambda.IFunction, queue: sqs.Queue) {
-  const statement = new iam.PolicyStatement({ actions: ['sqs:SendMessage'], resources: [queue.queueArn] });
-  const granted = fn.role?.addToPrincipalPolicy(statement);
-  if (granted?.statementAdded !== true) {
+/** Lets the function's role send its failures, if the role is known, and returns the policy that does. */
+function grantSend({ role }: lambda.IFunction, queue: sqs.Queue): IDependable | undefined {
+  if (role === undefined) {
     return undefined;
   }
-  queue.encryptionMasterKey?.grant(fn, 'kms:GenerateDataKey', 'kms:Decrypt');
-  return granted.policyDependable;
+  queue.encryptionMasterKey?.grant(role, 'kms:GenerateDataKey', 'kms:Decrypt');
+  const statement = new iam.PolicyStatement({ actions: ['sqs:SendMessage'], resources: [queue.queueArn] });
+  return role.addToPrincipalPolicy(statement).policyDependable;
 }
 
 function sendDuty(queue: sqs.Queue): string {
   const stack = Stack.of(queue);
-  const name = `${stack.stackName}-${stack.getLogicalId(queue.node.defaultChild as sqs.CfnQueue)}-`;
+  const name = `${stack.stackName}-${logicalIdOf(queue.node.defaultChild as sqs.CfnQueue)}-`;
   const key = queue.encryptionMasterKey && ", and kms:GenerateDataKey and kms:Decrypt on the queue's key";
   return (
     `allow sqs:SendMessage on the retry queue (its name will begin with ${name})${key ?? ''} in the function's ` +

@@ -1,4 +1,4 @@
-import { Stack, Token, TokenComparison } from 'aws-cdk-lib';
+import { type CfnElement, Stack, Token, TokenComparison } from 'aws-cdk-lib';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 
 import { allows, functionArn, generatedName } from './target-functions';
@@ -17,6 +17,11 @@ export function configurable(target: lambda.IFunction): lambda.IFunction {
 export function resourceOf(fn: lambda.IFunction): lambda.CfnFunction | undefined {
   const resource = fn.node.defaultChild;
   return resource instanceof lambda.CfnFunction ? resource : undefined;
+}
+
+/** As the template will have it, even if the app overrides it. */
+export function logicalIdOf(resource: CfnElement): string {
+  return resource.stack.resolve(resource.logicalId) as string;
 }
 
 /**
@@ -40,7 +45,7 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
     return functionArn(stack, resource.functionName);
   }
   const { stackName } = resource.stack;
-  const name = generatedName(stackName, resource.stack.getLogicalId(resource));
+  const name = generatedName(stackName, logicalIdOf(resource));
   if (entries.some((entry) => allows(stack, entry, name))) {
     return undefined;
   }

@@ -1,0 +1,296 @@
+import { CfnParameter, Duration, Stack } from 'aws-cdk-lib';
+import * as kms from 'aws-cdk-lib/aws-kms';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import * as sqs from 'aws-cdk-lib/aws-sqs';
+import { type IConstruct } from 'constructs';
+import { expect, test } from 'vitest';
+
+import { type AsyncRetries, EnvelopeStyle, Jitter } from '../src';
+import {
+  arn,
+  newFunction,
+  newRetries,
+  newStack,
+  ref,
+  resource,
+  resources,
+  statements,
+  withOne,
+} from './support';
+
+const role = (retries: AsyncRetries) => retries.handler.role as IConstruct;
+const logGroup = (retries: AsyncRetries) => retries.node.findChild('Handler').node.findChild('Logs');
+const key = (stack: Stack) => new kms.Key(stack, 'Key', { enableKeyRotation: true });
+
+function variables(retries: AsyncRetries): Record<string, unknown> {
+  const { Environment } = resource(retries.handler).Properties;
+  return (Environment as { Variables: Record<string, unknown> }).Variables;
+}
+
+test('both queues keep what they hold for 14 days, encrypted', () => {
+  const { retries } = withOne();
+  for (const queue of [retries.queue, retries.deadLetterQueue]) {
+    expect(resource(queue).Properties).toMatchObject({
+      MessageRetentionPeriod: 14 * 24 * 3_600,
+      SqsManagedSseEnabled: true,
+    });
+  }
+});
+
+test('the retry queue hides for six times the timeout, and SQS itself dead-letters as late as it can', () => {
+  const { retries } = withOne();
+  expect(resource(retries.handler).Properties.Timeout).toBe(30);
+  expect(resource(retries.queue).Properties).toMatchObject({
+    VisibilityTimeout: 6 * 30,
+    RedrivePolicy: { deadLetterTargetArn: arn(retries.deadLetterQueue), maxReceiveCount: 1_000 },
+  });
+});
+
+test('both queues refuse what does not come over TLS', () => {
+  const { stack, retries } = withOne();
+  const policies = resources(stack, 'AWS::SQS::QueuePolicy').map(({ Properties }) => Properties);
+  const tlsOnly = (queue: sqs.IQueue) => ({
+    Queues: [ref(queue)],
+    PolicyDocument: {
+      Version: '2012-10-17',
+      Statement: [
+        {
+          Effect: 'Deny',
+          Principal: { AWS: '*' },
+          Action: 'sqs:*',
+          Resource: arn(queue),
+          Condition: { Bool: { 'aws:SecureTransport': 'false' } },
+        },
+      ],
+    },
+  });
+  expect(policies).toEqual([tlsOnly(retries.deadLetterQueue), tlsOnly(retries.queue)]);
+});
+
+test('the mapping passes ten at once and keeps what failed', () => {
+  const { stack, retries } = withOne();
+  expect(resources(stack, 'AWS::Lambda::EventSourceMapping').map(({ Properties }) => Properties)).toEqual([
+    {
+      EventSourceArn: arn(retries.queue),
+      FunctionName: ref(retries.handler),
+      BatchSize: 10,
+      MaximumBatchingWindowInSeconds: 0,
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      ScalingConfig: { MaximumConcurrency: 10 },
+    },
+  ]);
+});
+
+test('the handler', () => {
+  const { retries } = withOne();
+  const { Code, Environment, Description, ...properties } = resource(retries.handler).Properties;
+  expect([Code, Environment, Description]).not.toContain(undefined);
+  expect(properties).toEqual({
+    Runtime: 'provided.al2023',
+    Handler: 'bootstrap',
+    Architectures: ['arm64'],
+    MemorySize: 256,
+    Timeout: 30,
+    Role: arn(role(retries)),
+    LoggingConfig: { LogGroup: ref(logGroup(retries)) },
+    RecursiveLoop: 'Allow',
+  });
+  expect(resource(logGroup(retries))).toMatchObject({
+    Properties: { RetentionInDays: 30 },
+    DeletionPolicy: 'Delete',
+  });
+});
+
+test('the environment, with the defaults', () => {
+  const { retries, orders } = withOne();
+  expect(variables(retries)).toEqual({
+    RETRY_QUEUE_URL: ref(retries.queue),
+    DEAD_LETTER_QUEUE_URL: ref(retries.deadLetterQueue),
+    TARGET_FUNCTIONS: arn(orders),
+    MAX_AGE: '86400',
+    MAX_RETRIES: '185',
+    BASE_BACKOFF: '1',
+    MAX_BACKOFF: '43170',
+    JITTER: 'full',
+    ENVELOPE: 'wrap',
+    NON_RETRYABLE_ERRORS: '',
+  });
+});
+
+test('every prop of the policy reaches the environment', () => {
+  const { retries } = withOne({
+    maxAge: Duration.days(14),
+    maxRetries: 0,
+    baseBackoff: Duration.minutes(1),
+    maxBackoff: Duration.hours(2),
+    jitter: Jitter.DECORRELATED,
+    envelope: EnvelopeStyle.INLINE,
+    nonRetryableErrors: ['Validation*', 'Oops'],
+  });
+  expect(variables(retries)).toMatchObject({
+    MAX_AGE: '1209600',
+    MAX_RETRIES: '0',
+    BASE_BACKOFF: '60',
+    MAX_BACKOFF: '7200',
+    JITTER: 'decorrelated',
+    ENVELOPE: 'inline',
+    NON_RETRYABLE_ERRORS: 'Validation*,Oops',
+  });
+});
+
+test('what is known only at deployment is left to the handler', () => {
+  const stack = newStack();
+  const parameter = (id: string) => new CfnParameter(stack, id, { type: 'Number' }).valueAsNumber;
+  const retries = newRetries(stack, {
+    targetFunctions: ['orders'],
+    maxAge: Duration.seconds(parameter('Age')),
+    maxRetries: parameter('Most'),
+    maxBackoff: Duration.seconds(parameter('Cap')),
+    memorySize: parameter('Memory'),
+  });
+  expect(variables(retries)).toMatchObject({
+    MAX_AGE: { Ref: 'Age' },
+    MAX_RETRIES: { Ref: 'Most' },
+    MAX_BACKOFF: { Ref: 'Cap' },
+  });
+  expect(resource(retries.handler).Properties.MemorySize).toEqual({ Ref: 'Memory' });
+});
+
+test('the other props', () => {
+  const { stack, retries } = withOne({
+    architecture: lambda.Architecture.X86_64,
+    memorySize: 512,
+    batchSize: 5,
+    maxConcurrency: 2,
+    logRetention: logs.RetentionDays.ONE_YEAR,
+  });
+  expect(resource(retries.handler).Properties).toMatchObject({ Architectures: ['x86_64'], MemorySize: 512 });
+  const [mapping] = resources(stack, 'AWS::Lambda::EventSourceMapping');
+  expect(mapping?.Properties).toMatchObject({ BatchSize: 5, ScalingConfig: { MaximumConcurrency: 2 } });
+  expect(resource(logGroup(retries)).Properties.RetentionInDays).toBe(365);
+});
+
+test('the handler may do exactly what it does', () => {
+  const { retries, orders } = withOne();
+  expect(resource(role(retries)).Properties).toEqual({
+    AssumeRolePolicyDocument: {
+      Version: '2012-10-17',
+      Statement: [
+        { Effect: 'Allow', Principal: { Service: 'lambda.amazonaws.com' }, Action: 'sts:AssumeRole' },
+      ],
+    },
+  });
+  expect(statements(role(retries))).toEqual([
+    {
+      Sid: 'TakeFromTheRetryQueue',
+      Effect: 'Allow',
+      Action: [
+        'sqs:ReceiveMessage',
+        'sqs:DeleteMessage',
+        'sqs:GetQueueAttributes',
+        'sqs:ChangeMessageVisibility',
+      ],
+      Resource: arn(retries.queue),
+    },
+    { Sid: 'DeadLetter', Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.deadLetterQueue) },
+    {
+      Sid: 'Log',
+      Effect: 'Allow',
+      Action: ['logs:CreateLogStream', 'logs:PutLogEvents'],
+      Resource: arn(logGroup(retries)),
+    },
+    {
+      Sid: 'ReinvokeTargets',
+      Effect: 'Allow',
+      Action: 'lambda:InvokeFunction',
+      Resource: [arn(orders), { 'Fn::Join': ['', [arn(orders), ':*']] }],
+    },
+  ]);
+});
+
+test('name patterns are allowed up front, and ARNs as they stand', () => {
+  const stack = newStack('Stack', { env: { account: '123456789012', region: 'eu-west-1' } });
+  const entry = 'arn:aws:lambda:us-east-1:123456789012:function:billing:live';
+  const retries = newRetries(stack, { targetFunctions: ['orders-*', entry] });
+  const orders = {
+    'Fn::Join': ['', ['arn:', { Ref: 'AWS::Partition' }, ':lambda:eu-west-1:123456789012:function:orders-*']],
+  };
+  expect(JSON.stringify(variables(retries).TARGET_FUNCTIONS)).toBe(
+    JSON.stringify(orders).replace('orders-*', `orders-*,${entry}`),
+  );
+  expect(statements(role(retries))).toContainEqual({
+    Sid: 'ReinvokeTargets',
+    Effect: 'Allow',
+    Action: 'lambda:InvokeFunction',
+    Resource: [
+      orders,
+      JSON.parse(JSON.stringify(orders).replace('orders-*', 'orders-*:*')),
+      entry,
+      `${entry}:*`,
+    ],
+  });
+});
+
+test('a key of the customer encrypts both queues, and both sides may use it', () => {
+  const stack = newStack();
+  const encryptionKey = key(stack);
+  const retries = newRetries(stack, { encryptionKey });
+  const orders = newFunction(stack);
+  retries.attach(orders);
+  for (const queue of [retries.queue, retries.deadLetterQueue]) {
+    const { Properties } = resource(queue);
+    expect(Properties.KmsMasterKeyId).toEqual(arn(encryptionKey));
+    expect(Properties).not.toHaveProperty('SqsManagedSseEnabled');
+  }
+  const use = {
+    Effect: 'Allow',
+    Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
+    Resource: arn(encryptionKey),
+  };
+  expect(statements(role(retries))).toContainEqual({ ...use, Action: 'kms:Decrypt' });
+  expect(statements(role(retries))).toContainEqual(use);
+  expect(statements(orders.role as IConstruct)).toContainEqual(use);
+});
+
+test("an own dead-letter queue, whose key is its owner's", () => {
+  const stack = newStack();
+  const ownKey = key(stack);
+  const own = new sqs.Queue(stack, 'Own', {
+    encryptionMasterKey: ownKey,
+    encryption: sqs.QueueEncryption.KMS,
+  });
+  const retries = newRetries(stack, { deadLetterQueue: own, targetFunctions: ['orders'] });
+  expect(retries.deadLetterQueue).toBe(own);
+  expect(resources(stack, 'AWS::SQS::Queue')).toHaveLength(2);
+  expect(resource(retries.queue).Properties).toMatchObject({
+    RedrivePolicy: { deadLetterTargetArn: arn(own), maxReceiveCount: 1_000 },
+    SqsManagedSseEnabled: true,
+  });
+  expect(variables(retries).DEAD_LETTER_QUEUE_URL).toEqual(ref(own));
+  const granted = statements(role(retries));
+  expect(granted).toContainEqual(expect.objectContaining({ Sid: 'DeadLetter', Resource: arn(own) }));
+  expect(granted).toContainEqual({
+    Effect: 'Allow',
+    Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
+    Resource: arn(ownKey),
+  });
+  expect(granted).toHaveLength(5);
+});
+
+test('metrics', () => {
+  const { stack, retries } = withOne();
+  const seen = [retries.metricFailures(), retries.metricWaiting(), retries.metricDeadLetters()].map(
+    (metric) => {
+      const { namespace, metricName, statistic, dimensions } = metric;
+      return [namespace, metricName, statistic, stack.resolve(dimensions)] as unknown[];
+    },
+  );
+  const name = (queue: sqs.IQueue) => ({ QueueName: stack.resolve(queue.queueName) as unknown });
+  expect(seen).toEqual([
+    ['AWS/SQS', 'NumberOfMessagesSent', 'Sum', name(retries.queue)],
+    ['AWS/SQS', 'ApproximateNumberOfMessagesNotVisible', 'Maximum', name(retries.queue)],
+    ['AWS/SQS', 'ApproximateNumberOfMessagesVisible', 'Maximum', name(retries.deadLetterQueue)],
+  ]);
+  expect(retries.metricWaiting({ period: Duration.minutes(1) }).period.toSeconds()).toBe(60);
+});

@@ -1,0 +1,325 @@
+import { Duration, Stack, Stage } from 'aws-cdk-lib';
+import { Annotations, Match } from 'aws-cdk-lib/assertions';
+import * as destinations from 'aws-cdk-lib/aws-lambda-destinations';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import * as kms from 'aws-cdk-lib/aws-kms';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as sqs from 'aws-cdk-lib/aws-sqs';
+import { type IConstruct } from 'constructs';
+import { expect, test } from 'vitest';
+
+import { AsyncRetries } from '../src';
+import {
+  arn,
+  BOOTSTRAP,
+  ENV,
+  logicalId,
+  newFunction,
+  newRetries,
+  newStack,
+  ref,
+  refusal,
+  resource,
+  resources,
+  statements,
+  withOne,
+} from './support';
+
+const ORDERS = 'arn:aws:lambda:eu-west-1:123456789012:function:orders';
+
+/** The invoke configurations of a stack, without what every one has alike. */
+function invokeConfigs(retries: AsyncRetries, stack = Stack.of(retries)): unknown[] {
+  return resources(stack, 'AWS::Lambda::EventInvokeConfig').map(({ Properties }) => {
+    const { DestinationConfig, MaximumRetryAttempts, MaximumEventAgeInSeconds, ...rest } = Properties;
+    expect(DestinationConfig).toEqual({ OnFailure: { Destination: arn(retries.queue) } });
+    expect([MaximumRetryAttempts, MaximumEventAgeInSeconds]).toEqual([0, 60]);
+    return rest;
+  });
+}
+
+function targetFunctions(retries: AsyncRetries): unknown {
+  const { Environment } = resource(retries.handler).Properties;
+  return (Environment as { Variables: Record<string, unknown> }).Variables.TARGET_FUNCTIONS;
+}
+
+function invocable(retries: AsyncRetries): unknown {
+  const statement = statements(retries.handler.role as IConstruct).find((one) =>
+    JSON.stringify(one).includes('ReinvokeTargets'),
+  );
+  return (statement as { Resource: unknown }).Resource;
+}
+
+const anyQualifier = (construct: IConstruct) => ({ 'Fn::Join': ['', [arn(construct), ':*']] });
+
+/** The warnings of a stack that an owner must do something. */
+function warnings(stack: Stack): string[] {
+  const found = Annotations.fromStack(stack).findWarning('*', Match.anyValue());
+  return found.map(({ id, entry }) => `${id}: ${entry.data as string}`);
+}
+
+test('a function', () => {
+  const { stack, retries, orders } = withOne();
+  expect(invokeConfigs(retries)).toEqual([{ FunctionName: ref(orders), Qualifier: '$LATEST' }]);
+  expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
+  expect(statements(orders.role as IConstruct)).toEqual([
+    { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.queue) },
+  ]);
+  // Lambda checks the permission when it is told the destination, and the configuration refers to the function.
+  expect(resource(orders).DependsOn).toContain(
+    logicalId((orders.role as IConstruct).node.findChild('DefaultPolicy')),
+  );
+  expect(warnings(stack)).toEqual([]);
+});
+
+test('a version and an alias have configurations of their own, and their function is allowed once', () => {
+  const stack = newStack();
+  const retries = newRetries(stack);
+  const orders = newFunction(stack);
+  const live = new lambda.Alias(stack, 'Live', { aliasName: 'live', version: orders.currentVersion });
+  for (const target of [orders, orders.currentVersion, live]) {
+    retries.attach(target);
+  }
+  const template = invokeConfigs(retries);
+  const aliasName = { 'Fn::Select': [7, { 'Fn::Split': [':', ref(live)] }] };
+  const configs = [
+    { FunctionName: ref(orders), Qualifier: '$LATEST' },
+    {
+      FunctionName: ref(orders),
+      Qualifier: { 'Fn::GetAtt': [logicalId(orders.currentVersion), 'Version'] },
+    },
+    { FunctionName: ref(orders), Qualifier: aliasName },
+  ];
+  expect(new Set(template)).toEqual(new Set(configs));
+  expect(targetFunctions(retries)).toEqual(arn(orders));
+  expect(invocable(retries)).toEqual([arn(orders), anyQualifier(orders)]);
+});
+
+test.each(['currentVersion', 'alias'])('the %s alone', (which) => {
+  const stack = newStack();
+  const retries = newRetries(stack);
+  const orders = newFunction(stack);
+  const { currentVersion } = orders;
+  retries.attach(which === 'alias' ? orders.addAlias('live') : currentVersion);
+  expect(invokeConfigs(retries)).toHaveLength(1);
+  expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
+  expect(statements(orders.role as IConstruct)).toHaveLength(1);
+  expect(targetFunctions(retries)).toEqual(arn(orders));
+  expect(warnings(stack)).toEqual([]);
+});
+
+test('$LATEST is the function', () => {
+  const stack = newStack();
+  const retries = newRetries(stack);
+  const orders = newFunction(stack);
+  retries.attach(orders.latestVersion);
+  expect(invokeConfigs(retries)).toEqual([{ FunctionName: ref(orders), Qualifier: '$LATEST' }]);
+});
+
+test('several functions', () => {
+  const { stack, retries, orders } = withOne();
+  const billing = newFunction(stack, 'Billing');
+  retries.attach(billing);
+  expect(targetFunctions(retries)).toEqual({ 'Fn::Join': ['', [arn(orders), ',', arn(billing)]] });
+  expect(invocable(retries)).toEqual([
+    arn(orders),
+    anyQualifier(orders),
+    arn(billing),
+    anyQualifier(billing),
+  ]);
+});
+
+test('the options', () => {
+  const stack = newStack();
+  const retries = newRetries(stack);
+  const done = new sqs.Queue(stack, 'Done');
+  retries.attach(newFunction(stack), {
+    maxEventAge: Duration.hours(6),
+    onSuccess: new destinations.SqsDestination(done),
+  });
+  const [config] = resources(stack, 'AWS::Lambda::EventInvokeConfig');
+  expect(config?.Properties).toMatchObject({
+    MaximumEventAgeInSeconds: 21_600,
+    DestinationConfig: {
+      OnFailure: { Destination: arn(retries.queue) },
+      OnSuccess: { Destination: arn(done) },
+    },
+  });
+});
+
+test('two functions with one role, each with retries of its own', () => {
+  const { stack, retries, orders } = withOne();
+  const others = new AsyncRetries(stack, 'Others', { bootstrap: BOOTSTRAP });
+  const role = orders.role as iam.Role;
+  others.attach(newFunction(stack, 'Billing', { role }));
+  // Were they named, IAM would refuse two of one name in a policy.
+  expect(statements(role)).toEqual([
+    { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.queue) },
+    { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(others.queue) },
+  ]);
+});
+
+const already = (target: string, existing: string) =>
+  `${target} already has an invoke configuration, ${existing}, and can have only one; ` +
+  'remove that one, and give its onSuccess and maxEventAge to attach';
+
+test.each<[string, (orders: lambda.Function) => unknown, string]>([
+  [
+    'by attach',
+    (orders) => {
+      newRetries(orders.stack, {}).attach(orders);
+    },
+    'Stack/Orders/EventInvokeConfig/Resource',
+  ],
+  [
+    'by configureAsyncInvoke',
+    (orders) => {
+      orders.configureAsyncInvoke({});
+    },
+    'Stack/Orders/EventInvokeConfig/Resource',
+  ],
+  [
+    'by the L2 construct',
+    (orders) => new lambda.EventInvokeConfig(orders.stack, 'Own', { function: orders }),
+    'Stack/Own/Resource',
+  ],
+  ...(['functionName', 'functionArn'] as const).map(
+    (name): [string, (orders: lambda.Function) => unknown, string] => [
+      `by the ${name}`,
+      (orders) =>
+        new lambda.CfnEventInvokeConfig(orders.stack, 'Own', {
+          functionName: orders[name],
+          qualifier: '$LATEST',
+        }),
+      'Stack/Own',
+    ],
+  ),
+])('a function whose asynchronous invocation is configured already, %s', (_, configure, existing) => {
+  const stack = newStack();
+  const retries = new AsyncRetries(stack, 'Mine', { bootstrap: BOOTSTRAP });
+  const orders = newFunction(stack);
+  configure(orders);
+  expect(
+    refusal(() => {
+      retries.attach(orders);
+    }),
+  ).toBe(already('Stack/Orders', existing));
+  // Nothing was done by halves.
+  expect(refusal(() => Stage.of(stack)?.synth())).toContain('[Stack/Mine/Handler] TARGET_FUNCTIONS is empty');
+});
+
+test('an alias that is configured already, and one beside it', () => {
+  const stack = newStack();
+  const retries = newRetries(stack);
+  const { currentVersion } = newFunction(stack);
+  const live = new lambda.Alias(stack, 'Live', {
+    aliasName: 'live',
+    version: currentVersion,
+    retryAttempts: 1,
+  });
+  expect(
+    refusal(() => {
+      retries.attach(live);
+    }),
+  ).toBe(already('Stack/Live', 'Stack/Live/EventInvokeConfig/Resource'));
+  retries.attach(new lambda.Alias(stack, 'Test', { aliasName: 'test', version: currentVersion }));
+});
+
+const recursion = (name: string) =>
+  'set its recursive loop detection, or Lambda stops each event after 16 rounds: ' +
+  `aws lambda put-function-recursion-config --recursive-loop Allow --function-name ${name}`;
+const attached = 'attached, but not all that it needs can be done from here; its owner must ';
+const ack = ' [ack: comeback-cdk:ownerMust]';
+
+test('an imported function: what can be done is done, and its owner is told the rest', () => {
+  const stack = newStack('Stack', { env: ENV });
+  const retries = newRetries(stack);
+  retries.attach(lambda.Function.fromFunctionArn(stack, 'Orders', ORDERS));
+  expect(invokeConfigs(retries)).toEqual([{ FunctionName: 'orders', Qualifier: '$LATEST' }]);
+  expect(JSON.stringify(targetFunctions(retries))).toContain(
+    ':lambda:eu-west-1:123456789012:function:orders"',
+  );
+  expect(invocable(retries)).toHaveLength(2);
+  expect(warnings(stack)).toEqual([
+    `/Stack/Orders: ${attached}allow sqs:SendMessage on the retry queue (its name will begin with ` +
+      `Stack-${logicalId(retries.queue)}-) in the function's execution role, before this is deployed, or Lambda ` +
+      'refuses the destination (import the function with its role, by Function.fromFunctionAttributes, and this is ' +
+      `done for you); and ${recursion('orders')}${ack}`,
+  ]);
+});
+
+test('the owner of an imported function is told of the key', () => {
+  const stack = newStack('Stack', { env: ENV });
+  const retries = newRetries(stack, { encryptionKey: new kms.Key(stack, 'Key') });
+  retries.attach(lambda.Function.fromFunctionArn(stack, 'Orders', ORDERS));
+  expect(warnings(stack).join()).toContain(
+    "-), and kms:GenerateDataKey and kms:Decrypt on the queue's key in the",
+  );
+});
+
+test('a function imported with its role needs only its recursion setting', () => {
+  const stack = newStack('Stack', { env: ENV });
+  const retries = newRetries(stack);
+  const role = iam.Role.fromRoleArn(stack, 'Role', 'arn:aws:iam::123456789012:role/orders');
+  retries.attach(lambda.Function.fromFunctionAttributes(stack, 'Orders', { functionArn: ORDERS, role }));
+  expect(warnings(stack)).toEqual([`/Stack/Orders: ${attached}${recursion('orders')}${ack}`]);
+  const policy = role.node.findChild('Policy');
+  expect(resource(policy).Properties).toMatchObject({
+    Roles: ['orders'],
+    PolicyDocument: {
+      Statement: [{ Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.queue) }],
+    },
+  });
+  const [config] = resources(stack, 'AWS::Lambda::EventInvokeConfig');
+  expect(config?.DependsOn).toEqual([logicalId(policy)]);
+});
+
+test('a function imported by name in any account and region', () => {
+  const stack = newStack();
+  newRetries(stack).attach(lambda.Function.fromFunctionName(stack, 'Orders', 'orders'));
+  expect(warnings(stack).join()).toContain(recursion('NAME, the name of Stack/Orders'));
+});
+
+test('an imported version and an imported alias', () => {
+  const stack = newStack('Stack', { env: ENV });
+  const retries = newRetries(stack);
+  const version = lambda.Version.fromVersionArn(stack, 'Version', `${ORDERS}:7`);
+  retries.attach(version);
+  retries.attach(
+    lambda.Alias.fromAliasAttributes(stack, 'Alias', { aliasName: 'live', aliasVersion: version }),
+  );
+  expect(invokeConfigs(retries)).toEqual([
+    { FunctionName: 'orders', Qualifier: '7' },
+    { FunctionName: 'orders', Qualifier: 'live' },
+  ]);
+  expect(JSON.stringify(targetFunctions(retries))).toMatch(/:function:orders"/);
+  expect(invocable(retries)).toHaveLength(2);
+});
+
+test('an imported function that is a version', () => {
+  const stack = newStack('Stack', { env: ENV });
+  const orders = lambda.Function.fromFunctionArn(stack, 'Orders', `${ORDERS}:live`);
+  expect(
+    refusal(() => {
+      newRetries(stack).attach(orders);
+    }),
+  ).toBe(
+    'Stack/Orders was imported by the ARN of a version or an alias; import it with Version.fromVersionArn or ' +
+      'Alias.fromAliasAttributes instead',
+  );
+});
+
+test.each([
+  [ORDERS.replace('123456789012', '999999999999'), 'account 999999999999', '123456789012'],
+  [ORDERS.replace('eu-west-1', 'us-east-1'), 'region us-east-1', 'eu-west-1'],
+])('%s is elsewhere', (functionArn, there, here) => {
+  const stack = newStack('Stack', { env: ENV });
+  const orders = lambda.Function.fromFunctionArn(stack, 'Orders', functionArn);
+  expect(
+    refusal(() => {
+      newRetries(stack).attach(orders);
+    }),
+  ).toBe(
+    `Stack/Orders is in ${there}, and these retries are in ${here}; ` +
+      "make an AsyncRetries in the function's own account and region",
+  );
+});

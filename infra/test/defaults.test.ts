@@ -1,0 +1,58 @@
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { Duration } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import { expect, test } from 'vitest';
+
+import { type AsyncRetriesProps, type AttachOptions, EnvelopeStyle, Jitter } from '../src';
+import { newFunction, newRetries, newStack } from './support';
+
+/** What the docs' words for a default mean. */
+const MEANING = new Map<string, unknown>([
+  ['[]', []],
+  ['10', 10],
+  ['185', 185],
+  ['256', 256],
+  ['Duration.hours(24)', Duration.hours(24)],
+  ['Duration.minutes(1)', Duration.minutes(1)],
+  ['Duration.seconds(1)', Duration.seconds(1)],
+  ['Duration.seconds(43_170)', Duration.seconds(43_170)],
+  ['EnvelopeStyle.WRAP', EnvelopeStyle.WRAP],
+  ['Jitter.FULL', Jitter.FULL],
+  ['lambda.Architecture.ARM_64', lambda.Architecture.ARM_64],
+  ['logs.RetentionDays.ONE_MONTH', logs.RetentionDays.ONE_MONTH],
+]);
+
+/** The defaults that the docs of an interface's properties name; those told in words (`- …`) are left out. */
+function documented(file: string): Record<string, unknown> {
+  const source = fs.readFileSync(path.join(__dirname, '..', 'src', file), 'utf8');
+  const properties = [...source.matchAll(/@default (.+)\n\s+\*\/\n\s+readonly (\w+)\?:/g)];
+  expect(properties).toHaveLength((source.match(/readonly \w+\?:/g) ?? []).length);
+  const named = properties.filter(([, text]) => text?.startsWith('- ') === false);
+  return Object.fromEntries(
+    named.map(([, text = '', name = '']) => {
+      expect([...MEANING.keys()]).toContain(text);
+      return [name, MEANING.get(text)];
+    }),
+  );
+}
+
+function template(props: AsyncRetriesProps, options: AttachOptions): unknown {
+  const stack = newStack();
+  const retries = newRetries(stack, props);
+  retries.attach(newFunction(stack), options);
+  return Template.fromStack(stack).toJSON();
+}
+
+test('what the docs call the default is what is done without the prop', () => {
+  const policy = documented('policy.ts');
+  const others = documented('props.ts');
+  const options = documented('attach.ts');
+  expect(Object.keys(policy)).toHaveLength(7);
+  expect(Object.keys(others)).toHaveLength(6);
+  expect(Object.keys(options)).toHaveLength(1);
+  const said = template({ ...policy, ...others }, options);
+  expect(said).toEqual(template({}, {}));
+});

@@ -1,0 +1,135 @@
+/** A CloudFormation template. */
+export interface Template {
+  readonly Parameters?: Record<string, { readonly Default?: unknown }>;
+  readonly Conditions?: Record<string, unknown>;
+  readonly Resources: Record<string, Record<string, unknown>>;
+}
+
+/**
+ * The resources of a template in a form in which equal ones are equal, whoever wrote them: parameters have their
+ * defaults, conditions are decided, intrinsics that build text are text, scalars are text (as CloudFormation has
+ * it), a role's policies are one set of statements, and statements go by what they allow.
+ *
+ * @param names the name of each resource by its logical id
+ * @throws on a resource without a name, and on anything it does not understand
+ */
+export function canonical(template: Template, names: ReadonlyMap<string, string>): Record<string, unknown> {
+  const evaluate = evaluator(template, names);
+  const resources: Record<string, Record<string, unknown>> = {};
+  const policies: [string, unknown][] = [];
+  for (const [logicalId, resource] of Object.entries(template.Resources)) {
+    const { Properties, ...attributes } = evaluate(resource) as Record<string, Record<string, unknown>>;
+    if (resource.Type === 'AWS::IAM::Policy') {
+      const { Roles, PolicyDocument } = Properties ?? {};
+      policies.push(...(Roles as string[]).map((role): [string, unknown] => [role, PolicyDocument]));
+      continue;
+    }
+    // Where a template says nothing, CloudFormation deletes.
+    const defaults = { DeletionPolicy: 'Delete', UpdateReplacePolicy: 'Delete' };
+    resources[nameOf(logicalId, names)] = { ...defaults, ...attributes, ...Properties };
+  }
+  for (const [name, role] of Object.entries(resources).filter(([, { Type }]) => Type === 'AWS::IAM::Role')) {
+    const { Policies = [], ...rest } = role;
+    const inline = (Policies as { PolicyDocument: unknown }[]).map((policy) => policy.PolicyDocument);
+    const attached = policies.filter(([owner]) => owner === `\${${name}}`).map(([, document]) => document);
+    resources[name] = { ...rest, Allowed: union([...inline, ...attached] as Record<string, unknown>[]) };
+  }
+  return resources;
+}
+
+/** Where two of them differ: the path, and what stands there on each side. */
+export function differences(left: unknown, right: unknown, path = ''): Map<string, [unknown, unknown]> {
+  if (isObject(left) && isObject(right)) {
+    const keys = new Set([...Object.keys(left), ...Object.keys(right)]);
+    const nested = [...keys].map((key) =>
+      differences(left[key], right[key], path === '' ? key : `${path}.${key}`),
+    );
+    return new Map(nested.flatMap((map) => [...map]));
+  }
+  return JSON.stringify(left) === JSON.stringify(right)
+    ? new Map()
+    : new Map([[path, [left, right] as [unknown, unknown]]]);
+}
+
+function evaluator(template: Template, names: ReadonlyMap<string, string>): (value: unknown) => unknown {
+  const reference = (logicalId: string): unknown => {
+    const parameter = template.Parameters?.[logicalId];
+    if (parameter !== undefined) {
+      return text(parameter.Default);
+    }
+    return logicalId.startsWith('AWS::') ? `\${${logicalId}}` : `\${${nameOf(logicalId, names)}}`;
+  };
+  const attribute = (logicalId: string, name: string) => `\${${nameOf(logicalId, names)}.${name}}`;
+  const condition = (value: unknown): boolean => {
+    const [left, right] = evaluate((value as { 'Fn::Equals': unknown })['Fn::Equals']) as unknown[];
+    return left === right;
+  };
+  const functions: Record<string, (argument: never) => unknown> = {
+    Ref: (logicalId: string) => reference(logicalId),
+    'Fn::GetAtt': ([logicalId, name]: [string, string]) => attribute(logicalId, name),
+    'Fn::If': ([name, yes, no]: [string, unknown, unknown]) =>
+      evaluate(condition(template.Conditions?.[name]) ? yes : no),
+    'Fn::Join': ([separator, parts]: [string, unknown]) => (evaluate(parts) as string[]).join(separator),
+    'Fn::Split': ([separator, whole]: [string, unknown]) => (evaluate(whole) as string).split(separator),
+    'Fn::Sub': (argument: string) =>
+      argument.replace(/\$\{([\w:]+)(?:\.(\w+))?\}/g, (_, logicalId: string, name?: string) =>
+        name === undefined ? String(reference(logicalId)) : attribute(logicalId, name),
+      ),
+  };
+  const evaluate = (value: unknown): unknown => {
+    if (Array.isArray(value)) {
+      return value.map(evaluate);
+    }
+    if (!isObject(value)) {
+      return text(value);
+    }
+    const [[key, argument] = ['', undefined], ...others] = Object.entries(value);
+    if (others.length === 0 && (key === 'Ref' || key.startsWith('Fn::'))) {
+      const apply = functions[key];
+      if (apply === undefined) {
+        throw new Error(`${key} is not understood: ${JSON.stringify(value)}`);
+      }
+      return apply(argument as never);
+    }
+    if ('Statement' in value) {
+      return byWhatTheyAllow(evaluate(value.Statement) as Record<string, unknown>[]);
+    }
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, evaluate(member)]));
+  };
+  return evaluate;
+}
+
+/** Statements by their actions, with lists whose order and brackets do not matter. */
+function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
+  const list = (value: unknown) => [value].flat().sort();
+  const parts = statements.map(({ Action, Resource, ...rest }) => ({
+    [list(Action).join(' ')]: Resource === undefined ? rest : { ...rest, Resource: list(Resource) },
+  }));
+  return union(parts);
+}
+
+/** All members of some objects, none of which may hide another's. */
+function union(objects: Record<string, unknown>[]): Record<string, unknown> {
+  const all = Object.assign({}, ...objects) as Record<string, unknown>;
+  const members = objects.flatMap((object) => Object.keys(object));
+  if (members.length !== Object.keys(all).length) {
+    throw new Error(`two statements allow the same: ${members.join(', ')}`);
+  }
+  return all;
+}
+
+function nameOf(logicalId: string, names: ReadonlyMap<string, string>): string {
+  const name = names.get(logicalId);
+  if (name === undefined) {
+    throw new Error(`the resource ${logicalId} has no counterpart to be compared with`);
+  }
+  return name;
+}
+
+function text(value: unknown): unknown {
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,120 @@
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { Duration, type Stack, Stage } from 'aws-cdk-lib';
+import * as sqs from 'aws-cdk-lib/aws-sqs';
+import { describe, expect, test } from 'vitest';
+
+import { type AsyncRetriesProps, type EnvelopeStyle, type Jitter } from '../src';
+import { newFunction, newRetries, newStack, refusal, REPOSITORY } from './support';
+
+type Variables = Record<string, string>;
+
+/** The retry handler's own tests read the same file. */
+const golden = JSON.parse(
+  fs.readFileSync(path.join(REPOSITORY, 'tests', 'golden', 'refusals.json'), 'utf8'),
+) as { accepted: Variables[]; refused: { variables: Variables; refusals: string[] }[] };
+
+const duration = (text: string) =>
+  text.endsWith('ms') ? Duration.millis(Number(text.slice(0, -2))) : Duration.seconds(Number(text));
+
+/** A variable of the handler as the prop that stands for it. */
+const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> = {
+  MAX_AGE: (value) => ({ maxAge: duration(value) }),
+  MAX_RETRIES: (value) => ({ maxRetries: Number(value) }),
+  BASE_BACKOFF: (value) => ({ baseBackoff: duration(value) }),
+  MAX_BACKOFF: (value) => ({ maxBackoff: duration(value) }),
+  JITTER: (value) => ({ jitter: value as unknown as Jitter }),
+  ENVELOPE: (value) => ({ envelope: value as unknown as EnvelopeStyle }),
+  NON_RETRYABLE_ERRORS: (value) => ({ nonRetryableErrors: value.split(',') }),
+  TARGET_FUNCTIONS: (value) => ({ targetFunctions: value === '' ? [] : value.split(',') }),
+  DEAD_LETTER_QUEUE_URL: (queueUrl, stack) => {
+    const queueArn = `arn:aws:sqs:eu-west-1:123456789012:${path.basename(queueUrl)}`;
+    return { deadLetterQueue: sqs.Queue.fromQueueAttributes(stack, 'Dead', { queueUrl, queueArn }) };
+  },
+};
+
+function synthesize(variables: Variables): void {
+  const stack = newStack();
+  const given = Object.entries(variables).map(([name, value]) => {
+    const prop = PROPS[name];
+    if (prop === undefined) {
+      throw new Error(`no prop stands for ${name}`);
+    }
+    return prop(value, stack);
+  });
+  newRetries(stack, Object.assign({ targetFunctions: ['orders'] }, ...given) as AsyncRetriesProps);
+  Stage.of(stack)?.synth();
+}
+
+describe('what the handler accepts and refuses', () => {
+  const itself = golden.refused.filter(({ variables }) => 'AWS_LAMBDA_FUNCTION_NAME' in variables);
+  const none = golden.refused.filter(({ variables }) => variables.TARGET_FUNCTIONS === '');
+  const others = golden.refused.filter((given) => !itself.includes(given) && !none.includes(given));
+
+  test.each(golden.accepted)('%j', (variables) => {
+    synthesize(variables);
+  });
+
+  test.each(others)('$variables', ({ variables, refusals }) => {
+    expect(
+      refusal(() => {
+        synthesize(variables);
+      }),
+    ).toBe(refusals.join('\n'));
+  });
+
+  test('nothing to re-invoke, which shows when the app is complete', () => {
+    expect(none).toHaveLength(1);
+    const [text] = none[0]?.refusals ?? [];
+    expect(
+      refusal(() => {
+        synthesize({ TARGET_FUNCTIONS: '' });
+      }),
+    ).toContain(`[Stack/Retries/Handler] ${String(text)}: attach a function, or give targetFunctions`);
+  });
+
+  test('the handler itself, its versions and its aliases', () => {
+    const retries = newRetries(newStack());
+    const [given] = itself;
+    const arn = given?.variables.TARGET_FUNCTIONS ?? '';
+    for (const target of [retries.handler, retries.handler.latestVersion]) {
+      expect(
+        refusal(() => {
+          retries.attach(target);
+        }),
+      ).toBe(given?.refusals.join().replace(arn, target.node.path));
+    }
+  });
+
+  test('and nothing is left out', () => {
+    expect([itself.length, none.length]).toEqual([1, 1]);
+    expect(others.length).toBeGreaterThan(20);
+  });
+});
+
+test.each<[AsyncRetriesProps, string]>([
+  [{ memorySize: 127 }, 'memorySize is 127; it must be a whole number from 128 to 10240'],
+  [{ memorySize: 10_241 }, 'memorySize is 10241; it must be a whole number from 128 to 10240'],
+  [{ batchSize: 0 }, 'batchSize is 0; it must be a whole number from 1 to 10'],
+  [{ batchSize: 11 }, 'batchSize is 11; it must be a whole number from 1 to 10'],
+  [{ batchSize: 2.5 }, 'batchSize is 2.5; it must be a whole number from 1 to 10'],
+  [{ maxConcurrency: 1 }, 'maxConcurrency is 1; it must be a whole number from 2 to 1000'],
+  [{ maxConcurrency: 1_001 }, 'maxConcurrency is 1001; it must be a whole number from 2 to 1000'],
+])('%j is refused', (props, text) => {
+  expect(refusal(() => newRetries(newStack(), props))).toBe(text);
+});
+
+test.each(['orders?', 'orders,billing', ' orders', 'orders:li ve'])('the name %j is refused', (name) => {
+  expect(refusal(() => newRetries(newStack(), { targetFunctions: [name] }))).toBe(
+    `TARGET_FUNCTIONS entry "${name}" has a character that no function's name or qualifier has`,
+  );
+});
+
+test.each([59, 21_601])('a maxEventAge of %d seconds is refused', (seconds) => {
+  const stack = newStack();
+  const retries = newRetries(stack);
+  const attach = () => {
+    retries.attach(newFunction(stack), { maxEventAge: Duration.seconds(seconds) });
+  };
+  expect(refusal(attach)).toContain('between 60 and 21600 seconds');
+});

@@ -1,0 +1,121 @@
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { App, type CfnElement, Stack, type StackProps } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import { type Construct, type IConstruct } from 'constructs';
+import { afterAll } from 'vitest';
+
+import { AsyncRetries, type AsyncRetriesProps } from '../src';
+
+/** The repository, whose tools (`make tools`) the tests run. */
+export const REPOSITORY = path.join(__dirname, '..', '..');
+
+const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'comeback-cdk-'));
+afterAll(() => {
+  fs.rmSync(scratch, { recursive: true });
+});
+
+/** Stands in for the retry handler's code. */
+export const BOOTSTRAP = path.join(scratch, 'code');
+fs.mkdirSync(BOOTSTRAP);
+fs.writeFileSync(path.join(BOOTSTRAP, 'bootstrap'), '#!/bin/sh\n', { mode: 0o755 });
+
+export const ENV = { account: '123456789012', region: 'eu-west-1' };
+
+/** What a template says of a resource. */
+export interface Resource {
+  readonly Type: string;
+  readonly Properties: Record<string, unknown>;
+  readonly [attribute: string]: unknown;
+}
+
+/** An app that leaves nothing behind. */
+export function newApp(): App {
+  return new App({ outdir: fs.mkdtempSync(path.join(scratch, 'cdk.out-')) });
+}
+
+export function newStack(id = 'Stack', props: StackProps = {}): Stack {
+  return new Stack(newApp(), id, props);
+}
+
+export function newRetries(scope: Construct, props: AsyncRetriesProps = {}): AsyncRetries {
+  return new AsyncRetries(scope, 'Retries', { bootstrap: BOOTSTRAP, ...props });
+}
+
+export function newFunction(
+  scope: Construct,
+  id = 'Orders',
+  props: Partial<lambda.FunctionProps> = {},
+): lambda.Function {
+  return new lambda.Function(scope, id, {
+    runtime: lambda.Runtime.PYTHON_3_13,
+    handler: 'index.handler',
+    code: lambda.Code.fromInline('def handler(event, context): pass'),
+    ...props,
+  });
+}
+
+/** What is made with these props and one function attached. */
+export function withOne(props: AsyncRetriesProps = {}): {
+  stack: Stack;
+  retries: AsyncRetries;
+  orders: lambda.Function;
+} {
+  const stack = newStack();
+  const retries = newRetries(stack, props);
+  const orders = newFunction(stack);
+  retries.attach(orders);
+  return { stack, retries, orders };
+}
+
+/** The stack's resources of one type. */
+export function resources(stack: Stack, type: string): Resource[] {
+  return Object.values(Template.fromStack(stack).findResources(type)) as Resource[];
+}
+
+/** The one resource that a construct stands for. */
+export function resource(construct: IConstruct): Resource {
+  const stack = Stack.of(construct);
+  const { Resources } = Template.fromStack(stack).toJSON() as { Resources: Record<string, Resource> };
+  const found = Resources[logicalId(construct)];
+  if (found === undefined) {
+    throw new Error(`no resource for ${construct.node.path}`);
+  }
+  return found;
+}
+
+/** As it is once the app is complete: a version's follows from its function. */
+export function logicalId(construct: IConstruct): string {
+  const { defaultChild } = construct.node;
+  return Stack.of(construct).resolve((defaultChild as CfnElement).logicalId) as string;
+}
+
+/** The ARN of a construct's resource, as the template refers to it. */
+export function arn(construct: IConstruct): unknown {
+  return { 'Fn::GetAtt': [logicalId(construct), 'Arn'] };
+}
+
+export function ref(construct: IConstruct): unknown {
+  return { Ref: logicalId(construct) };
+}
+
+/** Every statement of the policies of a role. */
+export function statements(role: IConstruct): unknown[] {
+  const stack = Stack.of(role);
+  const own = JSON.stringify([ref(role)]);
+  return resources(stack, 'AWS::IAM::Policy')
+    .filter(({ Properties }) => JSON.stringify(Properties.Roles) === own)
+    .flatMap(({ Properties }) => (Properties.PolicyDocument as { Statement: unknown[] }).Statement);
+}
+
+/** What is thrown. */
+export function refusal(make: () => unknown): string {
+  try {
+    make();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('it was not refused');
+}
