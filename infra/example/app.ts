@@ -2,7 +2,7 @@
  * Two functions and the construct they share: a Rust function that unwraps its envelope, and a Python function to
  * which a retry is an event with one key more.
  *
- * Context: `architecture` (`arm64` or `x86_64`), and `bootstrap`, for a retry handler that was built before.
+ * The functions are built for arm64, or for what `-c architecture=x86_64` says.
  */
 import * as path from 'node:path';
 import { App, CfnOutput, Stack } from 'aws-cdk-lib';
@@ -22,7 +22,8 @@ def handler(event, context):
 class Example extends Stack {
   constructor(scope: Construct, id: string) {
     super(scope, id);
-    const architecture = lambda.Architecture.custom(this.context('architecture') ?? 'arm64');
+    const wanted = this.node.tryGetContext('architecture') as string | undefined;
+    const architecture = lambda.Architecture.custom(wanted ?? 'arm64');
 
     const flaky = new RustFunction(this, 'Flaky', {
       architecture,
@@ -37,7 +38,6 @@ class Example extends Stack {
 
     const retries = new AsyncRetries(this, 'Retries', {
       architecture,
-      bootstrap: this.context('bootstrap'),
       envelope: EnvelopeStyle.INLINE,
       // So few that an event that always fails is given up within a minute.
       maxRetries: 4,
@@ -55,10 +55,6 @@ class Example extends Stack {
     for (const [name, value] of Object.entries(outputs)) {
       new CfnOutput(this, name, { value });
     }
-  }
-
-  private context(key: string): string | undefined {
-    return this.node.tryGetContext(key) as string | undefined;
   }
 }
 

@@ -71,16 +71,26 @@ describe('the README', () => {
           runtime: lambda.Runtime.PYTHON_3_14,
         });
         BLOCKS
+        void (() => {
+          OVERVIEW
+        });
       }
     }
     Stage.of(new Readme())?.synth();
   `;
 
-  /** The `ts` blocks, in their order, as one stack. What they import is imported once. */
+  function blocks(readme: string): string {
+    const found = [...fs.readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)];
+    expect(found.length, readme).toBeGreaterThan(0);
+    return found.map(([, block]) => block).join('');
+  }
+
+  /** The `ts` blocks of this README and the checkout's, as one stack. What they import is imported once. */
   function program(): string {
-    const readme = fs.readFileSync(path.join(INFRA, 'README.md'), 'utf8');
-    const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, block]) => block).join('');
-    const source = AROUND.replace('BLOCKS', blocks);
+    const source = AROUND.replace('BLOCKS', () => blocks(path.join(INFRA, 'README.md'))).replace(
+      'OVERVIEW',
+      () => blocks(path.join(INFRA, '..', 'README.md')),
+    );
     const imports = new Map<string, string>();
     const rest = source.replace(/^ *import (.*) from '(.*)';$/gm, (_, names: string, module: string) => {
       for (const name of names.replace(/[{}]/g, '').split(',')) {

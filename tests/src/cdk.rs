@@ -2,29 +2,20 @@ use std::path::Path;
 
 use crate::{ARCHITECTURE, Shell, Stack};
 
-/// The stack of `infra/example/app.ts`.
-const EXAMPLE: &str = "ComebackExample";
-
-/// Runs the CDK's CLI with these arguments on the example app of `infra/`, for this machine's architecture. `output`
-/// is where it synthesizes to.
+/// Runs a script of `infra/README.md` that deploys the example app, for this machine's architecture, and synthesizes it
+/// to `output`.
 ///
 /// # Errors
 ///
-/// All it wrote, if it fails.
-pub fn cdk(shell: &Shell, output: &Path, arguments: &str) -> Result<String, String> {
-    shell.clone().with("CDK_OUTPUT", output).run(&format!(
-        "cd infra && npx --no-install cdk {arguments} -c architecture={ARCHITECTURE} --output \"$CDK_OUTPUT\" --no-notices"
-    ))
-}
-
-/// Prepares the account for the CDK and deploys the example app with a `bootstrap` that was built before.
-///
-/// # Errors
-///
-/// What the CDK's CLI said.
-pub fn deploy_example(shell: &Shell, output: &Path, bootstrap: &Path) -> Result<Stack, String> {
-    let shell = shell.clone().with("BOOTSTRAP", bootstrap);
-    cdk(&shell, output, "bootstrap -c bootstrap=\"$BOOTSTRAP\"")?;
-    cdk(&shell, output, "deploy --require-approval never -c bootstrap=\"$BOOTSTRAP\"")?;
-    Stack::deployed(&shell, EXAMPLE)
+/// What the script wrote, if it fails.
+pub fn deploy_example(shell: &Shell, script: &str, output: &Path) -> Result<Stack, String> {
+    // The CDK's CLI takes its options from such variables too.
+    let shell = shell
+        .clone()
+        .with("CDK_CONTEXT", format!("architecture={ARCHITECTURE}"))
+        .with("CDK_NOTICES", "false")
+        .with("CDK_OUTPUT", output)
+        .with("CDK_REQUIRE_APPROVAL", "never");
+    shell.run(&format!("cd infra\n{script}"))?;
+    Stack::deployed(&shell, "ComebackExample")
 }

@@ -3,13 +3,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `repository` | where things are: the repository, the tools `make` installed |
-//! | `readme` | the README's shell blocks, to be run as they are written |
+//! | `readme` | a README's shell blocks, to be run as they are written |
 //! | `shell` | [`Shell`]: commands in a fixed environment; [`Background`]: a server that ends with us |
 //! | `poll` | [`eventually`]: waiting with a bounded deadline |
 //! | `http` | a request on a plain socket |
 //! | `ministack` | [`MiniStack`]: the server, and a shell and clients that talk to it |
 //! | `stack` | [`Stack`]: `sam build`, `sam deploy`, and what came of it |
-//! | `cdk` | the example app of `infra/`: `cdk bootstrap`, `cdk deploy` |
+//! | `cdk` | the same of the CDK: the example app of `infra/` |
 //! | `target` | functions to be retried |
 //! | `watch` | what functions logged, and what the dead-letter queue holds |
 
@@ -24,7 +24,7 @@ mod stack;
 mod target;
 mod watch;
 
-pub use cdk::{cdk, deploy_example};
+pub use cdk::deploy_example;
 pub use http::{free_port, request};
 pub use ministack::MiniStack;
 pub use poll::eventually;

@@ -1,17 +1,17 @@
-//! The README's shell blocks, to be run as they are written.
+//! A README's shell blocks, to be run as they are written.
 
 use crate::root;
 
-/// The `sh` blocks below the heading with this text, up to the next heading of its level or above.
+/// The `sh` blocks of `file` below the heading with this text, up to the next heading of its level or above.
 ///
 /// # Panics
 ///
 /// If there is no such heading or no such block: a test must not pass for want of anything to run.
 #[must_use]
-pub fn blocks(heading: &str) -> Vec<String> {
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md can be read");
+pub fn blocks(file: &str, heading: &str) -> Vec<String> {
+    let readme = std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
     let blocks = blocks_in(&readme, heading);
-    assert!(!blocks.is_empty(), "README.md has no sh block below a heading {heading:?}");
+    assert!(!blocks.is_empty(), "{file} has no sh block below a heading {heading:?}");
     blocks
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Steps {
 
 impl Steps {
     pub(crate) fn read() -> Self {
-        let blocks = readme::blocks("Attach your own function");
+        let blocks = readme::blocks("README.md", "Attach your own function");
         let [names, function, sam, cargo_lambda] =
             <[String; 4]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not four blocks: {blocks:#?}"));
         Self { names, function, sam, cargo_lambda }
@@ -69,7 +69,7 @@ pub(crate) async fn the_five_steps_of_the_readme_attach_a_function(world: &World
 /// The README's commands for SAM: the stack was deployed with the first block, plus this machine's architecture.
 pub(crate) async fn the_example_of_the_readme_can_be_watched(world: &World) {
     let (ministack, _) = (world.ministack().await, world.comeback().await);
-    let blocks = readme::blocks("Deploy with SAM");
+    let blocks = readme::blocks("README.md", "Deploy with SAM");
     let [deploy, invoke, logs] =
         <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
     assert_eq!(deploy, "sam build\nsam deploy");

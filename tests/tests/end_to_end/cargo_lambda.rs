@@ -13,7 +13,8 @@ pub(crate) async fn the_commands_of_the_readme_deploy_everything(world: &World) 
     let ministack = world.ministack().await;
     let shell = ministack.shell();
     example_target(ministack, "invoices").await;
-    let script = readme::blocks("Deploy with cargo-lambda").join("\n") + "\necho \"$RETRY_QUEUE_ARN\"";
+    let script =
+        readme::blocks("README.md", "Deploy with cargo-lambda").join("\n") + "\necho \"$RETRY_QUEUE_ARN\"";
     let said = shell.run(&script).unwrap_or_else(|error| panic!("{error}"));
     let retry_queue_arn = said.trim_end().lines().last().expect("the ARN was said last");
     allow_batches(&shell, "comeback-retry-handler").unwrap_or_else(|error| panic!("{error}"));
@@ -29,7 +30,7 @@ pub(crate) async fn the_commands_of_the_readme_deploy_everything(world: &World) 
 
 pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     const WATCH: (&str, u16) = ("127.0.0.1", 9000);
-    let blocks = readme::blocks("Rehearse locally with cargo lambda watch");
+    let blocks = readme::blocks("README.md", "Rehearse locally with cargo lambda watch");
     let [watch, invoke] =
         <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"));
     assert!(TcpStream::connect(WATCH).is_err(), "somebody already listens where `cargo lambda watch` will");

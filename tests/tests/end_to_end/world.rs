@@ -1,6 +1,8 @@
-use comeback_tests::{MiniStack, Stack, build, deploy, deploy_example, root, scratch};
+use comeback_tests::{MiniStack, Stack, build, deploy};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
+
+use crate::cdk::Example;
 
 /// What the trials share, each part made for the first that asks.
 pub(crate) struct World {
@@ -9,7 +11,7 @@ pub(crate) struct World {
     built: OnceCell<Result<(), String>>,
     comeback: OnceCell<Result<Stack, String>>,
     quick: OnceCell<Result<Stack, String>>,
-    cdk_example: OnceCell<Result<Stack, String>>,
+    cdk_example: OnceCell<Result<Example, String>>,
 }
 
 impl World {
@@ -46,14 +48,11 @@ impl World {
         or_panic(self.quick.get_or_init(async || deploy(&shell, "quick", &parameters)).await)
     }
 
-    /// The CDK's example app, with the retry handler that `sam build` built. It gives up after four retries.
-    pub(crate) async fn cdk_example(&self) -> &Stack {
+    /// The CDK's example app. What it builds, `sam build` has built before, so that this takes no time.
+    pub(crate) async fn cdk_example(&self) -> &Example {
         self.built().await;
         let shell = self.ministack().await.shell();
-        let deploy = async || {
-            deploy_example(&shell, &scratch("cdk-deploy"), &root().join(".aws-sam/build/RetryHandler"))
-        };
-        or_panic(self.cdk_example.get_or_init(deploy).await)
+        or_panic(self.cdk_example.get_or_init(async || Example::deploy(&shell)).await)
     }
 
     /// `sam build` has run.
