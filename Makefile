@@ -23,7 +23,7 @@ demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
 	cargo run --release -p comeback -- replay
 
 test: tools lint-templates ## every test, those against the real stack included
-	cargo test --workspace
+	cargo test --workspace --all-features
 
 check: lint-rust test ## what CI runs: formatting, lints, docs, then `make test`
 
@@ -45,8 +45,8 @@ lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace
+	cargo clippy --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --all-features
 
 lint-templates: $(TOOLS)/sam/.installed
 	sam validate --lint

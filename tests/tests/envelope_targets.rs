@@ -118,10 +118,11 @@ fn golden_files() -> Vec<PathBuf> {
 /// The page's only block in `language`, without its fences.
 fn block(language: &str) -> String {
     let page = fs::read_to_string(PAGE).expect("the page");
+    let section = page.split("\n## In your function\n").nth(1).and_then(|rest| rest.split("\n## ").next());
     let fence = format!("\n```{language}\n");
-    let mut parts = page.split(&fence).skip(1);
+    let mut parts = section.expect("its section").split(&fence).skip(1);
     let (Some(part), None) = (parts.next(), parts.next()) else {
-        panic!("{PAGE} must have exactly one ```{language} block");
+        panic!("{PAGE} must have exactly one ```{language} block in that section");
     };
     let (block, _) = part.split_once("```").expect("a closing fence");
     block.to_owned()

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
@@ -126,6 +127,13 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
             Some(Left { index, entry, cause, calls })
         });
         Err(Undelivered { entries: left.collect(), delivered: progress.delivered, calls, retries })
+    }
+}
+
+/// How far it is, and no entry.
+impl<O: Operation, S> fmt::Debug for Delivery<'_, O, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery").field("progress", &self.board.progress).finish_non_exhaustive()
     }
 }
 

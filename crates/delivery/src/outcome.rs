@@ -97,6 +97,14 @@ impl<E> Undelivered<E> {
     }
 }
 
+/// What became of every entry, in the order of input, however the delivery ended.
+pub fn by_entry<E>(outcome: Result<Delivered, Undelivered<E>>) -> Vec<Result<(), Cause>> {
+    match outcome {
+        Ok(delivered) => vec![Ok(()); delivered.count],
+        Err(undelivered) => undelivered.by_entry(),
+    }
+}
+
 impl<E> fmt::Display for Undelivered<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (left, all) = (self.entries.len(), self.entries.len() + self.delivered);

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::future::{Future, pending};
 use std::time::Duration;
 
@@ -87,5 +88,11 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         if let Some(tell) = &self.on_progress {
             tell(progress);
         }
+    }
+}
+
+impl<O, S> fmt::Debug for Sender<O, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").field("concurrency", &self.concurrency).finish_non_exhaustive()
     }
 }

@@ -28,9 +28,14 @@ struct Queue {
 }
 
 impl Queue {
-    fn new(client: &Client, url: impl Into<String>) -> Self {
+    fn new(client: Client, url: impl Into<String>) -> Self {
+        let url = url.into();
+        if client.config().retry_config().is_some_and(|retries| !retries.has_retry()) {
+            // Another client would have connections of its own.
+            return Self { client, url };
+        }
         let config = client.config().to_builder().retry_config(RetryConfig::disabled());
-        Self { client: Client::from_conf(config.build()), url: url.into() }
+        Self { client: Client::from_conf(config.build()), url }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::event::FailedEvent;
 use crate::{Reason, ReasonCode, Record, Timestamp};
 
-/// Bytes of an SQS message with its attributes, and of a whole batch of them.
+/// Bytes of an SQS message with its attributes.
 /// Source: SQS quotas, 1 MiB since August 2025.
 pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 
@@ -137,25 +137,6 @@ fn accepted(character: char) -> char {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => character,
         _ => char::REPLACEMENT_CHARACTER,
     }
-}
-
-/// Splits dead-letters into batches by count and by bytes, in order.
-pub(crate) fn batches(letters: &[DeadLetter], entries: usize) -> Vec<&[DeadLetter]> {
-    let mut batches = Vec::new();
-    let mut start = 0;
-    let mut bytes = 0;
-    for (index, letter) in letters.iter().enumerate() {
-        let size = letter.size();
-        if index > start && (index - start == entries || bytes + size > SQS_MESSAGE_BYTES) {
-            batches.push(&letters[start..index]);
-            (start, bytes) = (index, 0);
-        }
-        bytes += size;
-    }
-    if start < letters.len() {
-        batches.push(&letters[start..]);
-    }
-    batches
 }
 
 /// Whether `name` is one of our reasons: how a dead-letter body is told from anything else.

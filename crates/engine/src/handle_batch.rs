@@ -8,7 +8,7 @@ use std::future::Future;
 
 use futures_util::stream::{self, StreamExt};
 
-use self::calls::{CONCURRENT_CALLS, Calls};
+use self::calls::{CONCURRENT_INVOKES, Calls};
 use self::item::Item;
 use crate::due::hiding;
 use crate::ports::{DeadLetterQueue, Ports, RetryQueue, Target, VisibilityChange};
@@ -72,7 +72,7 @@ async fn reinvoke<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output
     policy: &Policy,
 ) {
     let due = stream::iter(with_step(items, Step::Reinvoke));
-    due.for_each_concurrent(CONCURRENT_CALLS, |item| async move {
+    due.for_each_concurrent(CONCURRENT_INVOKES, |item| async move {
         let (function_arn, envelope) = item.reinvocation();
         let answer = calls.invoke(function_arn, envelope, policy.envelope).await;
         item.invoked(answer);

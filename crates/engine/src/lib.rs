@@ -45,8 +45,7 @@ pub use handle_batch::handle_batch;
 pub use invocation_record::{InvocationError, InvocationRecord};
 pub use policy::Policy;
 pub use ports::{
-    CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, SQS_BATCH_ENTRIES, Target,
-    VisibilityChange,
+    CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, SqsBatchCalls, Target, VisibilityChange,
 };
 pub use reason::{Reason, ReasonCode};
 pub use record::{IncompleteMessage, Record};

@@ -1,14 +1,18 @@
-//! What the handler needs of the world. Each method is one API call; packing, order and what a
-//! failure means are decided on this side, so every implementation behaves alike.
+//! What the handler needs of the world. What a failure means is decided on this side; how many API
+//! calls it takes, and what is called again within the deadline, on the other.
 
 use std::future::Future;
 use std::time::Duration;
 
+use comeback_backoff::ladder;
+
 use crate::dead_letter::DeadLetter;
 
-/// Entries an SQS batch call takes at most.
-/// Source: `ChangeMessageVisibilityBatch` and `SendMessageBatch`, SQS API reference.
-pub const SQS_BATCH_ENTRIES: usize = 10;
+ladder! {
+    /// The waits between the API calls that carry one entry to SQS: for every implementation of
+    /// [`RetryQueue`] and [`DeadLetterQueue`].
+    pub SqsBatchCalls: 100ms, 300ms, 1s
+}
 
 /// The three ports, borrowed for one batch.
 #[derive(Debug)]
@@ -23,11 +27,13 @@ pub struct Ports<'a, Q, T, D> {
 
 /// Hides messages of the retry queue.
 pub trait RetryQueue {
-    /// One `ChangeMessageVisibilityBatch` of at most [`SQS_BATCH_ENTRIES`]. Answers for each entry
-    /// in order; an entry without an answer counts as failed.
+    /// Hides each of these, any number of them. Answers for each in order; an entry without an answer
+    /// counts as failed. No API call is started once `deadline` has resolved, which wakes nobody: it
+    /// is to be looked at before each.
     fn change_visibility(
         &self,
         entries: &[VisibilityChange<'_>],
+        deadline: impl Future<Output = ()>,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 }
 
@@ -39,12 +45,16 @@ pub trait Target {
 
 /// Keeps events that were given up.
 pub trait DeadLetterQueue {
-    /// One `SendMessageBatch` of at most [`SQS_BATCH_ENTRIES`] and the size limit of a batch.
-    /// Answers for each message in order; a message without an answer counts as not sent.
-    fn send(&self, messages: &[DeadLetter]) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
+    /// Sends each of these, any number of them. Answers for each in order; a message without an
+    /// answer counts as not sent. The deadline is as for [`RetryQueue::change_visibility`].
+    fn send(
+        &self,
+        messages: &[DeadLetter],
+        deadline: impl Future<Output = ()>,
+    ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 }
 
-/// One entry of a `ChangeMessageVisibilityBatch`.
+/// For how long a message is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisibilityChange<'a> {
     /// Of the receive at hand.

@@ -1,13 +1,17 @@
 //! One batch on AWS that always works, and every call it makes.
 
 use std::cell::RefCell;
-use std::future::pending;
+use std::future::{Future, pending, ready};
 
+use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
+use comeback_delivery::{Answer, Fault, Operation, Sender};
 use comeback_engine::{
     BatchReport, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, Policy, Ports, Record, RetryQueue,
     Target, Timestamp, VisibilityChange, handle_batch,
 };
 use futures_util::FutureExt;
+
+use crate::ports::deliver;
 
 /// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,18 +60,38 @@ struct WillingAws<'a> {
 }
 
 impl RetryQueue for WillingAws<'_> {
-    async fn change_visibility(&self, entries: &[VisibilityChange<'_>]) -> Vec<Result<(), CallFailure>> {
+    async fn change_visibility(
+        &self,
+        entries: &[VisibilityChange<'_>],
+        deadline: impl Future<Output = ()>,
+    ) -> Vec<Result<(), CallFailure>> {
+        deliver(Sender::over(ChangeVisibility(self), |_| ready(())), entries.iter(), deadline).await
+    }
+}
+
+struct ChangeVisibility<'a>(&'a WillingAws<'a>);
+
+impl<'a> Operation for ChangeVisibility<'a> {
+    type Entry = &'a VisibilityChange<'a>;
+
+    fn limits(&self) -> Limits {
+        SQS_RECEIPTS
+    }
+
+    fn size(&self, change: &Self::Entry) -> usize {
+        change.receipt_handle.len()
+    }
+
+    async fn call(&self, changes: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
         let message_id = |handle: &str| {
-            let record = self.records.iter().find(|record| record.receipt_handle == handle);
+            let record = self.0.records.iter().find(|record| record.receipt_handle == handle);
             record.expect("BUG: a receipt handle of another batch").message_id.clone()
         };
-        let named = |entry: &VisibilityChange<'_>| {
-            (message_id(entry.receipt_handle), entry.visibility_timeout.as_secs())
-        };
-        let entries: Vec<_> = entries.iter().map(named).collect();
-        let answers = vec![Ok(()); entries.len()];
-        self.calls.borrow_mut().push(Call::ChangeMessageVisibilityBatch { entries });
-        answers
+        let named =
+            |change: &&Self::Entry| (message_id(change.receipt_handle), change.visibility_timeout.as_secs());
+        let entries = changes.iter().map(named).collect();
+        self.0.calls.borrow_mut().push(Call::ChangeMessageVisibilityBatch { entries });
+        Ok(vec![Ok(()); changes.len()])
     }
 }
 
@@ -79,8 +103,32 @@ impl Target for WillingAws<'_> {
 }
 
 impl DeadLetterQueue for WillingAws<'_> {
-    async fn send(&self, messages: &[DeadLetter]) -> Vec<Result<(), CallFailure>> {
-        self.calls.borrow_mut().push(Call::SendMessageBatch { messages: messages.to_vec() });
-        vec![Ok(()); messages.len()]
+    async fn send(
+        &self,
+        messages: &[DeadLetter],
+        deadline: impl Future<Output = ()>,
+    ) -> Vec<Result<(), CallFailure>> {
+        deliver(Sender::over(SendMessages(self), |_| ready(())), messages.iter(), deadline).await
+    }
+}
+
+struct SendMessages<'a>(&'a WillingAws<'a>);
+
+impl<'a> Operation for SendMessages<'a> {
+    type Entry = &'a DeadLetter;
+
+    fn limits(&self) -> Limits {
+        SQS_SEND
+    }
+
+    fn size(&self, message: &Self::Entry) -> usize {
+        message.size()
+    }
+
+    async fn call(&self, messages: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
+        let answers = vec![Ok(()); messages.len()];
+        let messages = messages.iter().map(|&&message| message.clone()).collect();
+        self.0.calls.borrow_mut().push(Call::SendMessageBatch { messages });
+        Ok(answers)
     }
 }

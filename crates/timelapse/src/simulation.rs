@@ -1,4 +1,3 @@
-use std::cell::RefCell;
 use std::time::Duration;
 
 use comeback_engine::{Policy, Ports, handle_batch};
@@ -33,7 +32,7 @@ pub fn run(
     watcher: &mut impl Watcher,
 ) -> Result<Summary, Vec<ScenarioError>> {
     scenario.check()?;
-    let aws = SimulatedAws(RefCell::new(World::new(scenario.clone())));
+    let aws = SimulatedAws::new(World::new(scenario.clone()));
     let mut happened = 0u64;
     while let Some(happening) = next(&aws) {
         match happening {

@@ -21,6 +21,8 @@ use crate::target::{Ended, Target};
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
     pub(crate) now: Timestamp,
+    /// What the handler has waited between its calls, on top of `now`.
+    pub(crate) waited: Duration,
     pub(crate) agenda: Agenda,
     pub(crate) queue: Queue,
     pub(crate) mapping: Mapping,
@@ -40,6 +42,7 @@ impl World {
         let queue = QueueSettings { in_flight_limit: scenario.in_flight_limit, ..QueueSettings::default() };
         let mut world = Self {
             now: START,
+            waited: Duration::ZERO,
             agenda: Agenda::default(),
             queue: Queue::new(queue),
             mapping: Mapping::new(START),

@@ -1,26 +1,24 @@
 //! The engine's ports on the AWS SDK. The only file that names it.
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
-use aws_sdk_lambda::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_lambda::error::SdkError;
 use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::operation::invoke::InvokeError;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
-use aws_sdk_sqs::types::{
-    BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, MessageAttributeValue,
-    SendMessageBatchRequestEntry,
-};
-use comeback_backoff::{ladder, retry};
+use aws_sdk_sqs::types::MessageAttributeValue;
+use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
+use comeback_delivery::{Cause, Delivered, Fault, FaultKind, Retries, Undelivered, by_entry, classify};
 use comeback_engine::{
-    Attribute, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, Target, VisibilityChange,
+    Attribute, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, SqsBatchCalls, Target,
+    VisibilityChange,
 };
 
-/// One API call with its retries; far below the function's timeout. The SDK has no default.
+/// One API call, whatever it takes; far below the function's timeout. The SDK has no default.
 pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -43,8 +41,8 @@ impl Aws {
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
             .operation_timeout(OPERATION_TIMEOUT)
             .build();
-        // One layer retries: `SqsBatchCalls` what SQS refused, and the queue itself an invoke, whose
-        // late answer may have been a yes. The SDK's own retries are off.
+        // One layer retries: the deliveries to SQS their own calls, and the queue itself an invoke,
+        // whose late answer may have been a yes. The SDK's own retries are off.
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
             .timeout_config(timeouts.clone())
             .retry_config(RetryConfig::disabled());
@@ -57,8 +55,14 @@ impl Aws {
         }
     }
 
-    pub(crate) fn queue<'a>(&'a self, url: &'a str) -> SqsQueue<'a> {
-        SqsQueue { client: &self.sqs, url }
+    /// The queue that messages came from.
+    pub(crate) fn retry_queue(&self, url: &str) -> Deferrals {
+        Deferrals(VisibilityChanger::new(self.sqs.clone(), url).retries(batch_calls()))
+    }
+
+    /// The queue that events end in.
+    pub(crate) fn dead_letter_queue(&self, url: &str) -> DeadLetters {
+        DeadLetters(Sender::new(self.sqs.clone(), url).retries(batch_calls()))
     }
 
     pub(crate) fn functions(&self) -> Functions<'_> {
@@ -66,67 +70,53 @@ impl Aws {
     }
 }
 
-/// A queue: the retry queue or the dead-letter queue.
-pub(crate) struct SqsQueue<'a> {
-    client: &'a aws_sdk_sqs::Client,
-    url: &'a str,
+fn batch_calls() -> Retries {
+    Retries::of(SqsBatchCalls::ceilings())
 }
 
-impl RetryQueue for SqsQueue<'_> {
-    async fn change_visibility(&self, entries: &[VisibilityChange<'_>]) -> Vec<Result<(), CallFailure>> {
-        every_entry(entries.len(), |asked| self.change_visibility_once(entries, asked)).await
-    }
-}
+/// Hides messages of the retry queue.
+#[derive(Debug)]
+pub(crate) struct Deferrals(VisibilityChanger);
 
-impl DeadLetterQueue for SqsQueue<'_> {
-    async fn send(&self, messages: &[DeadLetter]) -> Vec<Result<(), CallFailure>> {
-        every_entry(messages.len(), |asked| self.send_once(messages, asked)).await
-    }
-}
-
-impl SqsQueue<'_> {
-    async fn change_visibility_once(
+impl RetryQueue for Deferrals {
+    async fn change_visibility(
         &self,
         entries: &[VisibilityChange<'_>],
-        asked: Vec<usize>,
-    ) -> Vec<(usize, Answer)> {
-        let request = asked.iter().map(|&index| {
-            let VisibilityChange { receipt_handle, visibility_timeout } = entries[index];
-            let seconds = i32::try_from(visibility_timeout.as_secs()).expect("BUG: over 12 hours");
-            ChangeMessageVisibilityBatchRequestEntry::builder()
-                .id(index.to_string())
-                .receipt_handle(receipt_handle)
-                .visibility_timeout(seconds)
-                .build()
-                .expect("BUG: id and receipt handle are set")
+        deadline: impl Future<Output = ()>,
+    ) -> Vec<Result<(), CallFailure>> {
+        let changes = entries.iter().map(|change| Visibility {
+            receipt_handle: change.receipt_handle.into(),
+            timeout: change.visibility_timeout,
         });
-        let call = self.client.change_message_visibility_batch().queue_url(self.url);
-        match call.set_entries(Some(request.collect())).send().await {
-            Ok(answer) => by_entry(answer.successful.iter().map(|entry| entry.id()), &answer.failed),
-            Err(error) => for_all(asked, &error, "allow sqs:ChangeMessageVisibility on the retry queue"),
-        }
-    }
-
-    async fn send_once(&self, messages: &[DeadLetter], asked: Vec<usize>) -> Vec<(usize, Answer)> {
-        let request = asked.iter().map(|&index| {
-            let DeadLetter { body, attributes } = &messages[index];
-            let attributes = attributes.iter().map(|a| (a.name.into(), attribute(a))).collect();
-            SendMessageBatchRequestEntry::builder()
-                .id(index.to_string())
-                .message_body(body)
-                .set_message_attributes(Some(attributes))
-                .build()
-                .expect("BUG: id and body are set")
-        });
-        let call = self.client.send_message_batch().queue_url(self.url);
-        match call.set_entries(Some(request.collect())).send().await {
-            Ok(answer) => by_entry(answer.successful.iter().map(|entry| entry.id()), &answer.failed),
-            Err(error) => for_all(asked, &error, "allow sqs:SendMessage on the dead-letter queue"),
-        }
+        let outcome = self.0.send_until(changes, deadline).await;
+        answers(outcome, "allow sqs:ChangeMessageVisibility on the retry queue")
     }
 }
 
-fn attribute(attribute: &Attribute) -> MessageAttributeValue {
+/// Sends to the dead-letter queue.
+#[derive(Debug)]
+pub(crate) struct DeadLetters(Sender);
+
+impl DeadLetterQueue for DeadLetters {
+    async fn send(
+        &self,
+        letters: &[DeadLetter],
+        deadline: impl Future<Output = ()>,
+    ) -> Vec<Result<(), CallFailure>> {
+        let outcome = self.0.send_until(letters.iter().map(message), deadline).await;
+        answers(
+            outcome,
+            "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one",
+        )
+    }
+}
+
+fn message(DeadLetter { body, attributes }: &DeadLetter) -> Message {
+    let attributes = attributes.iter().map(|attribute| (attribute.name.into(), value(attribute)));
+    Message { attributes: attributes.collect(), ..Message::new(body) }
+}
+
+fn value(attribute: &Attribute) -> MessageAttributeValue {
     MessageAttributeValue::builder()
         .data_type(attribute.data_type)
         .string_value(&attribute.value)
@@ -134,69 +124,17 @@ fn attribute(attribute: &Attribute) -> MessageAttributeValue {
         .expect("BUG: the data type is set")
 }
 
-ladder! {
-    /// The waits between the calls of one SQS batch: the only layer that retries them.
-    SqsBatchCalls: 100ms, 300ms, 1s
-}
-
-/// What SQS said of one entry.
-type Answer = Result<(), Refusal>;
-
-#[derive(Clone)]
-struct Refusal {
-    failure: CallFailure,
-    /// Calling again may help.
-    passing: bool,
-}
-
-/// Calls once for every entry, and again for those it may help, until the ladder or the time ends.
-async fn every_entry<C: Future<Output = Vec<(usize, Answer)>>>(
-    entries: usize,
-    call: impl Fn(Vec<usize>) -> C,
+fn answers<E>(
+    outcome: Result<Delivered, Undelivered<E>>,
+    remedy: &'static str,
 ) -> Vec<Result<(), CallFailure>> {
-    let failure = CallFailure { cause: "SQS gave no answer for this entry".into(), remedy: None };
-    let answers = RefCell::new(vec![Err(Refusal { failure, passing: true }); entries]);
-    let open = || -> Vec<usize> {
-        let is_open = |answer: &Answer| answer.as_ref().is_err_and(|refusal| refusal.passing);
-        answers.borrow().iter().enumerate().filter(|(_, answer)| is_open(answer)).map(|(i, _)| i).collect()
+    let answer = |outcome: Result<(), Cause>| {
+        outcome.map_err(|cause| {
+            let denied = cause.fault().is_some_and(|fault| fault.kind == FaultKind::Denied);
+            CallFailure { cause: cause.to_string(), remedy: denied.then_some(remedy) }
+        })
     };
-    let round = async || {
-        for (index, answer) in call(open()).await {
-            if let Some(slot) = answers.borrow_mut().get_mut(index) {
-                *slot = answer;
-            }
-        }
-        if open().is_empty() { Ok(()) } else { Err(()) }
-    };
-    let rounds = retry(SqsBatchCalls::ceilings(), |()| true, round).sleeping(tokio::time::sleep);
-    // How the rounds ended is in the answers: each is noted as it comes.
-    let _: Result<_, _> = tokio::time::timeout(OPERATION_TIMEOUT, rounds).await;
-    answers.into_inner().into_iter().map(|answer| answer.map_err(|refusal| refusal.failure)).collect()
-}
-
-/// The answer of a batch call, by entry; the entries' ids are their indices.
-fn by_entry<'a>(
-    done: impl Iterator<Item = &'a str>,
-    failed: &[BatchResultErrorEntry],
-) -> Vec<(usize, Answer)> {
-    let refused = failed.iter().map(|entry| {
-        let cause = format!("{}: {}", entry.code(), entry.message().unwrap_or("no message"));
-        let failure = CallFailure { cause, remedy: None };
-        (entry.id(), Err(Refusal { failure, passing: !entry.sender_fault() }))
-    });
-    let answers = done.map(|id| (id, Ok(()))).chain(refused);
-    answers.filter_map(|(id, answer)| Some((id.parse().ok()?, answer))).collect()
-}
-
-/// The answer of a batch call that failed whole.
-fn for_all<E>(asked: Vec<usize>, error: &SdkError<E>, remedy: &'static str) -> Vec<(usize, Answer)>
-where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-{
-    let denied = error.as_service_error().is_some_and(is_access_denied);
-    let failure = CallFailure { cause: describe(error), remedy: denied.then_some(remedy) };
-    let refusal = Refusal { failure, passing: !denied };
-    asked.into_iter().map(|index| (index, Err(refusal.clone()))).collect()
+    by_entry(outcome).into_iter().map(answer).collect()
 }
 
 /// The functions that may be re-invoked.
@@ -226,60 +164,36 @@ impl Target for Functions<'_> {
 /// What follows from an `Invoke` that was not accepted. Only what can never work is final; what
 /// nobody knows is tried again.
 fn invoke_failure(error: &SdkError<InvokeError>) -> InvokeFailure {
-    match error.as_service_error() {
-        Some(InvokeError::ResourceNotFoundException(_)) => InvokeFailure::NotFound(describe(error)),
-        Some(
-            InvokeError::RequestTooLargeException(_)
-            | InvokeError::SerializedRequestEntityTooLargeException(_),
-        ) => InvokeFailure::TooLarge(without_message(error)),
-        Some(
-            InvokeError::InvalidRequestContentException(_) | InvokeError::UnsupportedMediaTypeException(_),
-        ) => InvokeFailure::Refused(without_message(error)),
-        service => {
-            let remedy = service.and_then(invoke_remedy);
-            InvokeFailure::Later(CallFailure { cause: describe(error), remedy })
+    let fault = classify(error);
+    // Lambda's message about a payload quotes it, and what is said here is logged.
+    let without_message = || {
+        let code = if fault.code.is_empty() { "no code" } else { &fault.code };
+        format!("{code} (request {})", error.request_id().unwrap_or("unknown"))
+    };
+    match (fault.kind, fault.code.as_str()) {
+        (FaultKind::Missing, _) => InvokeFailure::NotFound(fault.to_string()),
+        (FaultKind::TooLarge, _) => InvokeFailure::TooLarge(without_message()),
+        (_, "InvalidRequestContentException" | "UnsupportedMediaTypeException") => {
+            InvokeFailure::Refused(without_message())
         }
+        _ => InvokeFailure::Later(CallFailure { cause: fault.to_string(), remedy: invoke_remedy(&fault) }),
     }
-}
-
-/// Lambda's message about a payload quotes it, and what is said here is logged.
-fn without_message(error: &SdkError<InvokeError>) -> String {
-    let code = error.as_service_error().and_then(ProvideErrorMetadata::code).unwrap_or("no code");
-    format!("{code} (request {})", error.request_id().unwrap_or("unknown"))
 }
 
 /// What an operator can mend. Until then the message waits, and loses no retry.
-fn invoke_remedy(error: &InvokeError) -> Option<&'static str> {
-    match error {
-        InvokeError::RecursiveInvocationException(_) => Some(
+fn invoke_remedy(fault: &Fault) -> Option<&'static str> {
+    match (fault.kind, fault.code.as_str()) {
+        (_, "RecursiveInvocationException") => Some(
             "set the recursion configuration of the target and of the retry handler to Allow \
              (aws lambda put-function-recursion-config)",
         ),
-        InvokeError::KmsAccessDeniedException(_)
-        | InvokeError::KmsDisabledException(_)
-        | InvokeError::KmsInvalidStateException(_)
-        | InvokeError::KmsNotFoundException(_) => {
+        (FaultKind::Denied, code) if code.starts_with("KMS") => {
             Some("let the target's role decrypt with its KMS key, and the key be enabled")
         }
-        other if is_access_denied(other) => {
+        (FaultKind::Denied, _) => {
             Some("allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role")
         }
         _ => None,
-    }
-}
-
-fn is_access_denied(error: &impl ProvideErrorMetadata) -> bool {
-    error.code().is_some_and(|code| code.starts_with("AccessDenied"))
-}
-
-/// `Code: message` where the service answered; else the chain of causes.
-fn describe<E>(error: &SdkError<E>) -> String
-where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-{
-    match error.as_service_error().map(|service| (service.code(), service.message())) {
-        Some((Some(code), message)) => format!("{code}: {}", message.unwrap_or("no message")),
-        _ => DisplayErrorContext(error).to_string(),
     }
 }
 

@@ -1,4 +1,7 @@
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
@@ -6,13 +9,13 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use comeback_engine::{Ports, Record, Timestamp, handle_batch};
 use lambda_runtime::{Error, LambdaEvent};
 
-use crate::aws::{Aws, OPERATION_TIMEOUT};
+use crate::aws::{Aws, DeadLetters, Deferrals, OPERATION_TIMEOUT};
 use crate::config::Config;
 use crate::log;
 use crate::queue::{Queue, url_of};
 
-/// No call is started with less than this left: a call under way then still ends in time, and so
-/// does the response.
+/// No call is started with less than this left: one under way then still ends in time, and so does
+/// the response. (So does a wait between calls, which is shorter than a call may be.)
 const RESERVE: Duration = OPERATION_TIMEOUT.saturating_add(Duration::from_secs(2));
 
 /// The Lambda, once it has started.
@@ -20,11 +23,15 @@ const RESERVE: Duration = OPERATION_TIMEOUT.saturating_add(Duration::from_secs(2
 pub(crate) struct Handler {
     config: Config,
     aws: Aws,
+    dead_letter_queue: DeadLetters,
+    /// By URL, each built for its first batch: there is one, unless the function has several mappings.
+    retry_queues: RefCell<HashMap<String, Rc<Deferrals>>>,
 }
 
 impl Handler {
     pub(crate) fn new(config: Config, aws: Aws) -> Self {
-        Self { config, aws }
+        let dead_letter_queue = aws.dead_letter_queue(&config.dead_letter_queue_url);
+        Self { config, aws, dead_letter_queue, retry_queues: RefCell::default() }
     }
 
     /// Always `Ok`: an error would return the whole batch, settled messages included.
@@ -63,13 +70,18 @@ impl Handler {
         }
         let (records, incomplete) = records(messages);
         let ports = Ports {
-            retry_queue: &self.aws.queue(&retry_queue_url),
+            retry_queue: &*self.retry_queue(retry_queue_url),
             target: &self.aws.functions(),
-            dead_letter_queue: &self.aws.queue(&self.config.dead_letter_queue_url),
+            dead_letter_queue: &self.dead_letter_queue,
         };
         let report = handle_batch(&records, &self.config.policy, now, deadline, ports).await;
         report.outcomes.iter().for_each(log::outcome);
         kept(report.batch_item_failures().map(Into::into).chain(incomplete).collect())
+    }
+
+    fn retry_queue(&self, url: String) -> Rc<Deferrals> {
+        let mut known = self.retry_queues.borrow_mut();
+        known.entry(url).or_insert_with_key(|url| Rc::new(self.aws.retry_queue(url))).clone()
     }
 
     /// The queue the batch came from. The messages say which; the configuration says by which URL.

@@ -20,7 +20,7 @@ pub type Deleter = crate::Sender<DeleteMessages, TokioSleep>;
 impl Deleter {
     /// A deleter for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::over(DeleteMessages { queue: Queue::new(&client, queue_url) }, tokio::time::sleep)
+        Self::over(DeleteMessages { queue: Queue::new(client, queue_url) }, tokio::time::sleep)
     }
 }
 

@@ -26,7 +26,7 @@ pub type Sender = crate::Sender<SendMessages, TokioSleep>;
 impl Sender {
     /// A sender to the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        let queue = Queue::new(&client, queue_url);
+        let queue = Queue::new(client, queue_url);
         let fifo = queue.url.ends_with(".fifo");
         Self::over(SendMessages { queue, fifo }, tokio::time::sleep)
     }

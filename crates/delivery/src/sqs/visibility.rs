@@ -24,7 +24,7 @@ pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
 impl VisibilityChanger {
     /// A changer for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::over(ChangeVisibility { queue: Queue::new(&client, queue_url) }, tokio::time::sleep)
+        Self::over(ChangeVisibility { queue: Queue::new(client, queue_url) }, tokio::time::sleep)
     }
 }
 

@@ -2,22 +2,20 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::future::{FutureExt, Shared};
-use futures_util::stream::{self, StreamExt};
 
-use crate::dead_letter::{DeadLetter, batches};
+use crate::dead_letter::DeadLetter;
 use crate::ports::{
-    CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, SQS_BATCH_ENTRIES, Target,
-    VisibilityChange,
+    CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, Target, VisibilityChange,
 };
 use crate::{Envelope, Style};
 
-/// Calls under way at once. A batch of ten due messages costs ten concurrent invokes.
-pub(super) const CONCURRENT_CALLS: usize = 10;
+/// Invokes under way at once. A batch of ten due messages costs ten concurrent invokes.
+pub(super) const CONCURRENT_INVOKES: usize = 10;
 
 type Answer = Result<(), CallFailure>;
 
-/// The ports as the batch uses them: no call is started past the deadline, and each entry has
-/// exactly one answer, whatever the port does.
+/// The ports as the batch uses them: none is asked past the deadline, and each entry has an answer,
+/// whatever the port does.
 pub(super) struct Calls<'p, Q, T, D, F: Future> {
     ports: Ports<'p, Q, T, D>,
     deadline: Shared<F>,
@@ -28,15 +26,14 @@ impl<'p, Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>> C
         Self { ports, deadline: deadline.shared() }
     }
 
-    /// Hides messages, ten a call.
     pub(super) async fn change_visibility(&self, entries: &[VisibilityChange<'_>]) -> Vec<Answer> {
-        let chunks = entries.chunks(SQS_BATCH_ENTRIES);
-        self.batch_calls(chunks, |chunk| self.ports.retry_queue.change_visibility(chunk)).await
+        let ask = || self.ports.retry_queue.change_visibility(entries, self.deadline.clone());
+        self.answers(entries.len(), ask).await
     }
 
     pub(super) async fn send(&self, letters: &[DeadLetter]) -> Vec<Answer> {
-        let batches = batches(letters, SQS_BATCH_ENTRIES).into_iter();
-        self.batch_calls(batches, |batch| self.ports.dead_letter_queue.send(batch)).await
+        let ask = || self.ports.dead_letter_queue.send(letters, self.deadline.clone());
+        self.answers(letters.len(), ask).await
     }
 
     pub(super) async fn invoke(
@@ -49,22 +46,18 @@ impl<'p, Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>> C
         self.started_in_time(call).await.unwrap_or_else(|failure| Err(InvokeFailure::Later(failure)))
     }
 
-    async fn batch_calls<'e, E: 'e, C: Future<Output = Vec<Answer>>>(
+    async fn answers<C: Future<Output = Vec<Answer>>>(
         &self,
-        batches: impl Iterator<Item = &'e [E]>,
-        call: impl Fn(&'e [E]) -> C,
+        entries: usize,
+        ask: impl FnOnce() -> C,
     ) -> Vec<Answer> {
-        let call = &call;
-        stream::iter(batches)
-            .map(|batch| async move {
-                let answers = self.started_in_time(async { call(batch).await }).await;
-                let mut answers = answers.unwrap_or_else(|failure| vec![Err(failure); batch.len()]);
-                answers.resize(batch.len(), Err(failure("the service gave no answer for this entry")));
-                answers
-            })
-            .buffered(CONCURRENT_CALLS)
-            .concat()
-            .await
+        if entries == 0 {
+            return Vec::new();
+        }
+        let answers = self.started_in_time(async { ask().await }).await;
+        let mut answers = answers.unwrap_or_else(|failure| vec![Err(failure); entries]);
+        answers.resize(entries, Err(failure("the service gave no answer for this entry")));
+        answers
     }
 
     /// `call` does nothing until it is polled: so the port is not even asked once the deadline has

@@ -1,9 +1,7 @@
-use std::cell::Cell;
-
 use comeback_engine::{Attribute, DeadLetter, Policy, Record, SQS_MESSAGE_BYTES};
 use serde_json::{Value, json};
 
-use crate::fakes::{Batch, Call, World};
+use crate::fakes::World;
 use crate::support::*;
 
 /// What a message becomes that is given up.
@@ -179,38 +177,4 @@ fn the_size_is_what_sqs_counts() {
         attributes: vec![attribute("Reason", "String", "é"), attribute("RetriesMade", "Number", "10")],
     };
     assert_eq!(letter.size(), 2 + (6 + 6 + 2) + (11 + 6 + 2));
-}
-
-#[test]
-fn batches_are_packed_by_bytes_as_well() {
-    let half = SQS_MESSAGE_BYTES / 2;
-    let sizes = [100, half, half - 200, 300, SQS_MESSAGE_BYTES, 1, 2];
-    let mut records: Vec<Record> = sizes.iter().map(|&bytes| record(garbage(bytes))).collect();
-    for (n, record) in records.iter_mut().enumerate() {
-        record.message_id = format!("m-{n}");
-    }
-    // Attributes count: they are 57 bytes here, 28 without the detail.
-    let world = World::default();
-    let report = world.handle(&records, &policy(|_| ()), NOW);
-    assert_eq!(report.batch_item_failures().count(), 0);
-    let calls = world.calls.borrow();
-    let sent: Vec<Vec<usize>> = calls
-        .iter()
-        .map(|call| match call {
-            Call::Send(letters) => letters.iter().map(|letter| letter.body.len()).collect(),
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(sent, [vec![100, half], vec![half - 200, 300], vec![SQS_MESSAGE_BYTES], vec![1, 2]]);
-}
-
-#[test]
-fn a_failed_batch_keeps_only_its_own() {
-    let mut records: Vec<Record> = (0..2).map(|_| record(garbage(SQS_MESSAGE_BYTES - 60))).collect();
-    records[1].message_id = "m-2".into();
-    let first = Cell::new(true);
-    let send = || if first.replace(false) { Batch::Fails } else { Batch::Works };
-    let world = World { send: Box::new(send), ..World::default() };
-    let report = world.handle(&records, &policy(|_| ()), NOW);
-    assert_eq!(report.batch_item_failures().collect::<Vec<_>>(), ["m-1"]);
 }

@@ -44,3 +44,15 @@ fn what_failed_just_before_the_deadline_is_kept_though_it_cannot_be_hidden() {
     assert_eq!((kept(&report), report.outcomes[0].delay), (ids(0..1), None));
     assert_eq!(report.outcomes[0].problem, Some(failure()));
 }
+
+#[test]
+fn the_queues_are_given_the_deadline_of_the_batch() {
+    // One visibility call, three invokes, one call of dead-letters.
+    for (calls, passed) in
+        [(1, vec![true]), (2, vec![false]), (5, vec![false, true]), (6, vec![false, false])]
+    {
+        let world = World::default();
+        world.handle_until(&a_mixed_batch(), &policy(|_| ()), NOW, calls);
+        assert_eq!(*world.passed.borrow(), passed, "after {calls} calls");
+    }
+}

@@ -59,6 +59,8 @@ pub(crate) struct World<'w> {
     pub(crate) invoke_steps: usize,
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
+    /// Of each call that was given the deadline: whether it had passed when the call had started.
+    pub(crate) passed: RefCell<Vec<bool>>,
 }
 
 impl Default for World<'_> {
@@ -73,6 +75,7 @@ impl Default for World<'_> {
             invoke_steps: 1,
             in_flight: Cell::new(0),
             most_in_flight: Cell::new(0),
+            passed: RefCell::default(),
         }
     }
 }
@@ -106,17 +109,24 @@ impl World<'_> {
     fn start(&self, call: Call) {
         self.calls.borrow_mut().push(call);
     }
+
+    fn look_at(&self, deadline: impl Future<Output = ()>) {
+        let passed = pin!(deadline).poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        self.passed.borrow_mut().push(passed);
+    }
 }
 
 impl RetryQueue for World<'_> {
     fn change_visibility(
         &self,
         entries: &[VisibilityChange<'_>],
+        deadline: impl Future<Output = ()>,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
         let entry = |entry: &VisibilityChange<'_>| {
             (entry.receipt_handle.to_owned(), entry.visibility_timeout.as_secs())
         };
         self.start(Call::Hide(entries.iter().map(entry).collect()));
+        self.look_at(deadline);
         let behaviour = (self.hide)();
         panic_if(behaviour == Batch::PanicsBeforeItsFuture);
         let entries = entries.len();
@@ -128,8 +138,13 @@ impl RetryQueue for World<'_> {
 }
 
 impl DeadLetterQueue for World<'_> {
-    fn send(&self, messages: &[DeadLetter]) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
+    fn send(
+        &self,
+        messages: &[DeadLetter],
+        deadline: impl Future<Output = ()>,
+    ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
         self.start(Call::Send(messages.to_vec()));
+        self.look_at(deadline);
         let behaviour = (self.send)();
         panic_if(behaviour == Batch::PanicsBeforeItsFuture);
         async move {

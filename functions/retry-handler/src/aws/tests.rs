@@ -1,10 +1,14 @@
 //! The real SDK clients against canned HTTP answers: what the local stack cannot be made to say.
 
+use std::future::{pending, poll_fn};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
 use aws_smithy_http_client::test_util::infallible_client_fn;
+use comeback_engine::SQS_MESSAGE_BYTES;
 use serde_json::{Value, json};
 
 use super::*;
@@ -77,9 +81,12 @@ async fn what_can_never_work_is_final() {
     // These two say nothing of the message, in which Lambda quotes the payload.
     let too_large = invoked(413, "RequestTooLargeException").await.0;
     assert_eq!(too_large, Err(InvokeFailure::TooLarge("RequestTooLargeException (request unknown)".into())));
-    let refused = invoked(400, "InvalidRequestContentException").await.0;
-    let expected = "InvalidRequestContentException (request unknown)";
-    assert_eq!(refused, Err(InvokeFailure::Refused(expected.into())));
+    let too_large = invoked(413, "").await.0;
+    assert_eq!(too_large, Err(InvokeFailure::TooLarge("no code (request unknown)".into())));
+    for (status, error) in [(400, "InvalidRequestContentException"), (415, "UnsupportedMediaTypeException")] {
+        let refused = invoked(status, error).await.0;
+        assert_eq!(refused, Err(InvokeFailure::Refused(format!("{error} (request unknown)"))));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,89 +115,111 @@ fn hidden(seconds: u64) -> VisibilityChange<'static> {
     VisibilityChange { receipt_handle: "handle", visibility_timeout: Duration::from_secs(seconds) }
 }
 
-#[tokio::test(start_paused = true)]
-async fn ten_deferrals_are_one_call() {
-    let done: Vec<Value> = (0..10).map(|id| json!({"Id": id.to_string()})).collect();
-    let (aws, requests) = answering(200, "", &json!({"Successful": done, "Failed": []}));
-    let results = aws.queue(QUEUE).change_visibility(&[hidden(43_170); 10]).await;
-    assert_eq!(results, vec![Ok(()); 10]);
-    let requests = requests.lock().unwrap();
-    let [request] = requests.as_slice() else { panic!("{requests:?}") };
-    assert_eq!(request.operation, "AmazonSQS.ChangeMessageVisibilityBatch");
-    let body: Value = serde_json::from_str(&request.body).unwrap();
-    assert_eq!(body["QueueUrl"], QUEUE);
-    assert_eq!(
-        body["Entries"][9],
-        json!({"Id": "9", "ReceiptHandle": "handle", "VisibilityTimeout": 43_170})
-    );
+fn letter(body: &str) -> DeadLetter {
+    DeadLetter { body: body.into(), attributes: Vec::new() }
+}
+
+fn done(ids: Range<usize>) -> Value {
+    let done = ids.map(|id| json!({"Id": id.to_string(), "MessageId": "m", "MD5OfMessageBody": "x"}));
+    json!({"Successful": done.collect::<Vec<_>>()})
+}
+
+/// The entries of each request.
+fn entries(requests: &Requests) -> Vec<Value> {
+    let body = |request: &Request| serde_json::from_str::<Value>(&request.body).unwrap();
+    requests.lock().unwrap().iter().map(|request| body(request)["Entries"].clone()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_partial_answer_is_told_entry_by_entry_and_silence_is_failure() {
+async fn deferrals_are_calls_of_ten() {
+    let (aws, requests) = answering(200, "", &done(0..10));
+    let results = aws.retry_queue(QUEUE).change_visibility(&[hidden(43_170); 13], pending()).await;
+    assert_eq!(results, vec![Ok(()); 13]);
+    let entry = json!({"Id": "9", "ReceiptHandle": "handle", "VisibilityTimeout": 43_170});
+    assert_eq!(entries(&requests)[0][9], entry);
+    assert_eq!(entries(&requests)[1].as_array().unwrap().len(), 3);
+    let requests = requests.lock().unwrap();
+    assert_eq!(requests[0].operation, "AmazonSQS.ChangeMessageVisibilityBatch");
+    assert!(requests[0].body.contains(QUEUE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_is_told_entry_by_entry() {
     let failed =
         json!([{"Id": "2", "Code": "ReceiptHandleIsInvalid", "SenderFault": true, "Message": "old"}]);
-    let (aws, _) = answering(200, "", &json!({"Successful": [{"Id": "1"}], "Failed": failed}));
-    let results = aws.queue(QUEUE).change_visibility(&[hidden(1); 3]).await;
-    let causes: Vec<_> =
-        results.into_iter().map(|result| result.err().map(|failure| failure.cause)).collect();
-    assert_eq!(
-        causes,
-        [Some("SQS gave no answer for this entry".into()), None, Some("ReceiptHandleIsInvalid: old".into())]
-    );
+    let (aws, _) = answering(200, "", &json!({"Successful": [{"Id": "0"}, {"Id": "1"}], "Failed": failed}));
+    let results = aws.retry_queue(QUEUE).change_visibility(&[hidden(1); 3], pending()).await;
+    let failure = CallFailure { cause: "refused: ReceiptHandleIsInvalid: old".into(), remedy: None };
+    assert_eq!(results, [Ok(()), Ok(()), Err(failure)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_goes_out_with_its_attributes() {
-    let answer = json!({"Successful": [{"Id": "0", "MessageId": "m", "MD5OfMessageBody": "x"}]});
-    let (aws, requests) = answering(200, "", &answer);
-    let letter = DeadLetter {
-        body: "{}".into(),
-        attributes: vec![Attribute { name: "RetriesMade", data_type: "Number", value: "2".into() }],
-    };
-    assert_eq!(aws.queue(QUEUE).send(&[letter]).await, [Ok(())]);
-    let body: Value = serde_json::from_str(&requests.lock().unwrap()[0].body).unwrap();
+    let (aws, requests) = answering(200, "", &done(0..1));
+    let attributes = vec![Attribute { name: "RetriesMade", data_type: "Number", value: "2".into() }];
+    let letter = DeadLetter { attributes, ..letter("{}") };
+    assert_eq!(aws.dead_letter_queue(QUEUE).send(&[letter], pending()).await, [Ok(())]);
     let attributes = json!({"RetriesMade": {"DataType": "Number", "StringValue": "2"}});
-    assert_eq!(body["Entries"], json!([{"Id": "0", "MessageBody": "{}", "MessageAttributes": attributes}]));
+    assert_eq!(
+        entries(&requests),
+        [json!([{"Id": "0", "MessageBody": "{}", "MessageAttributes": attributes}])]
+    );
+}
+
+/// The engine counts a dead-letter's bytes so that it fits; the delivery counts them again.
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() {
+    let (aws, requests) = answering(200, "", &done(0..1));
+    let attributes = vec![Attribute { name: "Reason", data_type: "String", value: "é".into() }];
+    let largest =
+        DeadLetter { attributes: attributes.clone(), ..letter(&"x".repeat(SQS_MESSAGE_BYTES - 14)) };
+    assert_eq!(largest.size(), SQS_MESSAGE_BYTES);
+    let over = DeadLetter { attributes, ..letter(&"x".repeat(SQS_MESSAGE_BYTES - 13)) };
+    let results = aws.dead_letter_queue(QUEUE).send(&[largest, over], pending()).await;
+    let failure =
+        CallFailure { cause: "too large: 1048577 bytes, the limit is 1048576".into(), remedy: None };
+    assert_eq!(results, [Ok(()), Err(failure)]);
+    assert_eq!(requests.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_fails_whole_fails_each_entry_with_its_remedy() {
-    let (aws, _) = answering(403, "AccessDeniedException", &json!({"message": "no"}));
-    let letters = vec![DeadLetter { body: "{}".into(), attributes: Vec::new() }; 2];
-    let failure = CallFailure {
-        cause: "AccessDeniedException: no".into(),
-        remedy: Some("allow sqs:SendMessage on the dead-letter queue"),
-    };
-    assert_eq!(aws.queue(QUEUE).send(&letters).await, vec![Err(failure); 2]);
+async fn a_missing_permission_is_told_with_its_remedy() {
+    let (aws, requests) = answering(403, "AccessDeniedException", &json!({"message": "no"}));
+    let failure =
+        |remedy| CallFailure { cause: "refused: AccessDeniedException: no".into(), remedy: Some(remedy) };
+    let send = "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one";
+    let sent = aws.dead_letter_queue(QUEUE).send(&[letter("{}"), letter("{}")], pending()).await;
+    assert_eq!(sent, vec![Err(failure(send)); 2]);
+    let hide = "allow sqs:ChangeMessageVisibility on the retry queue";
+    let changed = aws.retry_queue(QUEUE).change_visibility(&[hidden(1)], pending()).await;
+    assert_eq!(changed, [Err(failure(hide))]);
+    assert_eq!(requests.lock().unwrap().len(), 2, "what an operator must mend is not called again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
     let started = tokio::time::Instant::now();
-    let results = aws.queue(QUEUE).change_visibility(&[hidden(1)]).await;
-    assert!(results[0].is_err());
-    assert_eq!(requests.lock().unwrap().len(), SqsBatchCalls::RUNGS + 1);
-    assert_eq!(started.elapsed().as_millis(), SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis());
+    for results in [
+        aws.retry_queue(QUEUE).change_visibility(&[hidden(1)], pending()).await,
+        aws.dead_letter_queue(QUEUE).send(&[letter("{}")], pending()).await,
+    ] {
+        let cause = results.into_iter().map(|result| result.unwrap_err().cause).collect::<Vec<_>>();
+        assert_eq!(cause, ["no retries left: InternalError: oops"]);
+    }
+    assert_eq!(requests.lock().unwrap().len(), 2 * (SqsBatchCalls::RUNGS + 1));
+    assert_eq!(started.elapsed(), 2 * SqsBatchCalls::LONGEST_TOTAL_WAIT);
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_failed_is_sent_again_and_not_what_is_the_senders_fault() {
-    let failed = json!([
-        {"Id": "1", "Code": "InvalidMessageContents", "SenderFault": true},
-        {"Id": "2", "Code": "InternalError", "SenderFault": false},
-    ]);
-    let (aws, requests) = answering(200, "", &json!({"Successful": [{"Id": "0"}], "Failed": failed}));
-    let letters = vec![DeadLetter { body: "{}".into(), attributes: Vec::new() }; 3];
-    let results = aws.queue(QUEUE).send(&letters).await;
-    assert_eq!(results.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, false]);
-    let sent: Vec<Vec<Value>> = requests
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|request| serde_json::from_str::<Value>(&request.body).unwrap()["Entries"].clone())
-        .map(|entries| entries.as_array().unwrap().iter().map(|entry| entry["Id"].clone()).collect())
-        .collect();
-    assert_eq!(sent[0], ["0", "1", "2"]);
-    assert_eq!(sent[1..], vec![vec![json!("2")]; SqsBatchCalls::RUNGS]);
+async fn past_the_deadline_nothing_is_called_again() {
+    let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
+    let end = tokio::time::Instant::now() + Duration::from_millis(250);
+    let deadline =
+        poll_fn(|_| if tokio::time::Instant::now() < end { Poll::Pending } else { Poll::Ready(()) });
+    let results = aws.dead_letter_queue(QUEUE).send(&[letter("{}")], deadline).await;
+    // At once, after 100 ms, and not after 300 ms more.
+    assert_eq!(requests.lock().unwrap().len(), 2);
+    let cause = "not sent before the deadline, after InternalError: oops".into();
+    assert_eq!(results, [Err(CallFailure { cause, remedy: None })]);
 }
