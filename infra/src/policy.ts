@@ -36,7 +36,7 @@ export interface PolicyProps {
   /**
    * The most re-invocations of one event; 0 to 10,000.
    *
-   * With the other defaults, age ends first, after about 18 retries.
+   * With the other defaults, age ends first, after about 19 retries.
    *
    * @default 185
    */
