@@ -14,6 +14,11 @@ const ACCOUNT: &str = "000000000000";
 /// MiniStack's root credentials.
 const KEY: &str = "test";
 
+/// MiniStack's web server ends an HTTP/2 connection after a thousand requests, those under way included:
+/// their answers never come.
+const SERVE: &str = "from hypercorn.config import Config; Config.keep_alive_max_requests = 10 ** 9; \
+    from ministack.app import main; main()";
+
 /// A MiniStack server of our own on a free loopback port, and what talks to it.
 #[derive(Debug)]
 pub struct MiniStack {
@@ -63,7 +68,10 @@ impl MiniStack {
             .with("USE_SSL", "1")
             .with("MINISTACK_SSL_CERT", &certificate)
             .with("MINISTACK_SSL_KEY", directory.join("key.pem"))
-            .start("exec ministack", &directory.join("ministack.log"))?;
+            .start(
+                &format!("exec .tools/ministack/bin/python -c '{SERVE}'"),
+                &directory.join("ministack.log"),
+            )?;
         let config = aws_config::defaults(BehaviorVersion::latest())
             .endpoint_url(endpoint)
             .http_client(http_client)

@@ -3,14 +3,19 @@
 //! `cargo run -p comeback-delivery --features dynamodb --example dynamodb -- TABLE`
 
 use std::collections::HashMap;
+use std::time::Duration;
 
+use aws_config::BehaviorVersion;
+use aws_config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::types::AttributeValue;
 use comeback_delivery::dynamodb::{Attributes, Sender, Table, Write};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let table = std::env::args().nth(1).ok_or("usage: dynamodb TABLE")?;
-    let config = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    // The SDK waits for an answer as long as it takes, unless it is told not to.
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
+    let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_dynamodb::Client::new(&config), [Table::new(&table, "id")]);
 
     // Two writes of one key never share a call, and the later one stands.

@@ -4,13 +4,17 @@
 
 use std::time::Duration;
 
+use aws_config::BehaviorVersion;
+use aws_config::timeout::TimeoutConfig;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use comeback_delivery::eventbridge::Sender;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bus = std::env::args().nth(1).ok_or("usage: eventbridge BUS")?;
-    let config = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    // The SDK waits for an answer as long as it takes, unless it is told not to.
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
+    let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_eventbridge::Client::new(&config));
 
     let event = |number: u32| {

@@ -2,6 +2,10 @@
 //!
 //! `cargo run -p comeback-delivery --features firehose --example firehose -- STREAM`
 
+use std::time::Duration;
+
+use aws_config::BehaviorVersion;
+use aws_config::timeout::TimeoutConfig;
 use aws_sdk_firehose::primitives::Blob;
 use aws_sdk_firehose::types::Record;
 use comeback_delivery::firehose::Sender;
@@ -9,7 +13,9 @@ use comeback_delivery::firehose::Sender;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stream = std::env::args().nth(1).ok_or("usage: firehose STREAM")?;
-    let config = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    // The SDK waits for an answer as long as it takes, unless it is told not to.
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
+    let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_firehose::Client::new(&config), stream);
 
     // Firehose joins records as they are: the newline keeps them apart.

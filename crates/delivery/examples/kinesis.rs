@@ -2,6 +2,10 @@
 //!
 //! `cargo run -p comeback-delivery --features kinesis --example kinesis -- STREAM`
 
+use std::time::Duration;
+
+use aws_config::BehaviorVersion;
+use aws_config::timeout::TimeoutConfig;
 use aws_sdk_kinesis::primitives::Blob;
 use aws_sdk_kinesis::types::PutRecordsRequestEntry;
 use comeback_delivery::Retries;
@@ -10,7 +14,9 @@ use comeback_delivery::kinesis::Sender;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stream = std::env::args().nth(1).ok_or("usage: kinesis STREAM")?;
-    let config = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    // The SDK waits for an answer as long as it takes, unless it is told not to.
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
+    let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     // A shard takes a thousand records a second: those over it fail, and are sent again after a while.
     // The process id, so that programs that run at once do not wait in step.
     let deliver = Sender::new(aws_sdk_kinesis::Client::new(&config), stream)

@@ -2,12 +2,18 @@
 //!
 //! `cargo run -p comeback-delivery --features sqs --example sqs -- QUEUE_URL`
 
+use std::time::Duration;
+
+use aws_config::BehaviorVersion;
+use aws_config::timeout::TimeoutConfig;
 use comeback_delivery::sqs::{Message, Sender};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queue_url = std::env::args().nth(1).ok_or("usage: sqs QUEUE_URL")?;
-    let config = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    // The SDK waits for an answer as long as it takes, unless it is told not to.
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
+    let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_sqs::Client::new(&config), queue_url);
 
     let messages = (0..1_000).map(|number| Message::new(format!("order {number}")));

@@ -6,7 +6,7 @@ use comeback_delivery::{Cause, FaultKind};
 use comeback_tests::MiniStack;
 
 use crate::sqs::{drain, queue};
-use crate::{example, on_ministack};
+use crate::{example, in_calls, on_ministack};
 
 /// A bus whose events of the shop go to a queue, and the queue's URL.
 async fn bus(server: &MiniStack, client: &Client, name: &str) -> String {
@@ -41,12 +41,13 @@ fn all_events_reach_the_bus_but_those_it_refuses() {
         let source = |number| if number % 50 == 7 { "aws.shop" } else { "shop" };
         let events = (0..200).map(|number| event("orders", source(number), number));
         let undelivered = deliver.send(events).await.unwrap_err();
-        assert_eq!((undelivered.delivered, undelivered.calls, undelivered.retries), (196, 20, 0));
+        assert_eq!(undelivered.delivered, 196);
+        in_calls(20, undelivered.calls, undelivered.retries);
         for (left, index) in undelivered.entries.iter().zip([7, 57, 107, 157]) {
             let Cause::Refused(fault) = &left.cause else { panic!("{}", left.cause) };
             assert_eq!((left.index, fault.kind), (index, FaultKind::Denied), "{fault}");
         }
-        assert_eq!(drain(server, &queue_url).await[""].len(), 196);
+        assert!(drain(server, &queue_url).await[""].len() >= 196);
     });
 }
 
@@ -54,7 +55,8 @@ fn all_events_reach_the_bus_but_those_it_refuses() {
 fn the_example() {
     on_ministack(async |server| {
         let queue_url = bus(server, &Client::new(server.config()), "example").await;
-        assert_eq!(example(server, "eventbridge", "example"), "100 events in 10 calls\n");
-        assert_eq!(drain(server, &queue_url).await[""].len(), 100);
+        let printed = example(server, "eventbridge", "example");
+        assert!(printed.starts_with("100 events in "), "{printed}");
+        assert!(drain(server, &queue_url).await[""].len() >= 100);
     });
 }

@@ -1,10 +1,12 @@
+use std::collections::BTreeSet;
+
 use aws_sdk_firehose::Client;
 use aws_sdk_firehose::primitives::Blob;
 use aws_sdk_firehose::types::{ExtendedS3DestinationConfiguration, Record};
 use comeback_delivery::firehose::Sender;
 use comeback_tests::MiniStack;
 
-use crate::{example, on_ministack};
+use crate::{example, in_calls, on_ministack};
 
 /// A Firehose stream into a bucket of the same name.
 async fn stream(server: &MiniStack, client: &Client, name: &str) {
@@ -35,10 +37,10 @@ fn all_records_are_in_the_bucket() {
         let record = |number| Record::builder().data(Blob::new(text(number) + "\n")).build().unwrap();
         let deliver = Sender::new(client, "orders-bucket");
         let delivered = deliver.send((0..600).map(record)).await.unwrap();
-        assert_eq!((delivered.count, delivered.calls), (600, 2));
-        let mut lines = lines(server, "orders-bucket");
-        lines.sort();
-        assert_eq!(lines, (0..600).map(text).collect::<Vec<_>>());
+        assert_eq!(delivered.count, 600);
+        in_calls(2, delivered.calls, delivered.retries);
+        let lines: BTreeSet<String> = lines(server, "orders-bucket").into_iter().collect();
+        assert_eq!(lines, (0..600).map(text).collect());
     });
 }
 
@@ -46,7 +48,8 @@ fn all_records_are_in_the_bucket() {
 fn the_example() {
     on_ministack(async |server| {
         stream(server, &Client::new(server.config()), "example-bucket").await;
-        assert_eq!(example(server, "firehose", "example-bucket"), "1000 records in 2 calls\n");
-        assert_eq!(lines(server, "example-bucket").len(), 1_000);
+        let printed = example(server, "firehose", "example-bucket");
+        assert!(printed.starts_with("1000 records in "), "{printed}");
+        assert!(lines(server, "example-bucket").len() >= 1_000);
     });
 }

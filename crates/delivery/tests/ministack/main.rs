@@ -2,6 +2,8 @@
 //!
 //! Needs the tools of `make tools`, and fails without them.
 
+#![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
+
 mod dynamodb;
 mod eventbridge;
 mod firehose;
@@ -33,4 +35,9 @@ fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     let program = examples.join(name);
     assert!(program.exists(), "build it: cargo build -p comeback-delivery --all-features --example {name}");
     server.shell().run(&format!("'{}' '{argument}'", program.display())).expect("the example succeeds")
+}
+
+/// So many calls, unless the machine was so busy that some had to be made again.
+fn in_calls(expected: u64, calls: u64, retries: u64) {
+    assert!(calls == expected || retries > 0, "{calls} calls, not {expected}, without a retry");
 }

@@ -5,7 +5,7 @@ use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
 use comeback_delivery::sqs::{Deleter, Message, Sender, Visibility, VisibilityChanger};
 use comeback_tests::MiniStack;
 
-use crate::{example, on_ministack};
+use crate::{example, in_calls, on_ministack};
 
 pub(crate) async fn queue(server: &MiniStack, name: &str) -> String {
     let call = server.sqs.create_queue().queue_name(name);
@@ -14,7 +14,8 @@ pub(crate) async fn queue(server: &MiniStack, name: &str) -> String {
     call.send().await.expect("a queue").queue_url.expect("its URL")
 }
 
-/// Everything in the queue in the order it comes, by group; received and deleted.
+/// Everything in the queue in the order it comes, by group; received, and on a FIFO queue deleted, or the
+/// rest of its group would never come.
 pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<String, Vec<String>> {
     let delete = Deleter::new(server.sqs.clone(), queue_url);
     let mut bodies: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -24,6 +25,7 @@ pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<Strin
             .receive_message()
             .queue_url(queue_url)
             .max_number_of_messages(10)
+            .visibility_timeout(43_000)
             .message_system_attribute_names(MessageSystemAttributeName::MessageGroupId);
         let messages = received.send().await.expect("messages").messages.unwrap_or_default();
         if messages.is_empty() {
@@ -34,8 +36,10 @@ pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<Strin
             let group = attributes.and_then(|it| it.get(&MessageSystemAttributeName::MessageGroupId));
             bodies.entry(group.cloned().unwrap_or_default()).or_default().push(message.body.clone().unwrap());
         }
-        let handles = messages.into_iter().map(|message| message.receipt_handle.unwrap());
-        delete.send(handles).await.expect("each is deleted");
+        if queue_url.ends_with(".fifo") {
+            let handles = messages.into_iter().map(|message| message.receipt_handle.unwrap());
+            delete.send(handles).await.expect("each is deleted");
+        }
     }
 }
 
@@ -43,12 +47,15 @@ pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<Strin
 fn ten_thousand_messages_are_all_counted_back() {
     on_ministack(async |server| {
         let queue_url = queue(server, "ten-thousand").await;
-        let deliver = Sender::new(server.sqs.clone(), &queue_url).concurrency(8);
+        let deliver = Sender::new(server.sqs.clone(), &queue_url);
         let body = |number: u32| format!("order {number}");
         let delivered = deliver.send((0..10_000).map(|number| Message::new(body(number)))).await.unwrap();
-        assert_eq!((delivered.count, delivered.calls), (10_000, 1_000));
+        assert_eq!(delivered.count, 10_000);
+        in_calls(1_000, delivered.calls, delivered.retries);
         let drained = drain(server, &queue_url).await.remove("").unwrap();
-        assert_eq!(drained.len(), 10_000);
+        // A busy machine may lose an answer; what was sent again may be there twice.
+        let twice = usize::try_from(10 * delivered.retries).unwrap();
+        assert!((10_000..=10_000 + twice).contains(&drained.len()), "{} for {delivered:?}", drained.len());
         assert_eq!(drained.into_iter().collect::<BTreeSet<_>>(), (0..10_000).map(body).collect());
     });
 }
@@ -75,23 +82,40 @@ fn a_fifo_queue_has_each_group_in_order() {
 }
 
 #[test]
-fn messages_are_shown_again() {
+fn messages_are_shown_again_and_deleted() {
     on_ministack(async |server| {
         let queue_url = queue(server, "shown-again").await;
         let deliver = Sender::new(server.sqs.clone(), &queue_url);
         deliver.send((0..25).map(|number| Message::new(number.to_string()))).await.unwrap();
-        let mut receipts = Vec::new();
-        while receipts.len() < 25 {
-            let call = server.sqs.receive_message().queue_url(&queue_url).max_number_of_messages(10);
-            let messages = call.visibility_timeout(600).send().await.unwrap().messages.unwrap_or_default();
-            receipts.extend(messages.into_iter().map(|message| message.receipt_handle.unwrap()));
-        }
+        let hidden = received(server, &queue_url).await;
         let show = VisibilityChanger::new(server.sqs.clone(), &queue_url);
         let visible = |receipt_handle| Visibility { receipt_handle, timeout: Duration::ZERO };
-        let delivered = show.send(receipts.into_iter().map(visible)).await.unwrap();
-        assert_eq!((delivered.count, delivered.calls), (25, 3));
-        assert_eq!(drain(server, &queue_url).await[""].len(), 25);
+        let delivered = show.send(hidden.into_iter().map(visible)).await.unwrap();
+        assert_eq!(delivered.count, 25);
+        in_calls(3, delivered.calls, delivered.retries);
+
+        let shown = received(server, &queue_url).await;
+        let delivered = Deleter::new(server.sqs.clone(), &queue_url).send(shown).await.unwrap();
+        assert_eq!(delivered.count, 25);
+        in_calls(3, delivered.calls, delivered.retries);
+        let call = server.sqs.get_queue_attributes().queue_url(&queue_url);
+        let attributes =
+            call.attribute_names(QueueAttributeName::All).send().await.unwrap().attributes.unwrap();
+        assert_eq!(attributes[&QueueAttributeName::ApproximateNumberOfMessages], "0");
+        assert_eq!(attributes[&QueueAttributeName::ApproximateNumberOfMessagesNotVisible], "0");
     });
+}
+
+/// The receipt handles of all 25 messages, which are hidden.
+async fn received(server: &MiniStack, queue_url: &str) -> Vec<String> {
+    let mut handles = Vec::new();
+    while handles.len() < 25 {
+        let call = server.sqs.receive_message().queue_url(queue_url).max_number_of_messages(10);
+        let messages = call.visibility_timeout(600).send().await.unwrap().messages.unwrap_or_default();
+        assert!(!messages.is_empty(), "only {} messages are visible", handles.len());
+        handles.extend(messages.into_iter().map(|message| message.receipt_handle.unwrap()));
+    }
+    handles
 }
 
 #[test]
@@ -99,7 +123,8 @@ fn a_queue_that_does_not_exist_hands_everything_back_at_once() {
     on_ministack(async |server| {
         let deliver = Sender::new(server.sqs.clone(), "https://127.0.0.1/000000000000/nowhere");
         let undelivered = deliver.send((0..25).map(|n| Message::new(n.to_string()))).await.unwrap_err();
-        assert_eq!((undelivered.entries.len(), undelivered.calls, undelivered.retries), (25, 3, 0));
+        assert_eq!(undelivered.entries.len(), 25);
+        in_calls(3, undelivered.calls, undelivered.retries);
         let fault = undelivered.entries[0].cause.fault().unwrap();
         assert_eq!(fault.kind, comeback_delivery::FaultKind::Missing, "{fault}");
     });
@@ -109,7 +134,8 @@ fn a_queue_that_does_not_exist_hands_everything_back_at_once() {
 fn the_example() {
     on_ministack(async |server| {
         let queue_url = queue(server, "example").await;
-        assert_eq!(example(server, "sqs", &queue_url), "1000 messages in 100 calls\n");
-        assert_eq!(drain(server, &queue_url).await[""].len(), 1_000);
+        let printed = example(server, "sqs", &queue_url);
+        assert!(printed.starts_with("1000 messages in "), "{printed}");
+        assert!(drain(server, &queue_url).await[""].len() >= 1_000);
     });
 }
