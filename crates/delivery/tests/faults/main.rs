@@ -11,6 +11,8 @@
 //! | `limits` | entries at, one under and one over each limit |
 //! | `order` | FIFO groups and DynamoDB keys |
 
+#![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
+
 mod apis;
 mod ending;
 mod failing;
