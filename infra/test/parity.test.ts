@@ -27,7 +27,7 @@ const DEPENDS_ON_ROLE =
 const SAM_BUILD = 'it tells the SAM CLI how to build';
 const SAM_TAG = 'the SAM transform tags what it makes';
 const ENFORCE_SSL = 'enforceSSL writes the same statement without a Sid, and everyone as {"AWS":"*"}';
-const USERS_OWN = 'the function and its role are their owner’s; what attach gives to them is compared';
+const USERS_OWN = "the function and its role are their owner's; what attach gives to them is compared";
 
 /** Where the two are meant to differ, and why. */
 const INTENDED: Record<string, string> = {

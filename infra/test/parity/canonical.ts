@@ -39,16 +39,16 @@ export function canonical(template: Template, names: ReadonlyMap<string, string>
 
 /** Where two of them differ: the path, and what stands there on each side. */
 export function differences(left: unknown, right: unknown, path = ''): Map<string, [unknown, unknown]> {
+  const found = new Map<string, [unknown, unknown]>();
   if (isObject(left) && isObject(right)) {
-    const keys = new Set([...Object.keys(left), ...Object.keys(right)]);
-    const nested = [...keys].map((key) =>
-      differences(left[key], right[key], path === '' ? key : `${path}.${key}`),
-    );
-    return new Map(nested.flatMap((map) => [...map]));
+    for (const key of new Set([...Object.keys(left), ...Object.keys(right)])) {
+      const nested = differences(left[key], right[key], path === '' ? key : `${path}.${key}`);
+      nested.forEach((sides, where) => found.set(where, sides));
+    }
+  } else if (JSON.stringify(left) !== JSON.stringify(right)) {
+    found.set(path, [left, right]);
   }
-  return JSON.stringify(left) === JSON.stringify(right)
-    ? new Map()
-    : new Map([[path, [left, right] as [unknown, unknown]]]);
+  return found;
 }
 
 function evaluator(template: Template, names: ReadonlyMap<string, string>): (value: unknown) => unknown {
