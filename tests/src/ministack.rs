@@ -3,6 +3,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
+use aws_config::timeout::TimeoutConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
@@ -78,6 +79,10 @@ impl MiniStack {
         let config = aws_config::defaults(BehaviorVersion::latest())
             .endpoint_url(endpoint)
             .http_client(http_client)
+            // The SDK has none of its own: a request left without an answer would use up a trial's whole patience.
+            .timeout_config(
+                TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(20)).build(),
+            )
             .region(Region::from_static(REGION))
             .credentials_provider(Credentials::new(KEY, KEY, None, None, "MiniStack"))
             .load()
