@@ -102,9 +102,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
                 };
             let again = board.answered(&batch, result, retries);
             sender.tell(board.progress);
-            if !again.is_empty() && !deadline.has_passed().await {
-                waits.extend(again.into_iter().map(sleeping));
-            }
+            waits.extend(again.into_iter().map(sleeping));
         }
         // All is settled, unless the deadline came first.
         board.stop();
