@@ -64,9 +64,9 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   const fn = unqualified(target);
   for (const place of ['account', 'region'] as const) {
-    if (Token.compareStrings(fn.env[place], stack.env[place]) === TokenComparison.DIFFERENT) {
+    if (Token.compareStrings(fn.env[place], stack[place]) === TokenComparison.DIFFERENT) {
       throw new Error(
-        `${target.node.path} is in ${place} ${fn.env[place]}, and these retries are in ${stack.env[place]}; ` +
+        `${target.node.path} is in ${place} ${fn.env[place]}, and these retries are in ${stack[place]}; ` +
           "make an AsyncRetries in the function's own account and region",
       );
     }
