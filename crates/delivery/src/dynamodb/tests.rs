@@ -130,7 +130,7 @@ async fn a_call_that_fails_whole_fails_what_it_carried() {
 fn value() -> impl Strategy<Value = AttributeValue> {
     let leaf = prop_oneof![
         any::<String>().prop_map(S),
-        vec(any::<u8>(), 0..40).prop_map(|bytes| B(bytes.into())),
+        vec(any::<u8>(), 0..600).prop_map(|bytes| B(bytes.into())),
         any::<i64>().prop_map(|number| N(number.to_string())),
         any::<bool>().prop_map(Bool),
         Just(Null(true)),
