@@ -7,6 +7,7 @@
 //! | `packing` | batches: how few, how full |
 //! | `retrying` | which waits, how often, what goes again |
 //! | `deadline`, `interruption` | ending before the end |
+//! | `spans` | what is traced |
 //! | `lanes` | order, and what is left with a lane's first failure |
 
 mod deadline;
@@ -16,3 +17,4 @@ mod outcomes;
 mod packing;
 mod retrying;
 mod service;
+mod spans;

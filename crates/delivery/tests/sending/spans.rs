@@ -1,0 +1,56 @@
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use comeback_delivery::{FaultKind, Retries, Sender};
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::service::{Fate, Service, complete, entries};
+
+/// What is traced while this runs.
+fn traced(work: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_span_events(FmtSpan::CLOSE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, work);
+    let lines = lines.0.lock().unwrap().clone();
+    String::from_utf8(lines).unwrap()
+}
+
+#[test]
+fn a_span_for_each_delivery_and_each_call_with_the_codes_and_never_a_message() {
+    let service = Service::new([
+        Fate::Whole(FaultKind::Throttled),
+        Fate::Ok,
+        Fate::Ok,
+        Fate::Fault(FaultKind::Refused),
+    ]);
+    let sender =
+        Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([std::time::Duration::ZERO]));
+    let traced = traced(|| drop(complete(sender.send(entries([None; 3])))));
+    let call = "deliver{entries=3}:call{entries=3}: comeback_delivery::delivery: ";
+    assert!(traced.contains(&format!("{call}failed whole kind=Throttled code=\"Code\"")), "{traced}");
+    assert!(traced.contains(&format!("{call}answered done=")), "{traced}");
+    assert_eq!(traced.matches(&format!("{call}close")).count(), 2, "{traced}");
+    assert_eq!(
+        traced.matches("deliver{entries=3}: comeback_delivery::delivery: close").count(),
+        1,
+        "{traced}"
+    );
+    assert!(!traced.contains("message"), "a service's message may quote an entry: {traced}");
+}
