@@ -257,3 +257,6 @@ fn foreign(event: usize) -> Broken {
 fn failure(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
+
+#[cfg(test)]
+mod tests;
