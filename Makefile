@@ -1,5 +1,5 @@
-# Needs Rust, and Python 3 and Node for everything but `demo`. Whatever else is used is installed into .tools/ and
-# infra/node_modules/.
+# Needs Rust, and Python 3 and Node for everything but `demo` and `chaos`. Whatever else is used is
+# installed into .tools/ and infra/node_modules/.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -15,13 +15,24 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help demo test check lint-rust lint-infra lint-templates tools local build deploy clean
+.PHONY: help demo chaos test check lint-rust lint-infra lint-templates tools local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
 	cargo run --release -p comeback -- replay
+
+# Each policy meets every seed; the last reaches SQS's longest waits and its oldest messages.
+CHAOS_POLICIES := "" "--jitter none --max-age 2h" "--jitter equal --envelope inline --max-retries 6" \
+	"--jitter decorrelated --max-backoff 10m --failure-rate 0.5" \
+	"--base-backoff 6h --max-age 14d --for 15d --outage 13d"
+SEEDS ?= 2000
+
+chaos: ## replay with every fault, SEEDS seeds (2000) under each of several policies
+	for policy in $(CHAOS_POLICIES); do \
+		cargo run --release --quiet -p comeback -- replay --chaos --events 50 --seeds $(SEEDS) $$policy; \
+	done
 
 test: tools lint-templates infra/node_modules/.installed ## every test, those against the real stack included
 	npm --prefix infra test

@@ -69,3 +69,38 @@ impl Failure {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use comeback_timelapse::Invariant;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_invariant_tells_how_to_see_it_again_and_has_an_exit_code_of_its_own() {
+        let violation = Violation {
+            invariant: Invariant::AllowList,
+            seed: 7,
+            at: Duration::from_secs(3_661),
+            event: Some(3),
+            detail: "payroll was invoked".into(),
+            history: "+01:01:00.000 event 3 attempt 0 failed: TargetDown\n".into(),
+            trace: "+01:01:00.500 event 4 attempt 0 succeeded\n".into(),
+        };
+        let repeat = "comeback replay --chaos --seed 7".to_owned();
+        let failure = Failure::of_run(RunError::Violated(Box::new(violation)), repeat);
+        let expected = "\
+an invariant was broken with seed 7 at +01:01:01.000: a function off the list is never invoked
+event 3: payroll was invoked
+its history:
++01:01:00.000 event 3 attempt 0 failed: TargetDown
+the run's last lines:
++01:01:00.500 event 4 attempt 0 succeeded
+repeat with: comeback replay --chaos --seed 7
+please report it with this text";
+        assert_eq!(failure.to_string(), expected);
+        assert_eq!(failure.report(), ExitCode::from(3));
+    }
+}

@@ -38,9 +38,9 @@ impl fmt::Display for Violation {
         writeln!(f, "broken with seed {seed} at {}: {}", Elapsed(*at), invariant.statement())?;
         match event {
             None => writeln!(f, "{detail}")?,
-            Some(event) => writeln!(f, "event {event}: {detail}\nits history:\n{history}")?,
+            Some(event) => write!(f, "event {event}: {detail}\nits history:\n{history}")?,
         }
-        write!(f, "the run's last lines:\n{trace}")
+        write!(f, "the run's last lines:\n{}", trace.trim_end())
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::{Jitter, Policy, Settings, Style};
+use comeback_engine::{Jitter, Outcome, Policy, Settings, Step, Style};
 use comeback_timelapse::{
-    Fault, Faults, Invariant, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace, run,
+    Fault, Faults, Invariant, Operation, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace, Watcher,
+    run,
 };
 use rayon::prelude::*;
 
@@ -132,6 +133,46 @@ fn lost_answers_are_duplicates_and_they_are_counted() {
     assert!(faults.duplicate_retries > 0);
     assert!(faults.duplicate_retries <= faults.struck["invoke_answer_lost"]);
     assert_eq!(summary.delivered, 60, "and each event counts once");
+}
+
+/// Deliveries of one kind, and those of them that failed with every call they may make.
+struct Deliveries(Step, u64, u64);
+
+impl Watcher for Deliveries {
+    fn decided(&mut self, _: Duration, _: usize, outcome: &Outcome<'_>) {
+        if outcome.step == Some(self.0) {
+            self.1 += 1;
+            let Some(problem) = &outcome.problem else { return };
+            assert!(problem.cause.starts_with("no retries left: "), "{}", problem.cause);
+            self.2 += 1;
+        }
+    }
+}
+
+#[test]
+fn deliveries_call_again_after_a_fault_and_each_call_is_counted() {
+    let refused = |fault| (fault, Step::Defer, Operation::ChangeMessageVisibilityBatch);
+    let sent = |fault| (fault, Step::DeadLetter, Operation::SendMessageBatch);
+    for (fault, step, operation) in [
+        refused(Fault::VisibilityRefused),
+        refused(Fault::VisibilityLost),
+        sent(Fault::DeadLetterRefused),
+        sent(Fault::DeadLetterLost),
+    ] {
+        // One entry a call, so that deliveries can be counted.
+        let scenario = Scenario { batch_size: 1, ..with(fault, Strikes::always(0.5)) };
+        let mut deliveries = Deliveries(step, 0, 0);
+        let settings = Settings { max_retries: 3, ..Settings::default() };
+        let summary = run(&scenario, &policy(settings), &mut deliveries).unwrap_or_else(|e| panic!("{e}"));
+        let Deliveries(_, made, failed) = deliveries;
+        let (calls, strikes) = (summary.api_calls.of(operation), struck(&summary)[fault.name()]);
+        assert!(failed > 0 && made > 5 * failed, "{fault}: {failed} of {made} failed");
+        assert_eq!(calls, made + strikes - failed, "{fault}: each strike but a delivery's last is one more");
+        assert_eq!(summary.dead_lettered, [("max_retries", 60)].into(), "{fault}");
+        let duplicates = summary.faults.expect("faults were on").duplicate_dead_letters;
+        let accepted = if fault == Fault::DeadLetterLost { calls } else { 60 };
+        assert_eq!(duplicates, accepted - 60, "{fault}: those that SQS accepted over one an event");
+    }
 }
 
 #[test]

@@ -76,7 +76,10 @@ impl Law {
         if cut >= LAST_RETRY {
             shortest = shortest.min(cut);
         }
-        let earliest = look.first_receive.saturating_add(shortest).max(look.not_before);
+        // What was asked for on a look before may have been cut since: each look counts from its own
+        // start, be it now or the first receive.
+        let last = Timestamp::from_millis(end.as_millis() - LAST_RETRY.as_millis() as u64);
+        let earliest = look.first_receive.saturating_add(shortest).max(look.not_before.min(last));
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
             return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
         }

@@ -273,3 +273,6 @@ fn passing(code: &str, message: &str) -> comeback_delivery::Fault {
 fn failure(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
+
+#[cfg(test)]
+mod tests;

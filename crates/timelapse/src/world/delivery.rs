@@ -13,7 +13,7 @@ use crate::faults::Fault;
 use crate::handling::{Done, Handling};
 use crate::mapping::{Batch, Death, LONG_POLL};
 use crate::queue::{Receipt, Received};
-use crate::scenario::HANDLER_TIMEOUT;
+use crate::scenario::{HANDLER_TIMEOUT, START};
 
 /// How far the clocks of SQS and of Lambda are apart at most.
 const SKEW_MS: u64 = 5_000;
@@ -145,7 +145,7 @@ impl World {
         };
         let calls_left = batch.death.map_or(u64::MAX, |death| death.calls);
         self.handling = Some(Handling::of(&batch, calls_left, |received| {
-            self.queue.get(received).map_or(batch.started, |message| message.not_before)
+            self.queue.get(received).map_or(START, |message| message.not_before)
         }));
         batch
     }

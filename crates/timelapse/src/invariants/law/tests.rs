@@ -117,6 +117,11 @@ fn no_retry_before_what_the_handler_had_it_hidden_for() {
     let check = |now| hourly().reinvocation(&hidden, at(now), at(0.0), RIGHT);
     assert_eq!(check(16.501), Ok(()));
     assert_eq!(invariant(check(16.5)), Invariant::DueTime);
+    // Within the last minute before MAX_AGE, a later look may cut what the first did not.
+    let hidden = Look { not_before: at(3_590.0), ..look(2) };
+    let check = |now| hourly().reinvocation(&hidden, at(now), at(0.0), RIGHT);
+    assert_eq!(check(3_540.0), Ok(()));
+    assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
 }
 
 #[test]
