@@ -14,6 +14,7 @@
 //! | `handle_batch` | performing, grouped, in order, concurrently, once a message |
 //! | `port_failures`, `deadline` | what is kept, hidden or dead-lettered when calls fail or must not start |
 //! | `batch_invariants` | nothing is lost or done twice, whatever fails when |
+//! | `model` | one event's protocol, every order of steps and faults: no loss, bounded retries, an end |
 //! | `support`, `fakes` | messages and policies to test with; ports to fail with |
 
 mod allow_list;
@@ -26,6 +27,7 @@ mod events;
 mod fakes;
 mod handle_batch;
 mod invocation_record;
+mod model;
 mod policy;
 mod port_failures;
 mod reasons;
