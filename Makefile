@@ -8,13 +8,15 @@ ARCH ?= arm64
 STACK ?= comeback
 # More for `make deploy`, such as PARAMETERS="MaxAge=3600 Envelope=inline".
 PARAMETERS ?=
+# How long `make fuzz` looks at each of its targets.
+FUZZ_SECONDS ?= 600
 
 TOOLS := $(CURDIR)/.tools
 # The SAM CLI and MiniStack pin different botocores, hence one environment each.
-export PATH := $(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
+export PATH := $(TOOLS)/fuzz/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help demo test check lint-rust lint-templates tools local build deploy clean
+.PHONY: help demo test check fuzz lint-rust lint-templates tools local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +28,15 @@ test: tools lint-templates ## every test, those against the real stack included
 	cargo test --workspace
 
 check: lint-rust test ## what CI runs: formatting, lints, docs, then `make test`
+
+# Without LTO, which loses libFuzzer's counters; without sanitizers, which look for what safe Rust cannot do.
+fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz what takes any bytes, each for FUZZ_SECONDS (installs a nightly Rust)
+	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+	cargo run --package comeback-fuzz --bin seeds
+	for target in invocation_record envelope decide; do \
+		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --features libfuzzer --sanitizer none $$target \
+			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
+	done
 
 local: tools ## the stack on this machine: deploy, send an event, watch it succeed
 	cargo run -p comeback-tests --bin local
@@ -59,3 +70,6 @@ $(TOOLS)/%/.installed: tests/tools/%.txt
 	@python3 -m venv $(TOOLS)/$*
 	@$(TOOLS)/$*/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
+
+$(TOOLS)/fuzz/bin/cargo-fuzz:
+	cargo install --quiet --locked --root $(TOOLS)/fuzz cargo-fuzz@0.13.2

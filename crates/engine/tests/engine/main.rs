@@ -5,7 +5,6 @@
 //! | `reasons` | each reason by one case, each limit at its edge, the order of the rules |
 //! | `due_time` | when a retry is due, and how long a message is hidden until then |
 //! | `draws` | that jitter spreads messages evenly, and draws the same for ever |
-//! | `totality` | no message can make `decide` panic or leave its bounds |
 //! | `events` | which retry comes next, since when, of what: envelopes, redriven dead-letters |
 //! | `allow_list` | `TARGET_FUNCTIONS`, field by field |
 //! | `policy`, `variables` | every refusal with its text, defaults, durations |
@@ -32,5 +31,4 @@ mod policy;
 mod port_failures;
 mod reasons;
 mod support;
-mod totality;
 mod variables;
