@@ -16,7 +16,7 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/fuzz/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help demo test check fuzz lint-rust lint-templates tools local build deploy clean
+.PHONY: help demo test check fuzz mutants lint-rust lint-templates tools local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz what takes any bytes, each for FUZZ_S
 		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --features libfuzzer --sanitizer none $$target \
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
 	done
+
+mutants: ## plant ten bugs in a copy, one at a time: the tests catch each (five minutes)
+	python3 tests/mutation/check.py
 
 local: tools ## the stack on this machine: deploy, send an event, watch it succeed
 	cargo run -p comeback-tests --bin local
