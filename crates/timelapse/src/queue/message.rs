@@ -14,7 +14,7 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
-    pub(super) fn parse(handle: &str) -> Option<Self> {
+    pub(crate) fn parse(handle: &str) -> Option<Self> {
         let (slot, number) = handle.split_once('.')?;
         Some(Self { slot: slot.parse().ok()?, number: number.parse().ok()? })
     }
