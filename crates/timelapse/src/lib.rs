@@ -28,10 +28,12 @@
 //! | `watcher`, `trace` | [`Watcher`]: sees a run as it goes; [`Trace`]: writes it down |
 //! | `rehearsal` | [`rehearse`]: one batch on AWS that always works |
 //! | `schedule` | [`Schedule`]: what a policy means, by following events that fail every time |
+//! | `bench` | the queue and the mapping alone, for the contract they keep with the real ones |
 //! | `id` | request and message ids |
 //! | [`contention`] | another study altogether: clients that compete for one row, on AWS's published model |
 
 mod agenda;
+mod bench;
 mod calls;
 pub mod contention;
 mod copies;
@@ -58,6 +60,8 @@ mod violation;
 mod watcher;
 mod world;
 
+#[doc(hidden)]
+pub use bench::Bench;
 pub use calls::{Calls, Operation};
 pub use failure_record::TargetError;
 pub use faults::{Fault, Faults, Strikes, UnknownFault};

@@ -225,6 +225,11 @@ impl Queue {
         !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
     }
 
+    /// Messages, visible or not.
+    pub(crate) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
     /// Most messages in flight at once so far.
     pub(crate) fn peak_in_flight(&self) -> usize {
         self.peak_in_flight
