@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::{Jitter, Outcome, Policy, Settings, Step, Style};
+use comeback_engine::{CallFailure, Jitter, Outcome, Policy, Settings, Step, Style};
 use comeback_timelapse::{
     Fault, Faults, Invariant, Operation, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace, Watcher,
     run,
@@ -27,11 +27,38 @@ fn with(fault: Fault, strikes: Strikes) -> Scenario {
 
 /// The run's figures; a violation fails the test with all that it says.
 fn summary(scenario: &Scenario, settings: Settings) -> Summary {
-    run(scenario, &policy(settings), &mut ()).unwrap_or_else(|error| panic!("{error}"))
+    watched(scenario, settings, &mut ())
+}
+
+fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
+    run(scenario, &policy(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
+}
+
+/// Deliveries of one kind, and those of them that failed with every call they may make.
+struct Deliveries {
+    of: Step,
+    made: u64,
+    failed: u64,
+}
+
+impl Deliveries {
+    fn of(step: Step) -> Self {
+        Self { of: step, made: 0, failed: 0 }
+    }
+}
+
+impl Watcher for Deliveries {
+    fn decided(&mut self, _: Duration, _: usize, outcome: &Outcome<'_>) {
+        if outcome.step == Some(self.of) {
+            let failed = |problem: &CallFailure| problem.cause.starts_with("no retries left: ");
+            self.made += 1;
+            self.failed += u64::from(outcome.problem.as_ref().is_some_and(failed));
+        }
+    }
 }
 
 #[test]
@@ -40,7 +67,9 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     let names: Vec<&str> = all.map(Fault::name).collect();
     (1..=6u64).into_par_iter().for_each(|seed| {
         let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
-        let summary = summary(&scenario, Settings::default());
+        let mut deferrals = Deliveries::of(Step::Defer);
+        let summary = watched(&scenario, Settings::default(), &mut deferrals);
+        assert!(deferrals.failed > 0, "seed {seed}: all {} deferrals worked in the end", deferrals.made);
         let struck = struck(&summary);
         let mut counted: Vec<&str> = struck.keys().copied().collect();
         counted.sort_by_key(|name| names.iter().position(|other| other == name));
@@ -93,7 +122,7 @@ fn the_same_seed_twice_is_byte_identical() {
     let traced = |seed| {
         let (scenario, settings) = varied(seed);
         let mut trace = Trace::default();
-        let summary = run(&scenario, &policy(settings), &mut trace).unwrap_or_else(|error| panic!("{error}"));
+        let summary = watched(&scenario, settings, &mut trace);
         (serde_json::to_string(&summary).expect("plain JSON"), trace.text().to_owned())
     };
     for seed in 0..24 {
@@ -135,20 +164,6 @@ fn lost_answers_are_duplicates_and_they_are_counted() {
     assert_eq!(summary.delivered, 60, "and each event counts once");
 }
 
-/// Deliveries of one kind, and those of them that failed with every call they may make.
-struct Deliveries(Step, u64, u64);
-
-impl Watcher for Deliveries {
-    fn decided(&mut self, _: Duration, _: usize, outcome: &Outcome<'_>) {
-        if outcome.step == Some(self.0) {
-            self.1 += 1;
-            let Some(problem) = &outcome.problem else { return };
-            assert!(problem.cause.starts_with("no retries left: "), "{}", problem.cause);
-            self.2 += 1;
-        }
-    }
-}
-
 #[test]
 fn deliveries_call_again_after_a_fault_and_each_call_is_counted() {
     let refused = |fault| (fault, Step::Defer, Operation::ChangeMessageVisibilityBatch);
@@ -161,10 +176,10 @@ fn deliveries_call_again_after_a_fault_and_each_call_is_counted() {
     ] {
         // One entry a call, so that deliveries can be counted.
         let scenario = Scenario { batch_size: 1, ..with(fault, Strikes::always(0.5)) };
-        let mut deliveries = Deliveries(step, 0, 0);
+        let mut deliveries = Deliveries::of(step);
         let settings = Settings { max_retries: 3, ..Settings::default() };
-        let summary = run(&scenario, &policy(settings), &mut deliveries).unwrap_or_else(|e| panic!("{e}"));
-        let Deliveries(_, made, failed) = deliveries;
+        let summary = watched(&scenario, settings, &mut deliveries);
+        let Deliveries { made, failed, .. } = deliveries;
         let (calls, strikes) = (summary.api_calls.of(operation), struck(&summary)[fault.name()]);
         assert!(failed > 0 && made > 5 * failed, "{fault}: {failed} of {made} failed");
         assert_eq!(calls, made + strikes - failed, "{fault}: each strike but a delivery's last is one more");

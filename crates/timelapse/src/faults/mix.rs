@@ -45,9 +45,10 @@ const CHAOS: [(Fault, f64); 21] = [
     (Fault::StaleReceiptHandle, 0.005),
     (Fault::ReceiveCountHigh, 0.01),
     (Fault::ReceiveCountLow, 0.01),
-    (Fault::VisibilityRefused, 0.01),
-    (Fault::VisibilityLost, 0.01),
-    (Fault::VisibilityHalfRefused, 0.02),
+    // What passes is called again three times; now and then that must not be enough.
+    (Fault::VisibilityRefused, 0.15),
+    (Fault::VisibilityLost, 0.05),
+    (Fault::VisibilityHalfRefused, 0.15),
     (Fault::InvokeThrottled, 0.01),
     (Fault::InvokeTimedOut, 0.005),
     (Fault::InvokeAnswerLost, 0.005),
@@ -56,7 +57,7 @@ const CHAOS: [(Fault, f64); 21] = [
     (Fault::HandlerDiedBetween, 0.1),
     (Fault::HandlerDiedAfter, 0.005),
     (Fault::HandlerTimedOut, 0.005),
-    // Few calls are dead-letters.
+    // The same, and few calls are dead-letters.
     (Fault::DeadLetterRefused, 0.3),
     (Fault::DeadLetterLost, 0.3),
     (Fault::PollerThrottled, 0.01),
