@@ -113,7 +113,7 @@ pub(crate) struct SimulationFlags {
     /// Everything random is drawn from it [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write retries over time to a CSV file, a line a minute
+    /// Write retries, ends and the queue's depth over time to a CSV file, a line a minute
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `arguments` | every flag, and which go together |
 //! | `policy_flags` | the policy's flags, read in the retry handler's own words |
-//! | `duration` | durations as text, both ways |
+//! | `duration`, `rate` | durations and rates as text, both ways |
 //! | `simulate` | `comeback replay`: a day in fast motion |
 //! | `summary_table`, `histogram`, `minutes_csv` | its figures, for people and for programs |
 //! | `event_file` | [`EventFile`]: what a JSON file is, and when its last message is due |
@@ -27,6 +27,7 @@ mod file_report;
 mod histogram;
 mod minutes_csv;
 mod policy_flags;
+mod rate;
 mod replay_files;
 mod schedule;
 mod shift;

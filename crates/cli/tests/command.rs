@@ -138,7 +138,7 @@ fn csv_has_a_line_a_minute() {
     let json = stdout(comeback(&["replay", "--events", "30", "--for", "6h", "--json", "--csv", file.path()]));
     let csv = std::fs::read_to_string(&file.0).expect("the file was written");
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[0], "minute,retries,delivered,dead_lettered");
+    assert_eq!(lines[0], "minute,retries,delivered,dead_lettered,in_flight,visible");
     assert_eq!(lines.len(), 1 + 6 * 60 + 1);
     let retries: u64 = lines[1..]
         .iter()

@@ -63,7 +63,7 @@ pub fn run(
 fn next(aws: &SimulatedAws) -> Option<Happening> {
     let world = &mut *aws.0.borrow_mut();
     let (now, happening) = world.agenda.next_until(world.scenario.end())?;
-    world.now = now;
+    world.advance(now);
     Some(happening)
 }
 

@@ -13,7 +13,7 @@ pub(super) fn timeline(schedule: &Schedule, axis: &TimeAxis) -> String {
     // Colours are written in any case; the stream takes them out where they do not belong.
     let colour = AnsiColor::Green.on_default();
     let line = |retry: &Retry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, axis));
-    let lines: String = shown(schedule).map(line).collect();
+    let lines: String = shown(&schedule.retries).map(line).collect();
     format!(" retry  {}{lines}", scale(axis))
 }
 
