@@ -14,7 +14,10 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help demo test check lint-rust lint-templates tools local build deploy clean
+# What installs a Debian package.
+APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
+
+.PHONY: help demo test check lint-rust lint-templates tools chromium local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +25,7 @@ help: ## list the targets
 demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
 	cargo run --release -p comeback -- replay
 
-test: tools lint-templates ## every test, those against the real stack included
+test: tools chromium lint-templates ## every test, those against the real stack included
 	cargo test --workspace
 
 check: lint-rust test ## what CI runs: formatting, lints, docs, then `make test`
@@ -53,6 +56,10 @@ lint-templates: $(TOOLS)/sam/.installed
 	cfn-lint template.yaml
 
 tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed
+
+chromium: # the browser that the tests look at reports with, and a font for it
+	@command -v chromium >/dev/null \
+		|| { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends chromium fonts-dejavu-core; }
 
 $(TOOLS)/%/.installed: tests/tools/%.txt
 	@echo "installing $$(tr '\n' ' ' < $<)into .tools/$*"

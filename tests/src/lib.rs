@@ -11,7 +11,9 @@
 //! | `stack` | [`Stack`]: `sam build`, `sam deploy`, and what came of it |
 //! | `target` | functions to be retried |
 //! | `watch` | what functions logged, and what the dead-letter queue holds |
+//! | `chromium` | [`Chromium`]: a browser without a window, to look at pages |
 
+mod chromium;
 mod http;
 mod ministack;
 mod poll;
@@ -22,6 +24,7 @@ mod stack;
 mod target;
 mod watch;
 
+pub use chromium::{Chromium, Look};
 pub use http::{free_port, request};
 pub use ministack::MiniStack;
 pub use poll::eventually;

@@ -41,6 +41,15 @@ pub(crate) fn short(seconds: f64) -> String {
     }
 }
 
+/// Writes one for the command line: [`read`] gives exactly the same.
+pub(crate) fn flag(duration: Duration) -> String {
+    let short = text(duration).replace(' ', "");
+    if read(&short) == Ok(duration) {
+        return short;
+    }
+    humantime::format_duration(duration).to_string().replace(' ', "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +73,13 @@ mod tests {
         let texts = [1.0, 2.4969, 9.94, 9.96, 59.4, 59.6, 61.0, 3_599.6, 4_139.0, 172_800.0, 190_000.0];
         let expected = ["1s", "2.5s", "9.9s", "10s", "59s", "1m", "1m 1s", "1h", "1h 9m", "2d", "2d 5h"];
         assert_eq!(texts.map(short), expected);
+    }
+
+    #[test]
+    fn flags_are_read_as_they_were_written() {
+        let flags = [0, 90_000, 90_001, 10_800_000, 200, 86_400_000 * 365].map(Duration::from_millis);
+        assert_eq!(flags.map(flag), ["0s", "1m30s", "1m30s1ms", "3h", "200ms", "365d"]);
+        assert_eq!(flags.map(|duration| read(&flag(duration))), flags.map(Ok));
     }
 
     #[test]

@@ -13,13 +13,14 @@
 //! | `shift` | `comeback event FILE`: a copy whose moment is now |
 //! | `contention` | `comeback simulate`: backoff strategies compared on one contended row |
 //! | `schedule` | `comeback schedule`: what a policy means, as a table and two pictures |
-//! | `svg` | what every plot shares |
+//! | `svg`, `count_axis`, `time_axis` | what plots share |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | how the command ends when it does not work |
 
 mod arguments;
 mod clock;
 mod contention;
+mod count_axis;
 mod duration;
 mod event_file;
 mod failure;
@@ -29,11 +30,13 @@ mod minutes_csv;
 mod policy_flags;
 mod rate;
 mod replay_files;
+mod report;
 mod schedule;
 mod shift;
 mod simulate;
 mod summary_table;
 mod svg;
+mod time_axis;
 
 use std::process::ExitCode;
 

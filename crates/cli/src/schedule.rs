@@ -1,8 +1,7 @@
 //! `comeback schedule`: what a policy means before anyone deploys it.
 
 mod arguments;
-mod axis;
-mod in_flight;
+pub(crate) mod in_flight;
 mod plot;
 mod table;
 mod timeline;
@@ -16,8 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::failure::Failure;
-
-use axis::TimeAxis;
+use crate::time_axis::TimeAxis;
 
 pub(crate) use arguments::{EXAMPLES, ScheduleArguments};
 

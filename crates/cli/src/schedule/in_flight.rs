@@ -7,7 +7,7 @@ use crate::rate;
 use crate::summary_table::thousands;
 
 /// What a rate of failing events comes to, what then happens, and what there is room for.
-pub(super) fn text(in_flight: &InFlight) -> String {
+pub(crate) fn text(in_flight: &InFlight) -> String {
     let InFlight { events_per_second, mean_wait_seconds, full_after_seconds, .. } = *in_flight;
     let limit = thousands(in_flight.in_flight_limit as u64);
     let share = in_flight.in_flight / in_flight.in_flight_limit as f64;

@@ -1,8 +1,8 @@
 use anstyle::AnsiColor;
 use comeback_timelapse::{Retry, Schedule};
 
-use super::axis::TimeAxis;
 use super::table::shown;
+use crate::time_axis::TimeAxis;
 
 const CELLS: usize = 72;
 /// Ticks are this share of the axis apart at least, so that their labels do not meet.
@@ -23,8 +23,8 @@ fn cell(share: f64) -> usize {
 
 fn scale(axis: &TimeAxis) -> String {
     let mut scale = String::new();
-    for (share, label) in axis.ticks(TICKS_APART) {
-        let gap = cell(share).saturating_sub(scale.chars().count());
+    for (seconds, label) in axis.ticks(TICKS_APART) {
+        let gap = cell(axis.share(seconds)).saturating_sub(scale.chars().count());
         scale.push_str(&" ".repeat(gap));
         scale.push_str(&label);
     }
