@@ -3,8 +3,9 @@
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` takes the README's picture
 //! of it anew.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use base64::Engine as _;
 use comeback_tests::{Chromium, Look, root, scratch};
@@ -15,32 +16,42 @@ const WIDE: u32 = 1_120;
 const NARROW: u32 = 360;
 const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "in-flight", "recovery", "life"];
 
-/// Two policies, and a run that reaches the in-flight limit.
-const COMPARED: [&str; 2] = ["--vs", "jitter=none,max-backoff=1h"];
-const FULL: [&str; 6] = ["--events", "400", "--in-flight-limit", "150", "--jitter", "equal"];
+/// The pages that are looked at, written as a user would.
+struct Pages {
+    plain: PathBuf,
+    /// Two policies.
+    compared: PathBuf,
+    /// A run that reaches the in-flight limit.
+    full: PathBuf,
+}
+
+static PAGES: LazyLock<Pages> = LazyLock::new(|| {
+    let directory = scratch("report-pages");
+    let page = |name: &str, arguments: &[&str]| {
+        let file = directory.join(name);
+        let output = Command::new(env!("CARGO"))
+            .args(["run", "--quiet", "-p", "comeback", "--", "replay", "--json", "--report"])
+            .arg(&file)
+            .args(arguments)
+            .current_dir(root())
+            .output()
+            .expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        file
+    };
+    Pages {
+        plain: page("plain.html", &[]),
+        compared: page("compared.html", &["--vs", "jitter=none,max-backoff=1h"]),
+        full: page("full.html", &["--events", "400", "--in-flight-limit", "150", "--jitter", "equal"]),
+    }
+});
 
 fn looks() -> impl Iterator<Item = Look> {
     [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
 }
 
-/// Writes the page as a user would.
-fn page(directory: &Path, arguments: &[&str]) -> PathBuf {
-    let file = directory.join("report.html");
-    let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "-p", "comeback", "--", "replay", "--json", "--report"])
-        .arg(&file)
-        .args(arguments)
-        .current_dir(root())
-        .output()
-        .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    file
-}
-
-/// A browser and a page with it.
-fn browser(name: &str) -> (Chromium, PathBuf) {
-    let directory = scratch(name);
-    (Chromium::start(&directory), directory)
+fn browser(name: &str) -> Chromium {
+    Chromium::start(&scratch(name))
 }
 
 /// Runs the body of a function in the page.
@@ -50,18 +61,17 @@ fn ask(chromium: &mut Chromium, body: &str) -> Value {
 
 #[test]
 fn every_chart_is_drawn_however_it_is_looked_at() {
-    let (mut chromium, directory) = browser("report-charts");
-    for arguments in [&[][..], &COMPARED, &FULL] {
-        let file = page(&directory, arguments);
+    let mut chromium = browser("report-charts");
+    for file in [&PAGES.plain, &PAGES.compared, &PAGES.full] {
         for look in looks() {
-            chromium.open(&file, look);
+            chromium.open(file, look);
             let drawn = ask(&mut chromium, DRAWN);
             let charts: Vec<&str> =
                 drawn.as_array().expect("a list").iter().filter_map(|chart| chart["id"].as_str()).collect();
             assert_eq!(charts, CHARTS, "{look:?}");
             for chart in drawn.as_array().expect("a list") {
                 let number = |key: &str| chart[key].as_f64().expect("a number");
-                let seen = format!("{arguments:?} {look:?} {chart}");
+                let seen = format!("{} {look:?} {chart}", file.display());
                 assert!(number("width") > 250.0 && number("height") > 150.0, "{seen}");
                 assert!(number("marks") >= 1.0 && number("covered") > 0.15, "not drawn: {seen}");
                 assert_eq!(chart["outside"], json!([]), "drawn outside: {seen}");
@@ -97,15 +107,15 @@ const DRAWN: &str = r##"
 
 #[test]
 fn the_page_is_silent_and_asks_for_nothing() {
-    let (mut chromium, directory) = browser("report-silence");
-    let file = page(&directory, &COMPARED);
+    let mut chromium = browser("report-silence");
+    let file = &PAGES.compared;
     for look in looks() {
-        chromium.open(&file, look);
+        chromium.open(file, look);
         assert_eq!(chromium.console(), [&Value::Null; 0], "{look:?}");
         assert_eq!(chromium.requests(), [format!("file://{}", file.display())], "{look:?}");
     }
     // What the browser would say if it did otherwise.
-    let loud = directory.join("loud.html");
+    let loud = file.with_file_name("loud.html");
     let html = "<img src='http://127.0.0.1:9/picture.png'><script>console.warn('told'); gone()</script>";
     std::fs::write(&loud, html).expect("a file can be written");
     chromium.open(&loud, Look { width: WIDE, dark: false });
@@ -115,11 +125,10 @@ fn the_page_is_silent_and_asks_for_nothing() {
 
 #[test]
 fn nothing_is_wider_than_the_window() {
-    let (mut chromium, directory) = browser("report-width");
-    for arguments in [&COMPARED[..], &FULL] {
-        let file = page(&directory, arguments);
+    let mut chromium = browser("report-width");
+    for file in [&PAGES.compared, &PAGES.full] {
         for look in looks() {
-            chromium.open(&file, look);
+            chromium.open(file, look);
             let scroll_width = ask(
                 &mut chromium,
                 "document.querySelectorAll('details').forEach(d => d.open = true);
@@ -132,11 +141,10 @@ fn nothing_is_wider_than_the_window() {
 
 #[test]
 fn text_and_lines_can_be_told_from_the_page() {
-    let (mut chromium, directory) = browser("report-contrast");
-    for arguments in [&COMPARED[..], &FULL] {
-        let file = page(&directory, arguments);
+    let mut chromium = browser("report-contrast");
+    for file in [&PAGES.compared, &PAGES.full] {
         for dark in [false, true] {
-            chromium.open(&file, Look { width: WIDE, dark });
+            chromium.open(file, Look { width: WIDE, dark });
             let pale = ask(&mut chromium, PALE);
             assert_eq!(pale, json!([]), "dark: {dark}");
         }
@@ -186,9 +194,9 @@ const KEPT: &str = r##"
 
 #[test]
 fn who_does_not_see_it_is_told() {
-    let (mut chromium, directory) = browser("report-accessibility");
-    let file = page(&directory, &[]);
-    chromium.open(&file, Look { width: WIDE, dark: false });
+    let mut chromium = browser("report-accessibility");
+    let file = &PAGES.plain;
+    chromium.open(file, Look { width: WIDE, dark: false });
     let tree = chromium.call("Accessibility.getFullAXTree", json!({}));
     let images: Vec<&Value> = tree["nodes"]
         .as_array()
@@ -220,9 +228,9 @@ fn who_does_not_see_it_is_told() {
 
 #[test]
 fn a_picture_is_taken_for_the_readme() {
-    let (mut chromium, directory) = browser("report-picture");
-    let file = page(&directory, &COMPARED);
-    chromium.open(&file, Look { width: WIDE, dark: false });
+    let mut chromium = browser("report-picture");
+    let file = &PAGES.compared;
+    chromium.open(file, Look { width: WIDE, dark: false });
     let edges = ask(
         &mut chromium,
         "return ['#over-time', '#limit'].map(id => document.querySelector(id).getBoundingClientRect().top)",

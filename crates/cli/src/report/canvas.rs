@@ -54,6 +54,7 @@ where
         .y_labels(7)
         .y_label_formatter(&y_label)
         .max_light_lines(0)
+        .light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
         .axis_style(MUTED)
         .label_style(small.clone())
