@@ -49,7 +49,7 @@ impl Chromium {
             Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         assert!(
             found.is_ok(),
-            "chromium is not installed: run `make chromium` (or apt-get install chromium)"
+            "chromium is not installed: `make chromium` does it, or `apt-get install chromium`"
         );
         // Chromium reads from its descriptor 3 and writes to its 4.
         let script = format!(

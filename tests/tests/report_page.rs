@@ -23,6 +23,8 @@ struct Pages {
     compared: PathBuf,
     /// A run that reaches the in-flight limit.
     full: PathBuf,
+    /// That of the README's command.
+    shown: PathBuf,
 }
 
 static PAGES: LazyLock<Pages> = LazyLock::new(|| {
@@ -43,8 +45,24 @@ static PAGES: LazyLock<Pages> = LazyLock::new(|| {
         plain: page("plain.html", &[]),
         compared: page("compared.html", &["--vs", "jitter=none,max-backoff=1h"]),
         full: page("full.html", &["--events", "400", "--in-flight-limit", "150", "--jitter", "equal"]),
+        shown: page("shown.html", &readmes_arguments()),
     }
 });
+
+fn readme() -> &'static str {
+    static README: LazyLock<String> =
+        LazyLock::new(|| std::fs::read_to_string(root().join("README.md")).expect("README.md can be read"));
+    &README
+}
+
+/// What the README's command for a page says beside its place.
+fn readmes_arguments() -> Vec<&'static str> {
+    let command = readme()
+        .lines()
+        .find_map(|line| line.split_once(" replay ")?.1.split_once("--report out/report.html"));
+    let (before, after) = command.expect("README.md has a command with --report");
+    before.split_whitespace().chain(after.split_whitespace()).collect()
+}
 
 fn looks() -> impl Iterator<Item = Look> {
     [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
@@ -229,8 +247,7 @@ fn who_does_not_see_it_is_told() {
 #[test]
 fn a_picture_is_taken_for_the_readme() {
     let mut chromium = browser("report-picture");
-    let file = &PAGES.compared;
-    chromium.open(file, Look { width: WIDE, dark: false });
+    chromium.open(&PAGES.shown, Look { width: WIDE, dark: false });
     let edges = ask(
         &mut chromium,
         "return ['#over-time', '#limit'].map(id => document.querySelector(id).getBoundingClientRect().top)",
@@ -251,6 +268,5 @@ fn a_picture_is_taken_for_the_readme() {
     }
     let kept = std::fs::read(&picture).expect("docs/report.png is there");
     assert!(kept.starts_with(b"\x89PNG") && kept.len() < 400_000, "{} bytes", kept.len());
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md can be read");
-    assert!(readme.contains("(docs/report.png)"), "the README shows it");
+    assert!(readme().contains("(docs/report.png)"), "the README shows it");
 }

@@ -72,10 +72,14 @@ fn outcome(sides: &[Side]) -> Section {
 }
 
 fn over_time(scenario: &Scenario, sides: &[Side]) -> Section {
+    let mut paragraphs = retries::stories(sides);
+    if !scenario.outage.is_zero() {
+        paragraphs.push("In the shaded time the target is down.".into());
+    }
     Section {
         id: "over-time",
         heading: "Retries over time",
-        paragraphs: retries::stories(sides),
+        paragraphs,
         tables: Vec::new(),
         charts: retries::charts(scenario, sides),
     }
