@@ -184,10 +184,14 @@ fn every_minute_says_how_deep_the_queue_was() {
     let free = summary(&scenario, Settings::default());
     let depths = |summary: &Summary| -> Vec<u32> { summary.minutes.iter().map(|m| m.in_flight).collect() };
     assert_eq!(depths(&free).iter().copied().max(), Some(free.peak_in_flight as u32));
-    // Everything that has arrived is hidden until the outage ends, through quiet minutes too.
+    // Everything that has arrived is hidden until the outage ends.
     assert!(depths(&free)[60..180].iter().all(|&depth| depth == 200), "{:?}", depths(&free));
     assert!((90..110).contains(&depths(&free)[30]), "half of them have arrived");
     assert_eq!(depths(&free).last(), Some(&0));
+    // One event without jitter: nothing happens from its retry at 8,191 s to that at 16,383 s.
+    let one = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
+    let quiet = summary(&one, Settings { jitter: Jitter::None, ..Settings::default() });
+    assert!(depths(&quiet)[140..270].iter().all(|&depth| depth == 1), "{:?}", depths(&quiet));
     let limited = summary(&Scenario { in_flight_limit: 20, ..scenario }, Settings::default());
     let waiting = limited.minutes[60];
     assert_eq!(waiting.in_flight, 20);
