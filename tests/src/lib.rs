@@ -12,8 +12,10 @@
 //! | `cdk` | the same of the CDK: the example app of `infra/` |
 //! | `target` | functions to be retried |
 //! | `watch` | what functions logged, and what the dead-letter queue holds |
+//! | `chromium` | [`Chromium`]: a browser without a window, to look at pages |
 
 mod cdk;
+mod chromium;
 mod http;
 mod ministack;
 mod poll;
@@ -25,6 +27,7 @@ mod target;
 mod watch;
 
 pub use cdk::deploy_example;
+pub use chromium::{Chromium, Look};
 pub use http::{free_port, request};
 pub use ministack::MiniStack;
 pub use poll::eventually;

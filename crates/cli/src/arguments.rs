@@ -9,7 +9,7 @@ use comeback_timelapse::Scenario;
 use crate::contention::{self, SimulateArguments};
 use crate::duration;
 use crate::fault_flags::FaultFlags;
-use crate::policy_flags::PolicyFlags;
+use crate::policy_flags::{PolicyChanges, PolicyFlags};
 use crate::schedule::{self, ScheduleArguments};
 
 /// Rehearse Comeback's retries on this machine: the code that ships, on a virtual clock.
@@ -50,6 +50,7 @@ const REPLAY_EXAMPLES: &str = "\
 Examples:
   comeback replay                                    1,000 events, target down for 3 of 24 hours
   comeback replay --jitter none --csv retries.csv    what happens without jitter, minute by minute
+  comeback replay --report day.html --vs jitter=none two policies compared, on a page to send round
   comeback replay --events 100000 --failure-rate 0.1 --max-retries 5 --json
   comeback replay --chaos                            what happens when everything else fails as well
   comeback replay --chaos --seeds 500 --events 100   the same 500 times, on all cores
@@ -119,9 +120,17 @@ pub(crate) struct SimulationFlags {
     /// Everything random is drawn from it [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write retries over time to a CSV file, a line a minute
+    /// Write retries, ends and the queue's depth over time to a CSV file, a line a minute
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write a page to send round: charts of the run and of every jitter, costs, the in-flight
+    /// limit. Its folder is made if it is missing
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// Compare with a second policy in the report: flags of the policy that are to differ, such as
+    /// jitter=none,max-backoff=1h
+    #[arg(long, value_name = "FLAG=VALUE,…", requires = "report", value_parser = PolicyChanges::read)]
+    pub(crate) vs: Option<PolicyChanges>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -163,7 +172,8 @@ impl ReplayArguments {
         if given.is_empty() {
             return Ok(());
         }
-        let message = format!("{} {meaning}", given.join(", "));
+        let flags: Vec<&str> = given.into_iter().map(|(flag, _)| flag).collect();
+        let message = format!("{} {meaning}", flags.join(", "));
         let mut command = Arguments::command();
         command.build();
         let replay = command.find_subcommand_mut("replay").expect("BUG: replay is a subcommand");
@@ -194,7 +204,8 @@ impl SimulationFlags {
         }
     }
 
-    fn given(&self) -> Vec<&'static str> {
+    /// The flags that were given, and their values.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
         // By pattern, so that a new flag cannot be forgotten here.
         let Self {
             events,
@@ -210,30 +221,37 @@ impl SimulationFlags {
             in_flight_limit,
             seed,
             csv,
+            report,
+            vs,
         } = self;
+        let count = |count: Option<usize>| count.map(|count| count.to_string());
+        let time = |time: Option<Duration>| time.map(duration::flag);
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let flags = [
-            ("--events", events.is_some()),
-            ("--arrival-spread", arrival_spread.is_some()),
-            ("--outage", outage.is_some()),
-            ("--failure-rate", failure_rate.is_some()),
-            ("--run-time", run_time.is_some()),
-            ("--for", duration.is_some()),
-            ("--batch-size", batch_size.is_some()),
-            ("--maximum-concurrency", maximum_concurrency.is_some()),
-            ("--handler-run-time", handler_run_time.is_some()),
-            ("--poll-delay", poll_delay.is_some()),
-            ("--in-flight-limit", in_flight_limit.is_some()),
-            ("--seed", seed.is_some()),
-            ("--csv", csv.is_some()),
+            ("--events", count(*events)),
+            ("--arrival-spread", time(*arrival_spread)),
+            ("--outage", time(*outage)),
+            ("--failure-rate", failure_rate.map(|rate| rate.to_string())),
+            ("--run-time", time(*run_time)),
+            ("--for", time(*duration)),
+            ("--batch-size", count(*batch_size)),
+            ("--maximum-concurrency", count(*maximum_concurrency)),
+            ("--handler-run-time", time(*handler_run_time)),
+            ("--poll-delay", time(*poll_delay)),
+            ("--in-flight-limit", count(*in_flight_limit)),
+            ("--seed", seed.map(|seed| seed.to_string())),
+            ("--csv", path(csv)),
+            ("--report", path(report)),
+            ("--vs", vs.as_ref().map(ToString::to_string)),
         ];
-        flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+        flags.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect()
     }
 }
 
 impl RecordedFlags {
-    fn given(&self) -> Vec<&'static str> {
+    fn given(&self) -> Vec<(&'static str, String)> {
         let Self { at, target_functions } = self;
-        let flags = [("--at", at.is_some()), ("--target-functions", target_functions.is_some())];
-        flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+        let flags = [("--at", at.map(|at| at.to_string())), ("--target-functions", target_functions.clone())];
+        flags.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect()
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct FaultFlags {
     #[arg(long = "fault", value_name = "NAME=RATE[@FROM..UNTIL]", value_parser = read)]
     faults: Vec<(Fault, Strikes)>,
     /// Run so many seeds, from --seed on, on all cores; stop at the first that breaks an invariant
-    #[arg(long, value_name = "N", conflicts_with = "csv", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["csv", "report"], value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
 }
 
@@ -29,11 +29,21 @@ impl FaultFlags {
         Scenario { seed, faults, ..scenario.clone() }
     }
 
-    pub(crate) fn given(&self) -> Vec<&'static str> {
+    /// The flags that were given, and their values.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
         let Self { chaos, faults, seeds } = self;
-        let flags = [("--chaos", *chaos), ("--fault", !faults.is_empty()), ("--seeds", seeds.is_some())];
-        flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+        let chaos = chaos.then(|| ("--chaos", String::new()));
+        let faults = faults.iter().map(|(fault, strikes)| ("--fault", text(*fault, strikes)));
+        chaos.into_iter().chain(faults).chain(seeds.map(|seeds| ("--seeds", seeds.to_string()))).collect()
     }
+}
+
+/// Writes what [`read`] reads.
+fn text(fault: Fault, Strikes { rate, window }: &Strikes) -> String {
+    if *window == Strikes::always(*rate).window {
+        return format!("{fault}={rate}");
+    }
+    format!("{fault}={rate}@{}..{}", duration::flag(window.start), duration::flag(window.end))
 }
 
 /// Reads `NAME=RATE` or `NAME=RATE@FROM..UNTIL`.
@@ -62,7 +72,10 @@ mod tests {
         assert_eq!(read("clock_skew=0.5"), Ok((Fault::ClockSkew, Strikes::always(0.5))));
         let window = Duration::from_secs(5_400)..Duration::from_secs(14_400);
         let outage = (Fault::HandlerOutage, Strikes { rate: 1.0, window });
-        assert_eq!(read("handler_outage=1@90m..4h"), Ok(outage));
+        assert_eq!(read("handler_outage=1@90m..4h"), Ok(outage.clone()));
+        for (fault, strikes) in [outage, (Fault::ClockSkew, Strikes::always(0.1))] {
+            assert_eq!(read(&text(fault, &strikes)), Ok((fault, strikes)));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `arguments` | every flag, and which go together |
 //! | `policy_flags` | the policy's flags, read in the retry handler's own words |
-//! | `duration` | durations as text, both ways |
+//! | `duration`, `rate` | durations and rates as text, both ways |
 //! | `fault_flags` | what goes wrong in a simulation |
 //! | `simulate` | `comeback replay`: a day in fast motion |
 //! | `seeds` | `comeback replay --seeds N`: many of them |
@@ -16,13 +16,14 @@
 //! | `shift` | `comeback event FILE`: a copy whose moment is now |
 //! | `contention` | `comeback simulate`: backoff strategies compared on one contended row |
 //! | `schedule` | `comeback schedule`: what a policy means, as a table and two pictures |
-//! | `svg` | what every plot shares |
+//! | `svg`, `count_axis`, `time_axis` | what plots share |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | how the command ends when it does not work |
 
 mod arguments;
 mod clock;
 mod contention;
+mod count_axis;
 mod duration;
 mod event_file;
 mod failure;
@@ -31,14 +32,17 @@ mod file_report;
 mod histogram;
 mod minutes_csv;
 mod policy_flags;
+mod rate;
 mod repeat;
 mod replay_files;
+mod report;
 mod schedule;
 mod seeds;
 mod shift;
 mod simulate;
 mod summary_table;
 mod svg;
+mod time_axis;
 
 use std::process::ExitCode;
 

@@ -51,7 +51,7 @@ pub(crate) fn run_seeds(
             .map(|seed| (seed, run(&arguments.faults.scenario(scenario, seed), policy, &mut ())))
             .collect();
         for (seed, outcome) in outcomes {
-            tally.add(&outcome.map_err(|error| Failure::of_run(error, repeat::command(seed)))?);
+            tally.add(&outcome.map_err(|error| Failure::of_run(error, repeat::command(arguments, seed)))?);
             progress.inc(1);
         }
     }

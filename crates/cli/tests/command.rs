@@ -96,7 +96,7 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
     let number = |key: &str| json[key].as_u64().expect("a number");
     assert_eq!(number("delivered") + given_up + number("waiting"), 30);
     assert_eq!(json["api_calls"]["lambda:Invoke (target)"], json["retries"]);
-    assert_eq!(json["repeat"], "comeback replay --json --events 30 --max-retries 9 --seed 5");
+    assert_eq!(json["repeat"], "comeback replay --seed 5 --events 30 --max-retries 9 --json");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn the_summary_is_for_people() {
         "sqs:ReceiveMessage",
         "total",
         "a row is 1h",
-        "repeat with: comeback replay --events 30 --outage 30m --failure-rate 0.5 --seed 1\n",
+        "repeat with: comeback replay --seed 1 --events 30 --outage 30m --failure-rate 0.5\n",
     ] {
         assert!(text.contains(label), "{label}: {text}");
     }
@@ -196,7 +196,7 @@ fn csv_has_a_line_a_minute() {
     let json = stdout(comeback(&["replay", "--events", "30", "--for", "6h", "--json", "--csv", file.path()]));
     let csv = std::fs::read_to_string(&file.0).expect("the file was written");
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[0], "minute,retries,delivered,dead_lettered");
+    assert_eq!(lines[0], "minute,retries,delivered,dead_lettered,in_flight,visible");
     assert_eq!(lines.len(), 1 + 6 * 60 + 1);
     let retries: u64 = lines[1..]
         .iter()

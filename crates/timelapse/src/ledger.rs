@@ -101,11 +101,14 @@ impl Ledger {
         arrived.map(|life| u64::from(life.attempts)).collect()
     }
 
-    /// How long after `outage_end` each event was delivered that had arrived before it, in ms.
-    pub(crate) fn recovery_delays(&self, outage_end: Timestamp) -> Vec<u64> {
+    /// How many events had arrived before `outage_end`, and how long after it each that was delivered
+    /// was, in ms, the first one first.
+    pub(crate) fn recovery(&self, outage_end: Timestamp) -> (usize, Vec<u64>) {
         let hit = self.0.iter().filter(|life| life.arrived.is_some_and(|arrived| arrived < outage_end));
         let delay = |delivered: Timestamp| delivered.since(outage_end).as_millis() as u64;
-        hit.filter_map(|life| life.delivered).map(delay).collect()
+        let mut delays: Vec<u64> = hit.clone().filter_map(|life| life.delivered).map(delay).collect();
+        delays.sort_unstable();
+        (hit.count(), delays)
     }
 }
 

@@ -68,8 +68,10 @@ pub use faults::{Fault, Faults, Strikes, UnknownFault};
 pub use invariants::Invariant;
 pub use percentiles::Percentiles;
 pub use rehearsal::{Call, Rehearsal, rehearse};
-pub use scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError, TARGET_ARN, UNLISTED_ARN};
-pub use schedule::{MAX_EVENTS, RetriesMade, Retry, Schedule, Spread};
+pub use scenario::{
+    HANDLER_TIMEOUT, IN_FLIGHT_LIMIT, START, Scenario, ScenarioError, TARGET_ARN, UNLISTED_ARN,
+};
+pub use schedule::{InFlight, MAX_EVENTS, RetriesMade, Retry, Schedule, Spread};
 pub use simulation::{RunError, run};
 pub use summary::{FaultCounts, Minute, Summary};
 pub use trace::Trace;

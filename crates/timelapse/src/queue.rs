@@ -230,6 +230,16 @@ impl Queue {
         self.messages.len()
     }
 
+    /// Messages in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Messages a receive could bring, if the in-flight limit had room.
+    pub(crate) fn visible(&self) -> usize {
+        self.len() - self.in_flight
+    }
+
     /// Most messages in flight at once so far.
     pub(crate) fn peak_in_flight(&self) -> usize {
         self.peak_in_flight

@@ -19,6 +19,10 @@ pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:p
 /// The retry handler's timeout in `template.yaml`.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Messages a standard queue can have in flight: received, and neither deleted nor visible again.
+/// AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
+pub const IN_FLIGHT_LIMIT: usize = 120_000;
+
 /// What happens in a run, apart from the policy under test. The default is the rehearsal that
 /// `comeback replay` makes: 1,000 events, their target down for the first 3 of 24 hours.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +50,7 @@ pub struct Scenario {
     pub handler_run_time: Duration,
     /// From a message's becoming visible to its receipt by a poller; at most 20 s, a long poll.
     pub poll_delay: Duration,
-    /// Messages in flight at most. SQS has about 120,000 for a standard queue.
+    /// Messages in flight at most, [`IN_FLIGHT_LIMIT`] in SQS.
     pub in_flight_limit: usize,
     /// What goes wrong besides the target.
     pub faults: Faults,
@@ -66,7 +70,7 @@ impl Default for Scenario {
             maximum_concurrency: 10,
             handler_run_time: Duration::from_millis(100),
             poll_delay: Duration::from_millis(20),
-            in_flight_limit: 120_000,
+            in_flight_limit: IN_FLIGHT_LIMIT,
             faults: Faults::default(),
         }
     }

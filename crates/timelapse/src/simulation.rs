@@ -78,7 +78,7 @@ fn simulate(
 fn next(aws: &SimulatedAws) -> Option<Happening> {
     let world = &mut *aws.0.borrow_mut();
     let (now, happening) = world.agenda.next_until(world.scenario.end())?;
-    world.now = now;
+    world.advance(now);
     Some(happening)
 }
 

@@ -52,9 +52,19 @@ pub struct Summary {
     /// What went wrong besides the target; `None`, and not in the JSON, if nothing could.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
-    /// Retries and ends over time, minute by minute. Not part of the JSON.
+    /// The run minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
+    /// How many of the events that arrived had how many attempts: the first figure is that of events
+    /// never retried. Not part of the JSON.
+    #[serde(skip)]
+    pub events_by_attempts: Vec<usize>,
+    /// Events that arrived during the outage, delivered or not. Not part of the JSON.
+    #[serde(skip)]
+    pub events_hit: usize,
+    /// What `recovery_delay_ms` is taken from, the shortest delay first. Not part of the JSON.
+    #[serde(skip)]
+    pub recovery_delays_ms: Vec<u64>,
 }
 
 /// How often faults struck in a run, and the duplicates they led to.
@@ -68,7 +78,7 @@ pub struct FaultCounts {
     pub duplicate_dead_letters: u64,
 }
 
-/// What happened in one minute of a run.
+/// One minute of a run: what happened in it, and how deep the retry queue was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Minute {
     /// Re-invocations.
@@ -77,12 +87,17 @@ pub struct Minute {
     pub delivered: u32,
     /// Events given up.
     pub dead_lettered: u32,
+    /// Most messages in flight at once: hidden or in the handler's hands.
+    pub in_flight: u32,
+    /// Most messages visible at once: ready, and not yet received.
+    pub visible: u32,
 }
 
 impl Summary {
     /// Unless an event has vanished.
     pub(crate) fn of(mut world: World) -> Result<Self, Broken> {
         let scenario: Scenario = world.scenario.clone();
+        world.advance(scenario.end());
         world.calls.add(Operation::ReceiveMessage, world.mapping.empty_polls(scenario.end()));
         let balance = world.ledger.balance()?;
         let calls = world.calls;
@@ -93,6 +108,8 @@ impl Summary {
         );
         let retries = world.retries;
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
+        let attempts = world.ledger.attempts();
+        let (events_hit, recovery_delays_ms) = world.ledger.recovery(scenario.outage_end());
         let requests = Operation::ALL.map(|operation| prices::requests(operation, calls.of(operation)));
         let faults = world.dice.struck().map(|struck| FaultCounts {
             struck: struck.into_iter().map(|(fault, count)| (fault.name(), count)).collect(),
@@ -107,8 +124,9 @@ impl Summary {
             dead_lettered: balance.given_up,
             waiting: balance.waiting,
             retries,
-            attempts: Percentiles::of(world.ledger.attempts()),
-            recovery_delay_ms: Percentiles::of(world.ledger.recovery_delays(scenario.outage_end())),
+            events_by_attempts: counts(&attempts),
+            attempts: Percentiles::of(attempts),
+            recovery_delay_ms: Percentiles::of(recovery_delays_ms.clone()),
             peak_in_flight: world.queue.peak_in_flight(),
             in_flight_limit: scenario.in_flight_limit,
             api_calls: calls,
@@ -119,6 +137,8 @@ impl Summary {
             ),
             faults,
             minutes: world.minutes,
+            events_hit,
+            recovery_delays_ms,
         })
     }
 
@@ -126,6 +146,15 @@ impl Summary {
     pub fn virtual_time(&self) -> Duration {
         Duration::from_secs(self.virtual_seconds)
     }
+}
+
+/// How often each value occurs, from 0 to the largest.
+fn counts(values: &[u64]) -> Vec<usize> {
+    let mut counts = vec![0; values.iter().max().map_or(0, |&most| most as usize + 1)];
+    for &value in values {
+        counts[value as usize] += 1;
+    }
+    counts
 }
 
 /// To a millionth, so that a last bit of floating-point arithmetic shows nowhere.

@@ -21,3 +21,26 @@ pub trait Watcher {
 }
 
 impl Watcher for () {}
+
+/// Two watchers of one run.
+impl<A: Watcher, B: Watcher> Watcher for (A, B) {
+    fn clock(&mut self, at: Duration) {
+        self.0.clock(at);
+        self.1.clock(at);
+    }
+
+    fn invoked(&mut self, at: Duration, event: usize, attempt: u64, error: Option<TargetError>) {
+        self.0.invoked(at, event, attempt, error);
+        self.1.invoked(at, event, attempt, error);
+    }
+
+    fn decided(&mut self, at: Duration, event: usize, outcome: &Outcome<'_>) {
+        self.0.decided(at, event, outcome);
+        self.1.decided(at, event, outcome);
+    }
+
+    fn struck(&mut self, at: Duration, event: usize, fault: Fault) {
+        self.0.struck(at, event, fault);
+        self.1.struck(at, event, fault);
+    }
+}

@@ -111,6 +111,18 @@ impl World {
         }
     }
 
+    /// The clock moves on. Until then the queue was as deep as it is.
+    pub(crate) fn advance(&mut self, now: Timestamp) {
+        let minute = |moment: Timestamp| moment.since(START).as_secs() as usize / 60;
+        let [in_flight, visible] = [self.queue.in_flight(), self.queue.visible()]
+            .map(|depth| u32::try_from(depth).unwrap_or(u32::MAX));
+        for minute in &mut self.minutes[minute(self.now)..=minute(now)] {
+            minute.in_flight = minute.in_flight.max(in_flight);
+            minute.visible = minute.visible.max(visible);
+        }
+        self.now = now;
+    }
+
     /// The next event reaches the target.
     fn arrive(&mut self) {
         let event = self.scenario.events - self.arrivals.len();

@@ -75,7 +75,7 @@ impl Bench {
 fn next_batch(world: &mut World) -> Batch {
     loop {
         let (now, happening) = world.agenda.next_until(world.scenario.end()).expect("a batch comes");
-        world.now = now;
+        world.advance(now);
         match happening {
             Happening::InvocationEnds(place) => drop(world.end_invocation(place)),
             Happening::BatchEnds(place) => return world.open_batch(place),
