@@ -9,13 +9,20 @@ ARCH ?= arm64
 STACK ?= comeback
 # More for `make deploy`, such as PARAMETERS="MaxAge=3600 Envelope=inline".
 PARAMETERS ?=
+# How long `make fuzz` looks at each of its targets.
+FUZZ_SECONDS ?= 600
+# Every feature but that of comeback-fuzz, which only `cargo fuzz` can build.
+ALL := --workspace --exclude comeback-fuzz --all-features
 
 TOOLS := $(CURDIR)/.tools
 # The SAM CLI and MiniStack pin different botocores, hence one environment each.
-export PATH := $(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
+export PATH := $(TOOLS)/fuzz/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help demo test check lint-rust lint-infra lint-templates tools local build deploy clean
+# What installs a Debian package.
+APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
+
+.PHONY: help demo chaos mutants fuzz test check lint-rust lint-infra lint-templates tools chromium local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,11 +30,36 @@ help: ## list the targets
 demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
 	cargo run --release -p comeback -- replay
 
-test: tools lint-templates infra/node_modules/.installed ## every test, those against the real stack included
+# Each policy meets every seed; the last reaches SQS's longest waits and its oldest messages.
+CHAOS_POLICIES := "" "--jitter none --max-age 2h" "--jitter equal --envelope inline --max-retries 6" \
+	"--jitter decorrelated --max-backoff 10m --failure-rate 0.5" \
+	"--base-backoff 6h --max-age 14d --for 15d --outage 13d"
+SEEDS ?= 2000
+
+chaos: ## replay with every fault, SEEDS seeds (2000) under each of several policies; then `make mutants`
+	for policy in $(CHAOS_POLICIES); do \
+		cargo run --release --quiet -p comeback -- replay --chaos --events 50 --seeds $(SEEDS) $$policy; \
+	done
+	$(MAKE) mutants
+
+mutants: ## plant ten bugs in a copy, one at a time: the tests catch each (five minutes)
+	python3 tests/mutation/check.py
+
+test: tools chromium lint-templates infra/node_modules/.installed ## every test, those against the real stack included
 	npm --prefix infra test
-	cargo test --workspace --all-features
+	cargo test $(ALL)
+	cargo test --package comeback-fuzz
 
 check: lint-rust lint-infra test ## what CI runs: formatting, lints, docs, then `make test`
+
+# Without LTO, which loses libFuzzer's counters; without sanitizers, which look for what safe Rust cannot do.
+fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz what takes any bytes, each for FUZZ_SECONDS (installs a nightly Rust)
+	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+	cargo run --package comeback-fuzz --bin seeds
+	for target in invocation_record envelope decide; do \
+		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --features libfuzzer --sanitizer none $$target \
+			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
+	done
 
 local: tools ## the stack on this machine: deploy, send an event, watch it succeed
 	cargo run -p comeback-tests --bin local
@@ -47,8 +79,10 @@ lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --all-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --all-features
+	cargo clippy $(ALL) --all-targets -- -D warnings
+	cargo clippy --package comeback-fuzz --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps $(ALL)
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package comeback-fuzz
 
 lint-infra: infra/node_modules/.installed
 	npm --prefix infra run check
@@ -59,6 +93,10 @@ lint-templates: $(TOOLS)/sam/.installed
 
 tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed
 
+chromium: # the browser that the tests look at reports with, and a font for it
+	@command -v chromium >/dev/null \
+		|| { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends chromium fonts-dejavu-core; }
+
 $(TOOLS)/%/.installed: tests/tools/%.txt
 	@echo "installing $$(tr '\n' ' ' < $<)into .tools/$*"
 	@python3 -m venv $(TOOLS)/$*
@@ -68,3 +106,6 @@ $(TOOLS)/%/.installed: tests/tools/%.txt
 infra/node_modules/.installed: infra/package.json infra/package-lock.json
 	@npm --prefix infra ci --ignore-scripts --no-audit --no-fund
 	@touch $@
+
+$(TOOLS)/fuzz/bin/cargo-fuzz:
+	cargo install --quiet --locked --root $(TOOLS)/fuzz cargo-fuzz@0.13.2

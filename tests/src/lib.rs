@@ -12,8 +12,10 @@
 //! | `cdk` | the same of the CDK: the example app of `infra/` |
 //! | `target` | functions to be retried |
 //! | `watch` | what functions logged, and what the dead-letter queue holds |
+//! | `chromium` | [`Chromium`]: a browser without a window, to look at pages |
 
 mod cdk;
+mod chromium;
 mod http;
 mod ministack;
 mod poll;
@@ -25,11 +27,12 @@ mod target;
 mod watch;
 
 pub use cdk::deploy_example;
+pub use chromium::{Chromium, Look};
 pub use http::{free_port, request};
 pub use ministack::MiniStack;
 pub use poll::eventually;
 pub use repository::{root, scratch, template};
 pub use shell::{Background, Shell};
 pub use stack::{ARCHITECTURE, Stack, allow_batches, build, deploy};
-pub use target::{example_target, plain_target};
+pub use target::{answering_target, example_target, kill, outage_target, plain_target};
 pub use watch::{DeadLetter, dead_letter, log_lines};

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use aws_sdk_lambda::primitives::Blob;
-use aws_sdk_lambda::types::{FunctionCode, Runtime};
+use aws_sdk_lambda::types::{Environment, FunctionCode, Runtime};
 
 use crate::{MiniStack, root, scratch};
 
@@ -15,6 +15,16 @@ pub async fn plain_target(ministack: &MiniStack, name: &str) {
     create(ministack, name, Runtime::Python312, &root().join("tests/targets/plain_target.py")).await;
 }
 
+/// Creates a Python function that fails while the file is there that its event names (`tests/targets/outage_target.py`).
+/// It logs each invocation to `/aws/lambda/{name}`.
+///
+/// # Panics
+///
+/// If it cannot be created.
+pub async fn outage_target(ministack: &MiniStack, name: &str) {
+    create(ministack, name, Runtime::Python312, &root().join("tests/targets/outage_target.py")).await;
+}
+
 /// Creates one more function out of the example target that `sam build` built.
 ///
 /// # Panics
@@ -25,10 +35,37 @@ pub async fn example_target(ministack: &MiniStack, name: &str) {
         .await;
 }
 
-/// The function's role is its own, and may do nothing.
+/// Creates a function that appends the event of each batch to the file `batches`, and answers with the ids that it reads
+/// from the pipe `answers`, a JSON list (`tests/targets/answering_target.py`).
+///
+/// # Panics
+///
+/// If it cannot be created.
+pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path, answers: &Path) {
+    let file = root().join("tests/targets/answering_target.py");
+    let path = |path: &Path| path.to_str().expect("the repository's path is Unicode").to_owned();
+    let variables = Environment::builder()
+        .variables("BATCHES", path(batches))
+        .variables("ANSWERS", path(answers))
+        .build();
+    create_with(ministack, name, Runtime::Python312, &file, variables).await;
+}
+
 async fn create(ministack: &MiniStack, name: &str, runtime: Runtime, code: &Path) {
+    create_with(ministack, name, runtime, code, Environment::builder().build()).await;
+}
+
+/// The function's role is its own, and may do nothing.
+async fn create_with(
+    ministack: &MiniStack,
+    name: &str,
+    runtime: Runtime,
+    code: &Path,
+    variables: Environment,
+) {
     const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
     let archive = scratch(name).join("code.zip");
+    let module = code.file_stem().expect("code is a file").to_string_lossy();
     let role = ministack
         .shell()
         .with("ARCHIVE", &archive)
@@ -44,10 +81,30 @@ async fn create(ministack: &MiniStack, name: &str, runtime: Runtime, code: &Path
         .create_function()
         .function_name(name)
         .runtime(runtime)
-        .handler("plain_target.handler")
+        .handler(format!("{module}.handler"))
+        .environment(variables)
+        .timeout(60)
         .role(role.trim())
         .code(FunctionCode::builder().zip_file(Blob::new(archive)).build())
         .send()
         .await
         .expect("Lambda creates the function");
+}
+
+/// Kills the processes that run a function, in the middle of whatever they do, and says how many there were.
+///
+/// # Panics
+///
+/// If one is there still.
+#[must_use]
+pub fn kill(ministack: &MiniStack, function: &str) -> usize {
+    const KILL: &str = r#"for environment in /proc/[0-9]*/environ; do
+        variables=$(tr '\0' '\n' 2>/dev/null <"$environment") || continue
+        echo "$variables" | grep -qxF "AWS_LAMBDA_FUNCTION_NAME=$FUNCTION" || continue
+        echo "$variables" | grep -qxF "AWS_ENDPOINT_URL=$AWS_ENDPOINT_URL" || continue
+        pid=${environment%/environ}
+        kill -KILL "${pid#/proc/}" && echo "${pid#/proc/}"
+    done"#;
+    let killed = ministack.shell().with("FUNCTION", function).run(KILL);
+    killed.unwrap_or_else(|error| panic!("{error}")).lines().count()
 }

@@ -8,7 +8,8 @@ use comeback_timelapse::Scenario;
 
 use crate::contention::{self, SimulateArguments};
 use crate::duration;
-use crate::policy_flags::PolicyFlags;
+use crate::fault_flags::FaultFlags;
+use crate::policy_flags::{PolicyChanges, PolicyFlags};
 use crate::schedule::{self, ScheduleArguments};
 
 /// Rehearse Comeback's retries on this machine: the code that ships, on a virtual clock.
@@ -49,7 +50,11 @@ const REPLAY_EXAMPLES: &str = "\
 Examples:
   comeback replay                                    1,000 events, target down for 3 of 24 hours
   comeback replay --jitter none --csv retries.csv    what happens without jitter, minute by minute
+  comeback replay --report day.html --vs jitter=none two policies compared, on a page to send round
   comeback replay --events 100000 --failure-rate 0.1 --max-retries 5 --json
+  comeback replay --chaos                            what happens when everything else fails as well
+  comeback replay --chaos --seeds 500 --events 100   the same 500 times, on all cores
+  comeback replay --fault handler_outage=1@2h..5h    what happens when the retry handler is down
   comeback replay events/*.json                      what the handler does with each sample
   comeback replay --at 2026-09-14T16:00:00Z events/early-return.json";
 
@@ -70,6 +75,8 @@ pub(crate) struct ReplayArguments {
     pub(crate) policy: PolicyFlags,
     #[command(flatten)]
     pub(crate) simulation: SimulationFlags,
+    #[command(flatten)]
+    pub(crate) faults: FaultFlags,
     #[command(flatten)]
     pub(crate) recorded: RecordedFlags,
 }
@@ -113,9 +120,17 @@ pub(crate) struct SimulationFlags {
     /// Everything random is drawn from it [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write retries over time to a CSV file, a line a minute
+    /// Write retries, ends and the queue's depth over time to a CSV file, a line a minute
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write a page to send round: charts of the run and of every jitter, costs, the in-flight
+    /// limit. Its folder is made if it is missing
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// Compare with a second policy in the report: flags of the policy that are to differ, such as
+    /// jitter=none,max-backoff=1h
+    #[arg(long, value_name = "FLAG=VALUE,…", requires = "report", value_parser = PolicyChanges::read)]
+    pub(crate) vs: Option<PolicyChanges>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -151,12 +166,14 @@ impl ReplayArguments {
         let (given, meaning) = if self.files.is_empty() {
             (self.recorded.given(), "is for recorded events: name at least one FILE")
         } else {
-            (self.simulation.given(), "is for the simulation, which runs without FILE")
+            let given = [self.simulation.given(), self.faults.given()].concat();
+            (given, "is for the simulation, which runs without FILE")
         };
         if given.is_empty() {
             return Ok(());
         }
-        let message = format!("{} {meaning}", given.join(", "));
+        let flags: Vec<&str> = given.into_iter().map(|(flag, _)| flag).collect();
+        let message = format!("{} {meaning}", flags.join(", "));
         let mut command = Arguments::command();
         command.build();
         let replay = command.find_subcommand_mut("replay").expect("BUG: replay is a subcommand");
@@ -165,7 +182,7 @@ impl ReplayArguments {
 }
 
 impl SimulationFlags {
-    /// The scenario they describe; unchecked.
+    /// The scenario they describe, without faults; unchecked.
     pub(crate) fn scenario(&self) -> Scenario {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);
@@ -183,10 +200,12 @@ impl SimulationFlags {
             handler_run_time: self.handler_run_time.unwrap_or(default.handler_run_time),
             poll_delay: self.poll_delay.unwrap_or(default.poll_delay),
             in_flight_limit: self.in_flight_limit.unwrap_or(default.in_flight_limit),
+            faults: default.faults,
         }
     }
 
-    fn given(&self) -> Vec<&'static str> {
+    /// The flags that were given, and their values.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
         // By pattern, so that a new flag cannot be forgotten here.
         let Self {
             events,
@@ -202,30 +221,37 @@ impl SimulationFlags {
             in_flight_limit,
             seed,
             csv,
+            report,
+            vs,
         } = self;
+        let count = |count: Option<usize>| count.map(|count| count.to_string());
+        let time = |time: Option<Duration>| time.map(duration::flag);
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let flags = [
-            ("--events", events.is_some()),
-            ("--arrival-spread", arrival_spread.is_some()),
-            ("--outage", outage.is_some()),
-            ("--failure-rate", failure_rate.is_some()),
-            ("--run-time", run_time.is_some()),
-            ("--for", duration.is_some()),
-            ("--batch-size", batch_size.is_some()),
-            ("--maximum-concurrency", maximum_concurrency.is_some()),
-            ("--handler-run-time", handler_run_time.is_some()),
-            ("--poll-delay", poll_delay.is_some()),
-            ("--in-flight-limit", in_flight_limit.is_some()),
-            ("--seed", seed.is_some()),
-            ("--csv", csv.is_some()),
+            ("--events", count(*events)),
+            ("--arrival-spread", time(*arrival_spread)),
+            ("--outage", time(*outage)),
+            ("--failure-rate", failure_rate.map(|rate| rate.to_string())),
+            ("--run-time", time(*run_time)),
+            ("--for", time(*duration)),
+            ("--batch-size", count(*batch_size)),
+            ("--maximum-concurrency", count(*maximum_concurrency)),
+            ("--handler-run-time", time(*handler_run_time)),
+            ("--poll-delay", time(*poll_delay)),
+            ("--in-flight-limit", count(*in_flight_limit)),
+            ("--seed", seed.map(|seed| seed.to_string())),
+            ("--csv", path(csv)),
+            ("--report", path(report)),
+            ("--vs", vs.as_ref().map(ToString::to_string)),
         ];
-        flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+        flags.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect()
     }
 }
 
 impl RecordedFlags {
-    fn given(&self) -> Vec<&'static str> {
+    fn given(&self) -> Vec<(&'static str, String)> {
         let Self { at, target_functions } = self;
-        let flags = [("--at", at.is_some()), ("--target-functions", target_functions.is_some())];
-        flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+        let flags = [("--at", at.map(|at| at.to_string())), ("--target-functions", target_functions.clone())];
+        flags.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect()
     }
 }

@@ -23,6 +23,33 @@ pub(crate) fn text(duration: Duration) -> String {
     parts.join(" ")
 }
 
+/// As much of a duration as matters: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
+pub(crate) fn short(seconds: f64) -> String {
+    if seconds < 9.95 {
+        let tenths = (seconds * 10.0).round() / 10.0;
+        return format!("{tenths}s");
+    }
+    let parts = |of: u64, big: char, small: char, ratio: u64| match (of / ratio, of % ratio) {
+        (whole, 0) => format!("{whole}{big}"),
+        (whole, rest) => format!("{whole}{big} {rest}{small}"),
+    };
+    match seconds.round() as u64 {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => parts(seconds, 'm', 's', 60),
+        seconds @ 3_600..172_800 => parts((seconds + 30) / 60, 'h', 'm', 60),
+        seconds => parts((seconds + 1_800) / 3_600, 'd', 'h', 24),
+    }
+}
+
+/// Writes one for the command line: [`read`] gives exactly the same.
+pub(crate) fn flag(duration: Duration) -> String {
+    let short = text(duration).replace(' ', "");
+    if read(&short) == Ok(duration) {
+        return short;
+    }
+    humantime::format_duration(duration).to_string().replace(' ', "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +66,20 @@ mod tests {
             let expected = "must be whole seconds, or a duration such as 200ms, 90s or 3h";
             assert_eq!(ms(refused), Err(expected.into()), "{refused}");
         }
+    }
+
+    #[test]
+    fn durations_have_as_much_as_matters() {
+        let texts = [1.0, 2.4969, 9.94, 9.96, 59.4, 59.6, 61.0, 3_599.6, 4_139.0, 172_800.0, 190_000.0];
+        let expected = ["1s", "2.5s", "9.9s", "10s", "59s", "1m", "1m 1s", "1h", "1h 9m", "2d", "2d 5h"];
+        assert_eq!(texts.map(short), expected);
+    }
+
+    #[test]
+    fn flags_are_read_as_they_were_written() {
+        let flags = [0, 90_000, 90_001, 10_800_000, 200, 86_400_000 * 365].map(Duration::from_millis);
+        assert_eq!(flags.map(flag), ["0s", "1m30s", "1m30s1ms", "3h", "200ms", "365d"]);
+        assert_eq!(flags.map(|duration| read(&flag(duration))), flags.map(Ok));
     }
 
     #[test]

@@ -9,9 +9,19 @@ const BAR_CELLS: usize = 50;
 /// Eighths of a character cell.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
+/// Minutes to a row, so that there are 24 of them at most.
+pub(crate) fn minutes_a_row(summary: &Summary) -> usize {
+    summary.minutes.len().saturating_sub(1).div_ceil(ROWS).max(1)
+}
+
+/// `03:20`: when a minute of the run begins.
+pub(crate) fn clock(minute: usize) -> String {
+    format!("{:02}:{:02}", minute / 60, minute % 60)
+}
+
 /// Retries over time, a row for each 24th of the run.
 pub(crate) fn retries_over_time(summary: &Summary) -> Table {
-    let step = summary.minutes.len().saturating_sub(1).div_ceil(ROWS).max(1);
+    let step = minutes_a_row(summary);
     let mut counts: Vec<u64> = summary
         .minutes
         .chunks(step)
@@ -30,13 +40,8 @@ pub(crate) fn retries_over_time(summary: &Summary) -> Table {
         &format!("a row is {}", crate::duration::text(std::time::Duration::from_secs(step as u64 * 60))),
     ]);
     for (row, &count) in counts.iter().enumerate() {
-        let from = row * step;
         let bar = Cell::new(bar(count, most)).fg(Color::Cyan);
-        table.add_row([
-            Cell::new(format!("{:02}:{:02}", from / 60, from % 60)),
-            Cell::new(thousands(count)),
-            bar,
-        ]);
+        table.add_row([Cell::new(clock(row * step)), Cell::new(thousands(count)), bar]);
     }
     if let Some(column) = table.column_mut(1) {
         column.set_cell_alignment(CellAlignment::Right);

@@ -1,9 +1,11 @@
+use std::fmt;
+
 use clap::Args;
 use comeback_engine::{Policy, SettingError};
 
 /// The retry handler's policy variables as flags. They pass as text through the handler's own
 /// reader, so they mean the same and are refused with the same words.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Policy (the retry handler's variables)")]
 pub(crate) struct PolicyFlags {
     /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
@@ -37,16 +39,140 @@ impl PolicyFlags {
     ///
     /// Every value that was refused, in the handler's words.
     pub(crate) fn policy(&self, target_functions: &str) -> Result<Policy, Vec<SettingError>> {
+        let given = self.given();
         Policy::from_variables(|name| match name {
-            "MAX_AGE" => self.max_age.clone(),
-            "MAX_RETRIES" => self.max_retries.clone(),
-            "BASE_BACKOFF" => self.base_backoff.clone(),
-            "MAX_BACKOFF" => self.max_backoff.clone(),
-            "JITTER" => self.jitter.clone(),
-            "ENVELOPE" => self.envelope.clone(),
-            "NON_RETRYABLE_ERRORS" => self.non_retryable_errors.clone(),
             "TARGET_FUNCTIONS" => Some(target_functions.to_owned()),
-            _ => None,
+            _ => given.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone()),
         })
+    }
+
+    /// The flags that were given, without their dashes, and their values.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+        self.clone().slots().into_iter().filter_map(|(flag, value)| Some((flag, value.take()?))).collect()
+    }
+
+    /// The same with other values for some of the flags.
+    pub(crate) fn with<'a>(&self, changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut changed = self.clone();
+        for (name, value) in changes {
+            let slot = changed.slots().into_iter().find(|(flag, _)| *flag == name);
+            *slot.expect("BUG: a flag that there is not").1 = Some(value.to_owned());
+        }
+        changed
+    }
+
+    /// Every flag, without its dashes.
+    pub(crate) fn names() -> [&'static str; 7] {
+        Self::default().slots().map(|(flag, _)| flag)
+    }
+
+    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 7] {
+        [
+            ("max-age", &mut self.max_age),
+            ("max-retries", &mut self.max_retries),
+            ("base-backoff", &mut self.base_backoff),
+            ("max-backoff", &mut self.max_backoff),
+            ("jitter", &mut self.jitter),
+            ("envelope", &mut self.envelope),
+            ("non-retryable-errors", &mut self.non_retryable_errors),
+        ]
+    }
+}
+
+/// `MAX_AGE` for `max-age`: the handler's variable of a flag.
+pub(crate) fn variable(flag: &str) -> String {
+    flag.to_uppercase().replace('-', "_")
+}
+
+/// What `--vs` changes in a policy: flags with their other values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PolicyChanges(Vec<(&'static str, String)>);
+
+impl PolicyChanges {
+    /// Reads `jitter=none,max-backoff=1h`. What has no `=` goes on with the value before it, so that
+    /// a value can be a list.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let mut changes: Vec<(&'static str, String)> = Vec::new();
+        for part in text.split(',') {
+            match (part.split_once('='), changes.last_mut()) {
+                (Some((name, value)), _) => {
+                    let flag = flag(name.trim())?;
+                    if changes.iter().any(|(other, _)| *other == flag) {
+                        return Err(format!("{flag} is given twice"));
+                    }
+                    changes.push((flag, value.trim().to_owned()));
+                }
+                (None, Some((_, list))) => list.extend([",", part]),
+                (None, None) => return Err("must be FLAG=VALUE, such as jitter=none,max-backoff=1h".into()),
+            }
+        }
+        Ok(Self(changes))
+    }
+
+    /// A policy's flags with these changes.
+    pub(crate) fn applied_to(&self, flags: &PolicyFlags) -> PolicyFlags {
+        flags.with(self.0.iter().map(|(flag, value)| (*flag, value.as_str())))
+    }
+}
+
+/// `jitter=none,max-backoff=1h`
+impl fmt::Display for PolicyChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let changes: Vec<String> = self.0.iter().map(|(flag, value)| format!("{flag}={value}")).collect();
+        f.write_str(&changes.join(","))
+    }
+}
+
+fn flag(name: &str) -> Result<&'static str, String> {
+    let names = PolicyFlags::names();
+    let known = names.into_iter().find(|flag| *flag == name);
+    known.ok_or_else(|| format!("\"{name}\" is no flag of the policy: there are {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_flags_with_values() {
+        let changes = PolicyChanges::read("jitter=none, max-backoff = 1h").unwrap();
+        assert_eq!(changes.to_string(), "jitter=none,max-backoff=1h");
+        let given =
+            PolicyFlags { jitter: Some("full".into()), max_age: Some("2h".into()), ..Default::default() };
+        let expected = [("max-age", "2h"), ("max-backoff", "1h"), ("jitter", "none")];
+        assert_eq!(
+            changes.applied_to(&given).given(),
+            expected.map(|(flag, value)| (flag, value.to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_value_can_be_a_list() {
+        let changes = PolicyChanges::read("non-retryable-errors=Order*,Payment*,jitter=none").unwrap();
+        let given = changes.applied_to(&PolicyFlags::default()).given();
+        assert_eq!(given[1], ("non-retryable-errors", "Order*,Payment*".to_owned()));
+        assert_eq!(given[0], ("jitter", "none".to_owned()));
+    }
+
+    #[test]
+    fn what_changes_nothing_is_refused() {
+        let form = "must be FLAG=VALUE, such as jitter=none,max-backoff=1h";
+        let flags = "max-age, max-retries, base-backoff, max-backoff, jitter, envelope, non-retryable-errors";
+        for (text, expected) in [
+            ("", form.to_owned()),
+            ("none", form.to_owned()),
+            ("jiter=none", format!("\"jiter\" is no flag of the policy: there are {flags}")),
+            ("=none", format!("\"\" is no flag of the policy: there are {flags}")),
+            ("jitter=none,jitter=full", "jitter is given twice".to_owned()),
+        ] {
+            assert_eq!(PolicyChanges::read(text), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_variable_has_its_flag() {
+        let flags = PolicyFlags::default().with([("max-retries", "7"), ("jitter", "none")]);
+        let policy = flags.policy(comeback_timelapse::TARGET_ARN).unwrap();
+        assert_eq!((policy.max_retries(), policy.backoff().jitter.name()), (7, "none"));
     }
 }

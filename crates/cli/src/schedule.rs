@@ -1,7 +1,7 @@
 //! `comeback schedule`: what a policy means before anyone deploys it.
 
 mod arguments;
-mod axis;
+pub(crate) mod in_flight;
 mod plot;
 mod table;
 mod timeline;
@@ -10,24 +10,27 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use comeback_engine::Policy;
-use comeback_timelapse::{MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
+use comeback_timelapse::{IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::failure::Failure;
-
-use axis::TimeAxis;
+use crate::time_axis::TimeAxis;
 
 pub(crate) use arguments::{EXAMPLES, ScheduleArguments};
 
 pub(crate) fn schedule(arguments: &ScheduleArguments) -> Result<(), Failure> {
     let policy = checked(arguments)?;
     let schedule = with_bar(arguments, &policy);
+    let in_flight = arguments.rate.map(|rate| schedule.in_flight(rate, IN_FLIGHT_LIMIT));
     let mut out = anstream::stdout().lock();
     if arguments.json {
-        writeln!(out, "{}", json(&policy, &schedule))?;
+        writeln!(out, "{}", json(&policy, &schedule, in_flight))?;
     } else {
         writeln!(out, "{}", text(&policy, &schedule))?;
+        if let Some(in_flight) = &in_flight {
+            writeln!(out, "\n{}", in_flight::text(in_flight))?;
+        }
     }
     if let Some(path) = &arguments.plot {
         let file = write(path, &plot::draw(&policy, &schedule))?;
@@ -66,6 +69,8 @@ struct Printed<'a> {
     policy: PrintedPolicy,
     #[serde(flatten)]
     schedule: &'a Schedule,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_flight: Option<InFlight>,
 }
 
 #[derive(Serialize)]
@@ -77,7 +82,7 @@ struct PrintedPolicy {
     jitter: &'static str,
 }
 
-fn json(policy: &Policy, schedule: &Schedule) -> String {
+fn json(policy: &Policy, schedule: &Schedule, in_flight: Option<InFlight>) -> String {
     let backoff = policy.backoff();
     let policy = PrintedPolicy {
         max_age_seconds: policy.max_age().as_secs(),
@@ -86,7 +91,8 @@ fn json(policy: &Policy, schedule: &Schedule) -> String {
         max_backoff_seconds: backoff.cap,
         jitter: backoff.jitter.name(),
     };
-    serde_json::to_string_pretty(&Printed { policy, schedule }).expect("BUG: a schedule is plain JSON")
+    serde_json::to_string_pretty(&Printed { policy, schedule, in_flight })
+        .expect("BUG: a schedule is plain JSON")
 }
 
 fn text(policy: &Policy, schedule: &Schedule) -> String {

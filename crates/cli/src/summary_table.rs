@@ -1,12 +1,23 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_timelapse::{Operation, Percentiles, Scenario, Summary, prices};
+use comeback_timelapse::{FaultCounts, Operation, Percentiles, Scenario, Summary, prices};
 use comfy_table::{Cell, CellAlignment, Color, Table, presets};
 
 use crate::duration;
+use crate::seeds::Tally;
 
 /// What is being run, in one line.
 pub(crate) fn headline(scenario: &Scenario) -> String {
+    format!("{}; seed {}", assumptions(scenario), scenario.seed)
+}
+
+/// The same of many seeds.
+pub(crate) fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
+    format!("{}; {} seeds from {} on", assumptions(scenario), thousands(seeds), scenario.seed)
+}
+
+fn assumptions(scenario: &Scenario) -> String {
     let target = if scenario.outage.is_zero() {
         String::new()
     } else {
@@ -18,19 +29,34 @@ pub(crate) fn headline(scenario: &Scenario) -> String {
         String::new()
     };
     format!(
-        "{} events arrive within {}{target}{failures}; seed {}",
+        "{} events arrive within {}{target}{failures}",
         thousands(scenario.events as u64),
         duration::text(scenario.arrival_spread),
-        scenario.seed
     )
+}
+
+/// A figure of a run as people read it; in colour where it calls for attention.
+pub(crate) struct Figure {
+    pub(crate) label: String,
+    pub(crate) value: String,
+    color: Option<Color>,
 }
 
 /// What became of the events, and what it took.
 pub(crate) fn outcome(summary: &Summary, wall_time: Duration) -> Table {
     let mut table = table();
+    for Figure { label, value, color } in figures(summary) {
+        table.add_row([Cell::new(label), color.into_iter().fold(Cell::new(value), Cell::fg)]);
+    }
+    table.add_row(["wall time", &wall(summary.retries, wall_time)]);
+    table
+}
+
+/// All that the same seed gives again.
+pub(crate) fn figures(summary: &Summary) -> Vec<Figure> {
+    let mut figures = Vec::new();
     let mut row = |label: &str, value: String, color: Option<Color>| {
-        let value = color.into_iter().fold(Cell::new(value), Cell::fg);
-        table.add_row([Cell::new(label), value]);
+        figures.push(Figure { label: label.to_owned(), value, color });
     };
     let given_up: usize = summary.dead_lettered.values().sum();
     let bad = |n: usize, color| (n > 0).then_some(color);
@@ -46,16 +72,63 @@ pub(crate) fn outcome(summary: &Summary, wall_time: Duration) -> Table {
     row("retries made", thousands(summary.retries), None);
     row("peak in flight", peak(summary), None);
     row("virtual time", duration::text(summary.virtual_time()), None);
-    row("wall time", wall(summary.retries, wall_time), None);
+    figures
+}
+
+/// The same of many runs.
+pub(crate) fn tally(tally: &Tally) -> Table {
+    let mut table = table();
+    let mut row = |label: &str, count: u64| {
+        table.add_row([label, &thousands(count)]);
+    };
+    row("seeds without a broken invariant", tally.seeds);
+    row("events", tally.events);
+    row("delivered", tally.delivered);
+    for (reason, &count) in &tally.dead_lettered {
+        row(&format!("dead-lettered: {reason}"), count);
+    }
+    row("waiting", tally.waiting);
+    row("retries made", tally.retries);
+    right(&mut table, 1..=1);
     table
+}
+
+/// What went wrong, and how often.
+pub(crate) fn faults(faults: &FaultCounts) -> Table {
+    let mut table = table();
+    table.set_header(["faults", "struck"]);
+    table.add_rows(strikes(faults));
+    right(&mut table, 1..=1);
+    table
+}
+
+/// How often each fault struck, and what came of them.
+pub(crate) fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
+    let led_to = [
+        ("duplicate retries they led to", faults.duplicate_retries),
+        ("duplicate dead-letters they led to", faults.duplicate_dead_letters),
+    ];
+    let all = faults.struck.iter().map(|(&fault, &count)| (fault, count)).chain(led_to);
+    all.map(|(what, count)| [what.to_owned(), thousands(count)]).collect()
 }
 
 /// Calls and compute, with their list price.
 pub(crate) fn cost(summary: &Summary) -> Table {
     let mut table = table();
-    table.set_header(["API calls (list price, us-east-1)", "calls", "USD"]);
+    table.set_header(COST_HEADER);
+    table.add_rows(costs(summary));
+    right(&mut table, 1..=2);
+    table
+}
+
+/// The columns of [`costs`].
+pub(crate) const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
+
+/// Calls and compute, each with its list price, and the total.
+pub(crate) fn costs(summary: &Summary) -> Vec<[String; 3]> {
+    let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {
-        table.add_row([label, count, format!("{usd:.4}")]);
+        costs.push([label, count, format!("{usd:.4}")]);
     };
     for operation in Operation::ALL {
         let calls = summary.api_calls.of(operation);
@@ -69,10 +142,13 @@ pub(crate) fn cost(summary: &Summary) -> Table {
         row(label, format!("{gb_seconds:.1} GB-s"), prices::compute(gb_seconds));
     }
     row("total".into(), String::new(), summary.cost_usd);
-    for column in 1..=2 {
-        table.column_mut(column).expect("BUG: three columns").set_cell_alignment(CellAlignment::Right);
+    costs
+}
+
+fn right(table: &mut Table, columns: RangeInclusive<usize>) {
+    for column in columns {
+        table.column_mut(column).expect("BUG: no such column").set_cell_alignment(CellAlignment::Right);
     }
-    table
 }
 
 fn table() -> Table {
@@ -82,7 +158,7 @@ fn table() -> Table {
     table
 }
 
-fn percentiles(percentiles: Option<Percentiles>, text: impl Fn(u64) -> String) -> String {
+pub(crate) fn percentiles(percentiles: Option<Percentiles>, text: impl Fn(u64) -> String) -> String {
     match percentiles {
         None => "-".into(),
         Some(Percentiles { p50, p99, max }) => {
@@ -91,7 +167,7 @@ fn percentiles(percentiles: Option<Percentiles>, text: impl Fn(u64) -> String) -
     }
 }
 
-fn peak(summary: &Summary) -> String {
+pub(crate) fn peak(summary: &Summary) -> String {
     let share = summary.peak_in_flight as f64 / summary.in_flight_limit as f64 * 100.0;
     format!(
         "{} of {} ({share:.1} %)",

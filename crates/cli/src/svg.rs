@@ -8,6 +8,13 @@ pub(crate) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 pub(crate) const MUTED: RGBColor = RGBColor(0x66, 0x66, 0x66);
 pub(crate) const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 
+/// Told apart by people who see no red or green, too.
+pub(crate) const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+pub(crate) const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+pub(crate) const GREEN: RGBColor = RGBColor(0x00, 0x8f, 0x6b);
+pub(crate) const PURPLE: RGBColor = RGBColor(0xaa, 0x44, 0x99);
+pub(crate) const GREY: RGBColor = RGBColor(0x55, 0x55, 0x55);
+
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(crate) type Drawing = Result<(), Box<dyn std::error::Error>>;
 

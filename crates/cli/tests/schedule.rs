@@ -106,6 +106,52 @@ fn a_policy_without_retries_says_why() {
 }
 
 #[test]
+fn a_rate_says_when_the_in_flight_limit_is_reached() {
+    // Without jitter the last retry of every event comes 16,383 s after its first failure.
+    let policy = ["--events", "2", "--jitter", "none", "--max-retries", "14"];
+    let printed = |more: &[&str]| stdout(&[&policy[..], more].concat());
+    let over = printed(&["--rate", "10"]);
+    let expected = "
+At 10 a second, failing events are in flight for 4h 33m each on average: 164,000 at once, 1.37 times SQS's limit of 120,000.
+The limit is reached 3h 20m after the target goes down. From then on SQS hands out a message only when
+another leaves: retries come late, without an error, and events reach MAX_AGE with fewer of them.
+Nothing is lost unless that lasts for 14 days. A shorter MAX_AGE or several queues are the way out.
+This policy has room for 7.32 a second.
+";
+    assert!(over.ends_with(expected), "{over}");
+    let expected = "
+At 1 a minute, failing events are in flight for 4h 33m each on average: 273 at once, 0.228 % of SQS's limit of 120,000.
+This policy has room for 7.32 a second.
+";
+    let under = printed(&["--rate", "60/h"]);
+    assert!(under.ends_with(expected), "{under}");
+    let json: Value = serde_json::from_str(&printed(&["--rate", "10", "--json"])).expect("JSON");
+    let expected = serde_json::json!({
+        "events_per_second": 10.0,
+        "mean_wait_seconds": 16_383.0,
+        "in_flight": 163_830.0,
+        "in_flight_limit": 120_000,
+        "full_after_seconds": 12_000.0,
+        "highest_events_per_second": 120_000.0 / 16_383.0,
+    });
+    assert_eq!(json["in_flight"], expected);
+    let none = stdout(&["--events", "2", "--max-retries", "0", "--rate", "5"]);
+    assert!(
+        none.ends_with("in flight for 0s each on average: 0 at once, 0 % of SQS's limit of 120,000.\n"),
+        "{none}"
+    );
+}
+
+#[test]
+fn a_rate_that_is_none_is_refused() {
+    let output = schedule(&["--rate", "-3/s"]);
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "error: invalid value '-3/s' for '--rate <EVENTS>': must be more than 0 events a second, or a rate such as 10/s, 600/m, 20000/h or 1000000/d\n";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
 fn refuses_in_the_handlers_words() {
     let refused = ["--max-age", "59s", "--jitter", "wild", "--max-retries", "-1", "--events", "0"];
     let output = schedule(&refused);

@@ -14,6 +14,14 @@ ladder! {
     pub SqsBatchCalls: 100ms, 300ms, 1s
 }
 
+/// How long one API call may take, whatever it takes.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long before the function's own timeout `handle_batch`'s deadline has to come: an API call under
+/// way then still ends in time, and so does the response.
+pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
+// A wait between calls is not cut short by the deadline, so it must end within as much.
+const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
+
 /// The three ports, borrowed for one batch.
 #[derive(Debug)]
 pub struct Ports<'a, Q, T, D> {

@@ -1,6 +1,6 @@
-//! The handler's ports on the simulated world, its deliveries made as on AWS. Each API call is counted
-//! and answered at once, at the moment the world is at: the end of the handler's run time. Faults
-//! will strike here.
+//! The handler's ports on the simulated world, its deliveries made as on AWS. Each API call is answered
+//! at once, at the moment the world is at: the end of the handler's run time. A handler that has died
+//! makes no more.
 
 use std::cell::RefCell;
 use std::future::{Future, Ready, poll_fn, ready};
@@ -8,18 +8,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use comeback_delivery::{Answer, Cause, Fault, FaultKind, Retries, Sender, by_entry};
+use comeback_delivery::{Answer, Cause, Fault, Operation, Retries, Sender, by_entry};
 use comeback_engine::{
-    CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, ReasonCode, RetryQueue, SqsBatchCalls, Target,
-    Timestamp, VisibilityChange,
+    CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, SqsBatchCalls, Target, Timestamp,
+    VisibilityChange,
 };
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use crate::calls::Operation;
-use crate::payload;
-use crate::scenario::TARGET_ARN;
-use crate::world::World;
+use crate::world::{Letter, World};
 
 pub(crate) struct SimulatedAws(pub(crate) RefCell<World>, Retries);
 
@@ -44,22 +39,52 @@ impl SimulatedAws {
         ready(())
     }
 
-    fn sender<O>(&self, operation: O) -> Sender<O, impl Fn(Duration) -> Ready<()>>
-    where
-        O: comeback_delivery::Operation,
-    {
+    fn sender<O: Operation>(&self, operation: O) -> Sender<O, impl Fn(Duration) -> Ready<()>> {
         Sender::over(operation, |wait| self.wait(wait)).retries(self.1.clone())
+    }
+
+    /// Resolves for as many calls as the handler lives for, and never again.
+    fn alive(&self) -> impl Future<Output = ()> {
+        poll_fn(|_| {
+            let world = &mut *self.0.borrow_mut();
+            let calls_left =
+                &mut world.handling.as_mut().expect("BUG: calls come from the handler").calls_left;
+            match calls_left.checked_sub(1) {
+                Some(left) => {
+                    *calls_left = left;
+                    Poll::Ready(())
+                }
+                None => Poll::Pending,
+            }
+        })
+    }
+
+    /// One API call to this world.
+    async fn call<T>(&self, call: impl FnOnce(&mut World) -> T) -> T {
+        self.alive().await;
+        self.world(call)
+    }
+
+    /// A panic in here is ours; the handler takes it for the call's and goes on, so that it must be
+    /// told from there.
+    fn world<T>(&self, work: impl FnOnce(&mut World) -> T) -> T {
+        let world = &mut *self.0.borrow_mut();
+        assert!(!world.at_work, "BUG: an earlier call panicked");
+        world.at_work = true;
+        let done = work(world);
+        world.at_work = false;
+        done
     }
 }
 
 /// As the handler delivers.
 pub(crate) async fn deliver<O, F, S>(
     sender: Sender<O, S>,
-    entries: impl Iterator<Item = O::Entry>,
+    entries: impl IntoIterator<Item = O::Entry>,
     deadline: impl Future<Output = ()>,
 ) -> Vec<Result<(), CallFailure>>
 where
-    O: comeback_delivery::Operation,
+    O: Operation,
     F: Future<Output = ()>,
     S: Fn(Duration) -> F,
 {
@@ -74,14 +99,14 @@ impl RetryQueue for SimulatedAws {
         entries: &[VisibilityChange<'_>],
         deadline: impl Future<Output = ()>,
     ) -> Vec<Result<(), CallFailure>> {
-        deliver(self.sender(ChangeVisibility(self)), entries.iter(), deadline).await
+        deliver(self.sender(ChangeVisibility(self)), entries, deadline).await
     }
 }
 
 /// `ChangeMessageVisibilityBatch` on the retry queue.
 struct ChangeVisibility<'a>(&'a SimulatedAws);
 
-impl<'a> comeback_delivery::Operation for ChangeVisibility<'a> {
+impl<'a> Operation for ChangeVisibility<'a> {
     type Entry = &'a VisibilityChange<'a>;
 
     fn limits(&self) -> Limits {
@@ -93,27 +118,13 @@ impl<'a> comeback_delivery::Operation for ChangeVisibility<'a> {
     }
 
     async fn call(&self, changes: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
-        let world = &mut *self.0.0.borrow_mut();
-        world.calls.add(Operation::ChangeMessageVisibilityBatch, 1);
-        let (now, agenda) = (world.now, &mut world.agenda);
-        let queue = &mut world.queue;
-        let answers = changes.iter().map(|change| {
-            queue
-                .change_visibility(now, agenda, change.receipt_handle, change.visibility_timeout)
-                .map_err(|error| Fault::new(FaultKind::Refused, "", error.to_string()))
-        });
-        Ok(answers.collect())
+        self.0.call(|world| world.change_visibility_batch(changes)).await
     }
 }
 
 impl Target for SimulatedAws {
     async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
-        let function = function_arn.strip_suffix(":$LATEST").unwrap_or(function_arn);
-        assert_eq!(function, TARGET_ARN, "BUG: another function than the record's was invoked");
-        let mut world = self.0.borrow_mut();
-        world.calls.add(Operation::InvokeTarget, 1);
-        world.retry(payload);
-        Ok(())
+        self.call(|world| world.invoke(function_arn, payload)).await
     }
 }
 
@@ -123,69 +134,45 @@ impl DeadLetterQueue for SimulatedAws {
         messages: &[DeadLetter],
         deadline: impl Future<Output = ()>,
     ) -> Vec<Result<(), CallFailure>> {
-        deliver(self.sender(SendMessages(self)), messages.iter(), deadline).await
+        // Whose they are does not stand in them, and is not to be guessed again when they are sent again.
+        let Some(letters) = self.world(|world| world.letters(messages)) else { return Vec::new() };
+        deliver(self.sender(SendMessages(self)), letters, deadline).await
     }
 }
 
 /// `SendMessageBatch` to the dead-letter queue.
 struct SendMessages<'a>(&'a SimulatedAws);
 
-impl<'a> comeback_delivery::Operation for SendMessages<'a> {
-    type Entry = &'a DeadLetter;
+impl<'a> Operation for SendMessages<'a> {
+    type Entry = Letter<'a>;
 
     fn limits(&self) -> Limits {
         SQS_SEND
     }
 
-    fn size(&self, message: &Self::Entry) -> usize {
-        message.size()
+    fn size(&self, letter: &Self::Entry) -> usize {
+        letter.message.size()
     }
 
-    async fn call(&self, messages: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
-        let world = &mut *self.0.0.borrow_mut();
-        world.calls.add(Operation::SendMessageBatch, 1);
-        for message in messages {
-            world.dead_letter(event_of(message), reason_of(message));
-        }
-        Ok(vec![Ok(()); messages.len()])
+    async fn call(&self, letters: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
+        self.0.call(|world| world.send_message_batch(letters)).await
     }
-}
-
-/// What an operator filters by.
-fn reason_of(message: &DeadLetter) -> &'static str {
-    let reason = message.attributes.iter().find(|attribute| attribute.name == "Reason");
-    ReasonCode::ALL
-        .map(ReasonCode::name)
-        .into_iter()
-        .find(|name| reason.is_some_and(|reason| reason.value == *name))
-        .expect("BUG: a dead-letter without its reason")
-}
-
-fn event_of(message: &DeadLetter) -> usize {
-    #[derive(Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow)]
-        payload: &'a RawValue,
-    }
-    let body: Body<'_> = serde_json::from_str(&message.body).expect("BUG: a dead-letter without its payload");
-    let event = payload::event_of(body.payload.get()).expect("BUG: a dead-letter of another payload");
-    let mut expected = String::new();
-    payload::write(event, &mut expected);
-    assert_eq!(body.payload.get(), expected, "BUG: the dead-letter of event {event} has another payload");
-    event
 }
 
 #[cfg(test)]
 mod tests {
+    use comeback_delivery::FaultKind;
+    use comeback_engine::{Policy, Settings};
     use futures_util::FutureExt;
 
     use super::*;
+    use crate::TARGET_ARN;
     use crate::scenario::{START, Scenario};
 
     /// Each call is throttled.
     struct Throttled(RefCell<u32>);
 
-    impl comeback_delivery::Operation for &Throttled {
+    impl Operation for &Throttled {
         type Entry = ();
 
         fn limits(&self) -> Limits {
@@ -216,11 +203,13 @@ mod tests {
 
     #[test]
     fn deliveries_climb_the_handlers_ladder_until_the_deadline() {
-        let aws = SimulatedAws::new(World::new(Scenario::default()));
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+        let policy = Policy::new(settings).expect("a valid policy");
+        let aws = SimulatedAws::new(World::new(Scenario::default(), &policy));
         for (millis, calls) in [(0, 0), (100, 1), (101, 2), (400, 2), (401, 3), (9_999, 4)] {
             let operation = Throttled(RefCell::new(0));
             let deadline = aws.until(START.saturating_add(Duration::from_millis(millis)));
-            let answers = deliver(aws.sender(&operation), [()].into_iter(), deadline).now_or_never();
+            let answers = deliver(aws.sender(&operation), [()], deadline).now_or_never();
             assert!(answers.unwrap()[0].is_err());
             assert_eq!(*operation.0.borrow(), calls, "within {millis} ms");
         }

@@ -65,7 +65,7 @@ impl RetryQueue for WillingAws<'_> {
         entries: &[VisibilityChange<'_>],
         deadline: impl Future<Output = ()>,
     ) -> Vec<Result<(), CallFailure>> {
-        deliver(Sender::over(ChangeVisibility(self), |_| ready(())), entries.iter(), deadline).await
+        deliver(Sender::over(ChangeVisibility(self), |_| ready(())), entries, deadline).await
     }
 }
 
@@ -108,7 +108,7 @@ impl DeadLetterQueue for WillingAws<'_> {
         messages: &[DeadLetter],
         deadline: impl Future<Output = ()>,
     ) -> Vec<Result<(), CallFailure>> {
-        deliver(Sender::over(SendMessages(self), |_| ready(())), messages.iter(), deadline).await
+        deliver(Sender::over(SendMessages(self), |_| ready(())), messages, deadline).await
     }
 }
 

@@ -2,6 +2,7 @@
 //! up. No wait is computed here; each is what [`comeback_engine::decide()`] answers.
 
 mod chain;
+mod in_flight;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,8 @@ use serde::Serialize;
 use crate::percentiles::nearest_rank;
 
 use chain::{Chain, Made};
+
+pub use in_flight::InFlight;
 
 /// The most events that are followed.
 pub const MAX_EVENTS: usize = 100_000;
@@ -36,6 +39,10 @@ pub struct Schedule {
     pub given_up: BTreeMap<&'static str, usize>,
     /// Each retry that any event had, the first one first.
     pub retries: Vec<Retry>,
+    /// How long each event was in flight, from its first failure to its last retry, in seconds and
+    /// ascending.
+    #[serde(skip)]
+    waits: Vec<u32>,
 }
 
 /// How many retries an event has before it is given up.
@@ -106,7 +113,10 @@ impl Schedule {
         }
         let retries_made = RetriesMade::of(chains.iter().map(|chain| chain.retries.len()).collect());
         let retries = (0..retries_made.max).into_par_iter().map(|i| Retry::of(policy, i, &chains));
-        Self { seed, events, retries_made, given_up, retries: retries.collect() }
+        let mut waits: Vec<u32> =
+            chains.iter().map(|chain| chain.retries.last().map_or(0, |made| made.at)).collect();
+        waits.sort_unstable();
+        Self { seed, events, retries_made, given_up, retries: retries.collect(), waits }
     }
 
     /// How many events to follow if nobody says: 10,000, or fewer where one has many retries.

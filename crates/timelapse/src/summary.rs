@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::calls::{Calls, Operation};
+use crate::invariants::Broken;
 use crate::percentiles::Percentiles;
 use crate::prices;
 use crate::scenario::Scenario;
@@ -29,7 +30,7 @@ pub struct Summary {
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events still on their way, and those that have yet to arrive.
     pub waiting: usize,
-    /// Re-invocations.
+    /// Re-invocations that Lambda accepted.
     pub retries: u64,
     /// Of each event that arrived, the number of its last attempt: 0 if it was never retried.
     pub attempts: Option<Percentiles>,
@@ -48,12 +49,36 @@ pub struct Summary {
     pub target_gb_seconds: f64,
     /// List price of the calls and the compute, in US dollars.
     pub cost_usd: f64,
-    /// Retries and ends over time, minute by minute. Not part of the JSON.
+    /// What went wrong besides the target; `None`, and not in the JSON, if nothing could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<FaultCounts>,
+    /// The run minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
+    /// How many of the events that arrived had how many attempts: the first figure is that of events
+    /// never retried. Not part of the JSON.
+    #[serde(skip)]
+    pub events_by_attempts: Vec<usize>,
+    /// Events that arrived during the outage, delivered or not. Not part of the JSON.
+    #[serde(skip)]
+    pub events_hit: usize,
+    /// What `recovery_delay_ms` is taken from, the shortest delay first. Not part of the JSON.
+    #[serde(skip)]
+    pub recovery_delays_ms: Vec<u64>,
 }
 
-/// What happened in one minute of a run.
+/// How often faults struck in a run, and the duplicates they led to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FaultCounts {
+    /// Of each fault that could strike, by name: how often it did.
+    pub struck: BTreeMap<&'static str, u64>,
+    /// Re-invocations of a message that had been re-invoked or dead-lettered before.
+    pub duplicate_retries: u64,
+    /// Dead-letters of a message that had been.
+    pub duplicate_dead_letters: u64,
+}
+
+/// One minute of a run: what happened in it, and how deep the retry queue was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Minute {
     /// Re-invocations.
@@ -62,23 +87,36 @@ pub struct Minute {
     pub delivered: u32,
     /// Events given up.
     pub dead_lettered: u32,
+    /// Most messages in flight at once: hidden or in the handler's hands.
+    pub in_flight: u32,
+    /// Most messages visible at once: ready, and not yet received.
+    pub visible: u32,
 }
 
 impl Summary {
-    pub(crate) fn of(mut world: World) -> Self {
+    /// Unless an event has vanished.
+    pub(crate) fn of(mut world: World) -> Result<Self, Broken> {
         let scenario: Scenario = world.scenario.clone();
+        world.advance(scenario.end());
         world.calls.add(Operation::ReceiveMessage, world.mapping.empty_polls(scenario.end()));
-        let balance = world.ledger.balance();
+        let balance = world.ledger.balance()?;
         let calls = world.calls;
         let handler = prices::gb_seconds(
             calls.of(Operation::InvokeHandler),
             scenario.handler_run_time,
             prices::HANDLER_MEMORY_GB,
         );
-        let retries = calls.of(Operation::InvokeTarget);
+        let retries = world.retries;
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
+        let attempts = world.ledger.attempts();
+        let (events_hit, recovery_delays_ms) = world.ledger.recovery(scenario.outage_end());
         let requests = Operation::ALL.map(|operation| prices::requests(operation, calls.of(operation)));
-        Self {
+        let faults = world.dice.struck().map(|struck| FaultCounts {
+            struck: struck.into_iter().map(|(fault, count)| (fault.name(), count)).collect(),
+            duplicate_retries: world.duplicate_retries,
+            duplicate_dead_letters: world.duplicate_dead_letters,
+        });
+        Ok(Self {
             seed: scenario.seed,
             events: scenario.events,
             virtual_seconds: scenario.duration.as_secs(),
@@ -86,8 +124,9 @@ impl Summary {
             dead_lettered: balance.given_up,
             waiting: balance.waiting,
             retries,
-            attempts: Percentiles::of(world.ledger.attempts()),
-            recovery_delay_ms: Percentiles::of(world.ledger.recovery_delays(scenario.outage_end())),
+            events_by_attempts: counts(&attempts),
+            attempts: Percentiles::of(attempts),
+            recovery_delay_ms: Percentiles::of(recovery_delays_ms.clone()),
             peak_in_flight: world.queue.peak_in_flight(),
             in_flight_limit: scenario.in_flight_limit,
             api_calls: calls,
@@ -96,14 +135,26 @@ impl Summary {
             cost_usd: rounded(
                 requests.iter().sum::<f64>() + prices::compute(handler) + prices::compute(target),
             ),
+            faults,
             minutes: world.minutes,
-        }
+            events_hit,
+            recovery_delays_ms,
+        })
     }
 
     /// Length of the run.
     pub fn virtual_time(&self) -> Duration {
         Duration::from_secs(self.virtual_seconds)
     }
+}
+
+/// How often each value occurs, from 0 to the largest.
+fn counts(values: &[u64]) -> Vec<usize> {
+    let mut counts = vec![0; values.iter().max().map_or(0, |&most| most as usize + 1)];
+    for &value in values {
+        counts[value as usize] += 1;
+    }
+    counts
 }
 
 /// To a millionth, so that a last bit of floating-point arithmetic shows nowhere.

@@ -3,6 +3,7 @@ use std::time::Duration;
 use comeback_engine::Outcome;
 
 use crate::failure_record::TargetError;
+use crate::faults::Fault;
 
 /// Sees a run as it goes. Times are counted from its start. `()` watches nothing.
 pub trait Watcher {
@@ -14,6 +15,32 @@ pub trait Watcher {
 
     /// The handler decided about a message of an event, and acted.
     fn decided(&mut self, _at: Duration, _event: usize, _outcome: &Outcome<'_>) {}
+
+    /// A fault struck an event, alone or with others.
+    fn struck(&mut self, _at: Duration, _event: usize, _fault: Fault) {}
 }
 
 impl Watcher for () {}
+
+/// Two watchers of one run.
+impl<A: Watcher, B: Watcher> Watcher for (A, B) {
+    fn clock(&mut self, at: Duration) {
+        self.0.clock(at);
+        self.1.clock(at);
+    }
+
+    fn invoked(&mut self, at: Duration, event: usize, attempt: u64, error: Option<TargetError>) {
+        self.0.invoked(at, event, attempt, error);
+        self.1.invoked(at, event, attempt, error);
+    }
+
+    fn decided(&mut self, at: Duration, event: usize, outcome: &Outcome<'_>) {
+        self.0.decided(at, event, outcome);
+        self.1.decided(at, event, outcome);
+    }
+
+    fn struck(&mut self, at: Duration, event: usize, fault: Fault) {
+        self.0.struck(at, event, fault);
+        self.1.struck(at, event, fault);
+    }
+}

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use comeback_engine::{Jitter, Outcome, Policy, Settings, Step, Style};
-use comeback_timelapse::{Operation, Percentiles, Scenario, Summary, TARGET_ARN, Trace, Watcher, run};
+use comeback_timelapse::{
+    Fault, Faults, Operation, Percentiles, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace, Watcher,
+    run,
+};
 use proptest::prelude::*;
 
 const fn hours(hours: u64) -> Duration {
@@ -178,6 +181,36 @@ fn the_in_flight_limit_stalls_retries_and_loses_nothing() {
 }
 
 #[test]
+fn every_minute_says_how_deep_the_queue_was() {
+    let spread = hours(1);
+    let scenario = Scenario { events: 200, arrival_spread: spread, ..Scenario::default() };
+    let free = summary(&scenario, Settings::default());
+    let depths = |summary: &Summary| -> Vec<u32> { summary.minutes.iter().map(|m| m.in_flight).collect() };
+    assert_eq!(depths(&free).iter().copied().max(), Some(free.peak_in_flight as u32));
+    // Everything that has arrived is hidden until the outage ends.
+    assert!(depths(&free)[60..180].iter().all(|&depth| depth == 200), "{:?}", depths(&free));
+    assert!((90..110).contains(&depths(&free)[30]), "half of them have arrived");
+    assert_eq!(depths(&free).last(), Some(&0));
+    // One event without jitter: nothing happens from its retry at 8,191 s to that at 16,383 s.
+    let one = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
+    let quiet = summary(&one, Settings { jitter: Jitter::None, ..Settings::default() });
+    assert!(depths(&quiet)[140..270].iter().all(|&depth| depth == 1), "{:?}", depths(&quiet));
+    let limited = summary(&Scenario { in_flight_limit: 20, ..scenario }, Settings::default());
+    let waiting = limited.minutes[60];
+    assert_eq!(waiting.in_flight, 20);
+    assert!((180..=185).contains(&waiting.visible), "the others are not received: {waiting:?}");
+}
+
+#[test]
+fn delays_are_those_of_the_events_that_the_outage_hit() {
+    let summary = summary(&Scenario { duration: hours(4), ..busy() }, Settings::default());
+    let delays = &summary.recovery_delays_ms;
+    assert!((15..25).contains(&summary.events_hit), "half arrive during the outage: {}", summary.events_hit);
+    assert!(delays.len() < summary.events_hit && delays.is_sorted(), "some are still waiting: {delays:?}");
+    assert_eq!(Percentiles::of(delays.clone()), summary.recovery_delay_ms);
+}
+
+#[test]
 fn fewer_batches_at_once_and_smaller_ones_cost_time_and_calls() {
     let burst = Scenario {
         events: 100,
@@ -212,6 +245,13 @@ fn calls_are_those_that_the_events_need() {
     assert_eq!(minutes(|minute| minute.retries), summary.retries);
     assert_eq!(minutes(|minute| minute.delivered), summary.delivered as u64);
     assert_eq!(minutes(|minute| minute.dead_lettered), given_up);
+    let events_of: Vec<usize> = summary.events_by_attempts.clone();
+    assert_eq!(
+        (events_of.iter().sum::<usize>(), events_of.len() as u64 - 1),
+        (40, summary.attempts.unwrap().max)
+    );
+    let attempts: usize = events_of.iter().enumerate().map(|(attempts, events)| attempts * events).sum();
+    assert_eq!(attempts as u64, summary.retries);
 }
 
 #[test]
@@ -233,9 +273,11 @@ fn refused_scenarios_say_all_that_is_wrong() {
         maximum_concurrency: 1,
         handler_run_time: Duration::from_secs(31),
         batch_size: 11,
+        faults: Faults::default().with(Fault::ClockSkew, Strikes::always(2.0)),
         ..Scenario::default()
     };
-    let errors = run(&scenario, &policy(Settings::default()), &mut ()).unwrap_err();
+    let error = run(&scenario, &policy(Settings::default()), &mut ()).unwrap_err();
+    let RunError::Refused(errors) = error else { panic!("{error}") };
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         errors,
@@ -245,6 +287,7 @@ fn refused_scenarios_say_all_that_is_wrong() {
             "batch-size is 11; it must be 1 to 10",
             "maximum-concurrency is 1; it must be 2 to 1000",
             "handler-run-time is 31s; it must be at most 30 s, the handler's timeout",
+            "fault is clock_skew=2; it must be a rate of 0 to 1, within a window that is not empty",
         ]
     );
 }
@@ -285,6 +328,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             handler_run_time: Duration::from_millis(handler_run_time),
             poll_delay: Duration::from_millis(poll_delay),
             in_flight_limit,
+            faults: Faults::default(),
         }
     })
 }

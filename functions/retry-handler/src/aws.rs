@@ -14,12 +14,10 @@ use aws_sdk_sqs::types::MessageAttributeValue;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Cause, Delivered, Fault, FaultKind, Retries, Undelivered, by_entry, classify};
 use comeback_engine::{
-    Attribute, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, SqsBatchCalls, Target,
-    VisibilityChange,
+    Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue,
+    SqsBatchCalls, Target, VisibilityChange,
 };
 
-/// One API call, whatever it takes; far below the function's timeout. The SDK has no default.
-pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
@@ -39,7 +37,8 @@ impl Aws {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-            .operation_timeout(OPERATION_TIMEOUT)
+            // The SDK has no default.
+            .operation_timeout(CALL_TIMEOUT)
             .build();
         // One layer retries: the deliveries to SQS their own calls, and the queue itself an invoke,
         // whose late answer may have been a yes. The SDK's own retries are off.

@@ -1,7 +1,6 @@
 //! The plots, as SVG.
 
 mod arrivals;
-mod axis;
 mod lines;
 
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use comeback_timelapse::contention::{Report, Strategy};
 use plotters::style::RGBColor;
 
 use crate::failure::Failure;
-use crate::svg::{Area, Drawing, FONT, GRID, INK, MUTED, svg};
+use crate::svg::{Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, svg};
 
 use lines::Lines;
 
@@ -30,13 +29,12 @@ pub(super) fn write(folder: &Path, report: &Report, seed: u64) -> Result<Vec<Pat
     plots.into_iter().map(write).collect()
 }
 
-/// Told apart by people who see no red or green, too.
 fn colour(strategy: Strategy) -> RGBColor {
     match strategy {
-        Strategy::None => RGBColor(0x55, 0x55, 0x55),
-        Strategy::Exponential => RGBColor(0xd5, 0x5e, 0x00),
-        Strategy::Equal => RGBColor(0xaa, 0x44, 0x99),
-        Strategy::Full => RGBColor(0x00, 0x72, 0xb2),
-        Strategy::Decorrelated => RGBColor(0x00, 0x8f, 0x6b),
+        Strategy::None => GREY,
+        Strategy::Exponential => ORANGE,
+        Strategy::Equal => PURPLE,
+        Strategy::Full => BLUE,
+        Strategy::Decorrelated => GREEN,
     }
 }

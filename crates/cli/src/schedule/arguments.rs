@@ -3,12 +3,14 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::policy_flags::PolicyFlags;
+use crate::rate;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback schedule                                  the default policy
   comeback schedule --max-age 1h --jitter equal      a shorter one, with waits that vary less
   comeback schedule --base-backoff 30s --max-backoff 30s --max-retries 20 --plot schedule.svg
+  comeback schedule --max-age 12h --rate 5000/h      whether that many failing events fit in flight
   comeback schedule --jitter decorrelated --json";
 
 #[derive(Debug, Args)]
@@ -22,6 +24,10 @@ pub(crate) struct ScheduleArguments {
     /// Events to follow, 1 to 100000 [default: 10000, fewer where retries are many]
     #[arg(long, value_name = "N")]
     pub(super) events: Option<usize>,
+    /// Events that fail, as 10/s, 600/m, 20000/h, 1000000/d or plainly a second: how many are then in
+    /// flight, and when the queue's limit of 120,000 is reached
+    #[arg(long, value_name = "EVENTS", value_parser = rate::read, allow_hyphen_values = true)]
+    pub(super) rate: Option<f64>,
     /// Everything random is drawn from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,

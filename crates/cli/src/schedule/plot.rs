@@ -3,9 +3,9 @@ use comeback_timelapse::{Retry, Schedule};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::axis::TimeAxis;
 use super::table::{headline, outcome, percent};
-use crate::svg::{Area, Drawing, FONT, GRID, INK, MUTED, svg};
+use crate::svg::{Area, BLUE, Drawing, FONT, GRID, INK, MUTED, ORANGE, svg};
+use crate::time_axis::TimeAxis;
 
 const WIDTH: i32 = 960;
 const TOP: i32 = 170;
@@ -23,8 +23,6 @@ const TEXT_HEIGHT: f64 = 14.0;
 
 /// How strong the colour of nine events in ten is.
 const BAND: f64 = 0.3;
-const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
-const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 
 /// A row for each retry: when it comes, and how many events have it.
 pub(super) fn draw(policy: &Policy, schedule: &Schedule) -> String {
@@ -106,8 +104,8 @@ impl Picture<'_> {
             root.draw_text(label, &below, (x, bottom + 8))?;
             Ok(())
         };
-        for (share, label) in self.axis.ticks(0.065) {
-            vertical(between(TIMES, share), &label)?;
+        for (seconds, label) in self.axis.ticks(0.065) {
+            vertical(self.x(seconds), &label)?;
         }
         for (share, label) in [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] {
             vertical(between(SHARES, share), label)?;

@@ -58,17 +58,17 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
     table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since first failure", "events"]);
-    for retry in shown(schedule) {
+    for retry in shown(&schedule.retries) {
         let (wait, at) = (retry.wait_seconds, retry.since_first_failure_seconds);
         let ceiling = retry.ceiling_seconds.map(|s| duration::text(Duration::from_secs(s)));
         let share = retry.events as f64 / schedule.events as f64;
         let cells = [
             Cell::new(retry.retry),
             Cell::new(ceiling.as_deref().unwrap_or("-")),
-            Cell::new(short(wait.mean)).fg(Color::Cyan),
-            Cell::new(short(wait.p5.into())),
-            Cell::new(short(wait.p95.into())),
-            Cell::new(short(at.mean)).fg(Color::Green),
+            Cell::new(duration::short(wait.mean)).fg(Color::Cyan),
+            Cell::new(duration::short(wait.p5.into())),
+            Cell::new(duration::short(wait.p95.into())),
+            Cell::new(duration::short(at.mean)).fg(Color::Green),
             Cell::new(percent(share)),
         ];
         table.add_row(cells);
@@ -80,30 +80,12 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
 }
 
 /// The retries that have a row.
-pub(super) fn shown(schedule: &Schedule) -> impl Iterator<Item = &Retry> {
-    let all = schedule.retries.len();
+pub(super) fn shown(retries: &[Retry]) -> impl Iterator<Item = &Retry> {
+    let all = retries.len();
     let step = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10usize.pow(tens)));
     let step = step.clone().find(|step| all / step <= ROUND_ROWS).unwrap_or(1);
     let has_row = move |n| all <= ROWS || n <= FIRST_ROWS || n % step == 0 || n == all;
-    schedule.retries.iter().filter(move |retry| has_row(retry.retry as usize))
-}
-
-/// As much of a duration as matters: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
-pub(super) fn short(seconds: f64) -> String {
-    if seconds < 9.95 {
-        let tenths = (seconds * 10.0).round() / 10.0;
-        return format!("{tenths}s");
-    }
-    let parts = |of: u64, big: char, small: char, ratio: u64| match (of / ratio, of % ratio) {
-        (whole, 0) => format!("{whole}{big}"),
-        (whole, rest) => format!("{whole}{big} {rest}{small}"),
-    };
-    match seconds.round() as u64 {
-        seconds @ 0..60 => format!("{seconds}s"),
-        seconds @ 60..3_600 => parts(seconds, 'm', 's', 60),
-        seconds @ 3_600..172_800 => parts((seconds + 30) / 60, 'h', 'm', 60),
-        seconds => parts((seconds + 1_800) / 3_600, 'd', 'h', 24),
-    }
+    retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
 /// `100 %`, `97.3 %`; a few are never shown as all, nor as none.
@@ -124,13 +106,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_as_much_as_matters() {
-        let texts = [1.0, 2.4969, 9.94, 9.96, 59.4, 59.6, 61.0, 3_599.6, 4_139.0, 172_800.0, 190_000.0];
-        let expected = ["1s", "2.5s", "9.9s", "10s", "59s", "1m", "1m 1s", "1h", "1h 9m", "2d", "2d 5h"];
-        assert_eq!(texts.map(short), expected);
-    }
-
-    #[test]
     fn only_all_is_100_percent_and_only_none_is_nothing() {
         assert_eq!(
             [1.0, 0.9999, 0.681, 0.001, 0.0009].map(percent),
@@ -147,11 +122,8 @@ mod tests {
             wait_seconds: none,
             since_first_failure_seconds: none,
         };
-        let made = comeback_timelapse::RetriesMade { mean: 0.0, min: 0, p5: 0, p95: 0, max: 0 };
-        let retries = (1..=retries).map(retry).collect();
-        let schedule =
-            Schedule { seed: 1, events: 1, retries_made: made, given_up: Default::default(), retries };
-        shown(&schedule).map(|retry| retry.retry).collect()
+        let retries: Vec<Retry> = (1..=retries).map(retry).collect();
+        shown(&retries).map(|retry| retry.retry).collect()
     }
 
     #[test]

@@ -1,8 +1,8 @@
 use anstyle::AnsiColor;
 use comeback_timelapse::{Retry, Schedule};
 
-use super::axis::TimeAxis;
 use super::table::shown;
+use crate::time_axis::TimeAxis;
 
 const CELLS: usize = 72;
 /// Ticks are this share of the axis apart at least, so that their labels do not meet.
@@ -13,7 +13,7 @@ pub(super) fn timeline(schedule: &Schedule, axis: &TimeAxis) -> String {
     // Colours are written in any case; the stream takes them out where they do not belong.
     let colour = AnsiColor::Green.on_default();
     let line = |retry: &Retry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, axis));
-    let lines: String = shown(schedule).map(line).collect();
+    let lines: String = shown(&schedule.retries).map(line).collect();
     format!(" retry  {}{lines}", scale(axis))
 }
 
@@ -23,8 +23,8 @@ fn cell(share: f64) -> usize {
 
 fn scale(axis: &TimeAxis) -> String {
     let mut scale = String::new();
-    for (share, label) in axis.ticks(TICKS_APART) {
-        let gap = cell(share).saturating_sub(scale.chars().count());
+    for (seconds, label) in axis.ticks(TICKS_APART) {
+        let gap = cell(axis.share(seconds)).saturating_sub(scale.chars().count());
         scale.push_str(&" ".repeat(gap));
         scale.push_str(&label);
     }

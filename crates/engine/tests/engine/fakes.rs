@@ -19,6 +19,8 @@ pub(crate) enum Batch {
     FailsFor(usize),
     AnswersOnly(usize),
     AnswersTooMuch,
+    /// Works, and nobody hears of it.
+    AnswerLost,
     Panics,
     PanicsBeforeItsFuture,
 }
@@ -28,6 +30,8 @@ pub(crate) enum Batch {
 pub(crate) enum Invoke {
     Works,
     Later,
+    /// Works, and nobody hears of it.
+    AnswerLost,
     NotFound,
     TooLarge,
     Refused,
@@ -150,7 +154,8 @@ impl DeadLetterQueue for World<'_> {
         async move {
             step().await;
             let answers = answers(behaviour, messages.len());
-            let kept = messages.iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
+            let kept = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
+            let kept = messages.iter().zip(&answers).filter(|(_, answer)| kept(answer));
             self.sent.borrow_mut().extend(kept.map(|(letter, _)| letter.clone()));
             answers
         }
@@ -175,6 +180,10 @@ impl Target for World<'_> {
                     Ok(())
                 }
                 Invoke::Later => Err(InvokeFailure::Later(failure())),
+                Invoke::AnswerLost => {
+                    self.invoked.borrow_mut().push(payload);
+                    Err(InvokeFailure::Later(failure()))
+                }
                 Invoke::NotFound => Err(InvokeFailure::NotFound("gone".into())),
                 Invoke::TooLarge => Err(InvokeFailure::TooLarge("too much".into())),
                 Invoke::Refused => Err(InvokeFailure::Refused("never".into())),
@@ -191,7 +200,7 @@ pub(crate) fn failure() -> CallFailure {
 fn answers(behaviour: Batch, entries: usize) -> Vec<Result<(), CallFailure>> {
     match behaviour {
         Batch::Works => vec![Ok(()); entries],
-        Batch::Fails => vec![Err(failure()); entries],
+        Batch::Fails | Batch::AnswerLost => vec![Err(failure()); entries],
         Batch::FailsFor(entry) => {
             (0..entries).map(|index| if index == entry { Err(failure()) } else { Ok(()) }).collect()
         }

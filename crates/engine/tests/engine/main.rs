@@ -5,7 +5,6 @@
 //! | `reasons` | each reason by one case, each limit at its edge, the order of the rules |
 //! | `due_time` | when a retry is due, and how long a message is hidden until then |
 //! | `draws` | that jitter spreads messages evenly, and draws the same for ever |
-//! | `totality` | no message can make `decide` panic or leave its bounds |
 //! | `events` | which retry comes next, since when, of what: envelopes, redriven dead-letters |
 //! | `allow_list` | `TARGET_FUNCTIONS`, field by field |
 //! | `policy`, `variables` | every refusal with its text, defaults, durations |
@@ -14,6 +13,7 @@
 //! | `handle_batch` | performing, grouped, in order, concurrently, once a message |
 //! | `port_failures`, `deadline` | what is kept, hidden or dead-lettered when calls fail or must not start |
 //! | `batch_invariants` | nothing is lost or done twice, whatever fails when |
+//! | `model` | one event's protocol, every order of steps and faults: no loss, bounded retries, an end |
 //! | `support`, `fakes` | messages and policies to test with; ports to fail with |
 
 mod allow_list;
@@ -26,9 +26,9 @@ mod events;
 mod fakes;
 mod handle_batch;
 mod invocation_record;
+mod model;
 mod policy;
 mod port_failures;
 mod reasons;
 mod support;
-mod totality;
 mod variables;

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::IN_FLIGHT_LIMIT;
+
 /// The longest visibility timeout, and the longest time from a receive to a message's return.
 /// Source: SQS quotas, "Message visibility timeout".
 pub(super) const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
@@ -15,7 +17,7 @@ pub(crate) struct QueueSettings {
     /// dead-letter queue instead of to a receiver; 1,000, the most there is.
     pub(crate) max_receive_count: u32,
     /// Messages that can be in flight (received, neither deleted nor visible again). At the limit
-    /// a long poll returns nothing. SQS has about 120,000 for a standard queue.
+    /// a long poll returns nothing.
     pub(crate) in_flight_limit: usize,
 }
 
@@ -25,7 +27,7 @@ impl Default for QueueSettings {
             visibility_timeout: Duration::from_secs(180),
             retention: Duration::from_secs(14 * 24 * 3_600),
             max_receive_count: 1_000,
-            in_flight_limit: 120_000,
+            in_flight_limit: IN_FLIGHT_LIMIT,
         }
     }
 }

@@ -3,8 +3,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::super::tables::{distinct, runs};
-use super::axis::{Axis, range};
 use super::{Area, Drawing, FONT, GRID, INK, MUTED, colour, svg};
+use crate::count_axis::{CountAxis, range};
 
 const SIZE: (u32, u32) = (900, 560);
 /// Room for the names at the lines' ends.
@@ -53,8 +53,10 @@ impl Lines {
         let (lowest_end, highest_end) = range(ends);
         let log_x = most / fewest >= WIDE;
         let log_y = log_x || highest_end / lowest_end > FAR_APART;
-        let (x, y) =
-            (Axis::over(points().map(|(x, _)| x), log_x), Axis::over(points().map(|(_, y)| y), log_y));
+        let (x, y) = (
+            CountAxis::over(points().map(|(x, _)| x), log_x),
+            CountAxis::over(points().map(|(_, y)| y), log_y),
+        );
         let subtitle =
             if log_y { format!("{}; logarithmic scale", self.subtitle) } else { self.subtitle.clone() };
         svg(SIZE, |root| {

@@ -1,6 +1,8 @@
+use std::ops::Range;
 use std::time::Duration;
 
 use comeback_timelapse::Schedule;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use crate::duration;
 
@@ -35,7 +37,7 @@ const STEPS: f64 = 8.0;
 
 /// Time since the first failure, from left to right: logarithmic where retries come thinner and
 /// thinner, linear where they come evenly.
-pub(super) struct TimeAxis {
+pub(crate) struct TimeAxis {
     logarithmic: bool,
     start: f64,
     end: f64,
@@ -43,7 +45,7 @@ pub(super) struct TimeAxis {
 
 impl TimeAxis {
     /// From the first retry to `MAX_AGE`, or to the last retry where `MAX_RETRIES` comes long before.
-    pub(super) fn of(schedule: &Schedule, max_age: f64) -> Self {
+    pub(crate) fn of(schedule: &Schedule, max_age: f64) -> Self {
         let means: Vec<f64> =
             schedule.retries.iter().map(|retry| retry.since_first_failure_seconds.mean).collect();
         let last = schedule.retries.iter().map(|retry| retry.since_first_failure_seconds.p95).max();
@@ -56,17 +58,27 @@ impl TimeAxis {
         Self { logarithmic, start, end }
     }
 
-    pub(super) fn is_logarithmic(&self) -> bool {
+    /// From 0, in even steps.
+    pub(crate) fn linear(end: f64) -> Self {
+        Self { logarithmic: false, start: 0.0, end: end.max(1.0) }
+    }
+
+    /// Equal ratios are equal lengths.
+    pub(crate) fn logarithmic(start: f64, end: f64) -> Self {
+        Self { logarithmic: true, start, end: end.max(start * 2.0) }
+    }
+
+    pub(crate) fn is_logarithmic(&self) -> bool {
         self.logarithmic
     }
 
     /// Whether it is on the axis.
-    pub(super) fn shows(&self, seconds: f64) -> bool {
+    pub(crate) fn shows(&self, seconds: f64) -> bool {
         (self.start..=self.end).contains(&seconds)
     }
 
     /// How far to the right a moment is, 0 to 1.
-    pub(super) fn share(&self, seconds: f64) -> f64 {
+    pub(crate) fn share(&self, seconds: f64) -> f64 {
         let share = if self.logarithmic {
             (seconds.max(self.start) / self.start).ln() / (self.end / self.start).ln()
         } else {
@@ -75,14 +87,14 @@ impl TimeAxis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Round moments at least this share of the axis apart, from left to right: where, and what to
-    /// write.
-    pub(super) fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
+    /// Round moments at least this share of the axis apart, from left to right, in seconds and as to
+    /// be written.
+    pub(crate) fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = Vec::new();
         for (seconds, label) in self.moments() {
-            let share = self.share(seconds);
-            if self.shows(seconds) && ticks.iter().all(|(other, _)| (share - other).abs() >= apart) {
-                ticks.push((share, label));
+            let apart_from = |other| (self.share(seconds) - self.share(other)).abs() >= apart;
+            if self.shows(seconds) && ticks.iter().all(|&(other, _)| apart_from(other)) {
+                ticks.push((seconds, label));
             }
         }
         ticks.sort_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -100,6 +112,29 @@ impl TimeAxis {
             (seconds, duration::text(Duration::from_secs(seconds as u64)))
         };
         (0..=(self.end / step) as u32).map(tick).collect()
+    }
+}
+
+impl Ranged for TimeAxis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, seconds: &f64, limit: (i32, i32)) -> i32 {
+        limit.0 + (self.share(*seconds) * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        self.ticks(1.0 / hint.max_num_points() as f64).into_iter().map(|(seconds, _)| seconds).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.start..self.end
+    }
+}
+
+impl ValueFormatter<f64> for TimeAxis {
+    fn format_ext(&self, seconds: &f64) -> String {
+        duration::text(Duration::from_secs_f64(*seconds))
     }
 }
 

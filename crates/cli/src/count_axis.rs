@@ -6,25 +6,25 @@ use plotters::coord::types::RangedCoordf64;
 use crate::summary_table::thousands;
 
 /// An axis from 0, or a logarithmic one with ticks at 1, 2 and 5.
-pub(super) enum Axis {
+pub(crate) enum CountAxis {
     Linear(RangedCoordf64),
     Log(Range<f64>),
 }
 
-impl Axis {
+impl CountAxis {
     /// Holds every value, with some air around.
-    pub(super) fn over(values: impl Iterator<Item = f64> + Clone, log: bool) -> Self {
+    pub(crate) fn over(values: impl Iterator<Item = f64> + Clone, log: bool) -> Self {
         let (low, high) = range(values);
         if log { Self::Log(low / 1.25..high * 1.25) } else { Self::Linear((0.0..high * 1.05).into()) }
     }
 }
 
 /// The least and the greatest value.
-pub(super) fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+pub(crate) fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
 }
 
-impl Ranged for Axis {
+impl Ranged for CountAxis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
@@ -60,12 +60,17 @@ impl Ranged for Axis {
     }
 }
 
-impl ValueFormatter<f64> for Axis {
+impl ValueFormatter<f64> for CountAxis {
     fn format_ext(&self, value: &f64) -> String {
-        // Ticks are short numbers that arithmetic has left a little off: 0.30000000000000004.
-        let rounded = (value * 1e6).round() / 1e6;
-        if rounded < 1_000.0 { rounded.to_string() } else { thousands(rounded as u64) }
+        text(*value)
     }
+}
+
+/// What a tick says. They are short numbers that arithmetic has left a little off:
+/// 0.30000000000000004.
+pub(crate) fn text(value: f64) -> String {
+    let rounded = (value * 1e6).round() / 1e6 + 0.0;
+    if rounded < 1_000.0 { rounded.to_string() } else { thousands(rounded as u64) }
 }
 
 #[cfg(test)]
@@ -74,28 +79,28 @@ mod tests {
 
     use super::*;
 
-    fn ticks(axis: &Axis, most: usize) -> Vec<String> {
+    fn ticks(axis: &CountAxis, most: usize) -> Vec<String> {
         axis.key_points(BoldPoints(most)).iter().map(|tick| axis.format_ext(tick)).collect()
     }
 
     #[test]
     fn a_logarithmic_axis_has_round_ticks() {
-        let axis = Axis::over([0.4, 101.0].into_iter(), true);
+        let axis = CountAxis::over([0.4, 101.0].into_iter(), true);
         assert_eq!(ticks(&axis, 10), ["0.5", "1", "2", "5", "10", "20", "50", "100"]);
         assert_eq!(ticks(&axis, 5), ["1", "10", "100"]);
-        let wide = Axis::over([10_000.0, 1_000_000.0].into_iter(), true);
+        let wide = CountAxis::over([10_000.0, 1_000_000.0].into_iter(), true);
         assert_eq!(ticks(&wide, 4), ["10,000", "100,000", "1,000,000"]);
     }
 
     #[test]
     fn equal_ratios_are_equal_lengths() {
-        let axis = Axis::Log(1.0..10_000.0);
+        let axis = CountAxis::Log(1.0..10_000.0);
         assert_eq!([1.0, 10.0, 100.0, 10_000.0].map(|value| axis.map(&value, (400, 0))), [400, 300, 200, 0]);
     }
 
     #[test]
     fn a_linear_axis_starts_at_0() {
-        let axis = Axis::over([100.0, 190.0].into_iter(), false);
+        let axis = CountAxis::over([100.0, 190.0].into_iter(), false);
         assert_eq!(axis.range().start, 0.0);
         assert_eq!(axis.map(&0.0, (0, 100)), 0);
         assert_eq!(ticks(&axis, 6)[..3], ["0", "50", "100"]);

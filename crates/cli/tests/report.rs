@@ -1,0 +1,212 @@
+//! `comeback replay --report`, compiled: what the page says, and when there is none. How it looks
+//! is a test of its own, in `tests/tests/report_page.rs`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn replay(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_comeback")).arg("replay").args(arguments).output().expect("it runs")
+}
+
+/// A folder that is gone with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        Self(folder)
+    }
+
+    /// The page with these arguments, and what was printed.
+    fn page(&self, arguments: &[&str]) -> (String, String) {
+        let file = self.0.join("made/here.html");
+        let output = replay(&[arguments, &["--report", file.to_str().expect("a plain path")]].concat());
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(said, format!("wrote {}\n", file.display()));
+        let page = std::fs::read_to_string(&file).expect("it was written");
+        (page, String::from_utf8(output.stdout).expect("text"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The cells of the row with this label, in whichever table.
+fn row<'a>(page: &'a str, label: &str) -> Vec<&'a str> {
+    let head = format!("<th scope=\"row\">{label}</th>");
+    let (_, rest) = page.split_once(&head).unwrap_or_else(|| panic!("no row {label}"));
+    let (cells, _) = rest.split_once("</tr>").expect("a row ends");
+    cells.split("<td>").skip(1).map(|cell| cell.trim_end_matches("</td>")).collect()
+}
+
+const SMALL: [&str; 4] = ["--events", "60", "--outage", "1h"];
+
+#[test]
+fn the_same_seed_gives_the_same_page() {
+    let scratch = Scratch::new("report-seed");
+    let run = |seed| scratch.page(&[&SMALL[..], &["--json", "--seed", seed, "--vs", "jitter=none"]].concat());
+    let (page, json) = run("5");
+    assert_eq!((page.clone(), json), run("5"));
+    assert_ne!(page, run("6").0);
+    assert!(!page.contains(scratch.0.to_str().expect("a plain path")), "it does not depend on its place");
+    assert!(page.contains(
+        "<code>comeback replay --seed 5 --events 60 --outage 1h --report report.html --vs jitter=none --json</code>"
+    ));
+}
+
+#[test]
+fn the_page_says_what_is_printed() {
+    let scratch = Scratch::new("report-figures");
+    let arguments = [&SMALL[..], &["--max-retries", "9", "--seed", "4"]].concat();
+    let (page, text) = scratch.page(&arguments);
+    for label in
+        ["delivered", "dead-lettered", "  max_retries", "retries made", "peak in flight", "virtual time"]
+    {
+        let printed = text.lines().find(|line| line.starts_with(&format!("│ {label} ")));
+        let printed = printed.unwrap_or_else(|| panic!("{label} is not printed: {text}"));
+        let value = printed.split('┆').nth(1).expect("a value").trim_matches([' ', '│']);
+        assert_eq!(row(&page, label), [value], "{label}");
+    }
+    let json: Value =
+        serde_json::from_slice(&replay(&[&arguments[..], &["--json"]].concat()).stdout).expect("JSON");
+    assert_eq!(row(&page, "lambda:Invoke (target)")[0], json["retries"].to_string());
+    let by_attempts: Vec<usize> =
+        (0..=9).map(|n| row(&page, &n.to_string())[0].parse().expect("a count")).collect();
+    assert_eq!(by_attempts.iter().sum::<usize>(), 60);
+    assert_eq!(row(&page, "MAX_RETRIES"), ["9"]);
+    assert!(!page.contains("wall time"), "that is another on every machine");
+}
+
+#[test]
+fn two_policies_stand_side_by_side() {
+    let scratch = Scratch::new("report-vs");
+    let vs = ["--max-age", "12h", "--vs", "jitter=none,max-backoff=1h,non-retryable-errors=Target<b>*,Else"];
+    let (page, _) = scratch.page(&[&SMALL[..], &vs].concat());
+    assert_eq!(row(&page, "MAX_AGE"), ["12h", "12h"]);
+    assert_eq!(row(&page, "MAX_BACKOFF"), ["11h 59m 30s", "1h"]);
+    assert_eq!(row(&page, "JITTER"), ["full", "none"]);
+    assert_eq!(
+        row(&page, "NON_RETRYABLE_ERRORS"),
+        ["-", "Target&#60;b&#62;*,Else"],
+        "text is text, not markup"
+    );
+    // Policy B makes no other difference to itself than its own run says.
+    let alone = ["--max-age", "12h", "--jitter", "none", "--max-backoff", "1h"];
+    let json = replay(&[&SMALL[..], &alone, &["--json"]].concat()).stdout;
+    let json: Value = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(row(&page, "retries made")[1].replace(',', ""), json["retries"].to_string());
+}
+
+#[test]
+fn faults_strike_as_they_do_without_a_page() {
+    let scratch = Scratch::new("report-faults");
+    let chaos = [&SMALL[..], &["--chaos", "--for", "6h"]].concat();
+    let json: Value =
+        serde_json::from_slice(&replay(&[&chaos[..], &["--json"]].concat()).stdout).expect("JSON");
+    let (page, _) = scratch.page(&[&chaos[..], &["--vs", "max-retries=5"]].concat());
+    let cells = row(&page, "clock_skew");
+    assert_eq!(
+        (cells.len(), cells[0].replace(',', "")),
+        (2, json["faults"]["struck"]["clock_skew"].to_string())
+    );
+    assert!(page.contains("report.html --vs max-retries=5 --chaos</code>"), "{page}");
+    assert!(!scratch.page(&SMALL).0.contains("clock_skew"));
+}
+
+#[test]
+fn every_jitter_has_the_run_it_has_alone() {
+    let scratch = Scratch::new("report-jitters");
+    let (page, _) = scratch.page(&[&SMALL[..], &["--vs", "jitter=none"]].concat());
+    for jitter in ["full", "equal", "decorrelated", "none"] {
+        let alone = replay(&[&SMALL[..], &["--json", "--jitter", jitter]].concat()).stdout;
+        let alone: Value = serde_json::from_slice(&alone).expect("JSON");
+        let cells = row(&page, &format!("jitter {jitter}"));
+        assert_eq!(
+            (cells[0], cells[4].replace(',', "")),
+            ("60 of 60", alone["retries"].to_string()),
+            "{jitter}"
+        );
+    }
+    assert!(!page.contains("<th scope=\"row\">Policy B</th>"), "it is one of the jitters");
+}
+
+#[test]
+fn the_page_tells_of_a_full_queue() {
+    let scratch = Scratch::new("report-full");
+    let (page, _) = scratch.page(&["--events", "200", "--in-flight-limit", "50", "--outage", "1h"]);
+    assert!(
+        page.contains(
+            "At most 50 of 50 (100.0 %) messages were in flight. The limit was reached first at 00:1"
+        )
+    );
+    assert!(page.contains(" stood ready and were not received, and retries came late or not at all"));
+    // 200 events in an hour are 3.33 a minute: 50 after a quarter of an hour.
+    assert_eq!(row(&page, "3.33 a minute (this run)")[1], "15m");
+    assert!(page.contains("The limit is reached 15m after the target goes down."));
+    let (page, _) = scratch.page(&SMALL);
+    assert!(page.contains("At most 60 of 120,000 (0.1 %) messages were in flight.<"), "and no more");
+}
+
+#[test]
+fn little_is_enough_for_a_page_and_much_is_not_too_much() {
+    let scratch = Scratch::new("report-extremes");
+    let charts = |arguments: &[&str]| scratch.page(arguments).0.matches("<figure").count();
+    assert_eq!(charts(&["--events", "1"]), 6);
+    assert_eq!(charts(&["--events", "5", "--outage", "0", "--for", "0"]), 4, "nothing happens at all");
+    assert_eq!(charts(&["--events", "5", "--outage", "0"]), 4, "nothing fails, nothing recovers");
+    assert_eq!(charts(&["--events", "5", "--outage", "0", "--failure-rate", "1", "--max-age", "1h"]), 5);
+    assert_eq!(charts(&["--events", "5", "--max-retries", "0", "--arrival-spread", "0"]), 6);
+    let many = ["--events", "2", "--max-backoff", "1s", "--max-retries", "2000", "--for", "365d"];
+    let (page, _) = scratch.page(&many);
+    assert!(page.len() < 400_000, "{} bytes", page.len());
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_known_before_the_run() {
+    let scratch = Scratch::new("report-refused");
+    std::fs::create_dir_all(&scratch.0).expect("a folder");
+    let folder = scratch.0.to_str().expect("a plain path");
+    let output = replay(&["--events", "10000000", "--report", folder]);
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert_eq!((output.status.code(), output.stdout), (Some(1), Vec::new()));
+    assert_eq!(text, format!("error: {folder}: Is a directory (os error 21)\n"));
+}
+
+#[test]
+fn refusals_name_what_is_wrong() {
+    for (arguments, expected) in [
+        (
+            &["--vs", "jitter=none"][..],
+            "error: the following required arguments were not provided:\n  --report <FILE.html>\n",
+        ),
+        (
+            &["--report", "never.html", "--vs", "jiter=none"],
+            "error: invalid value 'jiter=none' for '--vs <FLAG=VALUE,…>': \"jiter\" is no flag of the policy: there are max-age, max-retries, base-backoff, max-backoff, jitter, envelope, non-retryable-errors\n",
+        ),
+        (
+            &["--report", "never.html", "--vs", "jitter=wild,max-age=1s", "--events", "0"],
+            "error: JITTER is \"wild\"; it must be full, equal, decorrelated or none\n       MAX_AGE is 1 s; it must be 60 s to 1209600 s (14 days)\n       --events is 0; it must be 1 to 10000000\n",
+        ),
+        (
+            &["--report", "never.html", "--jitter", "wild", "--vs", "max-age=1h"],
+            "error: JITTER is \"wild\"; it must be full, equal, decorrelated or none\n",
+        ),
+        (
+            &["--report", "never.html", "sample.json"],
+            "error: --report is for the simulation, which runs without FILE\n",
+        ),
+    ] {
+        let output = replay(arguments);
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()), "{text}");
+        assert!(text.starts_with(expected), "{text}");
+    }
+    assert!(!Path::new("never.html").exists());
+}

@@ -1,0 +1,114 @@
+//! The queue and the mapping with no world around them, for the contract that they keep together
+//! with the real ones.
+
+use std::time::Duration;
+
+use comeback_engine::{Record, Timestamp};
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use crate::agenda::{Agenda, Happening};
+use crate::id::Id;
+use crate::mapping::kept;
+use crate::queue::{Queue, QueueSettings, Receipt, Sent};
+use crate::scenario::START;
+
+/// A queue whose clock stands still but for a millisecond each call, and for [`wait`](Self::wait).
+#[derive(Debug)]
+pub struct Bench {
+    now: Timestamp,
+    agenda: Agenda,
+    queue: Queue,
+    message_ids: Xoshiro256PlusPlus,
+}
+
+impl Bench {
+    /// An empty queue with a visibility timeout of its own.
+    #[must_use]
+    pub fn new(visibility_timeout: Duration) -> Self {
+        Self {
+            now: START,
+            agenda: Agenda::default(),
+            queue: Queue::new(QueueSettings { visibility_timeout, ..QueueSettings::default() }),
+            message_ids: Xoshiro256PlusPlus::seed_from_u64(1),
+        }
+    }
+
+    /// `SendMessage`. Gives the message's id.
+    pub fn send(&mut self, body: &str) -> String {
+        self.tick();
+        let id = Id::draw(&mut self.message_ids);
+        let end = START.saturating_add(Duration::MAX);
+        let content = Sent { id, body: body.to_owned(), event: 0, attempt: 0, flaw: None };
+        self.queue.send(self.now, end, &mut self.agenda, content);
+        id.to_string()
+    }
+
+    /// `ReceiveMessage`, by a receiver or by the mapping.
+    pub fn receive(&mut self, most: usize) -> Vec<Record> {
+        self.tick();
+        let mut records = Vec::new();
+        self.queue.receive(self.now, most, &mut self.agenda, &mut records);
+        records
+    }
+
+    /// `ChangeMessageVisibility`, alone or as an entry of a batch.
+    ///
+    /// # Errors
+    ///
+    /// What SQS says.
+    pub fn change_visibility(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
+        self.tick();
+        self.queue
+            .change_visibility(self.now, &mut self.agenda, handle, timeout)
+            .map_err(|error| error.to_string())
+    }
+
+    /// `DeleteMessage`, which succeeds whatever comes of it.
+    pub fn delete(&mut self, handle: &str) {
+        self.tick();
+        if let Some(receipt) = Receipt::parse(handle) {
+            self.queue.delete(receipt);
+        }
+    }
+
+    /// The mapping's function answers for a batch.
+    pub fn answer(&mut self, batch: &[Record], batch_item_failures: &[&str]) {
+        for (record, kept) in batch.iter().zip(kept(batch, batch_item_failures)) {
+            if !kept {
+                self.delete(&record.receipt_handle);
+            }
+        }
+    }
+
+    /// Messages in the queue, visible or not.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Moves the clock to when the next visibility timeout runs out; false if none will.
+    pub fn wait(&mut self) -> bool {
+        let Some((at, happening)) = self.agenda.next_until(START.saturating_add(Duration::MAX)) else {
+            return false;
+        };
+        self.now = self.now.max(at);
+        self.happen(happening);
+        true
+    }
+
+    fn tick(&mut self) {
+        self.now = self.now.saturating_add(Duration::from_millis(1));
+        while let Some((_, happening)) = self.agenda.next_until(self.now) {
+            self.happen(happening);
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Appears(receipt) => self.queue.appear(self.now, receipt),
+            Happening::Expires(slot) => self.queue.expire(self.now, slot),
+            other => unreachable!("BUG: a queue plans no {other:?}"),
+        }
+    }
+}

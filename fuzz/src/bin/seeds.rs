@@ -1,0 +1,14 @@
+//! Writes the samples of `events/` where `cargo fuzz` looks for its inputs: `fuzz/corpus/TARGET/`.
+
+use std::fs;
+use std::path::Path;
+
+fn main() -> std::io::Result<()> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    for seed in comeback_fuzz::seeds() {
+        let directory = corpus.join(seed.target);
+        fs::create_dir_all(&directory)?;
+        fs::write(directory.join(seed.name), seed.data)?;
+    }
+    Ok(())
+}

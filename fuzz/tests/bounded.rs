@@ -1,0 +1,130 @@
+//! A bounded run of each entry point on stable Rust: every sample, mutated samples, random bytes.
+
+use comeback_engine::{Action, Jitter, Policy, Record, Settings, Style, Timestamp};
+use comeback_fuzz::{Question, Seed, decide, envelope, invocation_record, seeds};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// When the samples failed.
+const T0: u64 = 1_789_400_814_145;
+
+fn seeds_for(target: &str) -> Vec<Vec<u8>> {
+    seeds().into_iter().filter(|seed| seed.target == target).map(|seed| seed.data).collect()
+}
+
+/// A sample with short pieces of it repeated, taken out, or replaced.
+fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+    let pieces = ["", "\"", "{", "}", "null", "1E400", "\\ud800", ",", "404", "-1", "18446744073709551616"];
+    let piece = prop_oneof![
+        8 => select(pieces.to_vec()).prop_map(|piece| piece.as_bytes().to_vec()),
+        1 => any::<String>().prop_map(String::into_bytes),
+        1 => vec(any::<u8>(), 0..4),
+    ];
+    let mutation = (any::<Index>(), 0..12usize, any::<bool>(), piece);
+    (select(samples), vec(mutation, 0..3)).prop_map(|(mut sample, mutations)| {
+        for (at, bytes, repeat, piece) in mutations {
+            let start = at.index(sample.len() + 1);
+            let range = start..(start + bytes).min(sample.len());
+            let piece = if repeat { sample[range.clone()].repeat(3) } else { piece };
+            sample.splice(range, piece);
+        }
+        sample
+    })
+}
+
+fn any_data(target: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
+    prop_oneof![1 => vec(any::<u8>(), 0..200), 9 => mutated(seeds_for(target))]
+}
+
+fn moment() -> impl Strategy<Value = Timestamp> {
+    let millis = prop_oneof![
+        8 => (0..100_000_000u64).prop_map(|millis| T0 + millis),
+        1 => any::<u64>(),
+        1 => select(vec![0, 1, u64::MAX]),
+    ];
+    millis.prop_map(Timestamp::from_millis)
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let (jitter, style) = (select(Jitter::ALL.to_vec()), select(Style::ALL.to_vec()));
+    (60..=1_209_600u64, 0..=10_000u64, 1..=43_170u64, 1..=43_170u64, jitter, style).prop_map(
+        |(max_age, max_retries, one, other, jitter, envelope)| Settings {
+            max_age,
+            max_retries,
+            base_backoff: one.min(other),
+            max_backoff: one.max(other),
+            jitter,
+            envelope,
+            ..Settings::default()
+        },
+    )
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    let body = any_data("invocation_record").prop_map(|body| String::from_utf8_lossy(&body).into_owned());
+    let receive_count = prop_oneof![0..5u32, any::<u32>()];
+    (settings(), any::<u32>(), body, receive_count, [moment(), moment(), moment()]).prop_map(
+        |(settings, id, body, receive_count, [sent, first_receive, now])| {
+            let (message_id, receipt_handle) = (id.to_string(), "h-1".into());
+            let record = Record { message_id, receipt_handle, body, receive_count, sent, first_receive };
+            Question { settings, record, now }
+        },
+    )
+}
+
+#[test]
+fn every_sample_is_as_it_must_be() {
+    let seeds = seeds();
+    for Seed { target, name, data } in &seeds {
+        println!("{target} {name}");
+        match *target {
+            "invocation_record" => invocation_record(data),
+            "envelope" => envelope(data),
+            "decide" => decide(data),
+            other => panic!("no such target: {other}"),
+        }
+    }
+    assert!(seeds.len() > 80, "only {} samples", seeds.len());
+}
+
+/// Or nothing would be said of some answers.
+#[test]
+fn the_samples_lead_to_every_action() {
+    let mut seen = [0; 3];
+    for data in seeds_for("decide") {
+        let question = Question::from_bytes(&data);
+        assert_eq!(question.to_bytes(), data, "what is read is what was written");
+        let policy = Policy::new(question.settings).unwrap();
+        match comeback_engine::decide(&question.record, &policy, question.now).action {
+            Action::Defer { .. } => seen[0] += 1,
+            Action::Reinvoke(_) => seen[1] += 1,
+            Action::DeadLetter(_) => seen[2] += 1,
+        }
+    }
+    assert!(seen.iter().all(|count| *count >= 5), "deferred, re-invoked, dead-lettered: {seen:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(5_000) })]
+
+    #[test]
+    fn any_body_is_read_as_it_stands_or_refused(data in any_data("invocation_record")) {
+        invocation_record(&data);
+    }
+
+    #[test]
+    fn any_event_opens_to_what_was_sealed_or_is_refused(data in any_data("envelope")) {
+        envelope(&data);
+    }
+
+    #[test]
+    fn decide_answers_any_question_within_its_bounds(question in question()) {
+        decide(&question.to_bytes());
+    }
+
+    #[test]
+    fn any_bytes_are_a_question(data in any_data("decide")) {
+        decide(&data);
+    }
+}

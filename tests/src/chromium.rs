@@ -1,0 +1,176 @@
+//! Headless Chromium, told what to do over its DevTools protocol. The protocol runs through two
+//! pipes (`--remote-debugging-pipe`: JSON, each message ended by a NUL), so that nothing but
+//! serde_json is needed, and no port.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Nothing that is asked of it takes longer, on the slowest machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What a browser does on its own must not be taken for what the page does.
+const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
+    --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
+    --hide-scrollbars --force-device-scale-factor=1";
+
+/// One page in a browser that ends with this.
+#[derive(Debug)]
+pub struct Chromium {
+    child: Child,
+    to: ChildStdin,
+    from: Receiver<Value>,
+    session: Option<String>,
+    calls: u64,
+    events: Vec<Value>,
+}
+
+/// How a page is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Width of the window in CSS pixels.
+    pub width: u32,
+    /// Whether the reader prefers a dark page.
+    pub dark: bool,
+}
+
+impl Chromium {
+    /// Starts a browser whose profile lies in an empty `directory`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no `chromium`, with the command that installs it, or if it does not start.
+    #[must_use]
+    pub fn start(directory: &Path) -> Self {
+        let found =
+            Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        assert!(
+            found.is_ok(),
+            "chromium is not installed: `make chromium` does it, or `apt-get install chromium`"
+        );
+        // Chromium reads from its descriptor 3 and writes to its 4.
+        let script = format!(
+            "exec chromium {FLAGS} --remote-debugging-pipe --user-data-dir=\"$0\" 3<&0 4>&1 </dev/null >\"$0/log\" 2>&1"
+        );
+        let mut child = Command::new("sh")
+            .args(["-c", &script])
+            .arg(directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh runs");
+        let to = child.stdin.take().expect("BUG: it is piped");
+        let mut output = BufReader::new(child.stdout.take().expect("BUG: it is piped"));
+        let (send, from) = channel();
+        std::thread::spawn(move || {
+            let mut message = Vec::new();
+            while output.read_until(0, &mut message).is_ok_and(|read| read > 0) {
+                let text = message.strip_suffix(&[0]).unwrap_or(&message);
+                let value = serde_json::from_slice(text).expect("chromium writes JSON");
+                if send.send(value).is_err() {
+                    break;
+                }
+                message.clear();
+            }
+        });
+        let mut chromium = Self { child, to, from, session: None, calls: 0, events: Vec::new() };
+        let target = chromium.call("Target.createTarget", json!({"url": "about:blank"}));
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = chromium.call("Target.attachToTarget", attach);
+        chromium.session = attached["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log", "Network", "Accessibility"] {
+            chromium.call(&format!("{domain}.enable"), json!({}));
+        }
+        chromium
+    }
+
+    /// Opens a file and waits until it is loaded.
+    ///
+    /// # Panics
+    ///
+    /// If it does not load.
+    pub fn open(&mut self, file: &Path, look: Look) {
+        let metrics =
+            json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": look.width < 600});
+        self.call("Emulation.setDeviceMetricsOverride", metrics);
+        let scheme = if look.dark { "dark" } else { "light" };
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        self.call("Emulation.setEmulatedMedia", json!({"features": features}));
+        self.events.clear();
+        self.call("Page.navigate", json!({"url": format!("file://{}", file.display())}));
+        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+            self.receive();
+        }
+    }
+
+    /// What an expression in the page comes to.
+    ///
+    /// # Panics
+    ///
+    /// If it throws.
+    pub fn evaluate(&mut self, expression: &str) -> Value {
+        let mut result =
+            self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
+        assert!(result["exceptionDetails"].is_null(), "{expression}: {}", result["exceptionDetails"]);
+        result["result"]["value"].take()
+    }
+
+    /// A command of the protocol.
+    ///
+    /// # Panics
+    ///
+    /// If it is refused, or not answered in time.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        self.calls += 1;
+        let mut message = json!({"id": self.calls, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        self.to.write_all(format!("{message}\0").as_bytes()).expect("chromium takes a command");
+        loop {
+            if let Some(mut answer) = self.receive() {
+                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+                return answer["result"].take();
+            }
+        }
+    }
+
+    /// What the page has written to the console since it was opened, exceptions, refused requests and
+    /// the browser's own warnings included.
+    #[must_use]
+    pub fn console(&self) -> Vec<&Value> {
+        self.of(&["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"])
+    }
+
+    /// The addresses of all requests since the page was opened, its own included.
+    #[must_use]
+    pub fn requests(&self) -> Vec<&str> {
+        let requests = self.of(&["Network.requestWillBeSent"]);
+        requests.into_iter().filter_map(|event| event["params"]["request"]["url"].as_str()).collect()
+    }
+
+    fn of(&self, methods: &[&str]) -> Vec<&Value> {
+        self.events.iter().filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
+    }
+
+    /// Waits for a message: an answer is given back, an event kept.
+    fn receive(&mut self) -> Option<Value> {
+        let message = self.from.recv_timeout(PATIENCE).expect("chromium answers");
+        if message["id"].is_u64() {
+            return Some(message);
+        }
+        self.events.push(message);
+        None
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        let _ = self.to.write_all(format!("{}\0", json!({"id": 0, "method": "Browser.close"})).as_bytes());
+        // Nothing is left to do about a browser that cannot be waited for.
+        let _ = self.child.wait();
+    }
+}

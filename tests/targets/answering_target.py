@@ -1,0 +1,11 @@
+"""Notes the event of each batch, and reports as failed what it is told to: it waits until it is."""
+
+import json
+import os
+
+
+def handler(event, context):
+    with open(os.environ["BATCHES"], "a") as batches:
+        batches.write(json.dumps(event) + "\n")
+    with open(os.environ["ANSWERS"]) as answers:  # a pipe: opened once someone writes to it
+        return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in json.load(answers)]}

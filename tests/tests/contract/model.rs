@@ -1,0 +1,67 @@
+use std::cell::RefCell;
+use std::time::Duration;
+
+use comeback_engine::Record;
+use comeback_timelapse::Bench;
+
+use crate::stand::{Difference, Stand};
+
+/// What replays run on. It follows AWS throughout.
+pub(crate) struct Model(RefCell<Bench>);
+
+impl Model {
+    pub(crate) fn new(visibility_timeout: u64) -> Self {
+        Self(RefCell::new(Bench::new(Duration::from_secs(visibility_timeout))))
+    }
+}
+
+impl Stand for Model {
+    fn differs(&self, _: Difference) -> bool {
+        false
+    }
+
+    async fn send(&self, body: &str) -> String {
+        self.0.borrow_mut().send(body)
+    }
+
+    async fn receive(&self) -> Vec<Record> {
+        self.0.borrow_mut().receive(10)
+    }
+
+    async fn next(&self) -> Record {
+        let mut bench = self.0.borrow_mut();
+        loop {
+            if let Some(record) = bench.receive(1).pop() {
+                return record;
+            }
+            assert!(bench.wait(), "no message will ever be visible");
+        }
+    }
+
+    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
+        let mut bench = self.0.borrow_mut();
+        let mut hide = |(handle, seconds): &(&str, u64)| {
+            bench.change_visibility(handle, Duration::from_secs(*seconds)).is_ok()
+        };
+        entries.iter().map(&mut hide).collect()
+    }
+
+    async fn delete(&self, handle: &str) -> bool {
+        self.0.borrow_mut().delete(handle);
+        true
+    }
+
+    async fn held(&self) -> usize {
+        self.0.borrow().held()
+    }
+
+    async fn deliver(&self, messages: usize) -> Vec<Record> {
+        let batch = self.receive().await;
+        assert_eq!(batch.len(), messages);
+        batch
+    }
+
+    async fn answer(&self, batch: &[Record], batch_item_failures: &[&str]) {
+        self.0.borrow_mut().answer(batch, batch_item_failures);
+    }
+}

@@ -1,0 +1,142 @@
+//! SQS. Sources: the SQS API reference of each call, and the developer guide on visibility timeouts.
+
+use crate::stand::{Difference, Stand};
+
+const TWELVE_HOURS: u64 = 12 * 3_600;
+
+pub(crate) async fn a_message_is_received_as_it_was_sent(stand: &impl Stand) {
+    let body = "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n";
+    let id = stand.send(body).await;
+    let received = stand.next().await;
+    assert_eq!((&received.message_id, received.body.as_str()), (&id, body));
+    assert_eq!(received.receive_count, 1);
+    assert!(received.sent <= received.first_receive, "{received:?}");
+}
+
+pub(crate) async fn a_received_message_is_hidden(stand: &impl Stand) {
+    stand.send("hidden").await;
+    stand.next().await;
+    assert_eq!(stand.receive().await, []);
+    assert_eq!(stand.held().await, 1);
+}
+
+pub(crate) async fn it_returns_after_the_queues_own_timeout(stand: &impl Stand) {
+    stand.send("back").await;
+    let first = stand.next().await;
+    let again = stand.next().await;
+    assert_eq!((again.message_id, again.receive_count), (first.message_id, 2));
+}
+
+pub(crate) async fn each_receive_is_counted_and_the_first_is_remembered(stand: &impl Stand) {
+    stand.send("counted").await;
+    let first = stand.next().await;
+    let mut last = first.clone();
+    for receive_count in 2..=4 {
+        assert_eq!(stand.hide(&[(&last.receipt_handle, 0)]).await, [true]);
+        let again = stand.next().await;
+        assert_eq!(again.receive_count, receive_count);
+        assert_eq!((again.sent, again.first_receive), (first.sent, first.first_receive));
+        assert_ne!(again.receipt_handle, last.receipt_handle, "each receive has a handle of its own");
+        last = again;
+    }
+}
+
+pub(crate) async fn a_hidden_message_returns_when_its_time_has_come(stand: &impl Stand) {
+    let (later, sooner) = (stand.send("later").await, stand.send("sooner").await);
+    let received = stand.receive().await;
+    let seconds = |id: &str| if id == later { 8 } else { 1 };
+    let entries: Vec<_> =
+        received.iter().map(|record| (record.receipt_handle.as_str(), seconds(&record.message_id))).collect();
+    assert_eq!(stand.hide(&entries).await, [true, true]);
+    assert_eq!(stand.next().await.message_id, sooner);
+    assert_eq!(stand.next().await.message_id, later);
+}
+
+pub(crate) async fn a_timeout_replaces_the_one_before(stand: &impl Stand) {
+    stand.send("shortened").await;
+    let shortened = stand.next().await;
+    stand.send("prolonged").await;
+    let prolonged = stand.next().await;
+    for (short, long) in [(1_200, 2), (4, 9)] {
+        let entries = [(shortened.receipt_handle.as_str(), short), (&prolonged.receipt_handle, long)];
+        assert_eq!(stand.hide(&entries).await, [true, true]);
+    }
+    assert_eq!(stand.next().await.message_id, shortened.message_id);
+    assert_eq!(stand.next().await.message_id, prolonged.message_id);
+}
+
+pub(crate) async fn a_timeout_is_forgotten_on_the_next_receive(stand: &impl Stand) {
+    stand.send("forgotten").await;
+    let received = stand.next().await;
+    assert_eq!(stand.hide(&[(&received.receipt_handle, 1)]).await, [true]);
+    stand.next().await;
+    stand.send("bystander").await;
+    let bystander = stand.next().await;
+    assert_eq!(stand.hide(&[(&bystander.receipt_handle, 3)]).await, [true]);
+    let next = stand.next().await;
+    assert_eq!(next.message_id, bystander.message_id, "the other is hidden for the queue's ten minutes");
+}
+
+pub(crate) async fn a_later_receive_makes_a_handle_stale(stand: &impl Stand) {
+    stand.send("twice").await;
+    let first = stand.next().await;
+    assert_eq!(stand.hide(&[(&first.receipt_handle, 0)]).await, [true]);
+    let second = stand.next().await;
+    assert_eq!(stand.hide(&[(&first.receipt_handle, 0)]).await, [false]);
+    let said_deleted = !stand.differs(Difference::RefusesStaleDeletes);
+    assert_eq!(stand.delete(&first.receipt_handle).await, said_deleted);
+    assert_eq!(stand.held().await, 1, "what a stale handle deletes is there all the same");
+    assert_eq!(stand.hide(&[(&second.receipt_handle, 0)]).await, [true], "the later handle is good");
+    assert_eq!(stand.next().await.receive_count, 3);
+}
+
+pub(crate) async fn a_batch_of_timeouts_is_answered_entry_by_entry(stand: &impl Stand) {
+    for body in ["one", "two", "three"] {
+        stand.send(body).await;
+    }
+    let received = stand.receive().await;
+    assert_eq!(received.len(), 3);
+    assert!(stand.delete(&received[1].receipt_handle).await);
+    let entries: Vec<_> = received.iter().map(|record| (record.receipt_handle.as_str(), 1)).collect();
+    assert_eq!(stand.hide(&entries).await, [true, false, true]);
+    let mut back = [stand.next().await.message_id, stand.next().await.message_id];
+    let mut hidden = [received[0].message_id.clone(), received[2].message_id.clone()];
+    back.sort();
+    hidden.sort();
+    assert_eq!(back, hidden, "one entry's failure is not the others'");
+}
+
+pub(crate) async fn a_deleted_message_is_gone(stand: &impl Stand) {
+    stand.send("done").await;
+    let received = stand.next().await;
+    assert!(stand.delete(&received.receipt_handle).await);
+    assert_eq!(stand.held().await, 0);
+    assert_eq!(stand.hide(&[(&received.receipt_handle, 0)]).await, [false]);
+}
+
+pub(crate) async fn ten_messages_are_received_at_most(stand: &impl Stand) {
+    for _ in 0..12 {
+        stand.send("one of twelve").await;
+    }
+    assert_eq!(stand.receive().await.len(), 10);
+    assert_eq!(stand.receive().await.len(), 2);
+}
+
+pub(crate) async fn nothing_is_hidden_for_over_twelve_hours(stand: &impl Stand) {
+    stand.send("long").await;
+    let received = stand.next().await;
+    let over = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS + 1)]).await;
+    assert_eq!(over, [stand.differs(Difference::HidesOverTwelveHours)]);
+    // Counted from the receive, a moment ago: which is why the handler keeps 30 s free.
+    let in_all = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS)]).await;
+    assert_eq!(in_all, [stand.differs(Difference::HidesOverTwelveHours)]);
+    assert_eq!(stand.hide(&[(&received.receipt_handle, TWELVE_HOURS - 30)]).await, [true]);
+}
+
+pub(crate) async fn what_is_visible_again_cannot_be_hidden(stand: &impl Stand) {
+    stand.send("visible").await;
+    let received = stand.next().await;
+    assert_eq!(stand.hide(&[(&received.receipt_handle, 0)]).await, [true]);
+    let late = stand.hide(&[(&received.receipt_handle, 600)]).await;
+    assert_eq!(late, [stand.differs(Difference::HidesWhatIsVisible)]);
+}

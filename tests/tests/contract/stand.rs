@@ -1,0 +1,50 @@
+use comeback_engine::Record;
+
+/// A retry queue and its event source mapping, be they real or a model.
+pub(crate) trait Stand {
+    /// Whether this stand is known to do otherwise than AWS here.
+    fn differs(&self, difference: Difference) -> bool;
+
+    /// Sends a message and gives its id.
+    async fn send(&self, body: &str) -> String;
+
+    /// Receives what is visible now, ten messages at most.
+    async fn receive(&self) -> Vec<Record>;
+
+    /// Waits for a message to be visible, and receives it.
+    async fn next(&self) -> Record;
+
+    /// One batch of visibility timeouts, in seconds: which were accepted.
+    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
+
+    /// Whether the queue says that it deleted.
+    async fn delete(&self, handle: &str) -> bool;
+
+    /// Messages in the queue, visible or not.
+    async fn held(&self) -> usize;
+
+    /// Waits for the mapping to hand a batch of so many messages to its function.
+    async fn deliver(&self, messages: usize) -> Vec<Record>;
+
+    /// The function reports these as failed; waits until the mapping is done with the batch.
+    async fn answer(&self, batch: &[Record], batch_item_failures: &[&str]);
+}
+
+/// Where MiniStack 1.5.33 is known to differ from AWS. Each is asserted as it is, so that a mended
+/// MiniStack fails the suite and the exception goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    /// It hides a message for more than 12 hours. AWS: `InvalidParameterValue`.
+    /// Why: it checks no visibility timeout.
+    HidesOverTwelveHours,
+    /// It hides a message that is visible again. AWS: `MessageNotInflight`.
+    /// Why: it looks for the receipt handle only.
+    HidesWhatIsVisible,
+    /// It refuses to delete by a handle that a later receive made stale. AWS: success, and the message
+    /// may stay. Why: no handle, no message. What becomes of the message is the same.
+    RefusesStaleDeletes,
+    /// A batch response with an id that is unknown or empty deletes all messages that it does not
+    /// name. AWS: the whole batch is kept.
+    /// Why: it takes away the ids that failed from those of the batch.
+    DeletesDespiteUnknownIds,
+}

@@ -1,0 +1,272 @@
+//! The page of `comeback replay --report`, looked at in a browser: wide and narrow, light and dark.
+//!
+//! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` takes the README's picture
+//! of it anew.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use comeback_tests::{Chromium, Look, root, scratch};
+use serde_json::{Value, json};
+
+const WIDE: u32 = 1_120;
+/// A small phone.
+const NARROW: u32 = 360;
+const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "in-flight", "recovery", "life"];
+
+/// The pages that are looked at, written as a user would.
+struct Pages {
+    plain: PathBuf,
+    /// Two policies.
+    compared: PathBuf,
+    /// A run that reaches the in-flight limit.
+    full: PathBuf,
+    /// That of the README's command.
+    shown: PathBuf,
+}
+
+static PAGES: LazyLock<Pages> = LazyLock::new(|| {
+    let directory = scratch("report-pages");
+    let page = |name: &str, arguments: &[&str]| {
+        let file = directory.join(name);
+        let output = Command::new(env!("CARGO"))
+            .args(["run", "--quiet", "-p", "comeback", "--", "replay", "--json", "--report"])
+            .arg(&file)
+            .args(arguments)
+            .current_dir(root())
+            .output()
+            .expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        file
+    };
+    Pages {
+        plain: page("plain.html", &[]),
+        compared: page("compared.html", &["--vs", "jitter=none,max-backoff=1h"]),
+        full: page("full.html", &["--events", "400", "--in-flight-limit", "150", "--jitter", "equal"]),
+        shown: page("shown.html", &readmes_arguments()),
+    }
+});
+
+fn readme() -> &'static str {
+    static README: LazyLock<String> =
+        LazyLock::new(|| std::fs::read_to_string(root().join("README.md")).expect("README.md can be read"));
+    &README
+}
+
+/// What the README's command for a page says beside its place.
+fn readmes_arguments() -> Vec<&'static str> {
+    let command = readme()
+        .lines()
+        .find_map(|line| line.split_once(" replay ")?.1.split_once("--report out/report.html"));
+    let (before, after) = command.expect("README.md has a command with --report");
+    before.split_whitespace().chain(after.split_whitespace()).collect()
+}
+
+fn looks() -> impl Iterator<Item = Look> {
+    [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
+}
+
+fn browser(name: &str) -> Chromium {
+    Chromium::start(&scratch(name))
+}
+
+/// Runs the body of a function in the page.
+fn ask(chromium: &mut Chromium, body: &str) -> Value {
+    chromium.evaluate(&format!("(() => {{ {body} }})()"))
+}
+
+#[test]
+fn every_chart_is_drawn_however_it_is_looked_at() {
+    let mut chromium = browser("report-charts");
+    for file in [&PAGES.plain, &PAGES.compared, &PAGES.full] {
+        for look in looks() {
+            chromium.open(file, look);
+            let drawn = ask(&mut chromium, DRAWN);
+            let charts: Vec<&str> =
+                drawn.as_array().expect("a list").iter().filter_map(|chart| chart["id"].as_str()).collect();
+            assert_eq!(charts, CHARTS, "{look:?}");
+            for chart in drawn.as_array().expect("a list") {
+                let number = |key: &str| chart[key].as_f64().expect("a number");
+                let seen = format!("{} {look:?} {chart}", file.display());
+                assert!(number("width") > 250.0 && number("height") > 150.0, "{seen}");
+                assert!(number("marks") >= 1.0 && number("covered") > 0.15, "not drawn: {seen}");
+                assert_eq!(chart["outside"], json!([]), "drawn outside: {seen}");
+                assert_eq!(chart["touching"], json!([]), "texts on texts: {seen}");
+                assert!(number("smallest_text") >= 9.0, "too small to read: {seen}");
+            }
+        }
+    }
+}
+
+/// Of each chart: its size; its marks (coloured shapes) and how much of its width they cover; what
+/// sticks out of it; which texts overlap; the size of its smallest text.
+const DRAWN: &str = r##"
+    const hit = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const neutral = ["#FFFFFF", "#222222", "#666666", "#E4E4E4"];
+    return [...document.querySelectorAll("figure")].map(figure => {
+        const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
+        const shapes = [...svg.querySelectorAll("rect, polygon, polyline, line, circle")];
+        const paint = shape => [shape.getAttribute("fill"), shape.getAttribute("stroke")].find(c => c && c !== "none");
+        const marks = shapes.filter(shape => !neutral.includes(paint(shape)));
+        const boxes = marks.map(mark => mark.getBoundingClientRect()).filter(b => b.width > 0 || b.height > 0);
+        const texts = [...svg.querySelectorAll("text")].map(text => ({ text: text.textContent.trim(), box: text.getBoundingClientRect() }));
+        const out = b => b.left < box.left - 1 || b.right > box.right + 1 || b.top < box.top - 1 || b.bottom > box.bottom + 1;
+        return {
+            id: figure.id, width: box.width, height: box.height, marks: boxes.length,
+            covered: (Math.max(...boxes.map(b => b.right)) - Math.min(...boxes.map(b => b.left))) / box.width,
+            outside: [...texts.filter(t => out(t.box)).map(t => t.text), ...boxes.filter(out)],
+            touching: texts.flatMap((one, i) => texts.slice(i + 1).filter(other => hit(one.box, other.box)).map(other => [one.text, other.text])),
+            smallest_text: Math.min(...[...svg.querySelectorAll("text")].map(text => text.getAttribute("font-size") * box.width / svg.viewBox.baseVal.width)),
+        };
+    });
+"##;
+
+#[test]
+fn the_page_is_silent_and_asks_for_nothing() {
+    let mut chromium = browser("report-silence");
+    let file = &PAGES.compared;
+    for look in looks() {
+        chromium.open(file, look);
+        assert_eq!(chromium.console(), [&Value::Null; 0], "{look:?}");
+        assert_eq!(chromium.requests(), [format!("file://{}", file.display())], "{look:?}");
+    }
+    // What the browser would say if it did otherwise.
+    let loud = file.with_file_name("loud.html");
+    let html = "<img src='http://127.0.0.1:9/picture.png'><script>console.warn('told'); gone()</script>";
+    std::fs::write(&loud, html).expect("a file can be written");
+    chromium.open(&loud, Look { width: WIDE, dark: false });
+    assert!(chromium.console().len() >= 2, "{:?}", chromium.console());
+    assert!(chromium.requests().contains(&"http://127.0.0.1:9/picture.png"), "{:?}", chromium.requests());
+}
+
+#[test]
+fn nothing_is_wider_than_the_window() {
+    let mut chromium = browser("report-width");
+    for file in [&PAGES.compared, &PAGES.full] {
+        for look in looks() {
+            chromium.open(file, look);
+            let scroll_width = ask(
+                &mut chromium,
+                "document.querySelectorAll('details').forEach(d => d.open = true);
+                 return document.documentElement.scrollWidth",
+            );
+            assert_eq!(scroll_width, look.width, "{look:?}");
+        }
+    }
+}
+
+#[test]
+fn text_and_lines_can_be_told_from_the_page() {
+    let mut chromium = browser("report-contrast");
+    for file in [&PAGES.compared, &PAGES.full] {
+        for dark in [false, true] {
+            chromium.open(file, Look { width: WIDE, dark });
+            let pale = ask(&mut chromium, PALE);
+            assert_eq!(pale, json!([]), "dark: {dark}");
+        }
+        // A colour that the style sheet does not know would be the same in both.
+        let kept = ask(&mut chromium, KEPT);
+        assert_eq!(kept, json!([]), "not restyled for the dark");
+        chromium.call(
+            "Emulation.setEmulatedMedia",
+            json!({"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}),
+        );
+        let paper = ask(&mut chromium, "return getComputedStyle(document.body).backgroundColor");
+        assert_eq!(paper, "rgb(255, 255, 255)", "paper is white, whatever the screen is");
+    }
+}
+
+/// What has too little contrast: texts below 4.5 : 1, marks below 3 : 1 (WCAG 2.2, 1.4.3 and 1.4.11).
+const PALE: &str = r##"
+    const rgb = colour => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
+    const part = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    const light = c => { const [r, g, b] = rgb(c).map(part); return 0.2126 * r + 0.7152 * g + 0.0722 * b };
+    const page = light(getComputedStyle(document.body).backgroundColor);
+    const contrast = c => { const l = light(c); return (Math.max(l, page) + 0.05) / (Math.min(l, page) + 0.05) };
+    const pale = [];
+    const check = (least, element, colour) => { if (contrast(colour) < least) pale.push([element.tagName, element.textContent, colour]) };
+    for (const element of document.querySelectorAll("h1, h2, h3, p, dt, dd, th, td, li, summary, code, caption, span:not([aria-hidden])"))
+        check(4.5, element, getComputedStyle(element).color);
+    for (const key of document.querySelectorAll(".keys [aria-hidden]")) check(3, key, getComputedStyle(key).color);
+    for (const text of document.querySelectorAll("svg text")) check(4.5, text, getComputedStyle(text).fill);
+    const aids = ["#E4E4E4", "#FFFFFF"];
+    for (const mark of document.querySelectorAll("svg [stroke]"))
+        if (!aids.includes(mark.getAttribute("stroke")) && mark.getAttribute("stroke") !== "none")
+            check(3, mark, getComputedStyle(mark).stroke);
+    for (const mark of document.querySelectorAll("svg circle[fill], svg polygon[fill], svg rect[fill]"))
+        if (!aids.includes(mark.getAttribute("fill")) && mark.getAttribute("fill") !== "none")
+            check(3, mark, getComputedStyle(mark).fill);
+    return pale;
+"##;
+
+/// What has the colour that its attribute says.
+const KEPT: &str = r##"
+    const hex = colour => "#" + colour.match(/[\d.]+/g).slice(0, 3).map(v => Number(v).toString(16).padStart(2, "0")).join("").toUpperCase();
+    const kept = (name) => [...document.querySelectorAll(`svg [${name}]`)]
+        .filter(e => e.getAttribute(name) !== "none" && hex(getComputedStyle(e)[name]) === e.getAttribute(name))
+        .map(e => e.outerHTML);
+    return [...kept("fill"), ...kept("stroke")];
+"##;
+
+#[test]
+fn who_does_not_see_it_is_told() {
+    let mut chromium = browser("report-accessibility");
+    let file = &PAGES.plain;
+    chromium.open(file, Look { width: WIDE, dark: false });
+    let tree = chromium.call("Accessibility.getFullAXTree", json!({}));
+    let images: Vec<&Value> = tree["nodes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|node| node["role"]["value"] == "image" || node["role"]["value"] == "img")
+        .collect();
+    assert_eq!(images.len(), CHARTS.len());
+    for image in images {
+        let name = image["name"]["value"].as_str().expect("a name");
+        assert!(name.len() > 30 && name.contains(char::is_numeric), "title and description: {image}");
+    }
+    let headings = ask(
+        &mut chromium,
+        "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))",
+    );
+    let levels: Vec<u64> = headings.as_array().expect("a list").iter().filter_map(Value::as_u64).collect();
+    assert_eq!(levels[0], 1);
+    assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "a level is left out: {levels:?}");
+    assert_eq!(ask(&mut chromium, "return document.documentElement.lang"), "en");
+    let bare = ask(
+        &mut chromium,
+        "return [...document.querySelectorAll('table')].filter(t => !t.caption || !t.querySelector('th[scope=col]')).length",
+    );
+    assert_eq!(bare, 0, "tables without a caption or a head");
+    let behind = ask(&mut chromium, "return document.querySelectorAll('figure details tbody tr').length");
+    assert!(behind.as_u64() > Some(80), "the charts' figures stand behind them: {behind} rows");
+}
+
+#[test]
+fn a_picture_is_taken_for_the_readme() {
+    let mut chromium = browser("report-picture");
+    chromium.open(&PAGES.shown, Look { width: WIDE, dark: false });
+    let edges = ask(
+        &mut chromium,
+        "return ['#over-time', '#limit'].map(id => document.querySelector(id).getBoundingClientRect().top)",
+    );
+    let [top, bottom] = [0, 1].map(|edge| edges[edge].as_f64().expect("a number").round());
+    let clip = json!({"x": 0, "y": top, "width": WIDE, "height": bottom - top, "scale": 0.75});
+    let shot = chromium.call(
+        "Page.captureScreenshot",
+        json!({"format": "png", "clip": clip, "captureBeyondViewport": true}),
+    );
+    let base64 = base64::engine::general_purpose::STANDARD;
+    let png = base64.decode(shot["data"].as_str().expect("text")).expect("base64");
+    assert!(png.starts_with(b"\x89PNG") && png.len() > 50_000, "{} bytes", png.len());
+    let picture = root().join("docs/report.png");
+    if std::env::var_os("UPDATE_SCREENSHOT").is_some() {
+        std::fs::create_dir_all(root().join("docs")).expect("a directory can be made");
+        std::fs::write(&picture, &png).expect("the picture can be written");
+    }
+    let kept = std::fs::read(&picture).expect("docs/report.png is there");
+    assert!(kept.starts_with(b"\x89PNG") && kept.len() < 400_000, "{} bytes", kept.len());
+    assert!(readme().contains("(docs/report.png)"), "the README shows it");
+}
