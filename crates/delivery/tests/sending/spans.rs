@@ -12,7 +12,7 @@ fn traced(work: impl FnOnce()) -> String {
     struct Lines(Arc<Mutex<Vec<u8>>>);
     impl io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend(bytes);
+            self.0.lock().expect("no test panics while it writes").extend(bytes);
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -28,8 +28,8 @@ fn traced(work: impl FnOnce()) -> String {
         .with_writer(move || writer.clone())
         .finish();
     tracing::subscriber::with_default(subscriber, work);
-    let lines = lines.0.lock().unwrap().clone();
-    String::from_utf8(lines).unwrap()
+    let lines = lines.0.lock().expect("no test panics while it writes").clone();
+    String::from_utf8(lines).expect("traces are text")
 }
 
 #[test]
