@@ -190,18 +190,6 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_the_queue_is_final_and_one_call() {
-        let aws = SimulatedAws::new(World::new(Scenario::default()));
-        let stale = VisibilityChange { receipt_handle: "0.0", visibility_timeout: Duration::from_secs(1) };
-        let answers = aws.change_visibility(&[stale; 12], std::future::pending()).now_or_never().unwrap();
-        assert!(answers.iter().all(|it| {
-            it.as_ref().is_err_and(|failure| failure.cause.starts_with("refused: ReceiptHandleIsInvalid"))
-        }));
-        let calls = aws.0.borrow().calls.of(Operation::ChangeMessageVisibilityBatch);
-        assert_eq!((answers.len(), calls), (12, 2));
-    }
-
-    #[test]
     fn deliveries_climb_the_handlers_ladder_until_the_deadline() {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let policy = Policy::new(settings).expect("a valid policy");

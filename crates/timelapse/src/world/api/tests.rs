@@ -232,3 +232,17 @@ fn dead_letters_that_look_alike_are_told_apart_when_they_are_sent_again() {
         assert_eq!(world.broken.as_ref().map(|broken| broken.invariant), broken);
     }
 }
+
+/// The handler's deliveries would otherwise call again for nothing.
+#[test]
+fn a_refusal_of_the_queue_is_final() {
+    let mut bench = Bench::new();
+    let twelve_hours = Duration::from_secs(43_200 + 1);
+    let receipt_handle = &bench.batch.records[0].receipt_handle;
+    let entry = VisibilityChange { receipt_handle, visibility_timeout: twelve_hours };
+    let answers = bench.world.change_visibility_batch(&[&&entry]).expect("the call is answered");
+    assert_eq!(
+        answers.iter().map(|answer| answer.as_ref().map_err(|fault| fault.kind)).collect::<Vec<_>>(),
+        [Err(FaultKind::Refused)]
+    );
+}
