@@ -38,7 +38,7 @@ export class AsyncRetries extends Construct {
   /** @throws with everything that is refused, and not only the first of it */
   constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
     super(scope, id);
-    const refusals = refusedProps(props);
+    const refusals = refusedProps(props, Stack.of(this));
     const policy = policyVariables(props, refusals);
     this.patterns = targetFunctions(Stack.of(this), props.targetFunctions ?? [], refusals);
     if (refusals.length > 0) {

@@ -4,6 +4,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { type IDependable } from 'constructs';
 
+import { allowKey } from './allow-key';
 import { configurable, logicalIdOf, resourceOf, unqualified } from './target';
 
 /** How a function is attached. */
@@ -59,7 +60,7 @@ function grantSend({ role }: lambda.IFunction, queue: sqs.Queue): IDependable | 
   if (role === undefined) {
     return undefined;
   }
-  queue.encryptionMasterKey?.grant(role, 'kms:GenerateDataKey', 'kms:Decrypt');
+  allowKey(queue, role, 'kms:GenerateDataKey', 'kms:Decrypt');
   const statement = new iam.PolicyStatement({ actions: ['sqs:SendMessage'], resources: [queue.queueArn] });
   return role.addToPrincipalPolicy(statement).policyDependable;
 }
@@ -71,7 +72,7 @@ function sendDuty(queue: sqs.Queue): string {
   return (
     `allow sqs:SendMessage on the retry queue (its name will begin with ${name})${key ?? ''} in the function's ` +
     'execution role, before this is deployed, or Lambda refuses the destination (import the function with its role, ' +
-    'by Function.fromFunctionAttributes, and this is done for you)'
+    'by Function.fromFunctionAttributes, and this is done for you, unless that role is an immutable one)'
   );
 }
 

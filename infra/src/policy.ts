@@ -114,6 +114,12 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   if (isOutside(baseBackoff, 1, cap)) {
     refusals.push(`BASE_BACKOFF is ${baseBackoff} s; it must be 1 s to MAX_BACKOFF (${String(cap)} s)`);
   }
+  for (const glob of props.nonRetryableErrors ?? []) {
+    // A comma would make two globs of it, and the handler passes over a blank one.
+    if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {
+      refusals.push(`NON_RETRYABLE_ERRORS has ${JSON.stringify(glob)}; each must be one errorType glob`);
+    }
+  }
   return {
     MAX_AGE: maxAge,
     MAX_RETRIES: maxRetries,

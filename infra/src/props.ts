@@ -1,4 +1,4 @@
-import { Token } from 'aws-cdk-lib';
+import { type Stack, Token, TokenComparison } from 'aws-cdk-lib';
 import type * as kms from 'aws-cdk-lib/aws-kms';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as logs from 'aws-cdk-lib/aws-logs';
@@ -81,12 +81,20 @@ export interface AsyncRetriesProps extends PolicyProps {
 }
 
 /** What is wrong with the props that are no part of the policy: the dead-letter queue in the retry handler's words. */
-export function refusedProps(props: AsyncRetriesProps): string[] {
+export function refusedProps(props: AsyncRetriesProps, stack: Stack): string[] {
   const { deadLetterQueue } = props;
   const refusals: string[] = [];
   if (deadLetterQueue?.fifo === true) {
     const url = JSON.stringify(deadLetterQueue.queueUrl);
     refusals.push(`DEAD_LETTER_QUEUE_URL is ${url}; it must be a standard queue, not a FIFO one`);
+  }
+  for (const place of ['account', 'region'] as const) {
+    const theirs = deadLetterQueue?.env[place];
+    if (theirs !== undefined && Token.compareStrings(theirs, stack[place]) === TokenComparison.DIFFERENT) {
+      refusals.push(
+        `deadLetterQueue is in ${place} ${theirs}; it must be in that of these retries, ${stack[place]}`,
+      );
+    }
   }
   const ranges: [string, number | undefined, number, number][] = [
     ['memorySize', props.memorySize, 128, 10_240],

@@ -5,6 +5,7 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 
+import { allowKey } from './allow-key';
 import { handlerFunction } from './handler-code';
 import { type AsyncRetriesProps } from './props';
 
@@ -94,8 +95,8 @@ export class RetryHandler extends Construct {
     for (const [sid, statement] of Object.entries(statements)) {
       this.role.addToPrincipalPolicy(new iam.PolicyStatement({ sid, ...statement }));
     }
-    queue.encryptionMasterKey?.grant(this.role, 'kms:Decrypt');
-    deadLetterQueue.encryptionMasterKey?.grant(this.role, 'kms:GenerateDataKey', 'kms:Decrypt');
+    allowKey(queue, this.role, 'kms:Decrypt');
+    allowKey(deadLetterQueue, this.role, 'kms:GenerateDataKey', 'kms:Decrypt');
   }
 
   private withoutTargets(): string[] {

@@ -1,11 +1,12 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { Duration, type Stack, Stage } from 'aws-cdk-lib';
+import * as kms from 'aws-cdk-lib/aws-kms';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { describe, expect, test } from 'vitest';
 
 import { type AsyncRetriesProps, type EnvelopeStyle, type Jitter } from '../src';
-import { newFunction, newRetries, newStack, refusal, REPOSITORY } from './support';
+import { ENV, newFunction, newRetries, newStack, refusal, REPOSITORY } from './support';
 
 type Variables = Record<string, string>;
 
@@ -100,8 +101,29 @@ test.each<[AsyncRetriesProps, string]>([
   [{ batchSize: 2.5 }, 'batchSize is 2.5; it must be a whole number from 1 to 10'],
   [{ maxConcurrency: 1 }, 'maxConcurrency is 1; it must be a whole number from 2 to 1000'],
   [{ maxConcurrency: 1_001 }, 'maxConcurrency is 1001; it must be a whole number from 2 to 1000'],
+  [{ nonRetryableErrors: ['A,*'] }, 'NON_RETRYABLE_ERRORS has "A,*"; each must be one errorType glob'],
+  [{ nonRetryableErrors: ['A', ' '] }, 'NON_RETRYABLE_ERRORS has " "; each must be one errorType glob'],
 ])('%j is refused', (props, text) => {
   expect(refusal(() => newRetries(newStack(), props))).toBe(text);
+});
+
+test.each([
+  ['arn:aws:sqs:us-east-1:123456789012:dead', 'region us-east-1', 'eu-west-1'],
+  ['arn:aws:sqs:eu-west-1:999999999999:dead', 'account 999999999999', '123456789012'],
+])('the dead-letter queue %s is refused', (arn, place, own) => {
+  const stack = newStack('Stack', { env: ENV });
+  const deadLetterQueue = sqs.Queue.fromQueueArn(stack, 'Dead', arn);
+  expect(refusal(() => newRetries(stack, { deadLetterQueue }))).toBe(
+    `deadLetterQueue is in ${place}; it must be in that of these retries, ${own}`,
+  );
+});
+
+test('a key that no role can be allowed to use is refused', () => {
+  const stack = newStack();
+  const encryptionKey = kms.Alias.fromAliasName(stack, 'Key', 'alias/orders');
+  expect(refusal(() => newRetries(stack, { encryptionKey }))).toBe(
+    'Stack/Key cannot be granted to Stack/Retries/Handler/Role; import the key by Key.fromKeyArn, not an alias by its name',
+  );
 });
 
 test.each(['orders?', 'orders,billing', ' orders', 'orders:li ve'])('the name %j is refused', (name) => {

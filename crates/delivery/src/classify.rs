@@ -12,7 +12,7 @@ use crate::{Fault, FaultKind};
 /// The service's code decides, where it is known, else the HTTP status; where nothing was answered,
 /// the request may have arrived, and only what was never sent is refused. A 4xx with a code that is
 /// not known is refused; without one it comes from something between here and the service, and
-/// nobody knows.
+/// nobody knows, but for a 413, which is too large for whoever says so.
 ///
 /// Sources: the codes that AWS SDKs retry (`aws-runtime`), "Common errors" of the services' API
 /// references, and what they say of each batch operation.

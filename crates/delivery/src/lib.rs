@@ -41,7 +41,8 @@
 //!   answer never came; in the latter case it may have arrived, and may arrive twice.
 //! - **Only what may help is retried**: throttles, what passes, and what nobody knows
 //!   ([`FaultKind::is_retriable`]); each entry as often as [`Retries`] say, so at most once more than
-//!   there are waits. One layer retries: the adapters switch the SDK's own retries off.
+//!   there are waits. A call that is refused whole leaves all its entries, whichever was to blame. One
+//!   layer retries: the adapters switch the SDK's own retries off.
 //! - **Batches are few.** Where no lane constrains it and nothing fails, at most
 //!   3 · max(⌈entries / count⌉, ⌈bytes / limit⌉) + 1 calls, each within every limit. What can never fit
 //!   is handed back with its size before anything is sent.

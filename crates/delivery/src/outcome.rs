@@ -37,8 +37,8 @@ pub struct Left<E> {
     pub entry: E,
     /// Why.
     pub cause: Cause,
-    /// Calls that carried it. If there were any, and the cause is not that the service refused it,
-    /// the entry may have arrived all the same.
+    /// Calls that carried it. If there was more than one, or the last fault is none that the service
+    /// answered (it passes, or the operation panicked), the entry may have arrived all the same.
     pub calls: u64,
 }
 
@@ -53,7 +53,8 @@ pub enum Cause {
         /// Bytes the service takes.
         limit: usize,
     },
-    /// The service refused it, and would again.
+    /// The service refused it, or refused whole the call that carried it: then the fault may be that
+    /// of another entry of the call, and this one may be taken if it is sent without that one.
     #[error("refused: {0}")]
     Refused(Fault),
     /// No retries are left; this was the last fault.

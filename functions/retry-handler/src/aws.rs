@@ -129,8 +129,8 @@ fn answers<E>(
 ) -> Vec<Result<(), CallFailure>> {
     let answer = |outcome: Result<(), Cause>| {
         outcome.map_err(|cause| {
-            let denied = cause.fault().is_some_and(|fault| fault.kind == FaultKind::Denied);
-            CallFailure { cause: cause.to_string(), remedy: denied.then_some(remedy) }
+            let lacks_permission = cause.fault().is_some_and(lacks_permission);
+            CallFailure { cause: cause.to_string(), remedy: lacks_permission.then_some(remedy) }
         })
     };
     by_entry(outcome).into_iter().map(answer).collect()
@@ -179,6 +179,12 @@ fn invoke_failure(error: &SdkError<InvokeError>) -> InvokeFailure {
     }
 }
 
+/// Denied for want of a permission, and not for a credential that has expired or is none.
+fn lacks_permission(fault: &Fault) -> bool {
+    let codes = ["AccessDenied", "Kms"];
+    fault.kind == FaultKind::Denied && codes.iter().any(|code| fault.code.starts_with(code))
+}
+
 /// What an operator can mend. Until then the message waits, and loses no retry.
 fn invoke_remedy(fault: &Fault) -> Option<&'static str> {
     match (fault.kind, fault.code.as_str()) {
@@ -189,7 +195,7 @@ fn invoke_remedy(fault: &Fault) -> Option<&'static str> {
         (FaultKind::Denied, code) if code.starts_with("KMS") => {
             Some("let the target's role decrypt with its KMS key, and the key be enabled")
         }
-        (FaultKind::Denied, _) => {
+        _ if lacks_permission(fault) => {
             Some("allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role")
         }
         _ => None,

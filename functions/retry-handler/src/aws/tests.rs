@@ -101,6 +101,7 @@ async fn everything_else_may_work_later_and_is_called_once() {
         (400, "RecursiveInvocationException", Some("put-function-recursion-config")),
         (502, "KMSAccessDeniedException", Some("KMS key")),
         (502, "KMSDisabledException", Some("KMS key")),
+        (403, "ExpiredTokenException", None),
         (418, "SomethingNewException", None),
     ] {
         let (result, requests) = invoked(status, error).await;
