@@ -2,30 +2,17 @@
 //! invariants, and struck by faults. An answer that is lost was an answer: the call had its effect.
 
 use comeback_delivery::{Answer, FaultKind};
-use comeback_engine::{CallFailure, DeadLetter, InvokeFailure, ReasonCode, VisibilityChange};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use comeback_engine::{CallFailure, InvokeFailure, VisibilityChange};
 
-use super::World;
+use super::{Letter, World};
 use crate::agenda::Happening;
 use crate::calls::Operation;
 use crate::faults::Fault;
 use crate::handling::{Done, Handling, Look};
 use crate::invariants::{Broken, Invariant};
-use crate::payload;
-use crate::queue::Flaw;
-use crate::scenario::TARGET_ARN;
 
 /// An answer for each entry, or one for the whole call.
 type Answers = Result<Vec<Answer>, comeback_delivery::Fault>;
-
-/// A message for the dead-letter queue that holds up against the invariants.
-pub(crate) struct Letter<'a> {
-    pub(crate) message: &'a DeadLetter,
-    /// In the handler's batch.
-    place: usize,
-    reason: ReasonCode,
-}
 
 impl World {
     /// SQS `ChangeMessageVisibilityBatch` on the retry queue.
@@ -92,32 +79,6 @@ impl World {
         Ok(vec![Ok(()); letters.len()])
     }
 
-    /// What the handler is about to dead-letter, held against the invariants; `None` if one is broken.
-    pub(crate) fn letters<'a>(&mut self, messages: &'a [DeadLetter]) -> Option<Vec<Letter<'a>>> {
-        let letters = messages.iter().map(|message| self.letter(message)).collect();
-        self.hold(letters)
-    }
-
-    /// Holds one entry against the invariants. Gives its event, if the entry is of this batch.
-    fn ask_to_hide(&mut self, entry: &VisibilityChange<'_>) -> Option<usize> {
-        let place = self.handling().of_receipt(entry.receipt_handle)?;
-        let (now, look) = (self.handling().now, self.look(place).clone());
-        let event = look.received.event;
-        let hidden_for = entry.visibility_timeout;
-        if matches!(look.done, Done::Tried | Done::Settled) {
-            let checked = self.law.hiding(&look, hidden_for);
-            self.hold(checked);
-            return Some(event);
-        }
-        self.handling_mut().mark(place, Done::Deferred);
-        let checked = self.law.deferral(&look, now, hidden_for);
-        let not_before = self.hold(checked)?;
-        if let Some(message) = self.queue.get_mut(&look.received) {
-            message.not_before = message.not_before.max(not_before);
-        }
-        Some(event)
-    }
-
     /// About half of the entries, where the fault strikes.
     fn refused_entries(&mut self, entries: usize, events: &[usize]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
@@ -129,22 +90,6 @@ impl World {
             self.dice.note(Fault::VisibilityHalfRefused, struck.map(|(&event, _)| event));
         }
         refused
-    }
-
-    /// Holds a re-invocation against the invariants. Gives the message's place in the batch.
-    fn ask_to_invoke(&mut self, function_arn: &str, payload: &str) -> Result<usize, Broken> {
-        let opened = self.target.open(payload);
-        if function_arn.strip_suffix(":$LATEST").unwrap_or(function_arn) != TARGET_ARN {
-            let event = opened.ok().map(|(event, _)| event);
-            return Err(Broken::new(Invariant::AllowList, event, format!("{function_arn} was invoked")));
-        }
-        let (event, envelope) = opened?;
-        let (now, first_failure) = (self.handling().now, self.ledger.first_failure(event));
-        let check = |look: &Look| self.law.reinvocation(look, now, first_failure, envelope);
-        let of_event = |look: &Look| look.received.event == event && look.received.flaw.is_none();
-        let place = self.handling().find(of_event, check).unwrap_or_else(|| Err(foreign(event)))?;
-        self.handling_mut().mark(place, Done::Tried);
-        Ok(place)
     }
 
     fn accept_retry(&mut self, place: usize, payload: String) {
@@ -170,99 +115,17 @@ impl World {
         self.hold(settled).unwrap_or_default()
     }
 
-    fn letter<'a>(&mut self, message: &'a DeadLetter) -> Result<Letter<'a>, Broken> {
-        #[derive(Deserialize)]
-        struct Body<'a> {
-            #[serde(borrow)]
-            payload: &'a RawValue,
-            retries_made: u64,
-        }
-        let reason = reason_of(message)?;
-        let body: Result<Body<'_>, _> = serde_json::from_str(&message.body);
-        let event = body.as_ref().ok().and_then(|body| payload::event_of(body.payload.get()));
-        let place = match (body, event) {
-            (Ok(body), Some(event)) => {
-                verbatim(event, body.payload.get())?;
-                self.place_of(event, body.retries_made, reason)?
-            }
-            _ => self.place_of_verbatim(&message.body, reason)?,
-        };
-        self.handling_mut().mark(place, Done::Tried);
-        Ok(Letter { message, place, reason })
-    }
-
-    /// The message's place in the batch.
-    fn place_of(&self, event: usize, retries_made: u64, reason: ReasonCode) -> Result<usize, Broken> {
-        let check = |look: &Look| {
-            let attempt = look.received.attempt;
-            if attempt != retries_made {
-                let detail =
-                    format!("its dead-letter says {retries_made} retries; attempt {attempt} has failed");
-                return Err(Broken::new(Invariant::AttemptsByOne, event, detail));
-            }
-            self.lawful(look, reason)
-        };
-        let found = self.handling().find(|look| look.received.event == event, check);
-        found.unwrap_or_else(|| Err(foreign(event)))
-    }
-
-    /// The same of one that could not be understood, which keeps its whole body.
-    fn place_of_verbatim(&self, body: &str, reason: ReasonCode) -> Result<usize, Broken> {
-        let unreadable = |look: &Look| look.received.flaw == Some(Flaw::Unreadable);
-        let check = |look: &Look| match self.queue.get(&look.received) {
-            Some(message) if message.body() != body => {
-                let detail = format!("its dead-letter is {body}, not {}", message.body());
-                Err(Broken::new(Invariant::PayloadVerbatim, look.received.event, detail))
-            }
-            _ => self.lawful(look, reason),
-        };
-        self.handling().find(unreadable, check).unwrap_or_else(|| {
-            let detail = format!("a dead-letter is of no message of its batch: {body}");
-            Err(Broken::new(Invariant::PayloadVerbatim, None, detail))
-        })
-    }
-
-    fn lawful(&self, look: &Look, reason: ReasonCode) -> Result<(), Broken> {
-        let first_failure = self.ledger.first_failure(look.received.event);
-        self.law.dead_letter(look, self.handling().now, first_failure, reason)
-    }
-
-    fn handling(&self) -> &Handling {
+    pub(super) fn handling(&self) -> &Handling {
         self.handling.as_ref().expect("BUG: calls come from the handler")
     }
 
-    fn look(&self, place: usize) -> &Look {
+    pub(super) fn look(&self, place: usize) -> &Look {
         &self.handling().looks[place]
     }
 
     pub(super) fn handling_mut(&mut self) -> &mut Handling {
         self.handling.as_mut().expect("BUG: calls come from the handler")
     }
-}
-
-/// What an operator filters by.
-fn reason_of(message: &DeadLetter) -> Result<ReasonCode, Broken> {
-    let attribute = message.attributes.iter().find(|attribute| attribute.name == "Reason");
-    let code =
-        attribute.and_then(|reason| ReasonCode::ALL.into_iter().find(|code| code.name() == reason.value));
-    code.ok_or_else(|| {
-        let detail = format!("a dead-letter has no reason that we know: {}", message.body);
-        Broken::new(Invariant::TrueReasons, None, detail)
-    })
-}
-
-fn verbatim(event: usize, payload: &str) -> Result<(), Broken> {
-    let mut expected = String::new();
-    payload::write(event, &mut expected);
-    if payload == expected {
-        return Ok(());
-    }
-    Err(Broken::new(Invariant::PayloadVerbatim, event, format!("its dead-letter has {payload}")))
-}
-
-fn foreign(event: usize) -> Broken {
-    let detail = "it was re-invoked or dead-lettered from a batch that has no message of it";
-    Broken::new(Invariant::ExplainedDuplicates, event, detail)
 }
 
 /// What another call may mend.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use aws_lambda_events::sqs::SqsMessage;
 use comeback_engine::{Record, Timestamp};
 use rand::RngExt;
 
@@ -150,20 +149,6 @@ impl World {
         batch
     }
 
-    /// What the handler's event holds, if some of its messages lack a field; they are struck here.
-    pub(crate) fn strike_fields(&mut self, batch: &Batch) -> Option<Vec<SqsMessage>> {
-        let mut messages = None;
-        for (place, received) in batch.received.iter().enumerate() {
-            let Some(rng) = self.dice.roll(Fault::IncompleteMessage, self.now) else { continue };
-            let messages =
-                messages.get_or_insert_with(|| batch.records.iter().map(message).collect::<Vec<_>>());
-            remove_field(&mut messages[place], rng.random_range(0..FIELDS));
-            self.dice.note(Fault::IncompleteMessage, [received.event]);
-            self.handling_mut().looks[place].done = Done::Unseen;
-        }
-        messages
-    }
-
     /// The handler died: nothing is deleted, and what it did it will do again.
     pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
         self.dice.note(fault, batch.events());
@@ -186,34 +171,5 @@ impl World {
         }
         self.calls.add(Operation::DeleteMessageBatch, u64::from(deleted));
         self.mapping.recycle(batch.records);
-    }
-}
-
-const FIELDS: u32 = 6;
-
-/// The message behind a record, as the Lambda gets it.
-fn message(record: &Record) -> SqsMessage {
-    let mut message = SqsMessage::default();
-    message.message_id = Some(record.message_id.clone());
-    message.receipt_handle = Some(record.receipt_handle.clone());
-    message.body = Some(record.body.clone());
-    message.attributes = [
-        ("ApproximateReceiveCount", u64::from(record.receive_count)),
-        ("SentTimestamp", record.sent.as_millis()),
-        ("ApproximateFirstReceiveTimestamp", record.first_receive.as_millis()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_string()))
-    .into();
-    message
-}
-
-fn remove_field(message: &mut SqsMessage, field: u32) {
-    match field {
-        0 => message.message_id = None,
-        1 => message.receipt_handle = None,
-        2 => message.body = None,
-        3 => drop(message.attributes.remove("ApproximateReceiveCount")),
-        4 => drop(message.attributes.remove("SentTimestamp")),
-        _ => drop(message.attributes.remove("ApproximateFirstReceiveTimestamp")),
     }
 }

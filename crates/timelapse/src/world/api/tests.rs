@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Attribute, Policy, Settings};
+use comeback_engine::{Attribute, DeadLetter, Policy, Settings};
 
 use super::*;
 use crate::faults::{Faults, Strikes};
+use crate::invariants::Invariant;
 use crate::mapping::Batch;
-use crate::scenario::{Scenario, UNLISTED_ARN};
+use crate::payload;
+use crate::scenario::{Scenario, TARGET_ARN, UNLISTED_ARN};
 
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 
