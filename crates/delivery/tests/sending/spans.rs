@@ -1,5 +1,5 @@
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use comeback_delivery::{FaultKind, Retries, Sender};
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -19,6 +19,13 @@ fn traced(work: impl FnOnce()) -> String {
             Ok(())
         }
     }
+    // What interests the first thread that meets a span counts for all, and another test's thread may be
+    // that one: so none is without a subscriber.
+    static EVERYWHERE: Once = Once::new();
+    EVERYWHERE.call_once(|| {
+        let all = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(io::sink);
+        tracing::subscriber::set_global_default(all.finish()).expect("no other test sets one");
+    });
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()
