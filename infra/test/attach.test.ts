@@ -243,7 +243,7 @@ test('an imported function: what can be done is done, and its owner is told the 
     `/Stack/Orders: ${attached}allow sqs:SendMessage on the retry queue (its name will begin with ` +
       `Stack-${logicalId(retries.queue)}-) in the function's execution role, before this is deployed, or Lambda ` +
       'refuses the destination (import the function with its role, by Function.fromFunctionAttributes, and this is ' +
-      `done for you); and ${recursion('orders')}${ack}`,
+      `done for you, unless that role is an immutable one); and ${recursion('orders')}${ack}`,
   ]);
 });
 
