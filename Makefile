@@ -16,7 +16,10 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/fuzz/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help demo test check fuzz mutants lint-rust lint-templates tools local build deploy clean
+# What installs a Debian package.
+APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
+
+.PHONY: help demo test check fuzz mutants lint-rust lint-templates tools faketime local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +27,7 @@ help: ## list the targets
 demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
 	cargo run --release -p comeback -- replay
 
-test: tools lint-templates ## every test, those against the real stack included
+test: tools faketime lint-templates ## every test, those against the real stack included
 	cargo test --workspace
 
 check: lint-rust test ## what CI runs: formatting, lints, docs, then `make test`
@@ -67,6 +70,9 @@ lint-templates: $(TOOLS)/sam/.installed
 	cfn-lint template.yaml
 
 tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed
+
+faketime: # the faster clock of one test
+	@command -v faketime >/dev/null || { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends faketime; }
 
 $(TOOLS)/%/.installed: tests/tools/%.txt
 	@echo "installing $$(tr '\n' ' ' < $<)into .tools/$*"
