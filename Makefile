@@ -19,13 +19,28 @@ export SAM_CLI_TELEMETRY := 0
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo test check fuzz mutants lint-rust lint-templates tools faketime local build deploy clean
+.PHONY: help demo chaos mutants fuzz test check lint-rust lint-templates tools faketime local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
 	cargo run --release -p comeback -- replay
+
+# Each policy meets every seed; the last reaches SQS's longest waits and its oldest messages.
+CHAOS_POLICIES := "" "--jitter none --max-age 2h" "--jitter equal --envelope inline --max-retries 6" \
+	"--jitter decorrelated --max-backoff 10m --failure-rate 0.5" \
+	"--base-backoff 6h --max-age 14d --for 15d --outage 13d"
+SEEDS ?= 2000
+
+chaos: ## replay with every fault, SEEDS seeds (2000) under each of several policies; then `make mutants`
+	for policy in $(CHAOS_POLICIES); do \
+		cargo run --release --quiet -p comeback -- replay --chaos --events 50 --seeds $(SEEDS) $$policy; \
+	done
+	$(MAKE) mutants
+
+mutants: ## plant ten bugs in a copy, one at a time: the tests catch each (five minutes)
+	python3 tests/mutation/check.py
 
 test: tools faketime lint-templates ## every test, those against the real stack included
 	cargo test --workspace
@@ -40,9 +55,6 @@ fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz what takes any bytes, each for FUZZ_S
 		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --features libfuzzer --sanitizer none $$target \
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
 	done
-
-mutants: ## plant ten bugs in a copy, one at a time: the tests catch each (five minutes)
-	python3 tests/mutation/check.py
 
 local: tools ## the stack on this machine: deploy, send an event, watch it succeed
 	cargo run -p comeback-tests --bin local

@@ -8,6 +8,7 @@ use comeback_timelapse::Scenario;
 
 use crate::contention::{self, SimulateArguments};
 use crate::duration;
+use crate::fault_flags::FaultFlags;
 use crate::policy_flags::PolicyFlags;
 use crate::schedule::{self, ScheduleArguments};
 
@@ -50,6 +51,9 @@ Examples:
   comeback replay                                    1,000 events, target down for 3 of 24 hours
   comeback replay --jitter none --csv retries.csv    what happens without jitter, minute by minute
   comeback replay --events 100000 --failure-rate 0.1 --max-retries 5 --json
+  comeback replay --chaos                            what happens when everything else fails as well
+  comeback replay --chaos --seeds 500 --events 100   the same 500 times, on all cores
+  comeback replay --fault handler_outage=1@2h..5h    what happens when the retry handler is down
   comeback replay events/*.json                      what the handler does with each sample
   comeback replay --at 2026-09-14T16:00:00Z events/early-return.json";
 
@@ -70,6 +74,8 @@ pub(crate) struct ReplayArguments {
     pub(crate) policy: PolicyFlags,
     #[command(flatten)]
     pub(crate) simulation: SimulationFlags,
+    #[command(flatten)]
+    pub(crate) faults: FaultFlags,
     #[command(flatten)]
     pub(crate) recorded: RecordedFlags,
 }
@@ -151,7 +157,8 @@ impl ReplayArguments {
         let (given, meaning) = if self.files.is_empty() {
             (self.recorded.given(), "is for recorded events: name at least one FILE")
         } else {
-            (self.simulation.given(), "is for the simulation, which runs without FILE")
+            let given = [self.simulation.given(), self.faults.given()].concat();
+            (given, "is for the simulation, which runs without FILE")
         };
         if given.is_empty() {
             return Ok(());
@@ -165,7 +172,7 @@ impl ReplayArguments {
 }
 
 impl SimulationFlags {
-    /// The scenario they describe; unchecked.
+    /// The scenario they describe, without faults; unchecked.
     pub(crate) fn scenario(&self) -> Scenario {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);
@@ -183,6 +190,7 @@ impl SimulationFlags {
             handler_run_time: self.handler_run_time.unwrap_or(default.handler_run_time),
             poll_delay: self.poll_delay.unwrap_or(default.poll_delay),
             in_flight_limit: self.in_flight_limit.unwrap_or(default.in_flight_limit),
+            faults: default.faults,
         }
     }
 

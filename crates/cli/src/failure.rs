@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use comeback_engine::SettingError;
-use comeback_timelapse::ScenarioError;
+use comeback_timelapse::{RunError, ScenarioError, Violation};
 
 use crate::event_file::BadFile;
 
@@ -12,6 +12,14 @@ pub(crate) enum Failure {
     /// Arguments that were refused: each of them.
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
+    /// An invariant did not hold: a bug of Comeback's, and how to see it again.
+    #[error("an invariant was {violation}\nrepeat with: {repeat}\nplease report it with this text")]
+    Violated {
+        /// What was found.
+        violation: Box<Violation>,
+        /// The command that finds it again.
+        repeat: String,
+    },
     /// A file with events that is not readable.
     #[error(transparent)]
     BadFile(#[from] BadFile),
@@ -36,6 +44,14 @@ impl Failure {
         Self::Refused(policy.chain(scenario).collect())
     }
 
+    /// Why a run of a checked scenario has no summary.
+    pub(crate) fn of_run(error: RunError, repeat: String) -> Self {
+        match error {
+            RunError::Refused(scenario) => Self::refused(Vec::new(), scenario),
+            RunError::Violated(violation) => Self::Violated { violation, repeat },
+        }
+    }
+
     pub(crate) fn write(path: &Path, problem: impl ToString) -> Self {
         Self::Write { path: path.to_owned(), problem: problem.to_string() }
     }
@@ -46,6 +62,45 @@ impl Failure {
             return ExitCode::SUCCESS;
         }
         anstream::eprintln!("error: {self}");
-        ExitCode::from(if matches!(self, Self::Refused(_)) { 2 } else { 1 })
+        ExitCode::from(match self {
+            Self::BadFile(_) | Self::Write { .. } | Self::Output(_) => 1,
+            Self::Refused(_) => 2,
+            Self::Violated { .. } => 3,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use comeback_timelapse::Invariant;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_invariant_tells_how_to_see_it_again_and_has_an_exit_code_of_its_own() {
+        let violation = Violation {
+            invariant: Invariant::AllowList,
+            seed: 7,
+            at: Duration::from_secs(3_661),
+            event: Some(3),
+            detail: "payroll was invoked".into(),
+            history: "+01:01:00.000 event 3 attempt 0 failed: TargetDown\n".into(),
+            trace: "+01:01:00.500 event 4 attempt 0 succeeded\n".into(),
+        };
+        let repeat = "comeback replay --chaos --seed 7".to_owned();
+        let failure = Failure::of_run(RunError::Violated(Box::new(violation)), repeat);
+        let expected = "\
+an invariant was broken with seed 7 at +01:01:01.000: a function off the list is never invoked
+event 3: payroll was invoked
+its history:
++01:01:00.000 event 3 attempt 0 failed: TargetDown
+the run's last lines:
++01:01:00.500 event 4 attempt 0 succeeded
+repeat with: comeback replay --chaos --seed 7
+please report it with this text";
+        assert_eq!(failure.to_string(), expected);
+        assert_eq!(failure.report(), ExitCode::from(3));
     }
 }

@@ -5,7 +5,10 @@
 //! | `arguments` | every flag, and which go together |
 //! | `policy_flags` | the policy's flags, read in the retry handler's own words |
 //! | `duration` | durations as text, both ways |
+//! | `fault_flags` | what goes wrong in a simulation |
 //! | `simulate` | `comeback replay`: a day in fast motion |
+//! | `seeds` | `comeback replay --seeds N`: many of them |
+//! | `repeat` | the command that makes a run again |
 //! | `summary_table`, `histogram`, `minutes_csv` | its figures, for people and for programs |
 //! | `event_file` | [`EventFile`]: what a JSON file is, and when its last message is due |
 //! | `replay_files` | `comeback replay FILE…`: the handler on recorded events |
@@ -23,12 +26,15 @@ mod contention;
 mod duration;
 mod event_file;
 mod failure;
+mod fault_flags;
 mod file_report;
 mod histogram;
 mod minutes_csv;
 mod policy_flags;
+mod repeat;
 mod replay_files;
 mod schedule;
+mod seeds;
 mod shift;
 mod simulate;
 mod summary_table;
@@ -49,7 +55,7 @@ pub use shift::shifted;
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
 
 /// Runs the command. Exit codes: 0 it worked, 1 a file could not be read or written, 2 the
-/// arguments were refused.
+/// arguments were refused, 3 a replay broke an invariant.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {

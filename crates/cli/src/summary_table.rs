@@ -1,12 +1,23 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_timelapse::{Operation, Percentiles, Scenario, Summary, prices};
+use comeback_timelapse::{FaultCounts, Operation, Percentiles, Scenario, Summary, prices};
 use comfy_table::{Cell, CellAlignment, Color, Table, presets};
 
 use crate::duration;
+use crate::seeds::Tally;
 
 /// What is being run, in one line.
 pub(crate) fn headline(scenario: &Scenario) -> String {
+    format!("{}; seed {}", assumptions(scenario), scenario.seed)
+}
+
+/// The same of many seeds.
+pub(crate) fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
+    format!("{}; {} seeds from {} on", assumptions(scenario), thousands(seeds), scenario.seed)
+}
+
+fn assumptions(scenario: &Scenario) -> String {
     let target = if scenario.outage.is_zero() {
         String::new()
     } else {
@@ -18,10 +29,9 @@ pub(crate) fn headline(scenario: &Scenario) -> String {
         String::new()
     };
     format!(
-        "{} events arrive within {}{target}{failures}; seed {}",
+        "{} events arrive within {}{target}{failures}",
         thousands(scenario.events as u64),
         duration::text(scenario.arrival_spread),
-        scenario.seed
     )
 }
 
@@ -50,6 +60,37 @@ pub(crate) fn outcome(summary: &Summary, wall_time: Duration) -> Table {
     table
 }
 
+/// The same of many runs.
+pub(crate) fn tally(tally: &Tally) -> Table {
+    let mut table = table();
+    let mut row = |label: &str, count: u64| {
+        table.add_row([label, &thousands(count)]);
+    };
+    row("seeds without a broken invariant", tally.seeds);
+    row("events", tally.events);
+    row("delivered", tally.delivered);
+    for (reason, &count) in &tally.dead_lettered {
+        row(&format!("dead-lettered: {reason}"), count);
+    }
+    row("waiting", tally.waiting);
+    row("retries made", tally.retries);
+    right(&mut table, 1..=1);
+    table
+}
+
+/// What went wrong, and how often.
+pub(crate) fn faults(faults: &FaultCounts) -> Table {
+    let mut table = table();
+    table.set_header(["faults", "struck"]);
+    for (fault, &count) in &faults.struck {
+        table.add_row([*fault, &thousands(count)]);
+    }
+    table.add_row(["duplicate retries they led to", &thousands(faults.duplicate_retries)]);
+    table.add_row(["duplicate dead-letters they led to", &thousands(faults.duplicate_dead_letters)]);
+    right(&mut table, 1..=1);
+    table
+}
+
 /// Calls and compute, with their list price.
 pub(crate) fn cost(summary: &Summary) -> Table {
     let mut table = table();
@@ -69,10 +110,14 @@ pub(crate) fn cost(summary: &Summary) -> Table {
         row(label, format!("{gb_seconds:.1} GB-s"), prices::compute(gb_seconds));
     }
     row("total".into(), String::new(), summary.cost_usd);
-    for column in 1..=2 {
-        table.column_mut(column).expect("BUG: three columns").set_cell_alignment(CellAlignment::Right);
-    }
+    right(&mut table, 1..=2);
     table
+}
+
+fn right(table: &mut Table, columns: RangeInclusive<usize>) {
+    for column in columns {
+        table.column_mut(column).expect("BUG: no such column").set_cell_alignment(CellAlignment::Right);
+    }
 }
 
 fn table() -> Table {

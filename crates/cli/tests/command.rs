@@ -86,6 +86,7 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
         "handler_gb_seconds",
         "target_gb_seconds",
         "cost_usd",
+        "repeat",
     ];
     assert_eq!(members, documented);
     let json: Value = serde_json::from_str(&json).expect("JSON");
@@ -95,6 +96,62 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
     let number = |key: &str| json[key].as_u64().expect("a number");
     assert_eq!(number("delivered") + given_up + number("waiting"), 30);
     assert_eq!(json["api_calls"]["lambda:Invoke (target)"], json["retries"]);
+    assert_eq!(json["repeat"], "comeback replay --json --events 30 --max-retries 9 --seed 5");
+}
+
+#[test]
+fn chaos_counts_each_fault_and_the_same_seed_gives_the_same_bytes() {
+    let run = |arguments: &[&str]| {
+        stdout(comeback(&[&["replay", "--chaos", "--json", "--events", "60"], arguments].concat()))
+    };
+    let json = run(&["--seed", "3"]);
+    assert_eq!(json, run(&["--seed=3"]));
+    assert_ne!(json, run(&["--seed", "4"]));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let struck = json["faults"]["struck"].as_object().expect("an object");
+    assert_eq!(struck.len(), 23, "all but the end of retention: {struck:?}");
+    assert!(struck["clock_skew"].as_u64() > Some(0));
+    assert!(json["faults"]["duplicate_retries"].is_u64());
+    // The command that a run prints is one that repeats it.
+    let repeat = json["repeat"].as_str().expect("text");
+    let words: Vec<&str> = repeat.split(' ').skip(1).collect();
+    assert_eq!(serde_json::from_str::<Value>(&stdout(comeback(&words))).expect("JSON"), json);
+}
+
+#[test]
+fn one_fault_in_its_window_replaces_that_of_the_mix() {
+    let run = |arguments: &[&str]| -> Value {
+        let output = comeback(&[&["replay", "--json", "--events", "40"], arguments].concat());
+        serde_json::from_str(&stdout(output)).expect("JSON")
+    };
+    let outage = run(&["--fault", "handler_outage=1@1h..90m", "--fault", "retention_ended=0.05"]);
+    let struck = outage["faults"]["struck"].as_object().expect("an object");
+    assert_eq!(struck.keys().collect::<Vec<_>>(), ["handler_outage", "retention_ended"]);
+    assert!(outage["dead_lettered"]["expired"].as_u64() > Some(0), "{outage}");
+    let calm = run(&["--chaos", "--fault", "clock_skew=0"]);
+    assert_eq!(calm["faults"]["struck"]["clock_skew"], 0);
+}
+
+#[test]
+fn many_seeds_are_added_up() {
+    let run = |arguments: &[&str]| {
+        stdout(comeback(&[&["replay", "--chaos", "--events", "20", "--for", "6h"], arguments].concat()))
+    };
+    let json = |text: String| -> Value { serde_json::from_str(&text).expect("JSON") };
+    let all = json(run(&["--json", "--seed", "5", "--seeds", "3"]));
+    let each: Vec<Value> = ["5", "6", "7"].map(|seed| json(run(&["--json", "--seed", seed]))).into();
+    assert_eq!((&all["first_seed"], &all["seeds"], &all["events"]), (&5.into(), &3.into(), &60.into()));
+    let sum = |of: &dyn Fn(&Value) -> u64| each.iter().map(of).sum::<u64>();
+    for member in ["delivered", "waiting", "retries"] {
+        assert_eq!(all[member], sum(&|one| one[member].as_u64().expect("a number")), "{member}");
+    }
+    for (fault, count) in all["faults"]["struck"].as_object().expect("an object") {
+        assert_eq!(*count, sum(&|one| one["faults"]["struck"][fault].as_u64().expect("a number")), "{fault}");
+    }
+    let text = run(&["--seed", "5", "--seeds", "3"]);
+    for line in ["; 3 seeds from 5 on\n", "seeds without a broken invariant", "duplicate_delivery"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
 }
 
 #[test]
@@ -117,6 +174,7 @@ fn the_summary_is_for_people() {
         "sqs:ReceiveMessage",
         "total",
         "a row is 1h",
+        "repeat with: comeback replay --events 30 --outage 30m --failure-rate 0.5 --seed 1\n",
     ] {
         assert!(text.contains(label), "{label}: {text}");
     }
@@ -207,6 +265,22 @@ fn flags_that_do_not_go_together_are_named() {
         (
             ["replay", "--at", "yesterday", "events/not-json.json"],
             "error: invalid value 'yesterday' for '--at <TIME>': must be a time such as 2026-09-14T15:46:54Z\n",
+        ),
+        (
+            ["replay", "--chaos", "--seeds=7", "events/not-json.json"],
+            "error: --chaos, --seeds is for the simulation, which runs without FILE\n",
+        ),
+        (
+            ["replay", "--seeds", "7", "--csv=minutes.csv"],
+            "error: the argument '--seeds <N>' cannot be used with '--csv <FILE>'\n",
+        ),
+        (
+            ["replay", "--fault", "clock_skew", "--json"],
+            "error: invalid value 'clock_skew' for '--fault <NAME=RATE[@FROM..UNTIL]>': must be NAME=RATE or NAME=RATE@FROM..UNTIL, such as invoke_throttled=0.1@2h..4h\n",
+        ),
+        (
+            ["replay", "--fault", "clock_skew=1.5", "--json"],
+            "error: --fault is clock_skew=1.5; it must be a rate of 0 to 1, within a window that is not empty\n",
         ),
         (
             ["replay", "--outage", "soon", "--json"],

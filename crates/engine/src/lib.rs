@@ -7,7 +7,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `record` | [`Record`]: a message of the retry queue |
+//! | `record` | [`Record`]: a message of the retry queue; [`read_batch`]: those of one event |
 //! | `invocation_record` | [`InvocationRecord`]: what Lambda wrote into its body |
 //! | `event` | [`FailedEvent`]: which retry of what comes next |
 //! | `variables`, `settings`, `policy`, `function_arn` | [`Policy`]: how retries are made, checked when built |
@@ -45,11 +45,11 @@ pub use handle_batch::handle_batch;
 pub use invocation_record::{InvocationError, InvocationRecord};
 pub use policy::Policy;
 pub use ports::{
-    CallFailure, DeadLetterQueue, InvokeFailure, Ports, RetryQueue, SQS_BATCH_ENTRIES, Target,
-    VisibilityChange,
+    CALL_TIMEOUT, CallFailure, DeadLetterQueue, InvokeFailure, Ports, RESERVE, RetryQueue, SQS_BATCH_ENTRIES,
+    Target, VisibilityChange,
 };
 pub use reason::{Reason, ReasonCode};
-pub use record::{IncompleteMessage, Record};
+pub use record::{IncompleteMessage, MissingMessageId, Record, read_batch};
 pub use report::{BatchReport, Outcome, Step};
 pub use settings::{BACKOFF_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, SettingError, Settings};
 pub use time::Timestamp;

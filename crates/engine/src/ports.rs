@@ -10,6 +10,12 @@ use crate::dead_letter::DeadLetter;
 /// Source: `ChangeMessageVisibilityBatch` and `SendMessageBatch`, SQS API reference.
 pub const SQS_BATCH_ENTRIES: usize = 10;
 
+/// How long a call may take, retries within it included.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long before the function's own timeout `handle_batch`'s deadline has to come: a call under way
+/// then still ends in time, and so does the response.
+pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
+
 /// The three ports, borrowed for one batch.
 #[derive(Debug)]
 pub struct Ports<'a, Q, T, D> {

@@ -30,6 +30,33 @@ pub struct IncompleteMessage {
     pub what: &'static str,
 }
 
+/// A message without an id is among them. It cannot be reported failed, and what is not reported is
+/// deleted: so nothing of the batch may be done, and all of it must be reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message has no messageId; the whole batch is kept")]
+pub struct MissingMessageId;
+
+/// Reads the messages of a batch: those that can be handled, and those that can only be reported
+/// failed.
+///
+/// # Errors
+///
+/// [`MissingMessageId`]: none of them may be handled.
+pub fn read_batch(
+    messages: Vec<SqsMessage>,
+) -> Result<(Vec<Record>, Vec<IncompleteMessage>), MissingMessageId> {
+    let mut records = Vec::with_capacity(messages.len());
+    let mut incomplete = Vec::new();
+    for message in messages {
+        match Record::try_from(message) {
+            Ok(record) => records.push(record),
+            Err(error) if error.message_id.is_empty() => return Err(MissingMessageId),
+            Err(error) => incomplete.push(error),
+        }
+    }
+    Ok((records, incomplete))
+}
+
 impl TryFrom<SqsMessage> for Record {
     type Error = IncompleteMessage;
 
@@ -110,5 +137,21 @@ mod tests {
             error.to_string(),
             "message \"m-1\": SentTimestamp is missing or unreadable; SQS always writes it"
         );
+    }
+
+    #[test]
+    fn a_batch_with_a_nameless_message_is_not_to_be_handled() {
+        let read = |second: &str| {
+            let event: SqsEvent =
+                serde_json::from_str(&format!(r#"{{"Records": [{WHOLE}, {second}]}}"#)).unwrap();
+            read_batch(event.records)
+        };
+        let (records, incomplete) = read(r#"{"messageId": "m-2"}"#).unwrap();
+        assert_eq!((records.len(), incomplete.len()), (1, 1));
+        assert_eq!((records[0].message_id.as_str(), incomplete[0].message_id.as_str()), ("m-1", "m-2"));
+        for nameless in [r#"{"messageId": ""}"#, &WHOLE.replace(r#""messageId": "m-1","#, "")] {
+            let error = read(nameless).unwrap_err().to_string();
+            assert_eq!(error, "a message has no messageId; the whole batch is kept");
+        }
     }
 }

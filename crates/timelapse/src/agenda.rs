@@ -20,6 +20,12 @@ pub(crate) enum Happening {
     Poll,
     /// The retry handler answers for a batch; its place in the mapping's list.
     BatchEnds(usize),
+    /// A batch's handler, gone quiet, is ended by its timeout; likewise.
+    BatchDies(usize),
+    /// A fault: SQS hands a message out again, if this is still its latest receipt.
+    AppearsEarly(Receipt),
+    /// A fault: a message's retention ends; its place in the world's list.
+    ExpiresEarly(usize),
 }
 
 /// What happens when, ordered by time and, within one moment, by when it was planned. Nothing else

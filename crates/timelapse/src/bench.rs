@@ -10,7 +10,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use crate::agenda::{Agenda, Happening};
 use crate::id::Id;
 use crate::mapping::kept;
-use crate::queue::{Queue, QueueSettings, Receipt};
+use crate::queue::{Queue, QueueSettings, Receipt, Sent};
 use crate::scenario::START;
 
 /// A queue whose clock stands still but for a millisecond each call, and for [`wait`](Self::wait).
@@ -39,7 +39,8 @@ impl Bench {
         self.tick();
         let id = Id::draw(&mut self.message_ids);
         let end = START.saturating_add(Duration::MAX);
-        self.queue.send(self.now, end, &mut self.agenda, (id, body.to_owned(), 0));
+        let content = Sent { id, body: body.to_owned(), event: 0, attempt: 0, flaw: None };
+        self.queue.send(self.now, end, &mut self.agenda, content);
         id.to_string()
     }
 

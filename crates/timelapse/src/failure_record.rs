@@ -4,8 +4,12 @@
 
 use comeback_engine::Timestamp;
 
-use crate::TARGET_ARN;
+use rand::RngExt;
+use rand::rngs::Xoshiro256PlusPlus;
+
 use crate::id::Id;
+use crate::queue::Flaw;
+use crate::scenario::{TARGET_ARN, UNLISTED_ARN};
 
 /// What a run of the target failed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,11 +78,50 @@ impl FailureRecords {
     }
 }
 
+/// A member of the record: where it starts, and where what follows it does.
+struct Member {
+    start: &'static str,
+    next: &'static str,
+    /// It stands behind the payload, which may hold anything.
+    behind_payload: bool,
+    /// Without it there is nothing to retry.
+    required: bool,
+}
+
+const fn member(start: &'static str, next: &'static str) -> Member {
+    Member { start, next, behind_payload: false, required: false }
+}
+
+const MEMBERS: [Member; 7] = [
+    member(r#""timestamp":"#, r#""requestContext":"#),
+    member(r#""requestId":"#, r#""functionArn":"#),
+    Member { required: true, ..member(r#""functionArn":"#, r#""condition":"#) },
+    member(r#""condition":"#, r#""approximateInvokeCount":"#),
+    Member { required: true, ..member(r#""requestPayload":"#, r#""responseContext":"#) },
+    Member { behind_payload: true, ..member(r#""responseContext":"#, r#""responsePayload":"#) },
+    Member { behind_payload: true, ..member(r#","responsePayload":"#, "}") },
+];
+
+/// A fault: one member is missing.
+pub(crate) fn without_a_member(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Flaw> {
+    let member = &MEMBERS[rng.random_range(0..MEMBERS.len())];
+    let place = if member.behind_payload { record.rfind(member.start) } else { record.find(member.start) };
+    let (start, end) = place.zip(record.rfind(member.next)).expect("BUG: these members are all written");
+    record.replace_range(start..end, "");
+    member.required.then_some(Flaw::Unreadable)
+}
+
+/// A fault: it names a function that is not on the list.
+pub(crate) fn of_another_function(record: &mut String) -> Flaw {
+    let start = record.find(TARGET_ARN).expect("BUG: the function is written");
+    record.replace_range(start..start + TARGET_ARN.len(), UNLISTED_ARN);
+    Flaw::Unlisted
+}
+
 #[cfg(test)]
 mod tests {
     use comeback_engine::InvocationRecord;
     use rand::SeedableRng;
-    use rand::rngs::Xoshiro256PlusPlus;
 
     use super::*;
 
@@ -103,5 +146,28 @@ mod tests {
             records.write_time(now, &mut text);
             assert_eq!(text, now.to_string());
         }
+    }
+
+    #[test]
+    fn each_member_can_be_missing_and_only_two_are_missed() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let whole = FailureRecords::default().write(crate::START, Id::draw(&mut rng), r#"{"n":"}"}"#, DOWN);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            let mut record = whole.clone();
+            let flaw = without_a_member(&mut record, &mut rng);
+            assert!(serde_json::from_str::<serde_json::Value>(&record).is_ok(), "{record}");
+            assert_eq!(InvocationRecord::read(&record).is_err(), flaw == Some(Flaw::Unreadable), "{record}");
+            seen.insert(record);
+        }
+        assert_eq!(seen.len(), MEMBERS.len());
+    }
+
+    #[test]
+    fn another_function_is_named_in_full() {
+        let id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let mut record = FailureRecords::default().write(crate::START, id, "null", DOWN);
+        assert_eq!(of_another_function(&mut record), Flaw::Unlisted);
+        assert_eq!(InvocationRecord::read(&record).unwrap().function_arn, format!("{UNLISTED_ARN}:$LATEST"));
     }
 }

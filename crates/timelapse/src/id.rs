@@ -3,7 +3,7 @@ use std::fmt;
 use rand::Rng;
 
 /// A version 4 UUID, as AWS uses them for request and message ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Id(u128);
 
 impl Id {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use comeback_engine::Timestamp;
 
+use crate::invariants::{Broken, Invariant};
+
 /// Why the dead-letter queue has an event that the handler did not send there.
 pub(crate) const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 /// Not a dead-letter at all: SQS deleted the message at the end of its retention.
@@ -16,6 +18,7 @@ struct Life {
     carriers: u32,
     attempts: u32,
     arrived: Option<Timestamp>,
+    first_failure: Option<Timestamp>,
     delivered: Option<Timestamp>,
     given_up: Option<&'static str>,
 }
@@ -47,17 +50,26 @@ impl Ledger {
 
     /// An invocation or a message of the event is gone. One that is neither delivered nor given up
     /// must be carried on by something else.
-    pub(crate) fn drop_carrier(&mut self, event: usize) {
+    pub(crate) fn drop_carrier(&mut self, event: usize) -> Result<(), Broken> {
         let life = &mut self.0[event];
         life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
-        life.end(event);
+        life.end(event).map(|_| ())
     }
 
-    /// A retry begins. Attempt numbers of one event rise by one.
+    /// A retry begins. Where an event has several chains, the longest counts.
     pub(crate) fn attempt(&mut self, event: usize, attempt: u64) {
         let life = &mut self.0[event];
-        assert_eq!(u64::from(life.attempts) + 1, attempt, "BUG: attempt out of order for event {event}");
-        life.attempts += 1;
+        life.attempts =
+            life.attempts.max(u32::try_from(attempt).expect("BUG: MAX_RETRIES is 10,000 at most"));
+    }
+
+    pub(crate) fn fail(&mut self, event: usize, now: Timestamp) {
+        self.0[event].first_failure.get_or_insert(now);
+    }
+
+    /// When the event's first invocation failed.
+    pub(crate) fn first_failure(&self, event: usize) -> Timestamp {
+        self.0[event].first_failure.expect("BUG: only events that have failed are handled")
     }
 
     pub(crate) fn deliver(&mut self, event: usize, now: Timestamp) {
@@ -68,11 +80,11 @@ impl Ledger {
         self.0[event].given_up.get_or_insert(reason);
     }
 
-    /// Counts every event once. Panics if one has vanished.
-    pub(crate) fn balance(&self) -> Balance {
+    /// Counts every event once, unless one has vanished.
+    pub(crate) fn balance(&self) -> Result<Balance, Broken> {
         let mut balance = Balance::default();
         for (event, life) in self.0.iter().enumerate() {
-            match life.end(event) {
+            match life.end(event)? {
                 End::Delivered => balance.delivered += 1,
                 End::Waiting => balance.waiting += 1,
                 End::GivenUp(reason) => *balance.given_up.entry(reason).or_default() += 1,
@@ -80,7 +92,7 @@ impl Ledger {
         }
         let all = balance.delivered + balance.given_up.values().sum::<usize>() + balance.waiting;
         assert_eq!(all, self.0.len(), "BUG: an event is counted twice or not at all");
-        balance
+        Ok(balance)
     }
 
     /// Of each event that arrived, the number of the last retry that carried it.
@@ -105,12 +117,15 @@ enum End {
 
 impl Life {
     /// Delivered if any copy was; else waiting while anything carries it or it has yet to arrive.
-    fn end(&self, event: usize) -> End {
+    fn end(&self, event: usize) -> Result<End, Broken> {
         match (self.delivered, self.given_up) {
-            (Some(_), _) => End::Delivered,
-            (None, _) if self.carriers > 0 || self.arrived.is_none() => End::Waiting,
-            (None, Some(reason)) => End::GivenUp(reason),
-            (None, None) => panic!("BUG: event {event} has vanished"),
+            (Some(_), _) => Ok(End::Delivered),
+            (None, _) if self.carriers > 0 || self.arrived.is_none() => Ok(End::Waiting),
+            (None, Some(reason)) => Ok(End::GivenUp(reason)),
+            (None, None) => {
+                let detail = "no invocation and no message carries it, and no dead-letter has it";
+                Err(Broken::new(Invariant::NoneVanishes, event, detail))
+            }
         }
     }
 }
@@ -131,27 +146,27 @@ mod tests {
     fn counts_each_event_once() {
         let mut ledger = carried_twice();
         ledger.give_up(0, "max_age");
-        ledger.drop_carrier(0);
-        assert_eq!(ledger.balance().waiting, 1);
-        ledger.drop_carrier(0);
-        assert_eq!(ledger.balance().given_up, BTreeMap::from([("max_age", 1)]));
+        ledger.drop_carrier(0).unwrap();
+        assert_eq!(ledger.balance().unwrap().waiting, 1);
+        ledger.drop_carrier(0).unwrap();
+        assert_eq!(ledger.balance().unwrap().given_up, BTreeMap::from([("max_age", 1)]));
         ledger.deliver(0, Timestamp::from_secs(2));
-        assert_eq!(ledger.balance(), Balance { delivered: 1, ..Balance::default() });
+        assert_eq!(ledger.balance(), Ok(Balance { delivered: 1, ..Balance::default() }));
     }
 
     #[test]
-    #[should_panic(expected = "BUG: event 0 has vanished")]
-    fn a_vanished_event_stops_the_run() {
+    fn a_vanished_event_is_told() {
         let mut ledger = carried_twice();
-        ledger.drop_carrier(0);
-        ledger.drop_carrier(0);
+        ledger.drop_carrier(0).unwrap();
+        let broken = ledger.drop_carrier(0).unwrap_err();
+        assert_eq!((broken.invariant, broken.event), (Invariant::NoneVanishes, Some(0)));
+        assert_eq!(ledger.balance(), Err(broken));
     }
 
     #[test]
-    #[should_panic(expected = "BUG: attempt out of order for event 0")]
-    fn an_attempt_number_that_is_skipped_stops_the_run() {
+    fn of_several_chains_the_longest_counts() {
         let mut ledger = carried_twice();
-        ledger.attempt(0, 1);
-        ledger.attempt(0, 3);
+        [1, 2, 1].into_iter().for_each(|attempt| ledger.attempt(0, attempt));
+        assert_eq!(ledger.attempts(), [2]);
     }
 }

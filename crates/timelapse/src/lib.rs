@@ -16,12 +16,14 @@
 //! | `scenario` | [`Scenario`]: what happens in a run, checked |
 //! | `simulation` | [`run`]: the loop over the agenda, and one batch through the handler |
 //! | `agenda` | what happens when, ordered by (time, sequence) |
-//! | `world` | the simulated account: its parts, and how one leads to another |
+//! | `world` | the simulated account: its parts, how one leads to another, and the calls it takes |
 //! | `queue` | an SQS standard queue |
 //! | `target`, `failure_record`, `payload` | asynchronous invocations, the records of failed ones, what they carry |
 //! | `mapping` | the event source mapping: pollers, batches, partial responses |
-//! | `ports` | the handler's ports on this world: where faults will strike |
-//! | `ledger` | what became of each event; stops the run if one vanishes |
+//! | `handling`, `ports` | the batch in the handler's hands; the handler's ports on this world |
+//! | `faults` | [`Fault`]: what goes wrong, how often and when |
+//! | `invariants`, `violation` | [`Invariant`]: what must hold of every run; [`Violation`]: one that did not |
+//! | `ledger`, `copies` | what became of each event, and of each message |
 //! | `summary`, `calls`, `prices`, `percentiles` | the figures of a run |
 //! | `watcher`, `trace` | [`Watcher`]: sees a run as it goes; [`Trace`]: writes it down |
 //! | `rehearsal` | [`rehearse`]: one batch on AWS that always works |
@@ -34,8 +36,12 @@ mod agenda;
 mod bench;
 mod calls;
 pub mod contention;
+mod copies;
 mod failure_record;
+mod faults;
+mod handling;
 mod id;
+mod invariants;
 mod ledger;
 mod mapping;
 mod payload;
@@ -50,6 +56,7 @@ mod simulation;
 mod summary;
 mod target;
 mod trace;
+mod violation;
 mod watcher;
 mod world;
 
@@ -57,11 +64,14 @@ mod world;
 pub use bench::Bench;
 pub use calls::{Calls, Operation};
 pub use failure_record::TargetError;
+pub use faults::{Fault, Faults, Strikes, UnknownFault};
+pub use invariants::Invariant;
 pub use percentiles::Percentiles;
 pub use rehearsal::{Call, Rehearsal, rehearse};
-pub use scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError, TARGET_ARN};
+pub use scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError, TARGET_ARN, UNLISTED_ARN};
 pub use schedule::{MAX_EVENTS, RetriesMade, Retry, Schedule, Spread};
-pub use simulation::run;
-pub use summary::{Minute, Summary};
+pub use simulation::{RunError, run};
+pub use summary::{FaultCounts, Minute, Summary};
 pub use trace::Trace;
+pub use violation::Violation;
 pub use watcher::Watcher;

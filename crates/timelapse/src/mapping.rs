@@ -5,7 +5,8 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-use crate::queue::Receipt;
+use crate::faults::Fault;
+use crate::queue::Received;
 
 /// Pollers that look while the queue is quiet. Source: "Configuring scaling behavior for SQS event
 /// source mappings", AWS Lambda Developer Guide: Lambda starts with five concurrent batches; the
@@ -13,16 +14,40 @@ use crate::queue::Receipt;
 const QUIET_POLLERS: usize = 5;
 /// A long poll's length, SQS's longest. That the mapping uses it is an assumption: 5 pollers then
 /// make 15 empty polls a minute, 648,000 in 30 days, which is what idle queues are billed.
-const LONG_POLL: Duration = Duration::from_secs(20);
+pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// A batch in the handler's hands.
+/// A batch on its way through the handler.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) started: Timestamp,
+    /// The handler's clock then.
+    pub(crate) clock: Timestamp,
     pub(crate) records: Vec<Record>,
-    /// Of each record, the receipt and the event.
-    pub(crate) received: Vec<(Receipt, usize)>,
+    /// What there is to each record besides.
+    pub(crate) received: Vec<Received>,
+    pub(crate) death: Option<Death>,
     poller: Option<usize>,
+}
+
+/// The handler dies of a fault, once it has made so many calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Death {
+    pub(crate) fault: Fault,
+    pub(crate) calls: u64,
+    /// How long after its start it makes them, if not after its usual run time.
+    pub(crate) calls_at: Option<Duration>,
+}
+
+impl Batch {
+    /// A batch whose handler starts now.
+    pub(crate) fn new(now: Timestamp, records: Vec<Record>, received: Vec<Received>) -> Self {
+        Self { started: now, clock: now, records, received, death: None, poller: None }
+    }
+
+    /// The event of each message.
+    pub(crate) fn events(&self) -> impl Iterator<Item = usize> {
+        self.received.iter().map(|received| received.event)
+    }
 }
 
 #[derive(Debug)]
@@ -56,19 +81,15 @@ impl Mapping {
 
     /// Hands a batch over. Gives its place in the list and the polls billed for it: the one that
     /// brought it, and the empty ones its poller made before.
-    pub(crate) fn start(
-        &mut self,
-        now: Timestamp,
-        records: Vec<Record>,
-        received: Vec<(Receipt, usize)>,
-    ) -> (usize, u64) {
+    pub(crate) fn start(&mut self, batch: Batch) -> (usize, u64) {
+        let now = batch.started;
         // The poller that has been looking longest; under load, one that Lambda added.
         let longest = (0..QUIET_POLLERS)
             .filter(|&poller| self.looking_since[poller].is_some())
             .min_by_key(|&poller| self.looking_since[poller]);
         let empty =
             longest.and_then(|poller| self.looking_since[poller].take()).map_or(0, |since| polls(since, now));
-        (self.batches.insert(Batch { started: now, records, received, poller: longest }), empty + 1)
+        (self.batches.insert(Batch { poller: longest, ..batch }), empty + 1)
     }
 
     /// Takes a batch whose handler answers now.
@@ -80,8 +101,19 @@ impl Mapping {
         batch
     }
 
-    pub(crate) fn recycle(&mut self, batch: Batch) {
-        self.spare.push(batch.records);
+    /// Takes the messages of a batch whose handler goes quiet now, and is ended later.
+    pub(crate) fn quiet(&mut self, now: Timestamp, place: usize) -> Batch {
+        let batch = &mut self.batches[place];
+        let poller = batch.poller;
+        std::mem::replace(batch, Batch { poller, ..Batch::new(now, Vec::new(), Vec::new()) })
+    }
+
+    pub(crate) fn death_of(&self, place: usize) -> Option<Death> {
+        self.batches[place].death
+    }
+
+    pub(crate) fn recycle(&mut self, records: Vec<Record>) {
+        self.spare.push(records);
     }
 
     /// Empty polls of the pollers that are looking, up to `now`.
@@ -133,7 +165,7 @@ mod tests {
     #[test]
     fn a_batch_is_billed_with_the_empty_polls_before_it() {
         let mut mapping = Mapping::new(at(0));
-        let (place, polls) = mapping.start(at(50), vec![], vec![]);
+        let (place, polls) = mapping.start(Batch::new(at(50), vec![], vec![]));
         assert_eq!(polls, 3, "at 20 s and 40 s in vain, then the receive");
         assert_eq!(mapping.empty_polls(at(59)), 8, "the other four go on");
         mapping.end(at(51), place);
@@ -143,7 +175,7 @@ mod tests {
     #[test]
     fn pollers_that_load_adds_have_no_empty_polls() {
         let mut mapping = Mapping::new(at(0));
-        let billed: Vec<u64> = (0..7).map(|_| mapping.start(at(20), vec![], vec![]).1).collect();
+        let billed: Vec<u64> = (0..7).map(|_| mapping.start(Batch::new(at(20), vec![], vec![])).1).collect();
         assert_eq!(billed, [2, 2, 2, 2, 2, 1, 1]);
         assert_eq!(mapping.batches_under_way(), 7);
     }

@@ -1,20 +1,14 @@
-//! The handler's ports on the simulated world. Each call is counted and answered at once, at the
-//! moment the world is at: the end of the handler's run time. Faults will strike here.
+//! The handler's ports on the simulated world. Each call is answered at once, at the moment the
+//! world is at: the end of the handler's run time. A handler that has died makes no more.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 
 use comeback_engine::{
-    CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, ReasonCode, RetryQueue, Target, Timestamp,
-    VisibilityChange,
+    CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, Target, Timestamp, VisibilityChange,
 };
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use crate::calls::Operation;
-use crate::payload;
-use crate::scenario::TARGET_ARN;
 use crate::world::World;
 
 pub(crate) struct SimulatedAws(pub(crate) RefCell<World>);
@@ -24,67 +18,51 @@ impl SimulatedAws {
     pub(crate) fn until(&self, moment: Timestamp) -> impl Future<Output = ()> {
         poll_fn(move |_| if self.0.borrow().now >= moment { Poll::Ready(()) } else { Poll::Pending })
     }
+
+    /// Resolves for as many calls as the handler lives for, and never again.
+    fn alive(&self) -> impl Future<Output = ()> {
+        poll_fn(|_| {
+            let world = &mut *self.0.borrow_mut();
+            let calls_left =
+                &mut world.handling.as_mut().expect("BUG: calls come from the handler").calls_left;
+            match calls_left.checked_sub(1) {
+                Some(left) => {
+                    *calls_left = left;
+                    Poll::Ready(())
+                }
+                None => Poll::Pending,
+            }
+        })
+    }
+
+    /// One call to this world. A panic in it is ours; the handler takes it for the call's, so that it
+    /// must be told from here.
+    async fn call<T>(&self, call: impl FnOnce(&mut World) -> T) -> T {
+        self.alive().await;
+        let world = &mut *self.0.borrow_mut();
+        world.in_call = true;
+        let answer = call(world);
+        world.in_call = false;
+        answer
+    }
 }
 
 impl RetryQueue for SimulatedAws {
     async fn change_visibility(&self, entries: &[VisibilityChange<'_>]) -> Vec<Result<(), CallFailure>> {
-        let world = &mut *self.0.borrow_mut();
-        world.calls.add(Operation::ChangeMessageVisibilityBatch, 1);
-        let (now, agenda) = (world.now, &mut world.agenda);
-        entries
-            .iter()
-            .map(|entry| {
-                world
-                    .queue
-                    .change_visibility(now, agenda, entry.receipt_handle, entry.visibility_timeout)
-                    .map_err(|error| CallFailure { cause: error.to_string(), remedy: None })
-            })
-            .collect()
+        let answers = self.call(|world| world.change_visibility_batch(entries)).await;
+        answers.unwrap_or_else(|failure| vec![Err(failure); entries.len()])
     }
 }
 
 impl Target for SimulatedAws {
     async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
-        let function = function_arn.strip_suffix(":$LATEST").unwrap_or(function_arn);
-        assert_eq!(function, TARGET_ARN, "BUG: another function than the record's was invoked");
-        let mut world = self.0.borrow_mut();
-        world.calls.add(Operation::InvokeTarget, 1);
-        world.retry(payload);
-        Ok(())
+        self.call(|world| world.invoke(function_arn, payload)).await
     }
 }
 
 impl DeadLetterQueue for SimulatedAws {
     async fn send(&self, messages: &[DeadLetter]) -> Vec<Result<(), CallFailure>> {
-        let mut world = self.0.borrow_mut();
-        world.calls.add(Operation::SendMessageBatch, 1);
-        for message in messages {
-            world.dead_letter(event_of(message), reason_of(message));
-        }
-        vec![Ok(()); messages.len()]
+        let answers = self.call(|world| world.send_message_batch(messages)).await;
+        answers.unwrap_or_else(|failure| vec![Err(failure); messages.len()])
     }
-}
-
-/// What an operator filters by.
-fn reason_of(message: &DeadLetter) -> &'static str {
-    let reason = message.attributes.iter().find(|attribute| attribute.name == "Reason");
-    ReasonCode::ALL
-        .map(ReasonCode::name)
-        .into_iter()
-        .find(|name| reason.is_some_and(|reason| reason.value == *name))
-        .expect("BUG: a dead-letter without its reason")
-}
-
-fn event_of(message: &DeadLetter) -> usize {
-    #[derive(Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow)]
-        payload: &'a RawValue,
-    }
-    let body: Body<'_> = serde_json::from_str(&message.body).expect("BUG: a dead-letter without its payload");
-    let event = payload::event_of(body.payload.get()).expect("BUG: a dead-letter of another payload");
-    let mut expected = String::new();
-    payload::write(event, &mut expected);
-    assert_eq!(body.payload.get(), expected, "BUG: the dead-letter of event {event} has another payload");
-    event
 }

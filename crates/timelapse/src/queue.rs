@@ -11,11 +11,11 @@ use slab::Slab;
 
 use crate::agenda::{Agenda, Happening};
 use crate::id::Id;
-use message::{Message, blank};
-use settings::{LONGEST_VISIBILITY, VisibilityError};
+use message::blank;
+use settings::LONGEST_VISIBILITY;
 
-pub(crate) use message::Receipt;
-pub(crate) use settings::{QueueSettings, Removal};
+pub(crate) use message::{Flaw, Message, Receipt, Received, Sent};
+pub(crate) use settings::{QueueSettings, Removal, VisibilityError};
 
 /// The queue. Whose message is whose (`event`) is kept beside each, for the ledger only.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Queue {
     in_flight: usize,
     peak_in_flight: usize,
     numbers: u64,
-    removals: Vec<(usize, Removal)>,
+    removals: Vec<(Received, Removal)>,
 }
 
 impl Queue {
@@ -44,19 +44,20 @@ impl Queue {
         }
     }
 
-    /// `SendMessage`. `horizon` is the run's end: what expires after it need not be planned.
+    /// `SendMessage`. `horizon` is the run's end: what expires after it need not be planned. Gives the
+    /// message's place.
     pub(crate) fn send(
         &mut self,
         now: Timestamp,
         horizon: Timestamp,
         agenda: &mut Agenda,
-        (id, body, event): (Id, String, usize),
-    ) {
+        content: Sent,
+    ) -> usize {
         let number = self.next_number();
         let slot = self.messages.insert(Message {
-            id,
-            body,
-            event,
+            content,
+            not_before: now,
+            settled: false,
             sent: now,
             first_receive: now,
             last_receive: now,
@@ -70,6 +71,7 @@ impl Queue {
         if expiry <= horizon {
             agenda.plan(expiry, Happening::Expires(slot));
         }
+        slot
     }
 
     /// `ReceiveMessage`: fills `records`, reusing what they hold, and says which event each is of.
@@ -80,7 +82,7 @@ impl Queue {
         most: usize,
         agenda: &mut Agenda,
         records: &mut Vec<Record>,
-    ) -> Vec<(Receipt, usize)> {
+    ) -> Vec<Received> {
         let room = self.settings.in_flight_limit.saturating_sub(self.in_flight);
         let mut received = Vec::with_capacity(most.min(room));
         while received.len() < most.min(room) {
@@ -92,24 +94,72 @@ impl Queue {
                 self.remove(slot, Removal::Redriven);
                 continue;
             }
-            let receipt = Receipt { slot, number: self.next_number() };
-            let message = &mut self.messages[slot];
-            message.take(now, receipt.number, self.settings.visibility_timeout);
-            agenda.plan(message.visible_at, Happening::Appears(receipt));
-            match records.get_mut(received.len()) {
-                Some(record) => message.write(receipt, record),
-                None => {
-                    let mut record = blank(now);
-                    message.write(receipt, &mut record);
-                    records.push(record);
-                }
-            }
-            received.push((receipt, message.event));
+            self.in_flight += 1;
+            received.push(self.hand_out(now, slot, agenda, records, received.len()));
         }
         records.truncate(received.len());
-        self.in_flight += received.len();
         self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
         received
+    }
+
+    /// One message goes to a receiver, as the record at `place`.
+    fn hand_out(
+        &mut self,
+        now: Timestamp,
+        slot: usize,
+        agenda: &mut Agenda,
+        records: &mut Vec<Record>,
+        place: usize,
+    ) -> Received {
+        let receipt = Receipt { slot, number: self.next_number() };
+        let message = &mut self.messages[slot];
+        message.take(now, receipt.number, self.settings.visibility_timeout);
+        agenda.plan(message.visible_at, Happening::Appears(receipt));
+        if place == records.len() {
+            records.push(blank(now));
+        }
+        message.write(receipt, &mut records[place]);
+        message.received(receipt)
+    }
+
+    /// A fault: a message goes to a receiver who has it already, as one more record of the batch.
+    pub(crate) fn hand_out_again(
+        &mut self,
+        now: Timestamp,
+        receipt: Receipt,
+        agenda: &mut Agenda,
+        records: &mut Vec<Record>,
+    ) -> Received {
+        let place = records.len();
+        self.hand_out(now, receipt.slot, agenda, records, place)
+    }
+
+    /// A fault: a message becomes visible though it is hidden, if this is still its latest receipt.
+    pub(crate) fn appear_early(&mut self, receipt: Receipt) -> Option<Received> {
+        let message = self.latest(receipt).filter(|message| message.in_flight)?;
+        message.in_flight = false;
+        let received = message.received(receipt);
+        self.in_flight -= 1;
+        self.visible.push_back(receipt);
+        Some(received)
+    }
+
+    /// A fault: a receipt is no longer a message's latest, though no one else has received it.
+    pub(crate) fn make_stale(&mut self, receipt: Receipt, agenda: &mut Agenda) {
+        let number = self.next_number();
+        let Some(message) = self.latest(receipt) else { return };
+        message.number = number;
+        agenda.plan(message.visible_at, Happening::Appears(Receipt { number, ..receipt }));
+    }
+
+    /// A message, unless it is gone and perhaps another in its place.
+    pub(crate) fn get(&self, received: &Received) -> Option<&Message> {
+        self.messages.get(received.receipt.slot).filter(|message| message.content.id == received.id)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn get_mut(&mut self, received: &Received) -> Option<&mut Message> {
+        self.messages.get_mut(received.receipt.slot).filter(|message| message.content.id == received.id)
     }
 
     /// `ChangeMessageVisibility`: hides a message from now for `timeout`.
@@ -163,6 +213,13 @@ impl Queue {
         }
     }
 
+    /// A fault: a message's retention ends early, unless it is gone by then. Gives its event.
+    pub(crate) fn expire_early(&mut self, slot: usize, id: Id) -> Option<usize> {
+        let event = self.messages.get(slot).filter(|message| message.content.id == id)?.content.event;
+        self.remove(slot, Removal::Expired);
+        Some(event)
+    }
+
     /// Whether a receive would bring anything (or redrive something).
     pub(crate) fn has_visible(&self) -> bool {
         !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
@@ -178,8 +235,8 @@ impl Queue {
         self.peak_in_flight
     }
 
-    /// The events whose messages the queue took away since this was last asked.
-    pub(crate) fn take_removals(&mut self) -> Vec<(usize, Removal)> {
+    /// The messages that the queue took away since this was last asked.
+    pub(crate) fn take_removals(&mut self) -> Vec<(Received, Removal)> {
         std::mem::take(&mut self.removals)
     }
 
@@ -190,7 +247,7 @@ impl Queue {
     fn remove(&mut self, slot: usize, removal: Removal) {
         let message = self.messages.remove(slot);
         self.in_flight -= usize::from(message.in_flight);
-        self.removals.push((message.event, removal));
+        self.removals.push((message.received(Receipt { slot, number: message.number }), removal));
     }
 
     fn next_number(&mut self) -> u64 {

@@ -2,11 +2,19 @@ use std::time::Duration;
 
 use comeback_engine::Timestamp;
 
+use crate::faults::Faults;
+
 /// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 /// The function whose events are retried; a policy must allow it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+/// The function that records name instead when [`Fault::UnlistedFunction`] strikes; a policy must not
+/// allow it.
+///
+/// [`Fault::UnlistedFunction`]: crate::Fault::UnlistedFunction
+pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
 /// The retry handler's timeout in `template.yaml`.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -40,6 +48,8 @@ pub struct Scenario {
     pub poll_delay: Duration,
     /// Messages in flight at most. SQS has about 120,000 for a standard queue.
     pub in_flight_limit: usize,
+    /// What goes wrong besides the target.
+    pub faults: Faults,
 }
 
 impl Default for Scenario {
@@ -57,6 +67,7 @@ impl Default for Scenario {
             handler_run_time: Duration::from_millis(100),
             poll_delay: Duration::from_millis(20),
             in_flight_limit: 120_000,
+            faults: Faults::default(),
         }
     }
 }
@@ -105,8 +116,13 @@ impl Scenario {
             ("poll-delay", "at most 20 s, a long poll", time(self.poll_delay, Duration::from_secs(20))),
             ("in-flight-limit", "at least 1", count(self.in_flight_limit, 1..=usize::MAX)),
         ];
+        let faults = self.faults.iter().map(|(fault, strikes)| {
+            let value = format!("{fault}={}", strikes.rate);
+            ("fault", "a rate of 0 to 1, within a window that is not empty", (strikes.is_valid(), value))
+        });
         let errors: Vec<_> = checks
             .into_iter()
+            .chain(faults)
             .filter(|(_, _, (valid, _))| !valid)
             .map(|(setting, range, (_, value))| ScenarioError { setting, value, range })
             .collect();

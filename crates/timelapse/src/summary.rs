@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::calls::{Calls, Operation};
+use crate::invariants::Broken;
 use crate::percentiles::Percentiles;
 use crate::prices;
 use crate::scenario::Scenario;
@@ -29,7 +30,7 @@ pub struct Summary {
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events still on their way, and those that have yet to arrive.
     pub waiting: usize,
-    /// Re-invocations.
+    /// Re-invocations that Lambda accepted.
     pub retries: u64,
     /// Of each event that arrived, the number of its last attempt: 0 if it was never retried.
     pub attempts: Option<Percentiles>,
@@ -48,9 +49,23 @@ pub struct Summary {
     pub target_gb_seconds: f64,
     /// List price of the calls and the compute, in US dollars.
     pub cost_usd: f64,
+    /// What went wrong besides the target; `None`, and not in the JSON, if nothing could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<FaultCounts>,
     /// Retries and ends over time, minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
+}
+
+/// How often faults struck in a run, and the duplicates they led to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FaultCounts {
+    /// Of each fault that could strike, by name: how often it did.
+    pub struck: BTreeMap<&'static str, u64>,
+    /// Re-invocations of a message that had been re-invoked or dead-lettered before.
+    pub duplicate_retries: u64,
+    /// Dead-letters of a message that had been.
+    pub duplicate_dead_letters: u64,
 }
 
 /// What happened in one minute of a run.
@@ -65,20 +80,26 @@ pub struct Minute {
 }
 
 impl Summary {
-    pub(crate) fn of(mut world: World) -> Self {
+    /// Unless an event has vanished.
+    pub(crate) fn of(mut world: World) -> Result<Self, Broken> {
         let scenario: Scenario = world.scenario.clone();
         world.calls.add(Operation::ReceiveMessage, world.mapping.empty_polls(scenario.end()));
-        let balance = world.ledger.balance();
+        let balance = world.ledger.balance()?;
         let calls = world.calls;
         let handler = prices::gb_seconds(
             calls.of(Operation::InvokeHandler),
             scenario.handler_run_time,
             prices::HANDLER_MEMORY_GB,
         );
-        let retries = calls.of(Operation::InvokeTarget);
+        let retries = world.retries;
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
         let requests = Operation::ALL.map(|operation| prices::requests(operation, calls.of(operation)));
-        Self {
+        let faults = world.dice.struck().map(|struck| FaultCounts {
+            struck: struck.into_iter().map(|(fault, count)| (fault.name(), count)).collect(),
+            duplicate_retries: world.duplicate_retries,
+            duplicate_dead_letters: world.duplicate_dead_letters,
+        });
+        Ok(Self {
             seed: scenario.seed,
             events: scenario.events,
             virtual_seconds: scenario.duration.as_secs(),
@@ -96,8 +117,9 @@ impl Summary {
             cost_usd: rounded(
                 requests.iter().sum::<f64>() + prices::compute(handler) + prices::compute(target),
             ),
+            faults,
             minutes: world.minutes,
-        }
+        })
     }
 
     /// Length of the run.

@@ -8,6 +8,7 @@ use slab::Slab;
 
 use crate::failure_record::{FailureRecords, TargetError};
 use crate::id::Id;
+use crate::invariants::{Broken, Envelope, Invariant};
 use crate::payload;
 use crate::scenario::Scenario;
 
@@ -68,20 +69,29 @@ impl Target {
         self.start(now, event, 0, text)
     }
 
-    /// A re-invocation: opens the envelope as a target does, and checks that what it holds is the
-    /// event's payload, byte for byte. Gives the event, the attempt and the place in the list.
-    pub(crate) fn retry(&mut self, now: Timestamp, payload: String) -> (usize, u64, usize) {
-        let raw: &RawValue = serde_json::from_str(&payload).expect("BUG: the target got no JSON");
-        let opened = comeback_envelope::open(raw).expect("BUG: the target got a malformed envelope");
+    /// Opens the envelope of a re-invocation as a target does, and checks that what it holds is an
+    /// event's payload, byte for byte. Gives the event.
+    pub(crate) fn open(&mut self, payload: &str) -> Result<(usize, Envelope), Broken> {
+        let broken = |event, detail: &str| Broken::new(Invariant::PayloadVerbatim, event, detail);
+        let raw: &RawValue =
+            serde_json::from_str(payload).map_err(|_| broken(None, "the target got no JSON"))?;
+        let opened = comeback_envelope::open(raw).map_err(|malformed| {
+            broken(None, &format!("the target got a malformed envelope: {malformed}"))
+        })?;
         let text = opened.payload.get();
-        let event = payload::event_of(text).expect("BUG: the target got another payload");
+        let event =
+            payload::event_of(text).ok_or_else(|| broken(None, "the target got no event's payload"))?;
         payload::write(event, &mut self.expected);
-        assert_eq!(text, self.expected, "BUG: the payload of event {event} has changed");
-        let attempt = opened.attempt();
-        (event, attempt, self.start(now, event, attempt, payload))
+        if text != self.expected {
+            return Err(broken(Some(event), &format!("the target got {text}")));
+        }
+        let metadata = opened.metadata.ok_or_else(|| broken(Some(event), "the target got no envelope"))?;
+        let (attempt, initial_timestamp) = (metadata.attempt, metadata.initial_timestamp);
+        Ok((event, Envelope { attempt, initial_timestamp }))
     }
 
-    fn start(&mut self, now: Timestamp, event: usize, attempt: u64, payload: String) -> usize {
+    /// An invocation is accepted. Gives its place in the list.
+    pub(crate) fn start(&mut self, now: Timestamp, event: usize, attempt: u64, payload: String) -> usize {
         let error = if now < self.outage_end {
             Some(DOWN)
         } else {

@@ -5,6 +5,7 @@ use comeback_engine::{Outcome, Step};
 
 use crate::Watcher;
 use crate::failure_record::TargetError;
+use crate::faults::Fault;
 use crate::scenario::START;
 
 /// Writes down each invocation and each decision of a run, a line each, in the order they happened.
@@ -17,6 +18,11 @@ impl Trace {
     /// What was written so far.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Takes it, to go on with nothing written.
+    pub(crate) fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
     }
 
     fn line(&mut self, at: Duration, event: usize, what: fmt::Arguments<'_>) {
@@ -54,10 +60,14 @@ impl Watcher for Trace {
         }
         self.line(at, event, format_args!("{line}"));
     }
+
+    fn struck(&mut self, at: Duration, event: usize, fault: Fault) {
+        self.line(at, event, format_args!("FAULT {fault}"));
+    }
 }
 
 /// `+03:25:45.678`
-struct Elapsed(Duration);
+pub(crate) struct Elapsed(pub(crate) Duration);
 
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

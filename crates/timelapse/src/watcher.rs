@@ -3,6 +3,7 @@ use std::time::Duration;
 use comeback_engine::Outcome;
 
 use crate::failure_record::TargetError;
+use crate::faults::Fault;
 
 /// Sees a run as it goes. Times are counted from its start. `()` watches nothing.
 pub trait Watcher {
@@ -14,6 +15,9 @@ pub trait Watcher {
 
     /// The handler decided about a message of an event, and acted.
     fn decided(&mut self, _at: Duration, _event: usize, _outcome: &Outcome<'_>) {}
+
+    /// A fault struck an event, alone or with others.
+    fn struck(&mut self, _at: Duration, _event: usize, _fault: Fault) {}
 }
 
 impl Watcher for () {}

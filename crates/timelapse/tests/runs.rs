@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use comeback_engine::{Jitter, Outcome, Policy, Settings, Step, Style};
-use comeback_timelapse::{Operation, Percentiles, Scenario, Summary, TARGET_ARN, Trace, Watcher, run};
+use comeback_timelapse::{
+    Fault, Faults, Operation, Percentiles, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace, Watcher,
+    run,
+};
 use proptest::prelude::*;
 
 const fn hours(hours: u64) -> Duration {
@@ -233,9 +236,11 @@ fn refused_scenarios_say_all_that_is_wrong() {
         maximum_concurrency: 1,
         handler_run_time: Duration::from_secs(31),
         batch_size: 11,
+        faults: Faults::default().with(Fault::ClockSkew, Strikes::always(2.0)),
         ..Scenario::default()
     };
-    let errors = run(&scenario, &policy(Settings::default()), &mut ()).unwrap_err();
+    let error = run(&scenario, &policy(Settings::default()), &mut ()).unwrap_err();
+    let RunError::Refused(errors) = error else { panic!("{error}") };
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         errors,
@@ -245,6 +250,7 @@ fn refused_scenarios_say_all_that_is_wrong() {
             "batch-size is 11; it must be 1 to 10",
             "maximum-concurrency is 1; it must be 2 to 1000",
             "handler-run-time is 31s; it must be at most 30 s, the handler's timeout",
+            "fault is clock_skew=2; it must be a rate of 0 to 1, within a window that is not empty",
         ]
     );
 }
@@ -285,6 +291,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             handler_run_time: Duration::from_millis(handler_run_time),
             poll_delay: Duration::from_millis(poll_delay),
             in_flight_limit,
+            faults: Faults::default(),
         }
     })
 }

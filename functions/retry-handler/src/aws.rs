@@ -17,11 +17,10 @@ use aws_sdk_sqs::types::{
 };
 use comeback_backoff::{ladder, retry};
 use comeback_engine::{
-    Attribute, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, Target, VisibilityChange,
+    Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, Target,
+    VisibilityChange,
 };
 
-/// One API call with its retries; far below the function's timeout. The SDK has no default.
-pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
@@ -41,7 +40,8 @@ impl Aws {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-            .operation_timeout(OPERATION_TIMEOUT)
+            // The SDK has no default.
+            .operation_timeout(CALL_TIMEOUT)
             .build();
         // One layer retries: `SqsBatchCalls` what SQS refused, and the queue itself an invoke, whose
         // late answer may have been a yes. The SDK's own retries are off.
@@ -170,7 +170,7 @@ async fn every_entry<C: Future<Output = Vec<(usize, Answer)>>>(
     };
     let rounds = retry(SqsBatchCalls::ceilings(), |()| true, round).sleeping(tokio::time::sleep);
     // How the rounds ended is in the answers: each is noted as it comes.
-    let _: Result<_, _> = tokio::time::timeout(OPERATION_TIMEOUT, rounds).await;
+    let _: Result<_, _> = tokio::time::timeout(CALL_TIMEOUT, rounds).await;
     answers.into_inner().into_iter().map(|answer| answer.map_err(|refusal| refusal.failure)).collect()
 }
 

@@ -3,17 +3,13 @@ use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use comeback_engine::{Ports, Record, Timestamp, handle_batch};
+use comeback_engine::{Ports, RESERVE, Timestamp, handle_batch, read_batch};
 use lambda_runtime::{Error, LambdaEvent};
 
-use crate::aws::{Aws, OPERATION_TIMEOUT};
+use crate::aws::Aws;
 use crate::config::Config;
 use crate::log;
 use crate::queue::{Queue, url_of};
-
-/// No call is started with less than this left: a call under way then still ends in time, and so
-/// does the response.
-const RESERVE: Duration = OPERATION_TIMEOUT.saturating_add(Duration::from_secs(2));
 
 /// The Lambda, once it has started.
 #[derive(Debug)]
@@ -55,13 +51,18 @@ impl Handler {
                 return kept(ids);
             }
         };
-        if ids.iter().any(String::is_empty) {
-            // It cannot be reported, and what is not reported is deleted. An empty identifier makes
-            // Lambda keep the whole batch, so nothing of it may be done.
-            tracing::error!("a message has no messageId; the whole batch is kept");
-            return kept(ids);
+        let (records, incomplete) = match read_batch(messages) {
+            Ok(read) => read,
+            Err(problem) => {
+                // An empty identifier makes Lambda keep the whole batch.
+                tracing::error!("{problem}");
+                return kept(ids);
+            }
+        };
+        for message in &incomplete {
+            tracing::error!(message_id = message.message_id, "{message}; it is kept");
         }
-        let (records, incomplete) = records(messages);
+        let incomplete = incomplete.into_iter().map(|message| message.message_id);
         let ports = Ports {
             retry_queue: &self.aws.queue(&retry_queue_url),
             target: &self.aws.functions(),
@@ -99,22 +100,6 @@ fn passing(left: Duration) -> impl Future<Output = ()> {
     // The runtime's monotonic clock, which its timers share and tests can pause.
     let end = tokio::time::Instant::now() + left;
     poll_fn(move |_| if tokio::time::Instant::now() < end { Poll::Pending } else { Poll::Ready(()) })
-}
-
-/// The messages that can be handled, and the ids of those that can only be kept.
-fn records(messages: Vec<SqsMessage>) -> (Vec<Record>, Vec<String>) {
-    let mut records = Vec::with_capacity(messages.len());
-    let mut incomplete = Vec::new();
-    for message in messages {
-        match Record::try_from(message) {
-            Ok(record) => records.push(record),
-            Err(error) => {
-                tracing::error!(message_id = error.message_id, "{error}; it is kept");
-                incomplete.push(error.message_id);
-            }
-        }
-    }
-    (records, incomplete)
 }
 
 fn kept(ids: Vec<String>) -> SqsBatchResponse {

@@ -26,11 +26,44 @@ impl fmt::Display for Receipt {
     }
 }
 
+/// A message's content, and what only the simulation knows of it.
 #[derive(Debug)]
-pub(super) struct Message {
-    pub(super) id: Id,
-    pub(super) body: String,
-    pub(super) event: usize,
+pub(crate) struct Sent {
+    pub(crate) id: Id,
+    pub(crate) body: String,
+    pub(crate) event: usize,
+    /// Of the invocation that failed: 0 if it was the event's first.
+    pub(crate) attempt: u64,
+    /// What is wrong with the body.
+    pub(crate) flaw: Option<Flaw>,
+}
+
+/// What a fault has made of an invocation record, such that it is not retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// A member is missing that must be there.
+    Unreadable,
+    /// Its function is not on the policy's list.
+    Unlisted,
+}
+
+/// What a receiver got of one message, apart from its record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    pub(crate) receipt: Receipt,
+    pub(crate) id: Id,
+    pub(crate) event: usize,
+    pub(crate) attempt: u64,
+    pub(crate) flaw: Option<Flaw>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(super) content: Sent,
+    /// Never re-invoked before: by what the handler asked of the queue so far.
+    pub(crate) not_before: Timestamp,
+    /// It was re-invoked or dead-lettered.
+    pub(crate) settled: bool,
     pub(super) sent: Timestamp,
     pub(super) first_receive: Timestamp,
     pub(super) last_receive: Timestamp,
@@ -42,6 +75,10 @@ pub(super) struct Message {
 }
 
 impl Message {
+    pub(crate) fn body(&self) -> &str {
+        &self.content.body
+    }
+
     pub(super) fn take(&mut self, now: Timestamp, number: u64, visibility_timeout: Duration) {
         if self.receive_count == 0 {
             self.first_receive = now;
@@ -53,15 +90,20 @@ impl Message {
         self.in_flight = true;
     }
 
+    pub(super) fn received(&self, receipt: Receipt) -> Received {
+        let Sent { id, event, attempt, flaw, .. } = self.content;
+        Received { receipt, id, event, attempt, flaw }
+    }
+
     /// Makes `record` what a receiver gets, in the buffers it has.
     pub(super) fn write(&self, receipt: Receipt, record: &mut Record) {
         record.message_id.clear();
-        self.id.write(&mut record.message_id);
+        self.content.id.write(&mut record.message_id);
         record.receipt_handle.clear();
         fmt::Write::write_fmt(&mut record.receipt_handle, format_args!("{receipt}"))
             .expect("BUG: writing to a String");
         record.body.clear();
-        record.body.push_str(&self.body);
+        record.body.push_str(&self.content.body);
         record.receive_count = self.receive_count;
         record.sent = self.sent;
         record.first_receive = self.first_receive;

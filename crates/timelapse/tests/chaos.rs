@@ -1,0 +1,179 @@
+//! Whole runs in which everything goes wrong, and nothing that must hold breaks.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use comeback_engine::{Jitter, Policy, Settings, Style};
+use comeback_timelapse::{
+    Fault, Faults, Invariant, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace, run,
+};
+use rayon::prelude::*;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn policy(settings: Settings) -> Policy {
+    Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..settings }).expect("a valid policy")
+}
+
+fn chaos(seed: u64, scenario: Scenario) -> Scenario {
+    Scenario { seed, faults: Faults::chaos(seed, scenario.duration), ..scenario }
+}
+
+fn with(fault: Fault, strikes: Strikes) -> Scenario {
+    Scenario { events: 60, faults: Faults::default().with(fault, strikes), ..Scenario::default() }
+}
+
+/// The run's figures; a violation fails the test with all that it says.
+fn summary(scenario: &Scenario, settings: Settings) -> Summary {
+    run(scenario, &policy(settings), &mut ()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
+    summary.faults.clone().expect("faults were on").struck
+}
+
+#[test]
+fn every_fault_strikes_at_least_20_times_in_2_000_events() {
+    let all = Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded);
+    let names: Vec<&str> = all.map(Fault::name).collect();
+    (1..=6u64).into_par_iter().for_each(|seed| {
+        let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
+        let summary = summary(&scenario, Settings::default());
+        let struck = struck(&summary);
+        let mut counted: Vec<&str> = struck.keys().copied().collect();
+        counted.sort_by_key(|name| names.iter().position(|other| other == name));
+        assert_eq!(counted, names);
+        for (fault, count) in struck {
+            assert!(count >= 20, "seed {seed}: {fault} struck {count} times");
+        }
+        let dead: usize = summary.dead_lettered.values().sum();
+        assert_eq!(summary.delivered + dead + summary.waiting, 2_000);
+        assert!(summary.delivered > 1_600, "seed {seed}: only {} were delivered", summary.delivered);
+        assert!(!summary.dead_lettered.contains_key("expired"));
+    });
+}
+
+/// As different as a few numbers make them: each jitter, both styles, limits that are reached and
+/// limits that are not.
+fn varied(seed: u64) -> (Scenario, Settings) {
+    let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
+    let settings = Settings {
+        jitter: Jitter::ALL[seed as usize % 4],
+        envelope: Style::ALL[(seed / 4) as usize % 2],
+        max_age: pick(&[86_400, 3_600, 10_800], 8),
+        max_retries: pick(&[185, 6], 24),
+        base_backoff: pick(&[1, 20, 300], 48),
+        max_backoff: pick(&[43_170, 900], 144),
+        ..Settings::default()
+    };
+    let scenario = Scenario {
+        events: 12,
+        outage: Duration::from_secs(pick(&[3_600, 7_200, 600], 3)),
+        arrival_spread: HOUR,
+        failure_rate: [0.0, 0.5][(seed / 5) as usize % 2],
+        duration: 6 * HOUR,
+        maximum_concurrency: pick(&[10, 2], 7) as usize,
+        ..Scenario::default()
+    };
+    (chaos(seed, scenario), settings)
+}
+
+#[test]
+fn thousands_of_seeds_break_no_invariant() {
+    (0..3_000u64).into_par_iter().for_each(|seed| {
+        let (scenario, settings) = varied(seed);
+        summary(&scenario, settings);
+    });
+}
+
+#[test]
+fn the_same_seed_twice_is_byte_identical() {
+    let traced = |seed| {
+        let (scenario, settings) = varied(seed);
+        let mut trace = Trace::default();
+        let summary = run(&scenario, &policy(settings), &mut trace).unwrap_or_else(|error| panic!("{error}"));
+        (serde_json::to_string(&summary).expect("plain JSON"), trace.text().to_owned())
+    };
+    for seed in 0..24 {
+        assert_eq!(traced(seed), traced(seed));
+    }
+    assert_ne!(traced(0).1, traced(288).1);
+}
+
+#[test]
+fn each_fault_alone_strikes_and_harms_no_event() {
+    for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded) {
+        let scenario = with(fault, Strikes { rate: 0.1, window: Duration::ZERO..5 * HOUR });
+        // Whole batches, of which a handler can do a part.
+        let scenario = Scenario { poll_delay: Duration::from_secs(20), ..scenario };
+        // A dead-letter for what fails at sending dead-letters.
+        let summary = summary(&scenario, Settings { max_age: 7_200, ..Settings::default() });
+        assert_eq!(struck(&summary).into_keys().collect::<Vec<_>>(), [fault.name()]);
+        assert!(struck(&summary)[fault.name()] > 0, "{fault}");
+        assert_eq!(summary.waiting, 0, "{fault}: {:?}", summary.dead_lettered);
+    }
+}
+
+#[test]
+fn a_handler_that_is_down_for_hours_delays_and_loses_nothing() {
+    let window = 2 * HOUR..6 * HOUR;
+    let outage = summary(&with(Fault::HandlerOutage, Strikes { rate: 1.0, window }), Settings::default());
+    assert_eq!((outage.delivered, outage.dead_lettered.len()), (60, 0));
+    let recovery = outage.recovery_delay_ms.expect("there was an outage");
+    assert!(recovery.p50 > 3 * 3_600_000, "nobody was retried until three hours later: {recovery:?}");
+}
+
+#[test]
+fn lost_answers_are_duplicates_and_they_are_counted() {
+    let scenario = with(Fault::InvokeAnswerLost, Strikes::always(0.05));
+    let summary = summary(&scenario, Settings::default());
+    let faults = summary.faults.expect("faults were on");
+    assert!(faults.duplicate_retries > 0);
+    assert!(faults.duplicate_retries <= faults.struck["invoke_answer_lost"]);
+    assert_eq!(summary.delivered, 60, "and each event counts once");
+}
+
+#[test]
+fn events_whose_retention_ends_are_counted_as_expired() {
+    let summary = summary(&with(Fault::RetentionEnded, Strikes::always(0.05)), Settings::default());
+    let expired = summary.dead_lettered["expired"];
+    assert!(expired > 0 && summary.dead_lettered.len() == 1);
+    assert!(struck(&summary)["retention_ended"] >= expired as u64);
+    assert_eq!(summary.delivered + expired, 60);
+}
+
+/// The policy allows what the scenario holds to be off the list, so that an invariant is broken
+/// without a bug.
+#[test]
+fn a_violation_has_the_seed_the_events_history_and_the_trace() {
+    let target_functions = vec!["arn:aws:lambda:eu-west-1:123456789012:function:*".into()];
+    let policy = Policy::new(Settings { target_functions, ..Settings::default() }).expect("a valid policy");
+    let scenario = Scenario { seed: 5, ..with(Fault::UnlistedFunction, Strikes::always(0.01)) };
+    let error = run(&scenario, &policy, &mut ()).unwrap_err();
+    let RunError::Violated(violation) = &error else { panic!("{error}") };
+    assert_eq!((violation.invariant, violation.seed), (Invariant::AllowList, 5));
+    let event = violation.event.expect("it is of an event");
+    let lines: Vec<&str> = violation.history.lines().collect();
+    assert!(lines[0].ends_with(&format!("event {event} attempt 0 failed: TargetDown")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.ends_with("FAULT unlisted_function")), "{lines:?}");
+    assert!(lines.last().is_some_and(|line| line.contains("reinvoke retry")), "{lines:?}");
+    assert!(
+        violation.trace.lines().count() == 40 && violation.trace.ends_with(lines[lines.len() - 1])
+            || violation.trace.contains(lines[lines.len() - 1])
+    );
+    let text = error.to_string();
+    assert!(text.starts_with("broken with seed 5 at +"), "{text}");
+    assert!(text.contains("function:payroll:$LATEST was invoked\nits history:\n"), "{text}");
+    assert_eq!(run(&scenario, &policy, &mut ()).unwrap_err(), error, "and does it again");
+}
+
+#[test]
+fn the_architecture_lists_every_invariant() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+    let text = std::fs::read_to_string(path).expect("ARCHITECTURE.md can be read");
+    for invariant in Invariant::ALL {
+        let row = format!("| {} |", invariant.statement());
+        assert!(text.lines().any(|line| line.starts_with(&row)), "{row}");
+    }
+}
