@@ -13,6 +13,9 @@ const ACCOUNT: &str = "000000000000";
 /// MiniStack's root credentials.
 const KEY: &str = "test";
 
+/// Its environment's Python, because other environments stand before it on `PATH`.
+const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
+
 /// A MiniStack server of our own on a free loopback port, and what talks to it.
 #[derive(Debug)]
 pub struct MiniStack {
@@ -33,7 +36,7 @@ impl MiniStack {
     ///
     /// If it cannot be started.
     pub async fn start(name: &str) -> Result<Self, String> {
-        Self::start_with(name, "exec ministack").await
+        Self::start_with(name, &format!("exec {RUN}")).await
     }
 
     /// Starts a server whose clock, and that of the functions it runs, goes 60 times as fast: a visibility timeout of a
@@ -43,19 +46,10 @@ impl MiniStack {
     ///
     /// If it cannot be started, for want of Debian's `faketime` perhaps.
     pub async fn start_sped_up(name: &str) -> Result<Self, String> {
-        // Python's own sleep counts in the faster clock and on the other, and never ends. A message is lost that is sent
-        // while another thread sweeps its queue: `q["messages"]` is replaced by a list made before. Hence threads that
-        // change over only where they wait.
-        const SERVER: &str = "exec faketime --exclude-monotonic -f '+0 x60' .tools/ministack/bin/python -c '
-import select, sys, time
-time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
-sys.setswitchinterval(1)
-from ministack.app import main
-main()'";
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()
         })?;
-        Self::start_with(name, SERVER).await
+        Self::start_with(name, &format!("exec faketime --exclude-monotonic -f '+0 x60' {RUN}")).await
     }
 
     async fn start_with(name: &str, command: &str) -> Result<Self, String> {
