@@ -22,7 +22,8 @@ export SAM_CLI_TELEMETRY := 0
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo chaos mutants fuzz test check lint-rust lint-infra lint-templates tools chromium local build deploy clean
+.PHONY: help demo chaos mutants fuzz test check lint-rust lint-infra lint-templates tools chromium faketime local build deploy \
+	clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +46,7 @@ chaos: ## replay with every fault, SEEDS seeds (2000) under each of several poli
 mutants: ## plant ten bugs in a copy, one at a time: the tests catch each (five minutes)
 	python3 tests/mutation/check.py
 
-test: tools chromium lint-templates infra/node_modules/.installed ## every test, those against the real stack included
+test: tools chromium faketime lint-templates infra/node_modules/.installed ## every test, those against the real stack included
 	npm --prefix infra test
 	cargo test $(ALL)
 	cargo test --package comeback-fuzz
@@ -96,6 +97,9 @@ tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.insta
 chromium: # the browser that the tests look at reports with, and a font for it
 	@command -v chromium >/dev/null \
 		|| { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends chromium fonts-dejavu-core; }
+
+faketime: # the faster clock of one test
+	@command -v faketime >/dev/null || { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends faketime; }
 
 $(TOOLS)/%/.installed: tests/tools/%.txt
 	@echo "installing $$(tr '\n' ' ' < $<)into .tools/$*"

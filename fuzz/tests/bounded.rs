@@ -1,5 +1,7 @@
 //! A bounded run of each entry point on stable Rust: every sample, mutated samples, random bytes.
 
+use std::ops::Range;
+
 use comeback_engine::{Action, Jitter, Policy, Record, Settings, Style, Timestamp};
 use comeback_fuzz::{Question, Seed, decide, envelope, invocation_record, seeds};
 use proptest::collection::vec;
@@ -13,24 +15,47 @@ fn seeds_for(target: &str) -> Vec<Vec<u8>> {
     seeds().into_iter().filter(|seed| seed.target == target).map(|seed| seed.data).collect()
 }
 
-/// A sample with short pieces of it repeated, taken out, or replaced.
+/// A sample with short pieces of it repeated, taken out, or replaced, or one of its numbers by a limit.
 fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
-    let pieces = ["", "\"", "{", "}", "null", "1E400", "\\ud800", ",", "404", "-1", "18446744073709551616"];
+    let pieces = ["", "\"", "{", "}", "null", "1E400", "\\ud800", ",", "404", "-1"];
     let piece = prop_oneof![
         8 => select(pieces.to_vec()).prop_map(|piece| piece.as_bytes().to_vec()),
         1 => any::<String>().prop_map(String::into_bytes),
         1 => vec(any::<u8>(), 0..4),
     ];
-    let mutation = (any::<Index>(), 0..12usize, any::<bool>(), piece);
+    let limit = select(vec!["0", "18446744073709551615", "18446744073709551616"]);
+    let mutation = (any::<Index>(), 0..12usize, any::<bool>(), piece, proptest::option::of(limit));
     (select(samples), vec(mutation, 0..3)).prop_map(|(mut sample, mutations)| {
-        for (at, bytes, repeat, piece) in mutations {
+        for (at, bytes, repeat, piece, limit) in mutations {
             let start = at.index(sample.len() + 1);
             let range = start..(start + bytes).min(sample.len());
-            let piece = if repeat { sample[range.clone()].repeat(3) } else { piece };
-            sample.splice(range, piece);
+            match (limit, numbers(&sample)) {
+                (Some(limit), numbers) if !numbers.is_empty() => {
+                    sample.splice(numbers[at.index(numbers.len())].clone(), limit.bytes());
+                }
+                _ if repeat => {
+                    let piece = sample[range.clone()].repeat(3);
+                    sample.splice(range, piece);
+                }
+                _ => {
+                    sample.splice(range, piece);
+                }
+            }
         }
         sample
     })
+}
+
+/// Where digits stand.
+fn numbers(sample: &[u8]) -> Vec<Range<usize>> {
+    let mut numbers: Vec<Range<usize>> = Vec::new();
+    for place in (0..sample.len()).filter(|place| sample[*place].is_ascii_digit()) {
+        match numbers.last_mut() {
+            Some(number) if number.end == place => number.end += 1,
+            _ => numbers.push(place..place + 1),
+        }
+    }
+    numbers
 }
 
 fn any_data(target: &str) -> impl Strategy<Value = Vec<u8>> + use<> {

@@ -23,7 +23,7 @@ NOT_COPIED = shutil.ignore_patterns(
 )
 SUITES = {
     "engine": ["--package", "comeback-engine", "--test", "engine"],
-    "replay": ["--package", "comeback-timelapse", "--test", "runs"],
+    "chaos": ["--package", "comeback-timelapse", "--test", "chaos"],
 }
 
 
@@ -64,7 +64,7 @@ def is_caught(tree, mutant):
     print(f"{mutant.bug}:", flush=True)
     for suite, tests in caught.items():
         shown = ", ".join(tests[:3]) + (", …" if len(tests) > 3 else "")
-        print(f"  {suite:7} {len(tests):3} tests fail{': ' + shown if tests else ''}", flush=True)
+        print(f"  {suite:6} {len(tests):3} tests fail{': ' + shown if tests else ''}", flush=True)
     return any(caught.values())
 
 

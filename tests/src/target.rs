@@ -5,6 +5,9 @@ use aws_sdk_lambda::types::{Environment, FunctionCode, Runtime};
 
 use crate::{MiniStack, root, scratch};
 
+/// Lambda's longest, in seconds. On a clock sixty times as fast, 15 s are left of it.
+pub const LONGEST_TIMEOUT: i32 = 900;
+
 /// Creates a Python function that knows nothing of Comeback (`tests/targets/plain_target.py`). It logs each event it
 /// receives to `/aws/lambda/{name}`.
 ///
@@ -15,8 +18,8 @@ pub async fn plain_target(ministack: &MiniStack, name: &str) {
     create(ministack, name, Runtime::Python312, &root().join("tests/targets/plain_target.py")).await;
 }
 
-/// Creates a Python function that fails while the file is there that its event names (`tests/targets/outage_target.py`).
-/// It logs each invocation to `/aws/lambda/{name}`.
+/// Creates a Python function that fails while a file is there, and notes each invocation in another; its event names both
+/// (`tests/targets/outage_target.py`).
 ///
 /// # Panics
 ///
@@ -83,7 +86,7 @@ async fn create_with(
         .runtime(runtime)
         .handler(format!("{module}.handler"))
         .environment(variables)
-        .timeout(60)
+        .timeout(LONGEST_TIMEOUT)
         .role(role.trim())
         .code(FunctionCode::builder().zip_file(Blob::new(archive)).build())
         .send()

@@ -6,6 +6,7 @@ mod attach;
 mod cargo_lambda;
 mod cdk;
 mod emulator;
+mod hours;
 mod limits;
 mod retries;
 mod world;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         retries::is_not_harmed_by_a_message_that_is_no_json,
         retries::loses_nothing_while_the_handler_is_stopped,
         retries::inline_style_needs_no_change_in_the_target,
+        hours::outages_and_restarts_lose_nothing,
         limits::gives_up_after_max_retries_with_all_that_is_known,
         limits::never_invokes_a_function_outside_the_allow_list,
         limits::the_handlers_role_allows_exactly_what_it_does,

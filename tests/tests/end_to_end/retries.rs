@@ -65,20 +65,9 @@ pub(crate) async fn is_not_harmed_by_a_message_that_is_no_json(world: &World) {
 pub(crate) async fn loses_nothing_while_the_handler_is_stopped(world: &World) {
     const EVENTS: usize = 5;
     let (ministack, stack) = (world.ministack().await, world.quick().await);
-    let mapping = ministack
-        .lambda
-        .list_event_source_mappings()
-        .function_name(stack.output("RetryHandlerName"))
-        .send()
-        .await
-        .expect("Lambda answers");
-    let mapping = mapping.event_source_mappings()[0].uuid().expect("a mapping has a UUID");
-    let enable = async |enabled| {
-        let change = ministack.lambda.update_event_source_mapping().uuid(mapping).enabled(enabled);
-        change.send().await.expect("Lambda changes the mapping");
-    };
+    let handler = stack.output("RetryHandlerName");
 
-    enable(false).await;
+    enable(ministack, handler, false).await;
     let event = json!({"fail_times": 2, "error_type": "Stopped"}).to_string();
     for _ in 0..EVENTS {
         ministack.invoke(stack.output("ExampleTargetName"), &event).await;
@@ -90,7 +79,7 @@ pub(crate) async fn loses_nothing_while_the_handler_is_stopped(world: &World) {
     let failed = failures(ministack, stack.target_logs(), "Stopped").await;
     assert!(failed.iter().all(|line| line["attempt"] == 0), "nothing is retried while stopped: {failed:?}");
 
-    enable(true).await;
+    enable(ministack, handler, true).await;
     let succeeded = eventually("every event to succeed", LIMIT, async || {
         let succeeded = successes(ministack, stack.target_logs(), "Stopped").await;
         (succeeded.len() == EVENTS).then_some(succeeded)
@@ -143,8 +132,26 @@ fn key(line: &Value) -> Value {
 }
 
 async fn waiting(ministack: &MiniStack, queue_url: &str) -> usize {
-    const WAITING: QueueAttributeName = QueueAttributeName::ApproximateNumberOfMessages;
-    let attributes = ministack.sqs.get_queue_attributes().queue_url(queue_url).attribute_names(WAITING);
-    let attributes = attributes.send().await.expect("SQS answers");
-    attributes.attributes().and_then(|all| all.get(&WAITING)?.parse().ok()).unwrap_or_default()
+    count(ministack, queue_url, QueueAttributeName::ApproximateNumberOfMessages).await
+}
+
+/// Messages of a queue, visible or hidden.
+pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
+    waiting(ministack, queue_url).await
+        + count(ministack, queue_url, QueueAttributeName::ApproximateNumberOfMessagesNotVisible).await
+}
+
+async fn count(ministack: &MiniStack, queue_url: &str, what: QueueAttributeName) -> usize {
+    let attributes = ministack.sqs.get_queue_attributes().queue_url(queue_url).attribute_names(what.clone());
+    let attributes = attributes.send().await.expect("SQS answers").attributes;
+    attributes.and_then(|all| all.get(&what)?.parse().ok()).unwrap_or_else(|| panic!("no {what}"))
+}
+
+/// Has the retry handler poll its queue, or not.
+pub(crate) async fn enable(ministack: &MiniStack, handler: &str, enabled: bool) {
+    let mappings = ministack.lambda.list_event_source_mappings().function_name(handler).send().await;
+    let mappings = mappings.expect("Lambda answers");
+    let mapping = mappings.event_source_mappings()[0].uuid().expect("a mapping has a UUID");
+    let change = ministack.lambda.update_event_source_mapping().uuid(mapping).enabled(enabled);
+    change.send().await.expect("Lambda changes the mapping");
 }

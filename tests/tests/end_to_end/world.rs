@@ -12,6 +12,7 @@ pub(crate) struct World {
     comeback: OnceCell<Result<Stack, String>>,
     quick: OnceCell<Result<Stack, String>>,
     cdk_example: OnceCell<Result<Example, String>>,
+    sped_up: OnceCell<Result<MiniStack, String>>,
 }
 
 impl World {
@@ -23,11 +24,17 @@ impl World {
             comeback: OnceCell::new(),
             quick: OnceCell::new(),
             cdk_example: OnceCell::new(),
+            sped_up: OnceCell::new(),
         }
     }
 
     pub(crate) async fn ministack(&self) -> &MiniStack {
         or_panic(self.ministack.get_or_init(|| MiniStack::start("ministack")).await)
+    }
+
+    /// A server of its own, on which an hour passes in a minute.
+    pub(crate) async fn sped_up(&self) -> &MiniStack {
+        or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up")).await)
     }
 
     /// The stack of the README's section on SAM: its commands, the shipped defaults.
@@ -61,9 +68,10 @@ impl World {
         or_panic(self.built.get_or_init(async || build(&shell)).await);
     }
 
-    /// What MiniStack has logged, for a reader who wonders why a trial failed.
+    /// What both servers have logged, for a reader who wonders why a trial failed.
     pub(crate) fn log(&self) -> String {
-        self.ministack.get().and_then(|started| started.as_ref().ok()).map(MiniStack::log).unwrap_or_default()
+        let started = [&self.ministack, &self.sped_up].into_iter().filter_map(|server| server.get());
+        started.flatten().map(MiniStack::log).collect()
     }
 }
 
