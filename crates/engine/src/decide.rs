@@ -134,7 +134,7 @@ fn envelope<'a>(event: &FailedEvent<'a>, record: &Record, policy: &Policy) -> Re
         origin_request_id: Some(event.origin_request_id.clone()),
     };
     let envelope = Envelope { metadata, original_payload: event.payload.clone() };
-    let sealed = envelope.seal(policy.envelope).len();
+    let sealed = envelope.sealed_len(policy.envelope);
     let next_record = record.body.len() - event.received_payload_bytes + sealed + RECORD_ALLOWANCE;
     if next_record <= SQS_MESSAGE_BYTES {
         return Ok(envelope);

@@ -14,20 +14,16 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn of(arn: &'a str) -> Option<Self> {
-        let fields: Vec<&str> = arn.split(':').collect();
-        let (["arn", partition, "lambda", region, account, "function", name], qualifier) =
-            fields.split_at_checked(7)?
+        let mut fields = arn.split(':');
+        let ["arn", partition, "lambda", region, account, "function", name] =
+            [(); 7].map(|()| fields.next().unwrap_or_default())
         else {
             return None;
         };
-        let qualifier = match qualifier {
-            [] => None,
-            [qualifier] => Some(*qualifier),
-            _ => return None,
-        };
-        let fields = Self { partition, region, account, name, qualifier };
-        let all = [*partition, *region, *account, *name].into_iter().chain(qualifier);
-        all.clone().all(|field| !field.is_empty()).then_some(fields)
+        let qualifier = fields.next();
+        let mut all = [partition, region, account, name].into_iter().chain(qualifier);
+        let is_whole = all.all(|field| !field.is_empty()) && fields.next().is_none();
+        is_whole.then_some(Self { partition, region, account, name, qualifier })
     }
 }
 

@@ -51,7 +51,8 @@ impl<'a, F: FnMut(Member<'a>)> Visitor<'a> for Members<'a, F> {
             // values there are only white space, one comma, and the key.
             let end = value.get().as_ptr() as usize - self.text.as_ptr() as usize + value.get().len();
             let gap = &self.text[previous_end..end];
-            let start = previous_end + gap.find('"').expect("BUG: a member starts with a quote");
+            let quote = gap.bytes().position(|byte| byte == b'"').expect("BUG: a member starts with a quote");
+            let start = previous_end + quote;
             (self.visit)(Member { key, span: start..end, value });
             previous_end = end;
         }

@@ -107,17 +107,41 @@ impl Envelope<'_> {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     pub fn seal(&self, style: Style) -> String {
+        self.parts(&self.metadata_text(), style).concat()
+    }
+
+    /// The bytes that [`seal`](Self::seal) would write, without writing them.
+    ///
+    /// ```
+    /// # use comeback_envelope::{Envelope, Metadata, Style};
+    /// # let metadata = Metadata { attempt: 1, initial_timestamp: 1643667670, origin_request_id: None };
+    /// # let payload = serde_json::value::RawValue::from_string("[7]".into())?;
+    /// # let envelope = Envelope { metadata, original_payload: std::borrow::Cow::Owned(payload) };
+    /// assert_eq!(envelope.sealed_len(Style::Wrap), envelope.seal(Style::Wrap).len());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn sealed_len(&self, style: Style) -> usize {
+        self.parts(&self.metadata_text(), style).iter().map(|part| part.len()).sum()
+    }
+
+    fn metadata_text(&self) -> String {
+        let mut metadata = serde_json::to_string(&self.metadata).expect("BUG: metadata is plain JSON");
+        if !metadata.is_ascii() {
+            // An id may hold them, decoded from an escape; raw, SQS would refuse the next failure's record.
+            metadata = metadata.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
+        }
+        metadata
+    }
+
+    fn parts<'p>(&'p self, metadata: &'p str, style: Style) -> Vec<&'p str> {
         let payload = self.original_payload.get();
-        let metadata = serde_json::to_string(&self.metadata).expect("BUG: metadata is plain JSON");
-        // An id may hold them, decoded from an escape; raw, SQS would refuse the next failure's record.
-        let metadata = metadata.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
         if style == Style::Wrap || !is_object(&self.original_payload) {
-            return format!("{{\"{METADATA}\":{metadata},\"{ORIGINAL_PAYLOAD}\":{payload}}}");
+            return vec!["{\"", METADATA, "\":", metadata, ",\"", ORIGINAL_PAYLOAD, "\":", payload, "}"];
         }
         let metadata = &metadata[..metadata.len() - 1];
         let rest = &payload[1..];
         let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-        format!("{{\"{METADATA}\":{metadata},\"style\":\"inline\"}}{comma}{rest}")
+        vec!["{\"", METADATA, "\":", metadata, ",\"style\":\"inline\"}", comma, rest]
     }
 }
 

@@ -14,7 +14,9 @@ fn assert_round_trip(payload: &str, metadata: &Metadata, style: Style) {
     let payload = raw(payload);
     let envelope =
         Envelope { metadata: metadata.clone(), original_payload: Cow::<RawValue>::Borrowed(&payload) };
-    let event = raw(envelope.seal(style));
+    let sealed = envelope.seal(style);
+    assert_eq!(envelope.sealed_len(style), sealed.len(), "{style}: {sealed}");
+    let event = raw(sealed);
     let opened = open(&event).expect("what seal writes, open reads");
     assert!(opened.payload.get() == payload.get(), "{style}: {} != {}", opened.payload, payload);
     assert_eq!(opened.metadata.as_ref(), Some(metadata), "{style}");
