@@ -1,5 +1,5 @@
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use comeback_engine::Timestamp;
 
@@ -28,33 +28,70 @@ pub(crate) enum Happening {
     ExpiresEarly(usize),
 }
 
+/// A happening, its moment, and how many were planned before it.
+type Entry = Reverse<(Timestamp, u64, Happening)>;
+
 /// What happens when, ordered by time and, within one moment, by when it was planned. Nothing else
 /// orders a run, so the same seed gives the same run.
+///
+/// Only the second at hand is sorted: one heap of all would be too large for the processor's caches
+/// with a million events, and cost each of them the more, the more they are.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    heap: BinaryHeap<Reverse<(Timestamp, u64, Happening)>>,
+    /// All up to the end of `second`.
+    soon: BinaryHeap<Entry>,
+    second: u64,
+    /// All after it, by their second.
+    later: BTreeMap<u64, Vec<Entry>>,
     planned: u64,
 }
 
 impl Agenda {
     pub(crate) fn plan(&mut self, at: Timestamp, happening: Happening) {
-        self.heap.push(Reverse((at, self.planned, happening)));
+        let entry = Reverse((at, self.planned, happening));
         self.planned += 1;
+        if at.as_secs() <= self.second {
+            self.soon.push(entry);
+        } else {
+            self.later.entry(at.as_secs()).or_default().push(entry);
+        }
     }
 
     /// The next happening, unless it comes after `end`.
     pub(crate) fn next_until(&mut self, end: Timestamp) -> Option<(Timestamp, Happening)> {
-        let Reverse((at, _, _)) = self.heap.peek()?;
+        if self.soon.is_empty() {
+            let (second, entries) = self.later.pop_first()?;
+            self.second = second;
+            self.soon = entries.into();
+        }
+        let Reverse((at, _, _)) = self.soon.peek()?;
         if *at > end {
             return None;
         }
-        self.heap.pop().map(|Reverse((at, _, happening))| (at, happening))
+        self.soon.pop().map(|Reverse((at, _, happening))| (at, happening))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn orders_seconds_as_well_whenever_they_are_planned() {
+        let mut agenda = Agenda::default();
+        let at = |millis| Timestamp::from_millis(millis);
+        agenda.plan(at(5_200), Happening::Poll);
+        agenda.plan(at(5_100), Happening::BatchEnds(1));
+        agenda.plan(at(86_400_000), Happening::BatchEnds(4));
+        // It has looked ahead to the fifth second by now.
+        assert_eq!(agenda.next_until(at(5_000)), None);
+        agenda.plan(at(4_000), Happening::BatchEnds(0));
+        agenda.plan(at(5_150), Happening::BatchEnds(2));
+        agenda.plan(at(6_000), Happening::BatchEnds(3));
+        let order: Vec<u64> =
+            std::iter::from_fn(|| agenda.next_until(at(u64::MAX))).map(|(at, _)| at.as_millis()).collect();
+        assert_eq!(order, [4_000, 5_100, 5_150, 5_200, 6_000, 86_400_000]);
+    }
 
     #[test]
     fn orders_by_time_and_then_by_when_it_was_planned() {

@@ -30,15 +30,17 @@ pub(crate) struct FailureRecords {
 }
 
 impl FailureRecords {
-    /// The record of a run that ended now; `payload` stands in it byte for byte.
+    /// The record of a run that ended now, in the buffer of `text`; `payload` stands in it byte for byte.
     pub(crate) fn write(
         &mut self,
         now: Timestamp,
         request_id: Id,
         payload: &str,
         error: TargetError,
+        mut text: String,
     ) -> String {
-        let mut text = String::with_capacity(payload.len() + 640);
+        text.clear();
+        text.reserve_exact(payload.len() + 640);
         text.push_str(r#"{"version":"1.0","timestamp":""#);
         self.write_time(now, &mut text);
         text.push_str(r#"","requestContext":{"requestId":""#);
@@ -127,11 +129,15 @@ mod tests {
 
     const DOWN: TargetError = TargetError { error_type: "TargetDown", error_message: "the target is down" };
 
+    fn written(now: Timestamp, request_id: Id, payload: &str) -> String {
+        FailureRecords::default().write(now, request_id, payload, DOWN, "another record".to_owned())
+    }
+
     #[test]
     fn is_what_lambda_writes() {
         let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
         let now = Timestamp::from_millis(1_789_400_814_145);
-        let record = FailureRecords::default().write(now, request_id, r#"{"n": 1.0}"#, DOWN);
+        let record = written(now, request_id, r#"{"n": 1.0}"#);
         let expected = r#"{"version":"1.0","timestamp":"2026-09-14T15:46:54.145Z","requestContext":{"requestId":"ID","functionArn":"arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":{"n": 1.0},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":"TargetDown","errorMessage":"the target is down"}}"#;
         assert_eq!(record, expected.replace("ID", &request_id.to_string()));
         assert_eq!(InvocationRecord::read(&record).unwrap().timestamp, Some(now));
@@ -151,7 +157,7 @@ mod tests {
     #[test]
     fn each_member_can_be_missing_and_only_two_are_missed() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        let whole = FailureRecords::default().write(crate::START, Id::draw(&mut rng), r#"{"n":"}"}"#, DOWN);
+        let whole = written(crate::START, Id::draw(&mut rng), r#"{"n":"}"}"#);
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..100 {
             let mut record = whole.clone();
@@ -166,7 +172,7 @@ mod tests {
     #[test]
     fn another_function_is_named_in_full() {
         let id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
-        let mut record = FailureRecords::default().write(crate::START, id, "null", DOWN);
+        let mut record = written(crate::START, id, "null");
         assert_eq!(of_another_function(&mut record), Flaw::Unlisted);
         assert_eq!(InvocationRecord::read(&record).unwrap().function_arn, format!("{UNLISTED_ARN}:$LATEST"));
     }

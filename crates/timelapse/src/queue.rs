@@ -156,13 +156,13 @@ impl Queue {
         Ok(())
     }
 
-    /// `DeleteMessage`. Whether it deleted: a stale handle deletes nothing, and SQS says so to no one.
-    pub(crate) fn delete(&mut self, receipt: Receipt) -> bool {
-        let Some(message) = self.latest(receipt) else { return false };
-        let was_in_flight = message.in_flight;
-        self.messages.remove(receipt.slot);
-        self.in_flight -= usize::from(was_in_flight);
-        true
+    /// `DeleteMessage`. Gives the body of what it deleted: a stale handle deletes nothing, and SQS
+    /// says so to no one.
+    pub(crate) fn delete(&mut self, receipt: Receipt) -> Option<String> {
+        self.latest(receipt)?;
+        let message = self.messages.remove(receipt.slot);
+        self.in_flight -= usize::from(message.in_flight);
+        Some(message.content.body)
     }
 
     /// A visibility timeout set earlier has run out, unless another was set since.

@@ -46,6 +46,8 @@ pub(crate) struct Target {
     ids: Xoshiro256PlusPlus,
     luck: Xoshiro256PlusPlus,
     records: FailureRecords,
+    /// Text buffers of earlier records.
+    spare: Vec<String>,
     expected: String,
 }
 
@@ -58,6 +60,7 @@ impl Target {
             ids: Xoshiro256PlusPlus::seed_from_u64(seed),
             luck: Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(1)),
             records: FailureRecords::default(),
+            spare: Vec::new(),
             expected: String::new(),
         }
     }
@@ -103,7 +106,16 @@ impl Target {
 
     pub(crate) fn end(&mut self, now: Timestamp, place: usize) -> Ended {
         let Invocation { event, attempt, request_id, payload, error } = self.invocations.remove(place);
-        let failure = error.map(|error| (error, self.records.write(now, request_id, &payload, error)));
+        let failure = error.map(|error| {
+            let spare = self.spare.pop().unwrap_or_default();
+            (error, self.records.write(now, request_id, &payload, error, spare))
+        });
         Ended { event, attempt, failure }
+    }
+
+    /// Takes a record that is no longer needed, for its buffer: memory for a million of them, given
+    /// back and asked for again, would cost as much time as all their JSON.
+    pub(crate) fn reuse(&mut self, record: String) {
+        self.spare.push(record);
     }
 }

@@ -155,8 +155,8 @@ fn a_later_receive_makes_a_handle_stale() {
     let stale = "ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale";
     assert_eq!(bench.hide(201.0, &record.receipt_handle, 60), Err(stale.into()));
     assert_eq!(bench.hide(201.0, "no handle of ours", 60), Err(stale.into()));
-    assert!(!bench.queue.delete(old), "a stale handle deletes nothing");
-    assert!(bench.queue.delete(latest));
+    assert!(bench.queue.delete(old).is_none(), "a stale handle deletes nothing");
+    assert!(bench.queue.delete(latest).is_some());
     assert_eq!(bench.hide(201.0, &latest.to_string(), 60), Err(stale.into()));
     assert!(bench.receive(1_000.0, 10).is_empty());
 }
@@ -170,7 +170,7 @@ fn a_message_that_is_visible_again_cannot_be_hidden_but_can_be_deleted() {
         bench.hide(182.0, &record.receipt_handle, 60),
         Err("MessageNotInflight: the message is visible again".into())
     );
-    assert!(bench.queue.delete(receipt), "its latest handle still deletes it");
+    assert!(bench.queue.delete(receipt).is_some(), "its latest handle still deletes it");
     assert!(bench.receive(183.0, 10).is_empty());
     bench.send(184.0, 8);
     assert_eq!(bench.receive_one(184.0).0, "event 8", "the place it had is used again");
@@ -193,7 +193,7 @@ fn retention_counts_from_the_send_whatever_hides_the_message() {
 fn a_retention_that_was_planned_spares_the_next_message_in_its_place() {
     let mut bench = with_one();
     let (_, receipt, _) = bench.receive_one(1.0);
-    assert!(bench.queue.delete(receipt));
+    assert!(bench.queue.delete(receipt).is_some());
     bench.send(60.0, 8);
     bench.advance(14.0 * DAY as f64);
     assert_eq!(bench.taken(), []);
@@ -220,7 +220,7 @@ fn past_the_in_flight_limit_a_receive_returns_nothing() {
     assert_eq!(bench.receive(1.0, 10).len(), 1, "up to the limit");
     assert!(!bench.queue.has_visible());
     assert!(bench.receive(2.0, 10).is_empty());
-    assert!(bench.queue.delete(got[0].1));
+    assert!(bench.queue.delete(got[0].1).is_some());
     assert_eq!(bench.receive(3.0, 10).len(), 1, "a deletion makes room");
     assert_eq!(bench.receive(181.0, 10).len(), 2, "so do timeouts that end");
     assert_eq!(bench.queue.peak_in_flight(), 3);

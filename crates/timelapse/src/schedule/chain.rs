@@ -43,7 +43,7 @@ impl Chain {
             let mut record = Record {
                 message_id: Id::draw(&mut rng).to_string(),
                 receipt_handle: String::new(),
-                body: records.write(now, Id::draw(&mut rng), &payload, DOWN),
+                body: records.write(now, Id::draw(&mut rng), &payload, DOWN, String::new()),
                 receive_count: 1,
                 sent: now,
                 first_receive: now,

@@ -164,7 +164,8 @@ impl World {
         for (received, kept) in batch.received.iter().zip(kept) {
             if !kept {
                 deleted = true;
-                if self.queue.delete(received.receipt) {
+                if let Some(body) = self.queue.delete(received.receipt) {
+                    self.target.reuse(body);
                     self.drop_carrier(received.event);
                 }
             }
