@@ -22,7 +22,7 @@ export SAM_CLI_TELEMETRY := 0
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo chaos mutants fuzz test check lint-rust lint-infra lint-templates tools chromium faketime local build deploy \
+.PHONY: help demo scale chaos mutants fuzz test check lint-rust lint-infra lint-templates tools chromium faketime local build deploy \
 	clean
 
 help: ## list the targets
@@ -30,6 +30,10 @@ help: ## list the targets
 
 demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
 	cargo run --release -p comeback -- replay
+
+scale: ## what a retry costs the replay, from a thousand events to a million (three minutes)
+	cargo build --release -p comeback
+	python3 tests/scale/measure.py target/release/comeback
 
 # Each policy meets every seed; the last reaches SQS's longest waits and its oldest messages.
 CHAOS_POLICIES := "" "--jitter none --max-age 2h" "--jitter equal --envelope inline --max-retries 6" \

@@ -36,6 +36,25 @@ fn each_command_of_the_readme_runs() {
 }
 
 #[test]
+fn the_readmes_scale_table_is_of_todays_runs() {
+    let output = Command::new("python3")
+        .args(["tests/scale/measure.py", env!("CARGO_BIN_EXE_comeback"), "100", "1000"])
+        .current_dir(repository())
+        .output()
+        .expect("Python 3 is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let measured = String::from_utf8(output.stdout).expect("text");
+    let cells = |table: &str, events: &str| -> Vec<String> {
+        let start = format!("| {events} | ");
+        let row =
+            table.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{start}: {table}"));
+        row.split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let [shown, measured] = [&readme(), &measured].map(|table| cells(table, "1,000"));
+    assert_eq!((shown.len(), &shown[2]), (measured.len(), &measured[2]), "retries of 1,000 events");
+}
+
+#[test]
 fn the_readmes_summary_is_what_replay_prints() {
     let readme = readme();
     let shown: Vec<&str> = readme
