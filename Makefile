@@ -1,4 +1,4 @@
-# Needs Rust, and Python 3 and Node for everything but `demo`. Whatever else is used is installed into .tools/ and
+# Needs Rust and the C compiler it links with, and Python 3 and Node for everything but `demo`. Whatever else is used is installed into .tools/ and
 # infra/node_modules/.
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -22,8 +22,8 @@ export SAM_CLI_TELEMETRY := 0
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo scale chaos mutants fuzz test check lint-rust lint-infra lint-templates tools chromium faketime local build deploy \
-	clean
+.PHONY: help demo scale chaos mutants fuzz test check lint-rust lint-infra lint-templates tools chromium faketime local \
+	build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,9 +31,9 @@ help: ## list the targets
 demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
 	cargo run --release -p comeback -- replay
 
-scale: ## what a retry costs the replay, from a thousand events to a million (three minutes)
+scale: ## what a retry costs the replay, from a thousand events to a million (five minutes)
 	cargo build --release -p comeback
-	python3 tests/scale/measure.py target/release/comeback
+	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 
 # Each policy meets every seed; the last reaches SQS's longest waits and its oldest messages.
 CHAOS_POLICIES := "" "--jitter none --max-age 2h" "--jitter equal --envelope inline --max-retries 6" \
@@ -50,7 +50,8 @@ chaos: ## replay with every fault, SEEDS seeds (2000) under each of several poli
 mutants: ## plant ten bugs in a copy, one at a time: the tests catch each (five minutes)
 	python3 tests/mutation/check.py
 
-test: tools chromium faketime lint-templates infra/node_modules/.installed ## every test, those against the real stack included
+test: ## every test, those against the real stack included
+test: tools chromium faketime lint-templates infra/node_modules/.installed
 	npm --prefix infra test
 	cargo test $(ALL)
 	cargo test --package comeback-fuzz

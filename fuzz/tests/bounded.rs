@@ -24,23 +24,20 @@ fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
         1 => vec(any::<u8>(), 0..4),
     ];
     let limit = select(vec!["0", "18446744073709551615", "18446744073709551616"]);
-    let mutation = (any::<Index>(), 0..12usize, any::<bool>(), piece, proptest::option::of(limit));
+    let mutation = (any::<Index>(), 0..12usize, any::<bool>(), piece, proptest::option::weighted(0.2, limit));
     (select(samples), vec(mutation, 0..3)).prop_map(|(mut sample, mutations)| {
         for (at, bytes, repeat, piece, limit) in mutations {
             let start = at.index(sample.len() + 1);
             let range = start..(start + bytes).min(sample.len());
-            match (limit, numbers(&sample)) {
-                (Some(limit), numbers) if !numbers.is_empty() => {
-                    sample.splice(numbers[at.index(numbers.len())].clone(), limit.bytes());
+            let numbers = if limit.is_some() { numbers(&sample) } else { Vec::new() };
+            let (range, piece) = match limit {
+                Some(limit) if !numbers.is_empty() => {
+                    (numbers[at.index(numbers.len())].clone(), limit.as_bytes().to_vec())
                 }
-                _ if repeat => {
-                    let piece = sample[range.clone()].repeat(3);
-                    sample.splice(range, piece);
-                }
-                _ => {
-                    sample.splice(range, piece);
-                }
-            }
+                _ if repeat => (range.clone(), sample[range].repeat(3)),
+                _ => (range, piece),
+            };
+            sample.splice(range, piece);
         }
         sample
     })

@@ -34,5 +34,7 @@ pub use poll::eventually;
 pub use repository::{root, scratch, template};
 pub use shell::{Background, Shell};
 pub use stack::{ARCHITECTURE, Stack, allow_batches, build, deploy};
-pub use target::{LONGEST_TIMEOUT, answering_target, example_target, kill, outage_target, plain_target};
+pub use target::{
+    LONGEST_TIMEOUT, answering_target, example_target, failing_target, kill, outage_target, plain_target,
+};
 pub use watch::{DeadLetter, dead_letter, log_lines};

@@ -28,6 +28,15 @@ pub async fn outage_target(ministack: &MiniStack, name: &str) {
     create(ministack, name, Runtime::Python312, &root().join("tests/targets/outage_target.py")).await;
 }
 
+/// Creates a Python function that always fails, with an `OrderRefused` (`tests/targets/failing_target.py`).
+///
+/// # Panics
+///
+/// If it cannot be created.
+pub async fn failing_target(ministack: &MiniStack, name: &str) {
+    create(ministack, name, Runtime::Python312, &root().join("tests/targets/failing_target.py")).await;
+}
+
 /// Creates one more function out of the example target that `sam build` built.
 ///
 /// # Panics

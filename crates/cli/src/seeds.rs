@@ -29,6 +29,7 @@ pub(crate) struct Tally {
     pub(crate) retries: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) faults: Option<FaultCounts>,
+    repeat: String,
 }
 
 pub(crate) fn run_seeds(
@@ -40,7 +41,7 @@ pub(crate) fn run_seeds(
     let style =
         ProgressStyle::with_template("{wide_bar} {pos} of {len} seeds").expect("BUG: the template is fixed");
     let progress = ProgressBar::new(seeds).with_style(style);
-    let mut tally = Tally::new(scenario.seed, seeds);
+    let mut tally = Tally::new(arguments, scenario.seed, seeds);
     let end = scenario.seed.saturating_add(seeds);
     let mut next = scenario.seed;
     while next < end {
@@ -65,11 +66,12 @@ pub(crate) fn run_seeds(
     writeln!(out, "{}\n", summary_table::headline_of_seeds(scenario, seeds))?;
     writeln!(out, "{}", summary_table::tally(&tally))?;
     tally.faults.iter().try_for_each(|faults| writeln!(out, "\n{}", summary_table::faults(faults)))?;
+    writeln!(out, "\nrepeat with: {}", tally.repeat)?;
     Ok(())
 }
 
 impl Tally {
-    fn new(first_seed: u64, seeds: u64) -> Self {
+    fn new(arguments: &ReplayArguments, first_seed: u64, seeds: u64) -> Self {
         Self {
             first_seed,
             seeds,
@@ -79,6 +81,7 @@ impl Tally {
             waiting: 0,
             retries: 0,
             faults: None,
+            repeat: format!("{} --seeds {seeds}", repeat::command(arguments, first_seed)),
         }
     }
 

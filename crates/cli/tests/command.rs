@@ -148,8 +148,10 @@ fn many_seeds_are_added_up() {
     for (fault, count) in all["faults"]["struck"].as_object().expect("an object") {
         assert_eq!(*count, sum(&|one| one["faults"]["struck"][fault].as_u64().expect("a number")), "{fault}");
     }
+    assert_eq!(all["repeat"], "comeback replay --seed 5 --events 20 --for 6h --chaos --json --seeds 3");
     let text = run(&["--seed", "5", "--seeds", "3"]);
-    for line in ["; 3 seeds from 5 on\n", "seeds without a broken invariant", "duplicate_delivery"] {
+    let repeat = "\nrepeat with: comeback replay --seed 5 --events 20 --for 6h --chaos --seeds 3\n";
+    for line in ["; 3 seeds from 5 on\n", "seeds without a broken invariant", "duplicate_delivery", repeat] {
         assert!(text.contains(line), "{line}: {text}");
     }
 }

@@ -176,6 +176,7 @@ mod tests {
         for style in Style::ALL {
             let sealed = envelope.seal(style);
             assert!(sealed.contains(r"a\ufffe\uffffb"), "{sealed}");
+            assert_eq!(envelope.sealed_len(style), sealed.len());
             let event: Box<RawValue> = serde_json::from_str(&sealed).unwrap();
             assert_eq!(crate::open(&event).unwrap().idempotency_key("other"), id);
         }

@@ -28,7 +28,7 @@ pub(crate) enum Happening {
     ExpiresEarly(usize),
 }
 
-/// A happening, its moment, and how many were planned before it.
+/// The moment, how many were planned before it, and what happens; the earliest is the greatest.
 type Entry = Reverse<(Timestamp, u64, Happening)>;
 
 /// What happens when, ordered by time and, within one moment, by when it was planned. Nothing else
@@ -40,6 +40,7 @@ type Entry = Reverse<(Timestamp, u64, Happening)>;
 pub(crate) struct Agenda {
     /// All up to the end of `second`.
     soon: BinaryHeap<Entry>,
+    /// Since the epoch, like all moments here.
     second: u64,
     /// All after it, by their second.
     later: BTreeMap<u64, Vec<Entry>>,
@@ -83,7 +84,7 @@ mod tests {
         agenda.plan(at(5_200), Happening::Poll);
         agenda.plan(at(5_100), Happening::BatchEnds(1));
         agenda.plan(at(86_400_000), Happening::BatchEnds(4));
-        // It has looked ahead to the fifth second by now.
+        // It has looked ahead to 5 s by now.
         assert_eq!(agenda.next_until(at(5_000)), None);
         agenda.plan(at(4_000), Happening::BatchEnds(0));
         agenda.plan(at(5_150), Happening::BatchEnds(2));

@@ -1,4 +1,4 @@
-//! The queue and the mapping with no world around them, for the contract that they keep together
+//! The queue, the mapping and Lambda's records of failures with no world around them, for the contract that they keep together
 //! with the real ones.
 
 use std::time::Duration;
@@ -8,6 +8,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use crate::agenda::{Agenda, Happening};
+use crate::failure_record::{FailureRecords, TargetError};
 use crate::id::Id;
 use crate::mapping::kept;
 use crate::queue::{Queue, QueueSettings, Receipt, Sent};
@@ -20,6 +21,7 @@ pub struct Bench {
     agenda: Agenda,
     queue: Queue,
     message_ids: Xoshiro256PlusPlus,
+    records: FailureRecords,
 }
 
 impl Bench {
@@ -31,6 +33,7 @@ impl Bench {
             agenda: Agenda::default(),
             queue: Queue::new(QueueSettings { visibility_timeout, ..QueueSettings::default() }),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(1),
+            records: FailureRecords::default(),
         }
     }
 
@@ -42,6 +45,13 @@ impl Bench {
         let content = Sent { id, body: body.to_owned(), event: 0, attempt: 0, flaw: None };
         self.queue.send(self.now, end, &mut self.agenda, content);
         id.to_string()
+    }
+
+    /// An asynchronous invocation with this payload fails: Lambda sends its record to the queue.
+    pub fn fail(&mut self, payload: &str, error: TargetError) {
+        let request_id = Id::draw(&mut self.message_ids);
+        let body = self.records.write(self.now, request_id, payload, error, String::new());
+        self.send(&body);
     }
 
     /// `ReceiveMessage`, by a receiver or by the mapping.

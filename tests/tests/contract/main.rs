@@ -1,12 +1,13 @@
-//! What SQS and the event source mapping do, kept by the model that replays run on and by MiniStack:
+//! What SQS, the event source mapping and asynchronous invocations do, kept by the model that replays run on and by MiniStack:
 //! each contract is run against both, so that neither can drift from the other unseen.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `stand` | what a contract asks of a queue and its mapping; where MiniStack is known to differ |
-//! | `queue`, `mapping` | the contracts |
+//! | `queue`, `mapping`, `invocation` | the contracts |
 //! | `model`, `real` | the two that keep them |
 
+mod invocation;
 mod mapping;
 mod model;
 mod queue;
@@ -85,6 +86,8 @@ fn main() -> ExitCode {
         (mapping::what_is_kept_keeps_the_visibility_that_was_set, LONG),
         (mapping::an_unknown_id_keeps_the_whole_batch, LONG),
         (mapping::an_empty_id_keeps_the_whole_batch, LONG),
+        (invocation::its_failure_is_recorded_with_its_payload, LONG),
+        (invocation::its_record_has_these_members, LONG),
     ];
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -2,8 +2,9 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use comeback_engine::Record;
-use comeback_timelapse::Bench;
+use comeback_timelapse::{Bench, TargetError};
 
+use crate::invocation::{ERROR_MESSAGE, ERROR_TYPE};
 use crate::stand::{Difference, Stand};
 
 /// What replays run on. It follows AWS throughout.
@@ -22,6 +23,11 @@ impl Stand for Model {
 
     async fn send(&self, body: &str) -> String {
         self.0.borrow_mut().send(body)
+    }
+
+    async fn fail(&self, payload: &str) {
+        let error = TargetError { error_type: ERROR_TYPE, error_message: ERROR_MESSAGE };
+        self.0.borrow_mut().fail(payload, error);
     }
 
     async fn receive(&self) -> Vec<Record> {

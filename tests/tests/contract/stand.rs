@@ -8,6 +8,9 @@ pub(crate) trait Stand {
     /// Sends a message and gives its id.
     async fn send(&self, body: &str) -> String;
 
+    /// A function whose failure destination is the queue is invoked asynchronously with this payload, and fails, once.
+    async fn fail(&self, payload: &str);
+
     /// Receives what is visible now, ten messages at most.
     async fn receive(&self) -> Vec<Record>;
 
@@ -47,4 +50,15 @@ pub(crate) enum Difference {
     /// name. AWS: the whole batch is kept.
     /// Why: it takes away the ids that failed from those of the batch.
     DeletesDespiteUnknownIds,
+    /// A failure's record has no `version`, `timestamp`, `requestId` or `executedVersion`, and no qualifier in
+    /// `functionArn`. AWS: all are there. Why: it writes what it knows of an event after its retries.
+    LeavesOutOfRecords,
+    /// A failure's record says that there were three invokes. AWS: one, where retries are off. Why: a constant.
+    CountsThreeInvokes,
+    /// A failure's record has its payload written anew. AWS documents only that it is the event; the model
+    /// keeps its bytes. Why: it parses each event.
+    RewritesPayloads,
+    /// A failure's record names each error of a Python function `Runtime.HandlerError`. AWS: the exception's
+    /// class. Why: a constant.
+    NamesAllErrorsAlike,
 }

@@ -73,6 +73,7 @@ fn hostile_arns_are_never_allowed() {
         "orders",
         "*",
         "123456789012:function:orders",
+        "arn:aws:lambda:eu-west-1:123456789012:function",
         "arn:aws:lambda:eu-west-1:123456789012:function:",
         "arn:aws:lambda:eu-west-1:123456789012:function::live",
         "arn:aws:lambda:eu-west-1:123456789012:function:orders:",
@@ -90,6 +91,8 @@ fn hostile_arns_are_never_allowed() {
         "arn:aws:lambda:eu-west-1:123456789012:function:ordérs",
         "arn:aws:lambda:eu-west-1:*:function:orders",
         "arn:aws:lambda:eu-west-1::function:orders",
+        "arn:aws:lambda::123456789012:function:orders",
+        "arn::lambda:eu-west-1:123456789012:function:orders",
         "arn:aws:lambda:eu-west-1:123456789012:function:x:arn:aws:lambda:eu-west-1:123456789012:function:orders",
     ] {
         assert!(!allows(&any, arn), "{arn:?}");
