@@ -1,5 +1,5 @@
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -22,6 +22,7 @@ const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
 #[derive(Debug)]
 pub struct MiniStack {
     server: Background,
+    directory: PathBuf,
     shell: Shell,
     config: SdkConfig,
     /// SQS.
@@ -104,6 +105,7 @@ impl MiniStack {
         eventually("MiniStack to answer", Duration::from_secs(60), answers).await;
         Ok(Self {
             server,
+            directory,
             shell,
             sqs,
             lambda: aws_sdk_lambda::Client::new(&config),
@@ -122,6 +124,11 @@ impl MiniStack {
     #[must_use]
     pub fn shell(&self) -> Shell {
         self.shell.clone()
+    }
+
+    /// Files of this server and of no other.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// What the server has logged so far.

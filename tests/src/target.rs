@@ -3,7 +3,7 @@ use std::path::Path;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::{Environment, FunctionCode, Runtime};
 
-use crate::{MiniStack, root, scratch};
+use crate::{MiniStack, root};
 
 /// Lambda's longest, in seconds. On a clock sixty times as fast, 15 s are left of it.
 pub const LONGEST_TIMEOUT: i32 = 900;
@@ -76,7 +76,7 @@ async fn create_with(
     variables: Environment,
 ) {
     const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
-    let archive = scratch(name).join("code.zip");
+    let archive = ministack.directory().join(format!("{name}.zip"));
     let module = code.file_stem().expect("code is a file").to_string_lossy();
     let role = ministack
         .shell()

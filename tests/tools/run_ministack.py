@@ -1,21 +1,36 @@
 """Runs MiniStack 1.5.33 such that it loses no message, on a faster clock as well."""
 
-import random
+import functools
 import select
-import sys
+import threading
 import time
-import uuid
 
 # Under faketime, Python's own sleep is begun on the faster clock and ended on the other: it never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 
-# The record of a failed invocation is appended to a queue's list of messages while another thread may put a new list in
-# its place: the record is lost with the old one. So no thread gives way between taking the list and appending to it:
-# not by its time being up, and not by asking the operating system for a random id.
-sys.setswitchinterval(0.1)
-from ministack.services import lambda_svc  # noqa: E402
+from ministack.services import lambda_svc, sqs  # noqa: E402
 
-lambda_svc.new_uuid = lambda: str(uuid.UUID(int=random.getrandbits(128), version=4))
+# The event source mappings' threads receive and delete under a lock, and put a new list of messages in the old one's
+# place. Nobody else takes that lock: the record of a failed invocation, or a message sent, that is appended to the old
+# list meanwhile is lost with it. So whatever else changes a queue takes the lock too.
+sqs._queues_lock = threading.RLock()
+
+
+def locked(function):
+    @functools.wraps(function)
+    def under_lock(*arguments):
+        with sqs._queues_lock:
+            return function(*arguments)
+
+    return under_lock
+
+
+lambda_svc._route_async_failure = locked(lambda_svc._route_async_failure)
+for action, function in sqs._HANDLERS.items():
+    sqs._HANDLERS[action] = locked(function)
+# ReceiveMessage is a coroutine, and waits between these: the lock is not held while it does.
+for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
+    setattr(sqs, step, locked(getattr(sqs, step)))
 
 # Its web server ends an HTTP/2 connection after a thousand requests, those under way included: their answers never come.
 from hypercorn.config import Config  # noqa: E402

@@ -105,7 +105,8 @@ impl Files {
             let at = seen["at"].as_f64().expect("a time");
             Seen { order: number("order"), attempt: number("attempt"), at, taken: seen["taken"] == true }
         };
-        ledger.lines().map(line).collect()
+        // The last line may be half written.
+        ledger.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(line).collect()
     }
 
     /// Waits until so many orders were each seen at least once as asked.
@@ -118,19 +119,19 @@ impl Files {
     }
 }
 
-/// From one invocation of an order to a later one all backoffs between them have passed. How much more is the poller's
-/// affair: it looks once a minute of this clock.
+/// From the invocation before it to each retry its backoff has passed. How much more is the poller's affair: it looks
+/// once a minute of this clock.
 fn assert_backoffs(seen: &[Seen]) {
-    let backoff = |retry: u64| (BASE * 2f64.powi(retry as i32 - 1)).min(CAP);
-    let mut retries = 0;
-    for (earlier, later) in seen.iter().flat_map(|earlier| seen.iter().map(move |later| (earlier, later))) {
-        if earlier.order == later.order && earlier.attempt < later.attempt {
-            let least: f64 = (earlier.attempt + 1..=later.attempt).map(backoff).sum();
-            // Half a second early counts as due, on each retry.
-            let waited = later.at - earlier.at + 0.5 * (later.attempt - earlier.attempt) as f64;
-            assert!(waited >= least, "{waited} s, not {least} s, from {earlier:?} to {later:?}");
-            retries += 1;
-        }
+    for later in seen.iter().filter(|seen| seen.attempt > 0) {
+        // A handler that dies after a re-invocation makes it again, and a second chain of retries runs beside the first.
+        // Nothing tells which of the two a retry belongs to, so each is held to the one that began first.
+        let before =
+            seen.iter().filter(|seen| (seen.order, seen.attempt + 1) == (later.order, later.attempt));
+        let earlier = before.min_by(|a, b| a.at.total_cmp(&b.at));
+        let earlier = earlier.unwrap_or_else(|| panic!("{later:?} skips a retry"));
+        let backoff = (BASE * 2f64.powi(later.attempt as i32 - 1)).min(CAP);
+        // Half a second early counts as due.
+        let waited = later.at - earlier.at + 0.5;
+        assert!(waited >= backoff, "{waited} s, not {backoff} s, from {earlier:?} to {later:?}");
     }
-    assert!(retries >= ORDERS, "{retries} retries");
 }

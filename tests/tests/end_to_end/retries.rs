@@ -132,19 +132,25 @@ fn key(line: &Value) -> Value {
 }
 
 async fn waiting(ministack: &MiniStack, queue_url: &str) -> usize {
-    count(ministack, queue_url, QueueAttributeName::ApproximateNumberOfMessages).await
+    count(ministack, queue_url, &[QueueAttributeName::ApproximateNumberOfMessages]).await
 }
 
 /// Messages of a queue, visible or hidden.
 pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
-    waiting(ministack, queue_url).await
-        + count(ministack, queue_url, QueueAttributeName::ApproximateNumberOfMessagesNotVisible).await
+    // In one call: between two, a message can turn from hidden to visible and be in neither answer.
+    let both = [
+        QueueAttributeName::ApproximateNumberOfMessages,
+        QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+    ];
+    count(ministack, queue_url, &both).await
 }
 
-async fn count(ministack: &MiniStack, queue_url: &str, what: QueueAttributeName) -> usize {
-    let attributes = ministack.sqs.get_queue_attributes().queue_url(queue_url).attribute_names(what.clone());
-    let attributes = attributes.send().await.expect("SQS answers").attributes;
-    attributes.and_then(|all| all.get(&what)?.parse().ok()).unwrap_or_else(|| panic!("no {what}"))
+async fn count(ministack: &MiniStack, queue_url: &str, names: &[QueueAttributeName]) -> usize {
+    let attributes = ministack.sqs.get_queue_attributes().queue_url(queue_url);
+    let attributes = attributes.set_attribute_names(Some(names.to_vec())).send().await;
+    let attributes = attributes.expect("SQS answers").attributes.unwrap_or_default();
+    let number = |name| attributes.get(name)?.parse::<usize>().ok();
+    names.iter().map(|name| number(name).unwrap_or_else(|| panic!("no {name}"))).sum()
 }
 
 /// Has the retry handler poll its queue, or not.
