@@ -1,5 +1,5 @@
-//! The queue, the mapping and Lambda's records of failures with no world around them, for the contract that they keep together
-//! with the real ones.
+//! The queue, the mapping and Lambda's records of failures with no world around them, for the contract
+//! that they keep together with the real ones.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What SQS, the event source mapping and asynchronous invocations do, kept by the model that replays run on and by MiniStack:
-//! each contract is run against both, so that neither can drift from the other unseen.
+//! What SQS, the event source mapping and asynchronous invocations do, kept by the model that replays run on
+//! and by MiniStack: each contract is run against both, so that neither can drift from the other unseen.
 //!
 //! | file | holds |
 //! |---|---|
