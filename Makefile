@@ -28,7 +28,7 @@ APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust)
+demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
 	cargo run --release -p comeback -- replay
 
 scale: ## what a retry costs the replay, from a thousand events to a million (five minutes)

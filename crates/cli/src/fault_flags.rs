@@ -13,7 +13,8 @@ pub(crate) struct FaultFlags {
     #[arg(long)]
     chaos: bool,
     /// Let one thing go wrong: at this rate, from 0 to 1, and only within this time of the run, if
-    /// one is given. May be repeated; beside --chaos it takes the place of that fault
+    /// one is given. May be repeated; beside --chaos it takes the place of that fault. A name that is
+    /// no fault's is answered with all that are
     #[arg(long = "fault", value_name = "NAME=RATE[@FROM..UNTIL]", value_parser = read)]
     faults: Vec<(Fault, Strikes)>,
     /// Run so many seeds, from --seed on, on all cores; stop at the first that breaks an invariant

@@ -82,6 +82,7 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
         "recovery_delay_ms",
         "peak_in_flight",
         "in_flight_limit",
+        "peak_visible",
         "api_calls",
         "handler_gb_seconds",
         "target_gb_seconds",

@@ -41,6 +41,9 @@ pub struct Summary {
     pub peak_in_flight: usize,
     /// The scenario's.
     pub in_flight_limit: usize,
+    /// Most messages visible at once: ready, and not yet received. Where they pile up, pollers are too few
+    /// (`MaximumConcurrency`), or the in-flight limit is reached.
+    pub peak_visible: u32,
     /// Calls by operation.
     pub api_calls: Calls,
     /// Compute of the retry handler, in GB-seconds.
@@ -129,6 +132,7 @@ impl Summary {
             recovery_delay_ms: Percentiles::of(recovery_delays_ms.clone()),
             peak_in_flight: world.queue.peak_in_flight(),
             in_flight_limit: scenario.in_flight_limit,
+            peak_visible: world.minutes.iter().map(|minute| minute.visible).max().unwrap_or_default(),
             api_calls: calls,
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),

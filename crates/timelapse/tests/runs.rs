@@ -181,6 +181,16 @@ fn the_in_flight_limit_stalls_retries_and_loses_nothing() {
 }
 
 #[test]
+fn too_few_pollers_show_as_visible_messages_not_as_messages_in_flight() {
+    let scenario = Scenario { events: 500, ..Scenario::default() };
+    let slow = Duration::from_secs(28);
+    let few = Scenario { maximum_concurrency: 2, handler_run_time: slow, ..scenario.clone() };
+    let [free, few] = [scenario, few].map(|scenario| summary(&scenario, Settings::default()));
+    assert!(few.peak_in_flight < free.peak_in_flight, "{} in flight", few.peak_in_flight);
+    assert!(few.peak_visible > 10 * free.peak_visible, "{} and {}", few.peak_visible, free.peak_visible);
+}
+
+#[test]
 fn every_minute_says_how_deep_the_queue_was() {
     let spread = hours(1);
     let scenario = Scenario { events: 200, arrival_spread: spread, ..Scenario::default() };
