@@ -71,7 +71,7 @@ pub(crate) fn figures(summary: &Summary) -> Vec<Figure> {
     row("recovery delay after the outage", percentiles(summary.recovery_delay_ms, time), None);
     row("retries made", thousands(summary.retries), None);
     row("peak in flight", peak(summary), None);
-    row("peak visible, not yet received", thousands(u64::from(summary.peak_visible)), None);
+    row("peak visible, not yet received", thousands(summary.peak_visible as u64), None);
     row("virtual time", duration::text(summary.virtual_time()), None);
     figures
 }

@@ -26,7 +26,6 @@ pub(crate) struct Queue {
     /// away while visible is skipped when its turn comes.
     visible: VecDeque<Receipt>,
     in_flight: usize,
-    peak_in_flight: usize,
     numbers: u64,
     removals: Vec<(Received, Removal)>,
 }
@@ -38,7 +37,6 @@ impl Queue {
             messages: Slab::new(),
             visible: VecDeque::new(),
             in_flight: 0,
-            peak_in_flight: 0,
             numbers: 0,
             removals: Vec::new(),
         }
@@ -98,7 +96,6 @@ impl Queue {
             received.push(self.hand_out(now, slot, agenda, records, received.len()));
         }
         records.truncate(received.len());
-        self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
         received
     }
 
@@ -201,11 +198,6 @@ impl Queue {
     /// Messages a receive could bring, if the in-flight limit had room.
     pub(crate) fn visible(&self) -> usize {
         self.len() - self.in_flight
-    }
-
-    /// Most messages in flight at once so far.
-    pub(crate) fn peak_in_flight(&self) -> usize {
-        self.peak_in_flight
     }
 
     /// The messages that the queue took away since this was last asked.

@@ -43,7 +43,7 @@ pub struct Summary {
     pub in_flight_limit: usize,
     /// Most messages visible at once: ready, and not yet received. Where they pile up, pollers are too few
     /// (`MaximumConcurrency`), or the in-flight limit is reached.
-    pub peak_visible: u32,
+    pub peak_visible: usize,
     /// Calls by operation.
     pub api_calls: Calls,
     /// Compute of the retry handler, in GB-seconds.
@@ -119,6 +119,8 @@ impl Summary {
             duplicate_retries: world.duplicate_retries,
             duplicate_dead_letters: world.duplicate_dead_letters,
         });
+        let peak =
+            |depth: fn(&Minute) -> u32| world.minutes.iter().map(depth).max().unwrap_or_default() as usize;
         Ok(Self {
             seed: scenario.seed,
             events: scenario.events,
@@ -130,9 +132,9 @@ impl Summary {
             events_by_attempts: counts(&attempts),
             attempts: Percentiles::of(attempts),
             recovery_delay_ms: Percentiles::of(recovery_delays_ms.clone()),
-            peak_in_flight: world.queue.peak_in_flight(),
+            peak_in_flight: peak(|minute| minute.in_flight),
             in_flight_limit: scenario.in_flight_limit,
-            peak_visible: world.minutes.iter().map(|minute| minute.visible).max().unwrap_or_default(),
+            peak_visible: peak(|minute| minute.visible),
             api_calls: calls,
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),

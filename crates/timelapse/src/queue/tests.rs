@@ -218,12 +218,14 @@ fn past_the_in_flight_limit_a_receive_returns_nothing() {
     (0..5).for_each(|event| bench.send(0.0, event));
     let got = bench.receive(1.0, 2);
     assert_eq!(bench.receive(1.0, 10).len(), 1, "up to the limit");
+    assert_eq!(bench.queue.in_flight(), 3);
     assert!(!bench.queue.has_visible());
     assert!(bench.receive(2.0, 10).is_empty());
     assert!(bench.queue.delete(got[0].1).is_some());
     assert_eq!(bench.receive(3.0, 10).len(), 1, "a deletion makes room");
+    assert_eq!(bench.queue.in_flight(), 3);
     assert_eq!(bench.receive(181.0, 10).len(), 2, "so do timeouts that end");
-    assert_eq!(bench.queue.peak_in_flight(), 3);
+    assert_eq!(bench.queue.in_flight(), 3);
 }
 
 #[test]

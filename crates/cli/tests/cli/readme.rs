@@ -1,11 +1,8 @@
 //! What the README shows of `comeback` is what it prints, and each of its commands runs.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use crate::support::{comeback, repository, stdout};
 
 fn readme() -> String {
     std::fs::read_to_string(repository().join("README.md")).expect("README.md can be read")
@@ -65,9 +62,7 @@ fn the_readmes_summary_is_what_replay_prints() {
         .collect();
     assert!(shown.len() > 8, "the README shows no summary");
 
-    let output = Command::new(env!("CARGO_BIN_EXE_comeback")).arg("replay").output().expect("it runs");
-    assert!(output.status.success());
-    let printed = String::from_utf8(output.stdout).expect("text");
+    let printed = stdout(comeback(&["replay"]));
     for line in shown {
         assert!(printed.lines().any(|printed| printed == line), "not printed: {line}\n{printed}");
     }

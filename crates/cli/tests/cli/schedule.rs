@@ -1,29 +1,22 @@
 //! `comeback schedule`, compiled: what it prints and writes.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
 
+use crate::support::{comeback, comeback_with, plain, scratch};
+
 fn schedule(arguments: &[&str]) -> Output {
-    schedule_with(arguments, &[])
+    comeback(&[&["schedule"], arguments].concat())
 }
 
 fn schedule_with(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_comeback"))
-        .arg("schedule")
-        .args(arguments)
-        .env_remove("NO_COLOR")
-        .env_remove("CLICOLOR_FORCE")
-        .envs(environment.iter().copied())
-        .output()
-        .expect("the command runs")
+    comeback_with(&[&["schedule"], arguments].concat(), environment)
 }
 
 fn stdout(arguments: &[&str]) -> String {
-    let output = schedule(arguments);
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("text")
+    crate::support::stdout(schedule(arguments))
 }
 
 #[test]
@@ -184,32 +177,13 @@ fn help_shows_examples() {
     assert!(text.contains("comeback schedule --max-age 1h") && text.contains("MAX_AGE: no retry"), "{text}");
 }
 
-/// A folder that is gone with the test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = std::fs::remove_dir_all(&folder);
-        Self(folder)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn the_picture_is_written_to_a_file_or_a_folder() {
-    let scratch = Scratch::new("schedule-plots");
-    let plot = |path: &Path, more: &[&str]| {
-        stdout(&[&["--plot", path.to_str().expect("a plain path")], more].concat())
-    };
-    let file = scratch.0.join("of/mine.svg");
+    let scratch = scratch();
+    let plot = |path: &Path, more: &[&str]| stdout(&[&["--plot", plain(path)], more].concat());
+    let file = scratch.path().join("of/mine.svg");
     plot(&file, &["--events", "20"]);
-    let folder = scratch.0.join("plots");
+    let folder = scratch.path().join("plots");
     plot(&folder, &["--events", "20"]);
     let svg = std::fs::read_to_string(folder.join("schedule.svg")).expect("it was written");
     assert_eq!(svg, std::fs::read_to_string(&file).expect("it was written"));
@@ -224,7 +198,7 @@ fn the_picture_is_written_to_a_file_or_a_folder() {
     plot(&file, &["--max-backoff", "1s", "--max-retries", "3000", "--events", "2"]);
     let svg = std::fs::read_to_string(&file).expect("it was written");
     assert!(svg.len() < 400_000 && !svg.contains("logarithmic"), "{} bytes", svg.len());
-    let output = schedule(&["--events", "1", "--plot", file.join("below").to_str().expect("a plain path")]);
+    let output = schedule(&["--events", "1", "--plot", plain(&file.join("below"))]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("mine.svg/below: "));
 }

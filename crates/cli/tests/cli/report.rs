@@ -1,41 +1,30 @@
 //! `comeback replay --report`, compiled: what the page says, and when there is none. How it looks
 //! is a test of its own, in `tests/tests/report_page.rs`.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
 
+use crate::support::*;
+
 fn replay(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_comeback")).arg("replay").args(arguments).output().expect("it runs")
+    comeback(&[&["replay"], arguments].concat())
 }
 
-/// A folder that is gone with the test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = std::fs::remove_dir_all(&folder);
-        Self(folder)
-    }
-
-    /// The page with these arguments, and what was printed.
-    fn page(&self, arguments: &[&str]) -> (String, String) {
-        let file = self.0.join("made/here.html");
-        let output = replay(&[arguments, &["--report", file.to_str().expect("a plain path")]].concat());
-        assert!(output.status.success(), "{output:?}");
-        let said = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(said, format!("wrote {}\n", file.display()));
-        let page = std::fs::read_to_string(&file).expect("it was written");
-        (page, String::from_utf8(output.stdout).expect("text"))
-    }
+/// The page with these arguments, and what was printed.
+fn page_in(folder: &Path, arguments: &[&str]) -> (String, String) {
+    let file = folder.join("made/here.html");
+    let output = replay(&[arguments, &["--report", plain(&file)]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(said, format!("wrote {}\n", file.display()));
+    let page = std::fs::read_to_string(&file).expect("it was written");
+    (page, String::from_utf8(output.stdout).expect("text"))
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+fn made(arguments: &[&str]) -> (String, String) {
+    page_in(scratch().path(), arguments)
 }
 
 /// The cells of the row with this label, in whichever table.
@@ -50,12 +39,14 @@ const SMALL: [&str; 4] = ["--events", "60", "--outage", "1h"];
 
 #[test]
 fn the_same_seed_gives_the_same_page() {
-    let scratch = Scratch::new("report-seed");
-    let run = |seed| scratch.page(&[&SMALL[..], &["--json", "--seed", seed, "--vs", "jitter=none"]].concat());
+    let folder = scratch();
+    let run = |seed| {
+        page_in(folder.path(), &[&SMALL[..], &["--json", "--seed", seed, "--vs", "jitter=none"]].concat())
+    };
     let (page, json) = run("5");
     assert_eq!((page.clone(), json), run("5"));
     assert_ne!(page, run("6").0);
-    assert!(!page.contains(scratch.0.to_str().expect("a plain path")), "it does not depend on its place");
+    assert!(!page.contains(plain(folder.path())), "it does not depend on its place");
     assert!(page.contains(
         "<code>comeback replay --seed 5 --events 60 --outage 1h --report report.html --vs jitter=none --json</code>"
     ));
@@ -63,9 +54,8 @@ fn the_same_seed_gives_the_same_page() {
 
 #[test]
 fn the_page_says_what_is_printed() {
-    let scratch = Scratch::new("report-figures");
     let arguments = [&SMALL[..], &["--max-retries", "9", "--seed", "4"]].concat();
-    let (page, text) = scratch.page(&arguments);
+    let (page, text) = made(&arguments);
     for label in
         ["delivered", "dead-lettered", "  max_retries", "retries made", "peak in flight", "virtual time"]
     {
@@ -86,9 +76,8 @@ fn the_page_says_what_is_printed() {
 
 #[test]
 fn two_policies_stand_side_by_side() {
-    let scratch = Scratch::new("report-vs");
     let vs = ["--max-age", "12h", "--vs", "jitter=none,max-backoff=1h,non-retryable-errors=Target<b>*,Else"];
-    let (page, _) = scratch.page(&[&SMALL[..], &vs].concat());
+    let (page, _) = made(&[&SMALL[..], &vs].concat());
     assert_eq!(row(&page, "MAX_AGE"), ["12h", "12h"]);
     assert_eq!(row(&page, "MAX_BACKOFF"), ["11h 59m 30s", "1h"]);
     assert_eq!(row(&page, "JITTER"), ["full", "none"]);
@@ -106,24 +95,22 @@ fn two_policies_stand_side_by_side() {
 
 #[test]
 fn faults_strike_as_they_do_without_a_page() {
-    let scratch = Scratch::new("report-faults");
     let chaos = [&SMALL[..], &["--chaos", "--for", "6h"]].concat();
     let json: Value =
         serde_json::from_slice(&replay(&[&chaos[..], &["--json"]].concat()).stdout).expect("JSON");
-    let (page, _) = scratch.page(&[&chaos[..], &["--vs", "max-retries=5"]].concat());
+    let (page, _) = made(&[&chaos[..], &["--vs", "max-retries=5"]].concat());
     let cells = row(&page, "clock_skew");
     assert_eq!(
         (cells.len(), cells[0].replace(',', "")),
         (2, json["faults"]["struck"]["clock_skew"].to_string())
     );
     assert!(page.contains("report.html --vs max-retries=5 --chaos</code>"), "{page}");
-    assert!(!scratch.page(&SMALL).0.contains("clock_skew"));
+    assert!(!made(&SMALL).0.contains("clock_skew"));
 }
 
 #[test]
 fn every_jitter_has_the_run_it_has_alone() {
-    let scratch = Scratch::new("report-jitters");
-    let (page, _) = scratch.page(&[&SMALL[..], &["--vs", "jitter=none"]].concat());
+    let (page, _) = made(&[&SMALL[..], &["--vs", "jitter=none"]].concat());
     for jitter in ["full", "equal", "decorrelated", "none"] {
         let alone = replay(&[&SMALL[..], &["--json", "--jitter", jitter]].concat()).stdout;
         let alone: Value = serde_json::from_slice(&alone).expect("JSON");
@@ -139,8 +126,7 @@ fn every_jitter_has_the_run_it_has_alone() {
 
 #[test]
 fn the_page_tells_of_a_full_queue() {
-    let scratch = Scratch::new("report-full");
-    let (page, _) = scratch.page(&["--events", "200", "--in-flight-limit", "50", "--outage", "1h"]);
+    let (page, _) = made(&["--events", "200", "--in-flight-limit", "50", "--outage", "1h"]);
     assert!(
         page.contains(
             "At most 50 of 50 (100.0 %) messages were in flight. The limit was reached first at 00:1"
@@ -150,29 +136,27 @@ fn the_page_tells_of_a_full_queue() {
     // 200 events in an hour are 3.33 a minute: 50 after a quarter of an hour.
     assert_eq!(row(&page, "3.33 a minute (this run)")[1], "15m");
     assert!(page.contains("The limit is reached 15m after the target goes down."));
-    let (page, _) = scratch.page(&SMALL);
+    let (page, _) = made(&SMALL);
     assert!(page.contains("At most 60 of 120,000 (0.1 %) messages were in flight.<"), "and no more");
 }
 
 #[test]
 fn little_is_enough_for_a_page_and_much_is_not_too_much() {
-    let scratch = Scratch::new("report-extremes");
-    let charts = |arguments: &[&str]| scratch.page(arguments).0.matches("<figure").count();
+    let charts = |arguments: &[&str]| made(arguments).0.matches("<figure").count();
     assert_eq!(charts(&["--events", "1"]), 6);
     assert_eq!(charts(&["--events", "5", "--outage", "0", "--for", "0"]), 4, "nothing happens at all");
     assert_eq!(charts(&["--events", "5", "--outage", "0"]), 4, "nothing fails, nothing recovers");
     assert_eq!(charts(&["--events", "5", "--outage", "0", "--failure-rate", "1", "--max-age", "1h"]), 5);
     assert_eq!(charts(&["--events", "5", "--max-retries", "0", "--arrival-spread", "0"]), 6);
     let many = ["--events", "2", "--max-backoff", "1s", "--max-retries", "2000", "--for", "365d"];
-    let (page, _) = scratch.page(&many);
+    let (page, _) = made(&many);
     assert!(page.len() < 400_000, "{} bytes", page.len());
 }
 
 #[test]
 fn a_page_that_cannot_be_written_is_known_before_the_run() {
-    let scratch = Scratch::new("report-refused");
-    std::fs::create_dir_all(&scratch.0).expect("a folder");
-    let folder = scratch.0.to_str().expect("a plain path");
+    let folder = scratch();
+    let folder = plain(folder.path());
     let output = replay(&["--events", "10000000", "--report", folder]);
     let text = String::from_utf8(output.stderr).expect("text");
     assert_eq!((output.status.code(), output.stdout), (Some(1), Vec::new()));

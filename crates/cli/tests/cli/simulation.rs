@@ -1,61 +1,8 @@
-//! The compiled command: what it prints, and how it ends.
-
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+//! `comeback replay` without files: what a simulation prints, and how it ends.
 
 use serde_json::Value;
 
-fn comeback(arguments: &[&str]) -> Output {
-    comeback_with(arguments, &[])
-}
-
-fn comeback_with(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_comeback"))
-        .args(arguments)
-        .current_dir(repository())
-        .env_remove("NO_COLOR")
-        .env_remove("CLICOLOR_FORCE")
-        .envs(environment.iter().copied())
-        .output()
-        .expect("the command runs")
-}
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// A file that is gone with the test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, text: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::write(&path, text).expect("a scratch file can be written");
-        Self(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().expect("a plain path")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// Standard output of a run that worked.
-fn stdout(output: Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("text")
-}
-
-/// Exit code and standard error of one that did not, which then printed nothing else.
-fn failed(output: &Output) -> (i32, &str) {
-    assert_eq!(output.stdout, b"", "{output:?}");
-    (output.status.code().expect("an exit code"), std::str::from_utf8(&output.stderr).expect("text"))
-}
+use crate::support::*;
 
 #[test]
 fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
@@ -195,9 +142,11 @@ fn colours_only_where_they_belong() {
 
 #[test]
 fn csv_has_a_line_a_minute() {
-    let file = Scratch::new("minutes.csv", "");
-    let json = stdout(comeback(&["replay", "--events", "30", "--for", "6h", "--json", "--csv", file.path()]));
-    let csv = std::fs::read_to_string(&file.0).expect("the file was written");
+    let folder = scratch();
+    let file = folder.path().join("minutes.csv");
+    let json =
+        stdout(comeback(&["replay", "--events", "30", "--for", "6h", "--json", "--csv", plain(&file)]));
+    let csv = std::fs::read_to_string(&file).expect("the file was written");
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines[0], "minute,retries,delivered,dead_lettered,in_flight,visible");
     assert_eq!(lines.len(), 1 + 6 * 60 + 1);
@@ -294,111 +243,5 @@ fn flags_that_do_not_go_together_are_named() {
         let (code, text) = failed(&output);
         assert_eq!(code, 2);
         assert!(text.starts_with(message), "{text}");
-    }
-}
-
-#[test]
-fn every_sample_is_replayed_under_its_name() {
-    let samples = std::fs::read_dir(repository().join("events")).expect("events/ is a directory");
-    let mut files: Vec<String> = samples
-        .map(|entry| format!("events/{}", entry.expect("a readable entry").file_name().display()))
-        .filter(|file| file.ends_with(".json"))
-        .collect();
-    files.sort();
-    let mut arguments = vec!["replay"];
-    arguments.extend(files.iter().map(String::as_str));
-    let text = stdout(comeback(&arguments));
-    for file in &files {
-        assert!(text.lines().any(|line| line.starts_with(file.as_str())), "{file}");
-    }
-    arguments.push("--json");
-    let json: Value = serde_json::from_str(&stdout(comeback(&arguments))).expect("JSON");
-    let reported: Vec<&str> =
-        json.as_array().expect("an array").iter().filter_map(|r| r["file"].as_str()).collect();
-    assert_eq!(reported, files);
-}
-
-#[test]
-fn a_decision_is_shown_with_its_reason_its_calls_and_the_answer() {
-    let text = stdout(comeback(&["replay", "events/first-failure.json", "events/target-null.json"]));
-    let expected = "\
-events/first-failure.json at 2026-09-14T15:46:54.187Z
-  ac0cc4b9-406c-5db5-80f1-400cbb736fc1: defer, retry 1 of arn:aws:lambda:eu-west-1:123456789012:function:flaky-target:$LATEST
-    first receive; its backoff ends at 2026-09-14T15:46:55.187Z
-  → sqs:ChangeMessageVisibilityBatch
-    ac0cc4b9-406c-5db5-80f1-400cbb736fc1 for 1 s
-  batchItemFailures: ac0cc4b9-406c-5db5-80f1-400cbb736fc1
-
-events/target-null.json: not an SQS event: a payload for the target; nothing for the handler to do
-
-";
-    assert_eq!(text, expected);
-}
-
-#[test]
-fn the_clock_the_policy_and_the_allow_list_can_be_set() {
-    let early = ["replay", "--at", "2026-09-14T16:00:00Z", "events/early-return.json"];
-    assert!(
-        stdout(comeback(&early))
-            .contains("receive 2, back early; its backoff ends at 2026-09-14T16:16:48.233Z")
-    );
-    let refused = ["replay", "--non-retryable-errors", "Order*", "events/non-retryable-error.json"];
-    assert!(stdout(comeback(&refused)).contains("dead_letter non_retryable_error"));
-    let payroll = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
-    let allowed = ["replay", "--target-functions", payroll, "events/target-not-allowed.json"];
-    assert!(stdout(comeback(&allowed)).contains("defer, retry 1"));
-    let inline = ["replay", "--envelope", "inline", "events/second-receive.json"];
-    assert!(stdout(comeback(&inline)).contains(r#""style":"inline"},"order":7"#));
-}
-
-#[test]
-fn files_that_cannot_be_read_are_named() {
-    let broken = Scratch::new("broken.json", "{\n  \"Records\": [\n");
-    let output = comeback(&["replay", "events/not-json.json", broken.path()]);
-    let message =
-        format!("error: {}: not JSON: EOF while parsing a list at line 3 column 0\n", broken.path());
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), message);
-    let output = comeback(&["replay", "nowhere.json"]);
-    assert_eq!(failed(&output), (1, "error: nowhere.json: No such file or directory (os error 2)\n"));
-}
-
-#[test]
-fn a_copy_of_an_event_happens_now() {
-    let copy = stdout(comeback(&["event", "events/verbatim-payload.json"]));
-    let original =
-        std::fs::read_to_string(repository().join("events/verbatim-payload.json")).expect("a sample");
-    assert_eq!(copy.len(), original.len());
-    assert_ne!(copy, original);
-    let payload =
-        r#"\"big\": 12345678901234567890123, \"one\": 1.0, \"huge\": 1E400, \"twice\": 1, \"twice\": 2"#;
-    assert!(copy.contains(payload), "{copy}");
-    // Replayed, it is due at the moment it was made for: within the last second or so.
-    let file = Scratch::new("now.json", &copy);
-    let replayed = stdout(comeback(&["replay", file.path()]));
-    assert!(replayed.contains("reinvoke, retry 1"), "{replayed}");
-    let again = stdout(comeback(&["event", file.path()]));
-    let sent = |json: &str| -> u64 {
-        let event: Value = serde_json::from_str(json).expect("JSON");
-        let sent = event["Records"][0]["attributes"]["SentTimestamp"].as_str().expect("a string");
-        sent.parse().expect("a number")
-    };
-    assert!(sent(&again) - sent(&copy) < 60_000, "shifted by the seconds since, not by years");
-}
-
-#[test]
-fn only_sqs_events_can_be_shifted() {
-    let output = comeback(&["event", "events/target-order.json"]);
-    let message =
-        "error: events/target-order.json: not an SQS event: a payload for the target has no times to shift\n";
-    assert_eq!(failed(&output), (1, message));
-}
-
-#[test]
-fn help_shows_examples() {
-    for (command, example) in [("replay", "comeback replay events/*.json"), ("event", "cargo lambda invoke")]
-    {
-        let text = stdout(comeback(&[command, "--help"]));
-        assert!(text.contains("Examples:") && text.contains(example), "{text}");
     }
 }

@@ -1,0 +1,8 @@
+//! The compiled command: what it prints and writes, and how it ends.
+
+mod event_files;
+mod readme;
+mod report;
+mod schedule;
+mod simulation;
+mod support;
