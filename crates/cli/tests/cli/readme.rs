@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::support::{comeback, repository, stdout};
 
 fn readme() -> String {
@@ -49,6 +51,15 @@ fn the_scale_table_begins_with_the_retries_of_todays_run() {
     };
     let [shown, measured] = [&readme(), &measured].map(|table| cells(table, "1,000"));
     assert_eq!((shown.len(), &shown[2]), (measured.len(), &measured[2]), "retries of 1,000 events");
+}
+
+#[test]
+fn the_readmes_price_of_thin_traffic_is_the_demos() {
+    let demo: Value = serde_json::from_str(&stdout(comeback(&["replay", "--json"]))).expect("JSON");
+    let [usd, retries] = ["cost_usd", "retries"].map(|figure| demo[figure].as_f64().expect("a number"));
+    let price = format!("the demo cost {:.2} USD a million retries", usd / retries * 1e6);
+    let prose = readme().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(prose.contains(&price), "README.md does not say: {price}");
 }
 
 #[test]
