@@ -11,25 +11,30 @@ STACK ?= comeback
 PARAMETERS ?=
 # How long `make fuzz` looks at each of its targets.
 FUZZ_SECONDS ?= 600
-# Every feature but that of comeback-fuzz, which only `cargo fuzz` can build.
-ALL := --workspace --exclude comeback-fuzz --all-features
+# One selection for every cargo command: another would unify features anew, and build most dependencies again.
+ALL := --workspace --all-features
+# All of it but the tests that need servers, a browser, Node or what `make tools` installs; those tests have a feature.
+FAST := --workspace --features comeback-delivery/all
+SERVERS := --test contract --test defaults --test end_to_end --test envelope_targets --test ministack \
+	--test report_page --test template
+STAGE := python3 tests/tools/stage.py
 
 TOOLS := $(CURDIR)/.tools
 # The SAM CLI and MiniStack pin different botocores, hence one environment each.
-export PATH := $(TOOLS)/fuzz/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
+export PATH := $(TOOLS)/fuzz/bin:$(TOOLS)/deny/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo scale chaos mutants fuzz test check lint-rust lint-infra lint-templates tools chromium faketime local \
+.PHONY: help demo scale chaos mutants fuzz test test-fast check lint-rust lint-infra lint-licences lint-templates tools chromium faketime local \
 	build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
-	cargo run --release -p comeback -- replay
+	cargo run --profile demo -p comeback -- simulate
 
 scale: ## what a retry costs the replay, from a thousand events to a million (five minutes)
 	cargo build --release -p comeback
@@ -43,7 +48,7 @@ SEEDS ?= 2000
 
 chaos: ## replay with every fault, SEEDS seeds (2000) under each of several policies; then `make mutants`
 	for policy in $(CHAOS_POLICIES); do \
-		cargo run --release --quiet -p comeback -- replay --chaos --events 50 --seeds $(SEEDS) $$policy; \
+		cargo run --release --quiet -p comeback -- simulate --chaos --events 50 --seeds $(SEEDS) $$policy; \
 	done
 	$(MAKE) mutants
 
@@ -51,19 +56,28 @@ mutants: ## plant ten bugs in a copy, one at a time: the tests catch each (five 
 	python3 tests/mutation/check.py
 
 test: ## every test, those against the real stack included
-test: tools chromium faketime lint-templates infra/node_modules/.installed
-	npm --prefix infra test
-	cargo test $(ALL)
-	cargo test --package comeback-fuzz
+	@$(STAGE) begin
+	@$(STAGE) run "install tools" $(MAKE) --no-print-directory tools chromium faketime infra/node_modules/.installed
+	@$(STAGE) run "lint the templates" $(MAKE) --no-print-directory lint-templates
+	@$(STAGE) run "test the construct" npm --prefix infra test
+	@$(STAGE) run "build the tests" cargo test $(ALL) --no-run
+	@$(STAGE) run "test without servers" $(MAKE) --no-print-directory test-fast
+	@$(STAGE) run "test the real stack" cargo test $(ALL) $(SERVERS)
+	@$(STAGE) table
 
-check: lint-rust lint-infra test ## what CI runs: formatting, lints, docs, then `make test`
+test-fast: ## the tests that need no browser, server or Node (two minutes once built)
+	cargo test $(FAST)
+
+check: lint-rust lint-infra lint-licences ## what CI runs: formatting, lints, docs, then `make test`
+	python3 tests/mutation/check.py --planted
+	$(MAKE) --no-print-directory test
 
 # Without LTO, which loses libFuzzer's counters; without sanitizers, which look for what safe Rust cannot do.
 fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz what takes any bytes, each for FUZZ_SECONDS (installs a nightly Rust)
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	cargo run --package comeback-fuzz --bin seeds
 	for target in invocation_record envelope decide; do \
-		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --features libfuzzer --sanitizer none $$target \
+		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --sanitizer none $$target \
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
 	done
 
@@ -86,12 +100,13 @@ lint-rust:
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	cargo fmt --all --check
 	cargo clippy $(ALL) --all-targets -- -D warnings
-	cargo clippy --package comeback-fuzz --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps $(ALL)
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package comeback-fuzz
 
 lint-infra: infra/node_modules/.installed
 	npm --prefix infra run check
+
+lint-licences: $(TOOLS)/deny/bin/cargo-deny
+	cargo deny check licenses bans sources
 
 lint-templates: $(TOOLS)/sam/.installed
 	sam validate --lint
@@ -115,6 +130,10 @@ $(TOOLS)/%/.installed: tests/tools/%.txt
 infra/node_modules/.installed: infra/package.json infra/package-lock.json
 	@npm --prefix infra ci --ignore-scripts --no-audit --no-fund
 	@touch $@
+
+# Quicker to build without optimizing than it then runs.
+$(TOOLS)/deny/bin/cargo-deny:
+	cargo install --quiet --locked --debug --root $(TOOLS)/deny cargo-deny@0.20.2
 
 $(TOOLS)/fuzz/bin/cargo-fuzz:
 	cargo install --quiet --locked --root $(TOOLS)/fuzz cargo-fuzz@0.13.2

@@ -1,4 +1,8 @@
-//! See `comeback_fuzz::invocation_record`.
-#![no_main]
+//! See `comeback_fuzz::invocation_record`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its `main`.
+#![cfg_attr(fuzzing, no_main)]
 
+#[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| comeback_fuzz::invocation_record(data));
+
+#[cfg(not(fuzzing))]
+fn main() {}

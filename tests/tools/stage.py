@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Runs a command as a named stage of `make test`, and says at the end where the time went.
+
+    stage.py begin                 forgets the stages of an earlier run
+    stage.py run NAME COMMAND...   runs the command and notes how long it took
+    stage.py table                 prints each stage's share
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+NOTES = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "stages.tsv"
+
+
+def begin():
+    NOTES.parent.mkdir(parents=True, exist_ok=True)
+    NOTES.write_text("")
+
+
+def run(name, *command):
+    start = time.monotonic()
+    status = subprocess.run(command).returncode
+    with NOTES.open("a") as notes:
+        notes.write(f"{time.monotonic() - start:.1f}\t{name}\n")
+    sys.exit(status)
+
+
+def table():
+    stages = [line.split("\t") for line in NOTES.read_text().splitlines()]
+    total = sum(float(seconds) for seconds, _ in stages)
+    print("\nwhere the time went")
+    for seconds, name in stages + [[total, "in all"]]:
+        minutes, rest = divmod(round(float(seconds)), 60)
+        print(f"  {minutes:3} min {rest:2} s  {float(seconds) / max(total, 0.1):4.0%}  {name}")
+
+
+{"begin": begin, "run": run, "table": table}[sys.argv[1]](*sys.argv[2:])
