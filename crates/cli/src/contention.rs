@@ -7,7 +7,7 @@ mod tables;
 
 use std::io::Write;
 
-use comeback_timelapse::contention::{Report, Study};
+use comeback_contention::{Report, Study};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::clock::timed;
@@ -58,7 +58,7 @@ fn write_files(arguments: &SimulateArguments, report: &Report) -> Result<(), Fai
 
 #[cfg(test)]
 mod tests {
-    use comeback_timelapse::contention::Strategy;
+    use comeback_contention::Strategy;
 
     use super::arguments::tests::parse;
     use super::*;

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comeback_timelapse::contention::{MAX_CLIENTS_WITHOUT_BACKOFF, Point, Strategy};
+use comeback_contention::{MAX_CLIENTS_WITHOUT_BACKOFF, Point, Strategy};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -5,7 +5,7 @@ mod lines;
 
 use std::path::{Path, PathBuf};
 
-use comeback_timelapse::contention::{Report, Strategy};
+use comeback_contention::{Report, Strategy};
 use plotters::style::RGBColor;
 
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-use comeback_timelapse::contention::{Cell, Report, Strategy, growth_exponent};
+use comeback_contention::{Cell, Report, Strategy, growth_exponent};
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::summary_table::thousands;

@@ -1,4 +1,4 @@
-use comeback_timelapse::contention::{Report, Strategy, Write, writes};
+use comeback_contention::{Report, Strategy, Write, writes};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 

@@ -1,4 +1,4 @@
-use comeback_timelapse::contention::{Cell, Report, Strategy};
+use comeback_contention::{Cell, Report, Strategy};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 

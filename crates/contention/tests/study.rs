@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use comeback_timelapse::contention::{Point, Report, Strategy, Study, writes};
+use comeback_contention::{Point, Report, Strategy, Study, writes};
 
 /// The published model's means at a number of clients, in the order of [`Strategy::ALL`]: time in
 /// ms, calls. Their standard errors are at most 0.35 %.

@@ -1,26 +1,13 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::cpython::CPython;
-use super::draws::Stream;
-use super::race::{Race, Write};
-use super::{Strategy, StudyError, race, reference};
-
-/// The most clients of a point.
-pub const MAX_CLIENTS: u32 = 100_000;
-/// The most clients that never wait: their calls grow with the square of their number.
-pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
-
-/// What is run for one cell of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// How many clients, 1 to [`MAX_CLIENTS`].
-    pub clients: u32,
-    /// How they back off.
-    pub strategy: Strategy,
-    /// How many runs the means are over; at least 1.
-    pub runs: u32,
-}
+use crate::cpython::CPython;
+use crate::draws::Stream;
+use crate::error::StudyError;
+use crate::point::Point;
+use crate::race::{self, Race, Write};
+use crate::reference;
+use crate::strategy::Strategy;
 
 /// Points that can be run.
 #[derive(Clone, Debug)]
@@ -75,7 +62,7 @@ impl Study {
     }
 
     /// Runs every point, on rayon's threads; how many there are does not change a digit.
-    /// `progress` is told, now and then, how much of the work was done since it was last told.
+    /// `progress` is called now and then with the work done since its last call.
     pub fn run(&self, progress: &(impl Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let races = if self.reference {

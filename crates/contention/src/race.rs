@@ -1,6 +1,6 @@
-use super::Strategy;
-use super::draws::Draws;
-use super::tournament::Tournament;
+use crate::draws::Draws;
+use crate::strategy::Strategy;
+use crate::tournament::Tournament;
 
 /// What a run took.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,11 +24,11 @@ pub struct Write {
 
 /// One run, an event for each call.
 ///
-/// Nothing depends on the messages in between: a write is accepted if none was since its client's
-/// read, and whether that was so is known as it arrives. So a client's way from one write to the
-/// next (answer, wait, read, version, write) is gone in one step, and the outcome is that of
-/// [`super::reference::run`] with a quarter of the events. Only the order of draws is another.
-pub(super) fn run(
+/// Nothing depends on the messages in between: a write is accepted if no other was accepted since its
+/// client's read, which is known when it arrives. So a client goes from one write to the next
+/// (answer, wait, read, version, write) in one step, and the outcome is that of `reference::run`
+/// with a quarter of the events. Only the order of draws differs.
+pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
     draws: &mut impl Draws,
@@ -92,47 +92,13 @@ impl Racer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draws::Stream;
-    use super::super::reference;
     use super::*;
-
-    /// A stream for each client, so that it does not matter in which order clients draw.
-    struct PerClient(Vec<Stream>);
-
-    impl PerClient {
-        fn new(clients: u32, seed: u64) -> Self {
-            Self((0..clients).map(|client| Stream::new(seed, clients, Strategy::None, client)).collect())
-        }
-    }
-
-    impl Draws for PerClient {
-        fn hop(&mut self, client: u32) -> f64 {
-            self.0[client as usize].hop(client)
-        }
-
-        fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64 {
-            self.0[client as usize].uniform(client, low, high)
-        }
-    }
+    use crate::draws::Stream;
 
     fn observed(run: impl FnOnce(&mut dyn FnMut(Write)) -> Race) -> (Race, Vec<Write>) {
         let mut writes = Vec::new();
         let race = run(&mut |write| writes.push(write));
         (race, writes)
-    }
-
-    #[test]
-    fn an_event_for_each_call_changes_nothing() {
-        for strategy in Strategy::ALL {
-            for (clients, seed) in [(1, 1), (2, 2), (3, 3), (10, 4), (60, 5), (150, 6)] {
-                let fast =
-                    observed(|on_write| run(clients, strategy, &mut PerClient::new(clients, seed), on_write));
-                let every_message = observed(|on_write| {
-                    reference::run(clients, strategy, &mut PerClient::new(clients, seed), on_write)
-                });
-                assert_eq!(fast, every_message, "{clients} clients, {strategy}");
-            }
-        }
     }
 
     #[test]

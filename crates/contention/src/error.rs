@@ -1,6 +1,7 @@
 use std::fmt;
 
-use super::{MAX_CLIENTS, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Strategy};
+use crate::point::{MAX_CLIENTS, MAX_CLIENTS_WITHOUT_BACKOFF, Point};
+use crate::strategy::Strategy;
 
 /// Why a study cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub enum StudyError {
 }
 
 impl StudyError {
-    pub(super) fn check(points: &[Point]) -> Result<(), Self> {
+    pub(crate) fn check(points: &[Point]) -> Result<(), Self> {
         if points.is_empty() {
             return Err(Self::NoPoints);
         }
@@ -68,39 +69,3 @@ impl fmt::Display for StudyError {
 }
 
 impl std::error::Error for StudyError {}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Study;
-    use super::*;
-
-    fn refusal(points: &[(u32, Strategy, u32)]) -> String {
-        let points =
-            points.iter().map(|&(clients, strategy, runs)| Point { clients, strategy, runs }).collect();
-        Study::new(points, 1, false).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn refuses_what_cannot_be_run() {
-        use Strategy::{Full, None};
-        assert_eq!(refusal(&[]), "nothing to run: name at least one number of clients and one strategy");
-        assert_eq!(refusal(&[(0, Full, 1)]), "0 clients: must be 1 to 100000");
-        assert_eq!(refusal(&[(100_001, Full, 1)]), "100001 clients: must be 1 to 100000");
-        assert_eq!(refusal(&[(10, Full, 0)]), "0 runs: must be at least 1");
-        assert_eq!(
-            refusal(&[(10, None, 1), (10_001, None, 1)]),
-            "10001 clients with strategy none: must be at most 10000, because without backoff the calls grow \
-             with the square of the clients"
-        );
-        assert_eq!(
-            refusal(&[(10, Full, 1), (10, None, 1), (10, Full, 2)]),
-            "10 clients with strategy full are named twice"
-        );
-    }
-
-    #[test]
-    fn takes_the_limits_themselves() {
-        let point = |clients, strategy| Point { clients, strategy, runs: 1 };
-        Study::new(vec![point(100_000, Strategy::Full), point(10_000, Strategy::None)], 1, false).unwrap();
-    }
-}

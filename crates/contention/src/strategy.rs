@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{BASE_MS, CAP_MS};
+use crate::model::{BASE_MS, CAP_MS};
 
 /// How long a client waits after its n-th refused write. With v = min(2000, 5·2ⁿ) ms:
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -38,10 +38,10 @@ impl Strategy {
     }
 
     /// What a client remembers between refusals, before its first: v, or `last`.
-    pub(super) const START_MS: f64 = BASE_MS;
+    pub(crate) const START_MS: f64 = BASE_MS;
 
     /// The wait after one more refusal. `uniform(low, high)` is drawn from at most once.
-    pub(super) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
+    pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,
             Self::Decorrelated => *memory = uniform(BASE_MS, 3.0 * *memory).min(CAP_MS),

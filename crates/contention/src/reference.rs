@@ -1,7 +1,7 @@
-use super::Strategy;
-use super::draws::Draws;
-use super::race::{Race, Write};
-use super::tournament::Tournament;
+use crate::draws::Draws;
+use crate::race::{Race, Write};
+use crate::strategy::Strategy;
+use crate::tournament::Tournament;
 
 /// What is on its way between a client and the server; each client has one message under way.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ const NO_MESSAGE: Key = Key::MAX;
 
 /// One run, an event for each message, with its draws in the order of the published program: a hop
 /// when a message is sent, and after a refused write the hop of the next read, then its wait.
-pub(super) fn run(
+pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
     draws: &mut impl Draws,
@@ -67,5 +67,51 @@ pub(super) fn run(
             arrives += strategy.wait(memory, |low, high| draws.uniform(client, low, high));
         }
         next.replace_key(sending(arrives));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draws::Stream;
+    use crate::race;
+
+    /// A stream for each client, so that it does not matter in which order clients draw.
+    struct PerClient(Vec<Stream>);
+
+    impl PerClient {
+        fn new(clients: u32, seed: u64) -> Self {
+            Self((0..clients).map(|client| Stream::new(seed, clients, Strategy::None, client)).collect())
+        }
+    }
+
+    impl Draws for PerClient {
+        fn hop(&mut self, client: u32) -> f64 {
+            self.0[client as usize].hop(client)
+        }
+
+        fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64 {
+            self.0[client as usize].uniform(client, low, high)
+        }
+    }
+
+    fn observed(run: impl FnOnce(&mut dyn FnMut(Write)) -> Race) -> (Race, Vec<Write>) {
+        let mut writes = Vec::new();
+        let race = run(&mut |write| writes.push(write));
+        (race, writes)
+    }
+
+    #[test]
+    fn an_event_for_each_call_changes_nothing() {
+        for strategy in Strategy::ALL {
+            for (clients, seed) in [(1, 1), (2, 2), (3, 3), (10, 4), (60, 5), (150, 6)] {
+                let fast = observed(|on_write| {
+                    race::run(clients, strategy, &mut PerClient::new(clients, seed), on_write)
+                });
+                let every_message =
+                    observed(|on_write| run(clients, strategy, &mut PerClient::new(clients, seed), on_write));
+                assert_eq!(fast, every_message, "{clients} clients, {strategy}");
+            }
+        }
     }
 }

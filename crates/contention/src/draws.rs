@@ -1,14 +1,16 @@
+use std::hash::Hasher;
+
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use siphasher::sip::SipHasher13;
-use std::hash::Hasher;
 
-use super::{HOP_DEVIATION_MS, HOP_MEAN_MS, Strategy};
+use crate::model::{HOP_DEVIATION_MS, HOP_MEAN_MS};
+use crate::strategy::Strategy;
 
-/// Where a run's randomness comes from. It is told which client draws, so that a test can give each
-/// a stream of its own.
-pub(super) trait Draws {
+/// Where a run's randomness comes from. Each draw names its client, so that a test can give each a
+/// stream of its own.
+pub(crate) trait Draws {
     /// How long a message is on its way, in ms.
     fn hop(&mut self, client: u32) -> f64;
 
@@ -18,10 +20,10 @@ pub(super) trait Draws {
 
 /// A stream for each run, whatever thread makes it.
 #[derive(Debug)]
-pub(super) struct Stream(Xoshiro256PlusPlus);
+pub(crate) struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    pub(super) fn new(seed: u64, clients: u32, strategy: Strategy, run: u32) -> Self {
+    pub(crate) fn new(seed: u64, clients: u32, strategy: Strategy, run: u32) -> Self {
         let mut hasher = SipHasher13::new();
         hasher.write(strategy.name().as_bytes());
         hasher.write(&seed.to_le_bytes());

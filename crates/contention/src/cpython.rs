@@ -1,7 +1,7 @@
 use rand_mt::Mt;
 
-use super::draws::Draws;
-use super::{HOP_DEVIATION_MS, HOP_MEAN_MS};
+use crate::draws::Draws;
+use crate::model::{HOP_DEVIATION_MS, HOP_MEAN_MS};
 
 /// 4·exp(-1/2)/√2, as `random.NV_MAGICCONST` has it.
 const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
@@ -9,11 +9,11 @@ const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
 /// CPython's `random.Random`: MT19937 with CPython's seeding and its ways to turn bits into numbers
 /// (Lib/random.py and Modules/_randommodule.c).
 #[derive(Debug)]
-pub(super) struct CPython(Mt);
+pub(crate) struct CPython(Mt);
 
 impl CPython {
     /// `random.seed(seed)`: the key is the number's 32-bit words, the least significant first.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let (low, high) = (seed as u32, (seed >> 32) as u32);
         Self(if high == 0 { Mt::new_with_key([low]) } else { Mt::new_with_key([low, high]) })
     }

@@ -1,4 +1,5 @@
-use super::{Cell, Strategy};
+use crate::strategy::Strategy;
+use crate::study::Cell;
 
 /// e where a strategy's calls grow as (clients)ᵉ: the slope of ln(calls) over ln(clients) by least
 /// squares. `None` for fewer than two numbers of clients.
