@@ -4,8 +4,6 @@ use std::process::ExitCode;
 use comeback_engine::SettingError;
 use comeback_timelapse::{RunError, ScenarioError, Violation};
 
-use crate::event_file::BadFile;
-
 /// How the command ends when it does not work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -70,6 +68,22 @@ impl Failure {
     }
 }
 
+/// A file that is not readable as JSON or as an SQS event.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", .path.display())]
+pub struct BadFile {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong, with the position in the file where there is one.
+    pub problem: String,
+}
+
+impl BadFile {
+    pub(crate) fn new(path: &Path, problem: impl ToString) -> Self {
+        Self { path: path.to_owned(), problem: problem.to_string() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -79,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_invariant_tells_how_to_see_it_again_and_has_an_exit_code_of_its_own() {
+    fn a_broken_invariant_is_reported_with_the_command_that_repeats_it_and_its_own_exit_code() {
         let violation = Violation {
             invariant: Invariant::AllowList,
             seed: 7,
@@ -89,7 +103,7 @@ mod tests {
             history: "+01:01:00.000 event 3 attempt 0 failed: TargetDown\n".into(),
             trace: "+01:01:00.500 event 4 attempt 0 succeeded\n".into(),
         };
-        let repeat = "comeback replay --chaos --seed 7".to_owned();
+        let repeat = "comeback simulate --chaos --seed 7".to_owned();
         let failure = Failure::of_run(RunError::Violated(Box::new(violation)), repeat);
         let expected = "\
 an invariant was broken with seed 7 at +01:01:01.000: a function off the list is never invoked
@@ -98,7 +112,7 @@ its history:
 +01:01:00.000 event 3 attempt 0 failed: TargetDown
 the run's last lines:
 +01:01:00.500 event 4 attempt 0 succeeded
-repeat with: comeback replay --chaos --seed 7
+repeat with: comeback simulate --chaos --seed 7
 please report it with this text";
         assert_eq!(failure.to_string(), expected);
         assert_eq!(failure.report(), ExitCode::from(3));

@@ -4,7 +4,7 @@ use comeback_contention::{Point, Strategy, Study};
 
 fn refusal(points: &[(u32, Strategy, u32)]) -> String {
     let points = points.iter().map(|&(clients, strategy, runs)| Point { clients, strategy, runs }).collect();
-    Study::new(points, 1, false).unwrap_err().to_string()
+    Study::new(points, 1, false).expect_err("no study").to_string()
 }
 
 #[test]
@@ -28,5 +28,6 @@ fn refuses_what_cannot_be_run() {
 #[test]
 fn takes_the_limits_themselves() {
     let point = |clients, strategy| Point { clients, strategy, runs: 1 };
-    Study::new(vec![point(100_000, Strategy::Full), point(10_000, Strategy::None)], 1, false).unwrap();
+    Study::new(vec![point(100_000, Strategy::Full), point(10_000, Strategy::None)], 1, false)
+        .expect("a valid study");
 }

@@ -2,8 +2,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::policy_flags::PolicyFlags;
-use crate::rate;
+use crate::flags::policy::PolicyFlags;
+use crate::text::rates;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -26,7 +26,7 @@ pub(crate) struct ScheduleArguments {
     pub(super) events: Option<usize>,
     /// Events that fail, as 10/s, 600/m, 20000/h, 1000000/d or plainly a second: how many are then in
     /// flight, and when the queue's limit of 120,000 is reached
-    #[arg(long, value_name = "EVENTS", value_parser = rate::read, allow_hyphen_values = true)]
+    #[arg(long, value_name = "EVENTS", value_parser = rates::read, allow_hyphen_values = true)]
     pub(super) rate: Option<f64>,
     /// Everything random is drawn from it
     #[arg(long, value_name = "N", default_value_t = 1)]

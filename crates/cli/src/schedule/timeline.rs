@@ -1,8 +1,8 @@
 use anstyle::AnsiColor;
 use comeback_timelapse::{Retry, Schedule};
 
-use super::table::shown;
-use crate::time_axis::TimeAxis;
+use crate::chart::time_axis::TimeAxis;
+use crate::schedule::table::shown;
 
 const CELLS: usize = 72;
 /// Ticks are this share of the axis apart at least, so that their labels do not meet.
@@ -49,6 +49,7 @@ mod tests {
     use comeback_timelapse::TARGET_ARN;
 
     use super::*;
+    use crate::schedule::axis::axis_of;
 
     #[test]
     fn lines_start_and_end_where_the_axis_says() {
@@ -64,7 +65,7 @@ mod tests {
         schedule.retries[1].since_first_failure_seconds.p5 = 0;
         schedule.retries[1].since_first_failure_seconds.p95 = 450;
         let picture =
-            anstream::adapter::strip_str(&timeline(&schedule, &TimeAxis::of(&schedule, 900.0))).to_string();
+            anstream::adapter::strip_str(&timeline(&schedule, &axis_of(&schedule, 900.0))).to_string();
         let lines: Vec<&str> = picture.lines().collect();
         assert_eq!(lines[0], " retry  0s       2m        4m       6m        8m       10m       12m      14m");
         assert_eq!(lines[1], "     1          ●");

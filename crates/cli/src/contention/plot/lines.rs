@@ -2,9 +2,11 @@ use comeback_contention::{Cell, Report, Strategy};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::super::tables::{distinct, runs};
-use super::{Area, Drawing, FONT, GRID, INK, MUTED, colour, svg};
-use crate::count_axis::{CountAxis, range};
+use crate::chart::count_axis::{CountAxis, range};
+use crate::chart::palette::{GRID, INK, MUTED};
+use crate::chart::svg::{Area, Drawing, FONT, svg};
+use crate::contention::plot::colours::colour;
+use crate::contention::tables::{distinct, runs};
 
 const SIZE: (u32, u32) = (900, 560);
 /// Room for the names at the lines' ends.
