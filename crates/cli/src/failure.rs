@@ -4,13 +4,13 @@ use std::process::ExitCode;
 use comeback_engine::SettingError;
 use comeback_timelapse::{RunError, ScenarioError, Violation};
 
-/// How the command ends when it does not work.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Arguments that were refused: each of them.
+    /// Arguments were refused: why, for each of them.
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
-    /// An invariant did not hold: a bug of Comeback's, and how to see it again.
+    /// An invariant did not hold: a bug in Comeback, and how to see it again.
     #[error("an invariant was {violation}\nrepeat with: {repeat}\nplease report it with this text")]
     Violated {
         /// What was found.
@@ -18,15 +18,15 @@ pub(crate) enum Failure {
         /// The command that finds it again.
         repeat: String,
     },
-    /// A file with events that is not readable.
+    /// A file of events could not be read.
     #[error(transparent)]
     BadFile(#[from] BadFile),
-    /// A file that could not be written.
+    /// A file could not be written.
     #[error("{}: {problem}", .path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         problem: String,
     },
     /// Standard output is gone.
@@ -55,7 +55,7 @@ impl Failure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        // A reader that has seen enough (`| head`) is no failure.
+        // A reader that stops early (`| head`) is no failure.
         if matches!(&self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }

@@ -11,7 +11,7 @@ pub(crate) enum CountAxis {
 }
 
 impl CountAxis {
-    /// Holds every value, with some air around.
+    /// Holds every value, with some margin.
     pub(crate) fn over(values: impl Iterator<Item = f64> + Clone, log: bool) -> Self {
         let (low, high) = range(values);
         if log { Self::Log(low / 1.25..high * 1.25) } else { Self::Linear((0.0..high * 1.05).into()) }
@@ -65,7 +65,7 @@ impl ValueFormatter<f64> for CountAxis {
     }
 }
 
-/// What a tick says. They are short numbers that arithmetic has left a little off:
+/// The label of a tick: a short number that arithmetic has left a little off, such as
 /// 0.30000000000000004.
 pub(crate) fn text(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6 + 0.0;

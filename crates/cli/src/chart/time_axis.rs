@@ -9,7 +9,7 @@ const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3_600.0;
 const DAY: f64 = 86_400.0;
 
-/// Where ticks may stand and what they say, the most telling first.
+/// Where ticks may stand, and their labels; the most useful first.
 const MOMENTS: [(f64, &str); 19] = [
     (1.0, "1s"),
     (10.0, "10s"),
@@ -34,8 +34,7 @@ const MOMENTS: [(f64, &str); 19] = [
 /// An even axis has this many steps at most.
 const STEPS: f64 = 8.0;
 
-/// Time since the first failure, from left to right: logarithmic where retries come thinner and
-/// thinner, linear where they come evenly.
+/// Time from left to right, linear or logarithmic.
 pub(crate) struct TimeAxis {
     logarithmic: bool,
     start: f64,
@@ -72,8 +71,7 @@ impl TimeAxis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Round moments at least this share of the axis apart, from left to right, in seconds and as to
-    /// be written.
+    /// Round moments at least this share of the axis apart, from left to right: seconds and label.
     pub(crate) fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = Vec::new();
         for (seconds, label) in self.moments() {

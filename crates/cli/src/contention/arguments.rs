@@ -43,8 +43,8 @@ pub(crate) struct ContentionArguments {
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// Every strategy for a number of clients, then the next number; unchecked. Where `none` would
-    /// be too much it is left out, unless it was asked for by name.
+    /// Every strategy for one number of clients, then for the next; unchecked. Leaves `none` out
+    /// where it would take too long, unless it was asked for by name.
     pub(super) fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };

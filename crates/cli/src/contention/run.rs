@@ -27,7 +27,7 @@ fn report_of(study: &Study) -> Report {
     study.run(&|done| progress.advance(done))
 }
 
-/// One line, with the digits of the Python program: the shortest that read back as the same number.
+/// One line, with the Python program's digits: the shortest that read back as the same number.
 fn json(report: &Report) -> String {
     serde_json::to_string(report).expect("BUG: a report is plain JSON")
 }

@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 use crate::event::edits::Edits;
 use crate::failure::BadFile;
 
-/// A copy of an SQS event in which `moment` has become `now`, or the last of it: by whole seconds,
-/// which is all that envelopes can hold, so that what was due then is due now.
+/// A copy of an SQS event in which `moment` has become `now`. Times move by whole seconds, because an
+/// envelope holds no less, and never past `now`: what was due at `moment` is due now.
 ///
 /// # Errors
 ///
-/// The text is no SQS event.
+/// The text is not an SQS event.
 pub fn shifted(path: &Path, text: &str, moment: Timestamp, now: Timestamp) -> Result<String, BadFile> {
     let by = Shift::between(moment, now);
     let event: Event<'_> = serde_json::from_str(text).map_err(|error| BadFile::new(path, error))?;

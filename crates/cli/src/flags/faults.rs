@@ -5,19 +5,20 @@ use comeback_timelapse::{Fault, Faults, Scenario, Strikes};
 
 use crate::text::durations;
 
-/// What goes wrong in a simulation besides the target.
+/// What goes wrong in a simulation besides the target. The rate that `--chaos` gives each
+/// fault stands in `comeback_timelapse`, in `Faults::chaos`.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Faults (drawn from the seed)")]
 pub(crate) struct FaultFlags {
-    /// Let everything go wrong now and then, but for the end of retention
+    /// Let everything go wrong now and then, except the end of retention
     #[arg(long)]
     chaos: bool,
     /// Let one thing go wrong: at this rate, from 0 to 1, and only within this time of the run, if
-    /// one is given. May be repeated; beside --chaos it takes the place of that fault. A name that is
-    /// no fault's is answered with all that are
+    /// one is given. May be repeated; beside --chaos it replaces that fault's rate. An unknown name is
+    /// refused with a list of all faults
     #[arg(long = "fault", value_name = "NAME=RATE[@FROM..UNTIL]", value_parser = read)]
     faults: Vec<(Fault, Strikes)>,
-    /// Run so many seeds, from --seed on, on all cores; stop at the first that breaks an invariant
+    /// Run this many seeds, from --seed on, on all cores; stop at the first that breaks an invariant
     #[arg(long, value_name = "N", conflicts_with_all = ["csv", "report"], value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! A flag or a file given to a subcommand that does not take it: which one does?
+//! Names the subcommand that takes a flag or a file which the one given does not take.
 
 use std::ffi::OsStr;
 
@@ -6,7 +6,8 @@ use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// Adds to an error of the subcommand `given` which ones take what it refused, or need no file.
+/// Adds tips to an error of the subcommand `given`: which ones take the refused argument, or which one
+/// needs no file.
 pub(crate) fn explained(mut error: Error, command: &Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => takers(command, argument),

@@ -1,4 +1,4 @@
-//! Flags that several subcommands take, and what is said about a flag that a subcommand does not take.
+//! Flags that several subcommands take.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,8 +1,8 @@
 use clap::Args;
 use comeback_engine::{Policy, SettingError};
 
-/// The retry handler's policy variables as flags. They pass as text through the handler's own
-/// reader, so they mean the same and are refused with the same words.
+/// The retry handler's policy variables as flags. The handler's own reader reads them as text, so they
+/// mean the same and are refused in the same words.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Policy (the retry handler's variables)")]
 pub(crate) struct PolicyFlags {
@@ -77,7 +77,7 @@ impl PolicyFlags {
     }
 }
 
-/// `MAX_AGE` for `max-age`: the handler's variable of a flag.
+/// The handler's variable for a flag: `MAX_AGE` for `max-age`.
 pub(crate) fn variable(flag: &str) -> String {
     flag.to_uppercase().replace('-', "_")
 }

@@ -19,7 +19,7 @@ pub enum EventFile {
 /// The messages of an SQS event.
 #[derive(Debug, Default)]
 pub struct Messages {
-    /// Those that have what SQS always writes, in order.
+    /// Those with every attribute that SQS always writes, in order.
     pub records: Vec<Record>,
     /// The others. The handler reports them failed.
     pub incomplete: Vec<IncompleteMessage>,
@@ -30,7 +30,7 @@ impl EventFile {
     ///
     /// # Errors
     ///
-    /// The text is no JSON, or it has SQS messages that cannot be read.
+    /// The text is not JSON, or has SQS messages that cannot be read.
     pub fn read(path: &Path, text: &str) -> Result<Self, BadFile> {
         let json: &RawValue =
             serde_json::from_str(text).map_err(|error| BadFile::new(path, format!("not JSON: {error}")))?;
@@ -50,7 +50,7 @@ impl EventFile {
     }
 }
 
-/// S3 and SNS events have `Records` as well, and may well be what a target is invoked with.
+/// S3 and SNS events have `Records` too, and a target may be invoked with one.
 fn is_sqs_event(json: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Event<'a> {

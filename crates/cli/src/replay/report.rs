@@ -23,7 +23,7 @@ pub struct Handled {
     /// The handler's clock.
     #[serde(serialize_with = "as_text")]
     pub at: Timestamp,
-    /// In the order of the event; messages that lack what SQS always writes come last.
+    /// In the order of the event; messages that lack an attribute SQS always writes come last.
     pub decisions: Vec<MessageDecision>,
     /// In the order in which they were made.
     pub calls: Vec<MadeCall>,
@@ -38,7 +38,7 @@ pub struct MessageDecision {
     pub message_id: String,
     /// The target, where the message could be understood.
     pub function_arn: Option<String>,
-    /// The retry it is about, likewise.
+    /// The retry it is about, where the message could be understood.
     pub retry: Option<u64>,
     /// `defer`, `reinvoke` or `dead_letter`; `null` for a message that is only kept.
     pub step: Option<&'static str>,
@@ -46,7 +46,7 @@ pub struct MessageDecision {
     pub reason: Option<&'static str>,
     /// When the retry is due, RFC 3339.
     pub due: Option<String>,
-    /// For how many seconds the message is hidden.
+    /// How many seconds the message is hidden for.
     pub visibility_timeout: Option<u64>,
     /// Why, for people.
     pub why: String,

@@ -24,8 +24,8 @@ pub(crate) struct ScheduleArguments {
     /// Events to follow, 1 to 100000 [default: 10000, fewer where retries are many]
     #[arg(long, value_name = "N")]
     pub(super) events: Option<usize>,
-    /// Events that fail, as 10/s, 600/m, 20000/h, 1000000/d or plainly a second: how many are then in
-    /// flight, and when the queue's limit of 120,000 is reached
+    /// Rate of events that fail, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second: shows
+    /// how many are in flight, and when they reach the queue's limit of 120,000
     #[arg(long, value_name = "EVENTS", value_parser = rates::read, allow_hyphen_values = true)]
     pub(super) rate: Option<f64>,
     /// Everything random is drawn from it

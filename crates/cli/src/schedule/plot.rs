@@ -175,12 +175,12 @@ fn between((left, right): (i32, i32), share: f64) -> i32 {
     left + (share * f64::from(right - left)).round() as i32
 }
 
-/// Retries that few events have are pale, but seen.
+/// Retries that few events reach are pale, but visible.
 fn strength(share: f64) -> f64 {
     0.3 + 0.7 * share
 }
 
-/// Blue on white, without transparency: what overlaps is not darker.
+/// Blue on white, without transparency: overlaps are not darker.
 fn tint(strength: f64) -> RGBColor {
     let on_white = |channel: u8| (255.0 - (255.0 - f64::from(channel)) * strength).round() as u8;
     RGBColor(on_white(BLUE.0), on_white(BLUE.1), on_white(BLUE.2))

@@ -10,7 +10,7 @@ use crate::text::numbers::round_step;
 
 /// Up to this many retries have a row each.
 const ROWS: usize = 32;
-/// Of more, the first ones have, ...
+/// Of more retries, the first ones have a row, ...
 const FIRST_ROWS: usize = 12;
 /// ... and about as many round numbers as this.
 const ROUND_ROWS: usize = 12;
@@ -54,7 +54,7 @@ pub(super) fn outcome(schedule: &Schedule) -> String {
     format!("{range}; given up for {}", reasons.join(" and "))
 }
 
-/// A row for each retry, or for some of very many.
+/// A row for each retry, or for some of them where there are very many.
 pub(super) fn retries(schedule: &Schedule) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
@@ -88,7 +88,7 @@ pub(super) fn shown(retries: &[Retry]) -> impl Iterator<Item = &Retry> {
     retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
-/// `100 %`, `97.3 %`; a few are never shown as all, nor as none.
+/// `100 %`, `97.3 %`; anything less than all is shown as less, anything more than none as more.
 pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         100.0 => "100 %".into(),

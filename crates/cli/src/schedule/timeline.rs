@@ -5,12 +5,12 @@ use crate::chart::time_axis::TimeAxis;
 use crate::schedule::table::shown;
 
 const CELLS: usize = 72;
-/// Ticks are this share of the axis apart at least, so that their labels do not meet.
+/// Ticks are at least this share of the axis apart, so that their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
 /// When each retry comes: a line from left to right for each, where nine events in ten have it.
 pub(super) fn timeline(schedule: &Schedule, axis: &TimeAxis) -> String {
-    // Colours are written in any case; the stream takes them out where they do not belong.
+    // Colours are always written; the stream removes them where they cannot be shown.
     let colour = AnsiColor::Green.on_default();
     let line = |retry: &Retry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, axis));
     let lines: String = shown(&schedule.retries).map(line).collect();

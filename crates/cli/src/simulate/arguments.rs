@@ -13,9 +13,9 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback simulate                                    1,000 events, target down for 3 of 24 hours
   comeback simulate --jitter none --csv retries.csv    what happens without jitter, minute by minute
-  comeback simulate --report day.html --vs jitter=none two policies compared, on a page to send round
+  comeback simulate --report day.html --vs jitter=none two policies compared, on a page to share
   comeback simulate --events 100000 --failure-rate 0.1 --max-retries 5 --json
-  comeback simulate --chaos                            what happens when everything else fails as well
+  comeback simulate --chaos                            what happens when everything else fails too
   comeback simulate --chaos --seeds 500 --events 100   the same 500 times, on all cores
   comeback simulate --fault handler_outage=1@2h..5h    what happens when the retry handler is down";
 
@@ -78,7 +78,7 @@ pub(super) struct SimulationFlags {
     /// limit. Its folder is made if it is missing
     #[arg(long, value_name = "FILE.html")]
     pub(super) report: Option<PathBuf>,
-    /// Compare with a second policy in the report: flags of the policy that are to differ, such as
+    /// Compare with a second policy in the report: the policy's flags that differ, such as
     /// jitter=none,max-backoff=1h
     #[arg(long, value_name = "FLAG=VALUE,…", requires = "report", value_parser = PolicyChanges::read)]
     pub(super) vs: Option<PolicyChanges>,

@@ -9,12 +9,12 @@ use indicatif::HumanCount;
 
 use crate::text::durations;
 
-/// What is being run, in one line.
+/// A run in one line.
 pub(super) fn headline(scenario: &Scenario) -> String {
     format!("{}; seed {}", assumptions(scenario), scenario.seed)
 }
 
-/// The same of many seeds.
+/// Runs of many seeds in one line.
 pub(super) fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
     format!("{}; {} seeds from {} on", assumptions(scenario), HumanCount(seeds), scenario.seed)
 }
@@ -37,14 +37,14 @@ fn assumptions(scenario: &Scenario) -> String {
     )
 }
 
-/// A figure of a run as people read it; in colour where it calls for attention.
+/// A figure of a run as people read it, in colour where it calls for attention.
 pub(super) struct Figure {
     pub(super) label: String,
     pub(super) value: String,
     pub(super) color: Option<Color>,
 }
 
-/// All that the same seed gives again.
+/// Every figure that the same seed gives again.
 pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut row = |label: &str, value: &dyn Display, color: Option<Color>| {
@@ -68,7 +68,7 @@ pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
     figures
 }
 
-/// How often each fault struck, and what came of them.
+/// How often each fault struck, and how many duplicates the faults led to.
 pub(super) fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
     let led_to = [
         ("duplicate retries they led to", faults.duplicate_retries),

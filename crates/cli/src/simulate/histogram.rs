@@ -52,7 +52,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar in proportion to the longest; anything above nothing is seen.
+/// A bar in proportion to the longest; anything above zero is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -2,11 +2,11 @@
 
 use crate::simulate::arguments::SimulateArguments;
 
-/// Where a page is written to by the command it shows: not where it was, so that a page does not
-/// depend on its place.
+/// Where the command shown on a page writes it: always here, so that a page does not depend on its
+/// place.
 const PAGE: &str = "report.html";
 
-/// What makes the run of one seed again, its page included. Ready to be pasted into a shell.
+/// The command that makes the run of one seed again, and its page. Ready to paste into a shell.
 pub(super) fn command(arguments: &SimulateArguments, seed: u64) -> String {
     let mut words = vec!["comeback".to_owned(), "simulate".into(), "--seed".into(), seed.to_string()];
     let SimulateArguments { policy, simulation, faults, json } = arguments;

@@ -86,7 +86,7 @@ fn print_json(summary: &Summary, repeat: &str) -> Result<(), Failure> {
 }
 
 fn print(scenario: &Scenario, summary: &Summary, repeat: &str, wall_time: Duration) -> Result<(), Failure> {
-    // Strips colours unless standard output is a terminal that shows them; knows NO_COLOR.
+    // Strips colours unless standard output is a terminal that shows them; obeys NO_COLOR.
     let mut out = anstream::stdout().lock();
     writeln!(out, "{}\nrepeat with: {repeat}\n", headline(scenario))?;
     writeln!(out, "{}\n", table::outcome(summary, wall_time))?;

@@ -19,7 +19,7 @@ pub(super) fn outcome(summary: &Summary, wall_time: Duration) -> Table {
     table
 }
 
-/// The same of many runs.
+/// The figures of many runs.
 pub(super) fn tally(tally: &Tally) -> Table {
     let mut table = table();
     let mut row = |label: &str, count: u64| {
@@ -63,7 +63,7 @@ fn right(table: &mut Table, columns: RangeInclusive<usize>) {
 
 fn table() -> Table {
     let mut table = Table::new();
-    // Colours are written in any case; the stream takes them out where they do not belong.
+    // Colours are always written; the stream removes them where they cannot be shown.
     table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
     table
 }

@@ -1,4 +1,4 @@
-//! How long something takes, as text.
+//! Durations as text.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) fn read(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
-/// Writes one for people: milliseconds below a minute, whole seconds above, days from the third on.
+/// Writes a duration for people: milliseconds below a minute, whole seconds above, days from the third on.
 pub(crate) fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {
@@ -40,7 +40,7 @@ pub(crate) fn short(seconds: f64) -> String {
     text(Duration::from_secs((seconds + unit / 2) / unit * unit))
 }
 
-/// Writes one for the command line: [`read`] gives exactly the same.
+/// Writes a duration for the command line; [`read`] gives exactly the same one.
 pub(crate) fn flag(duration: Duration) -> String {
     let short = text(duration).replace(' ', "");
     if read(&short) == Ok(duration) {

@@ -1,4 +1,4 @@
-//! How many events come in a time.
+//! Events per second, minute, hour or day, as text.
 
 use crate::text::numbers::rounded;
 
@@ -15,7 +15,7 @@ pub(crate) fn read(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Writes one with as many digits as matter: `1.58 a second`, `5,690 an hour`.
+/// Writes a rate with as many digits as matter: `1.58 a second`, `5,690 an hour`.
 pub(crate) fn text(per_second: f64) -> String {
     let names = ["a second", "a minute", "an hour", "a day"];
     // The shortest time in which there is at least one.

@@ -3,14 +3,14 @@ use std::time::Duration;
 use comeback_engine::{Outcome, Step};
 use comeback_timelapse::{TargetError, Watcher};
 
-/// So many events are watched, the first to arrive: an outage at the start hits them hardest.
+/// How many events are watched: the first to arrive, which an outage at the start hits hardest.
 const WATCHED: usize = 100;
 
-/// Writes down what happens to some events, to show the life of one.
+/// Records what happens to some events, to show the life of one.
 #[derive(Debug, Default)]
 pub(crate) struct Lives(Vec<Vec<Moment>>);
 
-/// Something that happened to an event, and when since the run's start.
+/// Something that happened to an event, and when: the time since the run's start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Moment {
     pub(super) at: Duration,
@@ -19,7 +19,7 @@ pub(super) struct Moment {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum What {
-    /// An invocation of the target ended, be it well or with this `errorType`.
+    /// An invocation of the target succeeded, or failed with this `errorType`.
     Ran { attempt: u64, error: Option<&'static str> },
     /// The handler hid the message until this retry.
     Hid { retry: u64, visibility_timeout: Duration },
@@ -27,7 +27,7 @@ pub(super) enum What {
     Reinvoked { retry: u64 },
     /// The handler dead-lettered the event instead of making this retry.
     GaveUp { retry: u64, reason: String },
-    /// A step did not work; the message stays in the queue.
+    /// A step failed; the message stays in the queue.
     Kept { retry: u64, problem: String },
 }
 

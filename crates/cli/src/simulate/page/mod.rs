@@ -106,7 +106,7 @@ fn limit(scenario: &Scenario, sides: &[Side]) -> Section {
     }
 }
 
-/// How the events that the outage hit fared, together and one of them alone.
+/// What became of the events that the outage hit: all together, and one alone.
 fn events(scenario: &Scenario, recoveries: &[Recovery<'_>], lives: Lives) -> Section {
     let one_life = lives.most_eventful().and_then(|life| life::chart(scenario, &life));
     let one = match &one_life {

@@ -7,7 +7,7 @@ use crate::flags::policy::PolicyFlags;
 pub(crate) struct Runs {
     /// The policy, and the one to compare it with.
     pub(super) policies: Vec<(PolicyFlags, Policy, Summary)>,
-    /// The policy with each other jitter; none without an outage, from which nothing recovers.
+    /// The policy with each other jitter. Empty without an outage: there is nothing to recover from.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 

@@ -6,9 +6,9 @@ use crate::chart::palette::{BLUE, ORANGE};
 use crate::flags::policy::PolicyFlags;
 use crate::simulate::page::template::Key;
 
-/// A policy under comparison, and the run it had.
+/// A policy under comparison, and its run.
 pub(super) struct Side {
-    /// What it is called beside another; empty if it is alone.
+    /// Its name beside the other policy; empty if there is only one.
     pub(super) name: &'static str,
     pub(super) colour: RGBColor,
     pub(super) flags: PolicyFlags,

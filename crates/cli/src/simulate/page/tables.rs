@@ -57,7 +57,7 @@ fn setting(side: &Side, flag: &str) -> String {
     }
 }
 
-/// What went wrong besides the target, if anything could: the same faults in every run.
+/// The faults besides the target's failures, if the run had any: the same in every run.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let runs: Vec<_> = sides.iter().filter_map(|side| side.summary.faults.as_ref()).map(strikes).collect();
     let row = |(place, [what, _]): (usize, &[String; 2])| {
@@ -89,12 +89,12 @@ pub(super) fn outcome(sides: &[Side]) -> Table {
     }
 }
 
-/// Percentiles below each other: a column is narrow.
+/// Puts percentiles below each other, because a column is narrow.
 fn in_lines(value: &str) -> String {
     value.replace("   ", "\n")
 }
 
-/// Every label, in an order that is that of each.
+/// Every label once, in an order that keeps the order of each list.
 fn labels(figures: &[Vec<(String, String)>]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for figures in figures {

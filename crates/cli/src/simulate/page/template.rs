@@ -1,4 +1,5 @@
-//! The page's parts as its template takes them. All text is escaped there; only charts are markup.
+//! The parts of the page, as its template takes them. The template escapes all text; only charts are
+//! markup.
 
 use askama::Template;
 use plotters::style::RGBColor;

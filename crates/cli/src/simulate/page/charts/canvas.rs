@@ -14,9 +14,9 @@ use crate::chart::time_axis::TimeAxis;
 use crate::simulate::page::template::Svg;
 
 const SIZE: (u32, u32) = (420, 265);
-/// A size of 15 gives text 12 units high, which are 9 pixels on a phone.
+/// A size of 15 makes text 12 units high, which is 9 pixels on a phone.
 pub(in crate::simulate::page) const TEXT: i32 = 15;
-/// More points than this are not seen.
+/// More points than this cannot be seen.
 const POINTS: usize = 300;
 /// Minutes that one point can stand for.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
@@ -64,7 +64,7 @@ where
     Ok(chart)
 }
 
-/// A run's minutes put together to as many points as are seen.
+/// A run's minutes, combined into as many points as can be seen.
 pub(in crate::simulate::page) struct OverTime {
     /// How many minutes a point stands for.
     pub(in crate::simulate::page) step: usize,

@@ -17,9 +17,9 @@ use crate::text::in_flight::in_words;
 use crate::text::numbers::rounded;
 use crate::text::rates;
 
-/// Rates that are looked at beside the run's own, in events a second.
+/// Rates shown beside the run's own, in events a second.
 const RATES: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1_000.0];
-/// Where the logarithmic axis begins: none and one are told apart.
+/// Where the logarithmic axis begins: below one, so that none and one differ.
 const FLOOR: f64 = 0.8;
 
 /// How deep the queue was, against its limit.
@@ -48,7 +48,7 @@ fn is_full(side: &Side) -> bool {
     side.summary.peak_in_flight >= side.summary.in_flight_limit
 }
 
-/// How near the run came to the limit and, if it was reached, what then happened.
+/// How close the run came to the limit and, if it reached it, what happened then.
 pub(in crate::simulate::page) fn story(side: &Side) -> String {
     let summary = &side.summary;
     let peak = format!("At most {} messages were in flight.", peak(summary));
@@ -64,7 +64,7 @@ pub(in crate::simulate::page) fn story(side: &Side) -> String {
          leaves: up to {} stood ready and were not received, and retries came late or not at all, without an error.",
         clock(first),
         clock(last),
-        HumanCount(visible.into()).to_string()
+        HumanCount(visible.into())
     )
 }
 
@@ -95,7 +95,7 @@ fn draw(scenario: &Scenario, sides: &[Side], time: &OverTime) -> Svg {
         }
         chart.draw_series([PathElement::new([(0.0, limit), (end, limit)], PURPLE.stroke_width(2))])?;
         let below = (FONT, TEXT).into_text_style(root).color(&PURPLE).pos(Pos::new(HPos::Right, VPos::Top));
-        let label = format!("limit {}", HumanCount(scenario.in_flight_limit as u64).to_string());
+        let label = format!("limit {}", HumanCount(scenario.in_flight_limit as u64));
         let (x, y) = chart.backend_coord(&(end, limit));
         root.draw_text(&label, &below, (x - 4, y + 4))?;
         Ok(())
@@ -122,7 +122,7 @@ fn table(sides: &[Side]) -> Table {
     }
 }
 
-/// The arithmetic: what the run's own rate of arrivals would come to if the target stayed down.
+/// How many messages the run's own rate of arrivals would keep in flight if the target stayed down.
 pub(in crate::simulate::page) fn arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     let Some(rate) = own_rate(scenario) else { return Vec::new() };
     let of = |side: &Side| side.say(&in_words(&side.schedule.in_flight(rate, scenario.in_flight_limit)));
@@ -130,7 +130,7 @@ pub(in crate::simulate::page) fn arithmetic(scenario: &Scenario, sides: &[Side])
     std::iter::once(assumed).chain(sides.iter().map(of)).collect()
 }
 
-/// When which rate of arrivals reaches the limit.
+/// For each rate of arrivals, when it reaches the limit.
 pub(in crate::simulate::page) fn rates(scenario: &Scenario, sides: &[Side]) -> Table {
     let columns = |side: &Side| ["in flight at once", "limit reached after"].map(|what| side.say(what));
     let row = |rate: f64| {
@@ -153,7 +153,7 @@ pub(in crate::simulate::page) fn rates(scenario: &Scenario, sides: &[Side]) -> T
     }
 }
 
-/// Events a second; none if they all come at once.
+/// Events a second; `None` if they all come at once.
 fn own_rate(scenario: &Scenario) -> Option<f64> {
     let spread = scenario.arrival_spread.as_secs_f64();
     (spread > 0.0).then(|| scenario.events as f64 / spread)

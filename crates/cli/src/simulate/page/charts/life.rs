@@ -13,14 +13,14 @@ use crate::simulate::page::lives::{Life, Moment, What};
 use crate::simulate::page::template::{Chart, Key, Svg, Table};
 use crate::text::durations;
 
-/// Where the logarithmic axis begins, in seconds: before the shortest backoff's end.
+/// Where the logarithmic axis begins, in seconds: before the end of the shortest backoff.
 const START: f64 = 0.5;
 /// More attempts than this have no room of their own.
 const ATTEMPTS: f64 = 120.0;
-/// A table of more moments leaves those in the middle out.
+/// A table of more moments leaves out those in the middle.
 const ROWS: usize = 200;
 
-/// What happened to one event, from its first failure on. None if it never failed.
+/// What happened to one event, from its first failure on. `None` if it never failed.
 pub(in crate::simulate::page) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
     let failed = |moment: &&Moment| matches!(moment.what, What::Ran { error: Some(_), .. });
     let first_failure = life.moments.iter().find(failed)?.at;

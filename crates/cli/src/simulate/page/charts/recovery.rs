@@ -13,20 +13,20 @@ use crate::simulate::page::side::Side;
 use crate::simulate::page::template::{Chart, Key, Svg, Table};
 use crate::text::durations;
 
-/// More points of a line than this are not seen.
+/// More points of a line than this cannot be seen.
 const POINTS: usize = 200;
 
 /// The run of one strategy.
 pub(in crate::simulate::page) struct Recovery<'a> {
     pub(in crate::simulate::page) name: String,
     pub(in crate::simulate::page) colour: RGBColor,
-    /// Whether it is the policy's own.
+    /// Whether it is the policy's own jitter.
     pub(in crate::simulate::page) own: bool,
     pub(in crate::simulate::page) summary: &'a Summary,
 }
 
-/// The policy under each jitter, its own first, and the policy it is compared with if it differs in
-/// more than its jitter.
+/// The policy under each jitter, its own first; then the policy it is compared with, if that differs
+/// in more than its jitter.
 pub(in crate::simulate::page) fn of<'a>(
     sides: &'a [Side],
     jitters: &'a [(Jitter, Summary)],
@@ -131,8 +131,8 @@ pub(in crate::simulate::page) fn table(scenario: &Scenario, recoveries: &[Recove
         let most = after.map(|minute| minute.retries).max().unwrap_or(0);
         let delivered = format!(
             "{} of {}",
-            HumanCount(summary.recovery_delays_ms.len() as u64).to_string(),
-            HumanCount(summary.events_hit as u64).to_string()
+            HumanCount(summary.recovery_delays_ms.len() as u64),
+            HumanCount(summary.events_hit as u64)
         );
         let [half, most_of_them, all] = delays;
         vec![

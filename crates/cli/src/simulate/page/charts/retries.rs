@@ -11,7 +11,7 @@ use crate::simulate::page::side::{Side, head, keys};
 use crate::simulate::page::template::{Chart, Svg, Table};
 use crate::text::durations;
 
-/// Where a logarithmic axis begins: none and one are told apart.
+/// Where a logarithmic axis begins: below one, so that none and one differ.
 const FLOOR: f64 = 0.8;
 
 /// Retries over time, linear and logarithmic.
@@ -32,7 +32,7 @@ pub(in crate::simulate::page) fn charts(scenario: &Scenario, sides: &[Side]) -> 
     ]
 }
 
-/// How many there were, and when the most, for each policy.
+/// How many retries each policy made, and when it made the most.
 pub(in crate::simulate::page) fn stories(sides: &[Side]) -> Vec<String> {
     let time = OverTime::of(&sides[0].summary);
     sides.iter().map(|side| side.say(&most(side, time.step))).collect()
@@ -47,7 +47,7 @@ fn most(side: &Side, step: usize) -> String {
     let counts = counts(side, step);
     let most = counts.iter().copied().fold(0.0, f64::max);
     let first = counts.iter().position(|&count| count == most).unwrap_or(0);
-    let (all, most) = (HumanCount(side.summary.retries).to_string(), HumanCount(most as u64).to_string());
+    let (all, most) = (HumanCount(side.summary.retries), HumanCount(most as u64));
     format!("{all} retries; at most {most} in {}, from {} on.", minutes(step), clock(first * step))
 }
 
