@@ -33,10 +33,10 @@ APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## replay a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
-	cargo run --profile demo -p comeback -- simulate
+demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
+	cargo run --profile demo -p comeback --no-default-features -- simulate
 
-scale: ## what a retry costs the replay, from a thousand events to a million (five minutes)
+scale: ## what a retry costs the simulation, from a thousand events to a million (five minutes)
 	cargo build --release -p comeback
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 
@@ -46,7 +46,7 @@ CHAOS_POLICIES := "" "--jitter none --max-age 2h" "--jitter equal --envelope inl
 	"--base-backoff 6h --max-age 14d --for 15d --outage 13d"
 SEEDS ?= 2000
 
-chaos: ## replay with every fault, SEEDS seeds (2000) under each of several policies; then `make mutants`
+chaos: ## simulate with every fault, SEEDS seeds (2000) under each of several policies; then `make mutants`
 	for policy in $(CHAOS_POLICIES); do \
 		cargo run --release --quiet -p comeback -- simulate --chaos --events 50 --seeds $(SEEDS) $$policy; \
 	done

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much faster `comeback simulate` is than the Python program beside it.
+"""How much faster `comeback contention` is than the Python program beside it.
 
 Both run the same cells, in turns, as whole processes; the best time of each counts, so that
 whatever else the machine does at times is left out. By default a part of the published grid, 20
@@ -46,11 +46,11 @@ def main():
     cells = ["--seed", "42", "--runs", "100"] if args.whole_grid else (
         ["--seed", "42", "--runs", "20", "--clients", "10,50,100,150,190"]
     )
-    simulate = [comeback(), "simulate", "--json", *cells]
+    contention = [comeback(), "contention", "--json", *cells]
     contenders = {
         "python": [sys.executable, str(MODEL), *cells],
-        "comeback simulate --reference": [*simulate, "--reference"],
-        "comeback simulate": simulate,
+        "comeback contention --reference": [*contention, "--reference"],
+        "comeback contention": contention,
     }
     best = {name: [float("inf")] * 2 for name in contenders}
     outputs = {}
@@ -63,10 +63,10 @@ def main():
     for name, (wall, processor) in best.items():
         faster, less = (python / own for python, own in zip(best["python"], best[name]))
         print(f"{name:30} {wall:8.3f} s {faster:7.1f} x {processor:10.3f} s {less:7.1f} x")
-    if outputs["python"] != outputs["comeback simulate --reference"]:
+    if outputs["python"] != outputs["comeback contention --reference"]:
         sys.exit("--reference does not print what the Python program prints")
-    if best["python"][0] < REQUIRED * best["comeback simulate"][0]:
-        sys.exit(f"comeback simulate is not {REQUIRED} times as fast")
+    if best["python"][0] < REQUIRED * best["comeback contention"][0]:
+        sys.exit(f"comeback contention is not {REQUIRED} times as fast")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The contention study as a plain Python program, to hold `comeback simulate --reference` to.
+"""The contention study as a plain Python program, to hold `comeback contention --reference` to.
 
 N clients update one row under optimistic concurrency: read its version, write it back, and try
 again after a backoff if somebody else wrote in between. This is the experiment behind "Exponential

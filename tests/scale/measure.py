@@ -1,4 +1,4 @@
-"""What a retry costs a replay, from a thousand events to a million, as the README's table. On Linux.
+"""What a retry costs a simulation, from a thousand events to a million, as the README's table. On Linux.
 
 Each run has one core, and its processor time is counted, which other work on the machine changes less than the time on the
 wall. The first rows are without SQS's limit of 120,000 messages in flight, so that an event has as many retries in each.
@@ -49,15 +49,15 @@ def main():
     arguments = parser.parse_args()
     counts = arguments.events or EVENTS
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    replay = [arguments.comeback, "replay", "--json", *MORE_POLLERS]
-    run(replay)  # the first run of a program takes longer
+    simulate = [arguments.comeback, "simulate", "--json", *MORE_POLLERS]
+    run(simulate)  # the first run of a program takes longer
     print("| events | retries | processor time | a retry | beside the first row | memory |")
     print("|---|---|---|---|---|---|", flush=True)
     runs = [(f"{count:,}", ["--events", str(count), *WITHOUT_LIMIT]) for count in counts]
     runs.append((f"{counts[-1]:,}, at most 120,000 in flight", ["--events", str(counts[-1])]))
     reference, good = None, True
     for name, flags in runs:
-        cost, is_good = row(name, [*replay, *flags], reference)
+        cost, is_good = row(name, [*simulate, *flags], reference)
         reference = reference or cost
         good = good and is_good
     if not good and counts == EVENTS:

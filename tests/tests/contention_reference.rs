@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::process::Command;
 use std::str::FromStr;
 
+use comeback_contention::{Point, Strategy, Study};
 use comeback_tests::root;
-use comeback_timelapse::contention::{Point, Strategy, Study};
 
 const FIGURES: &str = include_str!("../contention/reference_figures.txt");
 

@@ -1,4 +1,4 @@
-//! The page of `comeback replay --report`, looked at in a browser: wide and narrow, light and dark.
+//! The page of `comeback simulate --report`, looked at in a browser: wide and narrow, light and dark.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` takes the README's picture
 //! of it anew.
@@ -32,7 +32,7 @@ static PAGES: LazyLock<Pages> = LazyLock::new(|| {
     let page = |name: &str, arguments: &[&str]| {
         let file = directory.join(name);
         let output = Command::new(env!("CARGO"))
-            .args(["run", "--quiet", "-p", "comeback", "--", "replay", "--json", "--report"])
+            .args(["run", "--quiet", "-p", "comeback", "--", "simulate", "--json", "--report"])
             .arg(&file)
             .args(arguments)
             .current_dir(root())
@@ -59,7 +59,7 @@ fn readme() -> &'static str {
 fn readmes_arguments() -> Vec<&'static str> {
     let command = readme()
         .lines()
-        .find_map(|line| line.split_once(" replay ")?.1.split_once("--report out/report.html"));
+        .find_map(|line| line.split_once(" simulate ")?.1.split_once("--report out/report.html"));
     let (before, after) = command.expect("README.md has a command with --report");
     before.split_whitespace().chain(after.split_whitespace()).collect()
 }

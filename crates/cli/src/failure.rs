@@ -4,15 +4,13 @@ use std::process::ExitCode;
 use comeback_engine::SettingError;
 use comeback_timelapse::{RunError, ScenarioError, Violation};
 
-use crate::event_file::BadFile;
-
-/// How the command ends when it does not work.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Arguments that were refused: each of them.
+    /// Arguments were refused: why, for each of them.
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
-    /// An invariant did not hold: a bug of Comeback's, and how to see it again.
+    /// An invariant did not hold: a bug in Comeback, and how to see it again.
     #[error("an invariant was {violation}\nrepeat with: {repeat}\nplease report it with this text")]
     Violated {
         /// What was found.
@@ -20,15 +18,15 @@ pub(crate) enum Failure {
         /// The command that finds it again.
         repeat: String,
     },
-    /// A file with events that is not readable.
+    /// A file of events could not be read.
     #[error(transparent)]
     BadFile(#[from] BadFile),
-    /// A file that could not be written.
+    /// A file could not be written.
     #[error("{}: {problem}", .path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         problem: String,
     },
     /// Standard output is gone.
@@ -57,7 +55,7 @@ impl Failure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        // A reader that has seen enough (`| head`) is no failure.
+        // A reader that stops early (`| head`) is no failure.
         if matches!(&self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
@@ -70,6 +68,22 @@ impl Failure {
     }
 }
 
+/// A file that is not readable as JSON or as an SQS event.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", .path.display())]
+pub struct BadFile {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong, with the position in the file where there is one.
+    pub problem: String,
+}
+
+impl BadFile {
+    pub(crate) fn new(path: &Path, problem: impl ToString) -> Self {
+        Self { path: path.to_owned(), problem: problem.to_string() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -79,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_invariant_tells_how_to_see_it_again_and_has_an_exit_code_of_its_own() {
+    fn a_broken_invariant_is_reported_with_the_command_that_repeats_it_and_its_own_exit_code() {
         let violation = Violation {
             invariant: Invariant::AllowList,
             seed: 7,
@@ -89,7 +103,7 @@ mod tests {
             history: "+01:01:00.000 event 3 attempt 0 failed: TargetDown\n".into(),
             trace: "+01:01:00.500 event 4 attempt 0 succeeded\n".into(),
         };
-        let repeat = "comeback replay --chaos --seed 7".to_owned();
+        let repeat = "comeback simulate --chaos --seed 7".to_owned();
         let failure = Failure::of_run(RunError::Violated(Box::new(violation)), repeat);
         let expected = "\
 an invariant was broken with seed 7 at +01:01:01.000: a function off the list is never invoked
@@ -98,7 +112,7 @@ its history:
 +01:01:00.000 event 3 attempt 0 failed: TargetDown
 the run's last lines:
 +01:01:00.500 event 4 attempt 0 succeeded
-repeat with: comeback replay --chaos --seed 7
+repeat with: comeback simulate --chaos --seed 7
 please report it with this text";
         assert_eq!(failure.to_string(), expected);
         assert_eq!(failure.report(), ExitCode::from(3));

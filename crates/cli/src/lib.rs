@@ -1,79 +1,102 @@
 //! The `comeback` command, as a library so that its parts can be tested.
 //!
-//! | file | holds |
+//! | folder or file | holds |
 //! |---|---|
-//! | `arguments` | every flag, and which go together |
-//! | `policy_flags` | the policy's flags, read in the retry handler's own words |
-//! | `duration`, `rate` | durations and rates as text, both ways |
-//! | `fault_flags` | what goes wrong in a simulation |
-//! | `simulate` | `comeback replay`: a day in fast motion |
-//! | `seeds` | `comeback replay --seeds N`: many of them |
-//! | `repeat` | the command that makes a run again |
-//! | `summary_table`, `histogram`, `minutes_csv` | its figures, for people and for programs |
-//! | `event_file` | [`EventFile`]: what a JSON file is, and when its last message is due |
-//! | `replay_files` | `comeback replay FILE…`: the handler on recorded events |
-//! | `file_report` | [`FileReport`]: its decisions and calls |
-//! | `shift` | `comeback event FILE`: a copy whose moment is now |
-//! | `contention` | `comeback simulate`: backoff strategies compared on one contended row |
-//! | `schedule` | `comeback schedule`: what a policy means, as a table and two pictures |
-//! | `svg`, `count_axis`, `time_axis` | what plots share |
+//! | `simulate` | `comeback simulate`: a day in fast motion |
+//! | `replay` | `comeback replay FILE…`: the retry handler on recorded events |
+//! | `event` | `comeback event FILE`: a recorded event, shifted to now |
+//! | `schedule` | `comeback schedule`: what a policy means |
+//! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
+//! | `flags` | what several subcommands take |
+//! | `chart` | plots: drawing, colours, axes |
+//! | `text` | numbers, durations, rates and progress, as people read them |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | how the command ends when it does not work |
 
-mod arguments;
+mod chart;
 mod clock;
 mod contention;
-mod count_axis;
-mod duration;
-mod event_file;
+mod event;
 mod failure;
-mod fault_flags;
-mod file_report;
-mod histogram;
-mod minutes_csv;
-mod policy_flags;
-mod rate;
-mod repeat;
-mod replay_files;
-mod report;
+mod flags;
+mod replay;
 mod schedule;
-mod seeds;
-mod shift;
 mod simulate;
-mod summary_table;
-mod svg;
-mod time_axis;
+mod text;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser, Subcommand};
 
-use arguments::{Arguments, Command};
+use contention::ContentionArguments;
+use event::EventArguments;
+use flags::misplaced;
+use replay::ReplayArguments;
+use schedule::ScheduleArguments;
+use simulate::SimulateArguments;
 
-pub use event_file::{BadFile, EventFile, Messages};
-pub use file_report::{Decision, FileReport, Handled, Hidden, Letter, MadeCall};
-pub use shift::shifted;
+pub use event::shifted;
+pub use failure::BadFile;
+pub use replay::{
+    EventFile, FileReport, Handled, Hidden, MadeCall, MessageDecision, Messages, SAMPLE_TARGET, SentMessage,
+};
 
-/// What `--target-functions` allows in `comeback replay FILE…` by default: the function of the
-/// samples in `events/`.
-pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
+/// Rehearse Comeback's retries on this machine: the code that ships, on a virtual clock.
+#[derive(Debug, Parser)]
+#[command(name = "comeback", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the retry handler through a day in fast motion
+    #[command(after_help = simulate::EXAMPLES)]
+    Simulate(Box<SimulateArguments>),
+    /// Run the retry handler on recorded SQS events
+    #[command(after_help = replay::EXAMPLES)]
+    Replay(ReplayArguments),
+    /// Print a copy of a recorded SQS event, shifted in time so that its moment is now
+    #[command(after_help = event::EXAMPLES)]
+    Event(EventArguments),
+    /// Print what a policy means: when each retry comes, and how many an event has
+    ///
+    /// Events whose target fails every time are followed from their first failure until they are
+    /// given up, through the retry handler's own decisions. Nothing but the backoff takes time. The
+    /// figures of a retry are over the events that get so far.
+    #[command(after_help = schedule::EXAMPLES)]
+    Schedule(ScheduleArguments),
+    /// Compare backoff strategies: clients compete for one row, and back off when refused
+    ///
+    /// The experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog). Each client reads
+    /// a row's version and writes it back; the write is refused if another came in between, and
+    /// after a backoff (5 ms · 2ⁿ, at most 2 s, jittered by strategy) the client reads again. Every
+    /// hop takes |Normal(10 ms, 2 ms)|. Shown are the time until the last client is done, and the
+    /// calls it took.
+    #[command(after_help = contention::EXAMPLES)]
+    Contention(ContentionArguments),
+}
 
 /// Runs the command. Exit codes: 0 it worked, 1 a file could not be read or written, 2 the
-/// arguments were refused, 3 a replay broke an invariant.
+/// arguments were refused, 3 a simulation broke an invariant.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let result = match arguments.command {
-        Command::Replay(replay) => match replay.checked() {
-            Err(error) => error.exit(),
-            Ok(()) if replay.files.is_empty() => simulate::simulate(&replay),
-            Ok(()) => replay_files::replay_files(&replay),
-        },
-        Command::Event(event) => shift::print_shifted(&event),
-        Command::Simulate(simulate) => contention::simulate(&simulate),
-        Command::Schedule(arguments) => schedule::schedule(&arguments),
+    let result = match parse().command {
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Event(arguments) => event::run(&arguments),
+        Command::Schedule(arguments) => schedule::run(&arguments),
+        Command::Contention(arguments) => contention::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+fn parse() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|error| {
+        let given = std::env::args_os().nth(1);
+        misplaced::explained(error, &Arguments::command(), given.as_deref()).exit()
+    })
 }

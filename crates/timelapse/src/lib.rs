@@ -30,12 +30,10 @@
 //! | `schedule` | [`Schedule`]: what a policy means, by following events that fail every time |
 //! | `bench` | the queue and the mapping alone, for the contract they keep with the real ones |
 //! | `id` | request and message ids |
-//! | [`contention`] | another study altogether: clients that compete for one row, on AWS's published model |
 
 mod agenda;
 mod bench;
 mod calls;
-pub mod contention;
 mod copies;
 mod failure_record;
 mod faults;

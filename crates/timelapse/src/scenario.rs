@@ -24,7 +24,7 @@ pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(30);
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 
 /// What happens in a run, apart from the policy under test. The default is the rehearsal that
-/// `comeback replay` makes: 1,000 events, their target down for the first 3 of 24 hours.
+/// `comeback simulate` makes: 1,000 events, their target down for the first 3 of 24 hours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// Everything random is drawn from it.

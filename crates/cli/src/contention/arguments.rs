@@ -1,18 +1,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comeback_timelapse::contention::{MAX_CLIENTS_WITHOUT_BACKOFF, Point, Strategy};
+use comeback_contention::{MAX_CLIENTS_WITHOUT_BACKOFF, Point, Strategy};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  comeback simulate --plot out/                      the published experiment, with its plots
-  comeback simulate --runs 10000                     the same, with standard errors far below 1 %
-  comeback simulate --clients 100,1000,10000,100000  how calls grow with clients: the last row
-  comeback simulate --reference --seed 42 --clients 50 --runs 20 --strategy full --json
-                                                     what a Python program of the model prints";
+  comeback contention --plot out/                      the published experiment, with its plots
+  comeback contention --runs 10000                     the same, with standard errors far below 1 %
+  comeback contention --clients 100,1000,10000,100000  how calls grow with clients: the last row
+  comeback contention --reference --seed 42 --clients 50 --runs 20 --strategy full --json
+                                                       what a Python program of the model prints";
 
 #[derive(Debug, Args)]
-pub(crate) struct SimulateArguments {
+pub(crate) struct ContentionArguments {
     /// Numbers of clients: 1 to 100000, without backoff to 10000 [default: 10,20,30 … 190]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     clients: Vec<u32>,
@@ -42,9 +42,9 @@ pub(crate) struct SimulateArguments {
 /// Above this many clients one run is enough: it is a mean over its clients itself.
 const ONE_RUN_ABOVE: u32 = 1_000;
 
-impl SimulateArguments {
-    /// Every strategy for a number of clients, then the next number; unchecked. Where `none` would
-    /// be too much it is left out, unless it was asked for by name.
+impl ContentionArguments {
+    /// Every strategy for one number of clients, then for the next; unchecked. Leaves `none` out
+    /// where it would take too long, unless it was asked for by name.
     pub(super) fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };
@@ -72,11 +72,11 @@ pub(super) mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        arguments: SimulateArguments,
+        arguments: ContentionArguments,
     }
 
-    pub(in super::super) fn parse(line: &str) -> Result<SimulateArguments, clap::Error> {
-        let words = std::iter::once("simulate").chain(line.split_whitespace());
+    pub(in crate::contention) fn parse(line: &str) -> Result<ContentionArguments, clap::Error> {
+        let words = std::iter::once("contention").chain(line.split_whitespace());
         Command::try_parse_from(words).map(|command| command.arguments)
     }
 

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use comeback_timelapse::contention::{Report, Strategy};
+use comeback_contention::{Report, Strategy};
 use serde::Serialize;
 
 #[derive(Serialize)]

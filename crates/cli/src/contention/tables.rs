@@ -1,7 +1,6 @@
-use comeback_timelapse::contention::{Cell, Report, Strategy, growth_exponent};
+use comeback_contention::{Cell, Report, Strategy, growth_exponent};
 use comfy_table::{CellAlignment, Table, presets};
-
-use crate::summary_table::thousands;
+use indicatif::HumanCount;
 
 /// Completion times and calls, clients down and strategies across, each under its title.
 pub(super) fn tables(report: &Report) -> String {
@@ -66,7 +65,7 @@ pub(super) fn runs(report: &Report) -> String {
 
 /// `39.0`, `796`, `2,422`: three digits or more.
 fn number(value: f64) -> String {
-    if value < 99.95 { format!("{value:.1}") } else { thousands(value.round() as u64) }
+    if value < 99.95 { format!("{value:.1}") } else { HumanCount(value.round() as u64).to_string() }
 }
 
 #[cfg(test)]

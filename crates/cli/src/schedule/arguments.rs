@@ -2,8 +2,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::policy_flags::PolicyFlags;
-use crate::rate;
+use crate::flags::policy::PolicyFlags;
+use crate::text::rates;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -24,9 +24,9 @@ pub(crate) struct ScheduleArguments {
     /// Events to follow, 1 to 100000 [default: 10000, fewer where retries are many]
     #[arg(long, value_name = "N")]
     pub(super) events: Option<usize>,
-    /// Events that fail, as 10/s, 600/m, 20000/h, 1000000/d or plainly a second: how many are then in
-    /// flight, and when the queue's limit of 120,000 is reached
-    #[arg(long, value_name = "EVENTS", value_parser = rate::read, allow_hyphen_values = true)]
+    /// Rate of events that fail, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second: shows
+    /// how many are in flight, and when they reach the queue's limit of 120,000
+    #[arg(long, value_name = "EVENTS", value_parser = rates::read, allow_hyphen_values = true)]
     pub(super) rate: Option<f64>,
     /// Everything random is drawn from it
     #[arg(long, value_name = "N", default_value_t = 1)]

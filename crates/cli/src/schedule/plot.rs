@@ -3,9 +3,12 @@ use comeback_timelapse::{Retry, Schedule};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::table::{headline, outcome, percent};
-use crate::svg::{Area, BLUE, Drawing, FONT, GRID, INK, MUTED, ORANGE, svg};
-use crate::time_axis::TimeAxis;
+use crate::chart::palette::{BLUE, GRID, INK, MUTED, ORANGE};
+use crate::chart::svg::{Area, Drawing, FONT, svg};
+use crate::chart::time_axis::TimeAxis;
+use crate::schedule::axis::axis_of;
+use crate::schedule::table::{headline, outcome, percent};
+use crate::text::numbers::round_step;
 
 const WIDTH: i32 = 960;
 const TOP: i32 = 170;
@@ -28,7 +31,7 @@ const BAND: f64 = 0.3;
 pub(super) fn draw(policy: &Policy, schedule: &Schedule) -> String {
     let max_age = policy.max_age().as_secs_f64();
     let picture = Picture {
-        axis: TimeAxis::of(schedule, max_age),
+        axis: axis_of(schedule, max_age),
         row: ROW_HEIGHT.min(ROWS_HEIGHT / schedule.retries.len().max(1) as f64),
         schedule,
     };
@@ -117,9 +120,8 @@ impl Picture<'_> {
 
     /// Numbers each row, or about one row in 30 pixels where rows are low.
     fn draw_numbers(&self, root: &Area<'_>) -> Drawing {
-        let mut steps = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10u64.pow(tens)));
         let room = if self.row >= TEXT_HEIGHT { self.row } else { 30.0 };
-        let step = steps.find(|&step| step as f64 * self.row >= room).unwrap_or(1);
+        let step = round_step(|step| step as f64 * self.row >= room);
         let style = (FONT, 13).into_text_style(root).color(&MUTED);
         let right = style.pos(Pos::new(HPos::Right, VPos::Center));
         let last = self.schedule.retries.len() as u64;
@@ -173,12 +175,12 @@ fn between((left, right): (i32, i32), share: f64) -> i32 {
     left + (share * f64::from(right - left)).round() as i32
 }
 
-/// Retries that few events have are pale, but seen.
+/// Retries that few events reach are pale, but visible.
 fn strength(share: f64) -> f64 {
     0.3 + 0.7 * share
 }
 
-/// Blue on white, without transparency: what overlaps is not darker.
+/// Blue on white, without transparency: overlaps are not darker.
 fn tint(strength: f64) -> RGBColor {
     let on_white = |channel: u8| (255.0 - (255.0 - f64::from(channel)) * strength).round() as u8;
     RGBColor(on_white(BLUE.0), on_white(BLUE.1), on_white(BLUE.2))

@@ -3,13 +3,14 @@ use std::time::Duration;
 use comeback_engine::Policy;
 use comeback_timelapse::{Retry, Schedule};
 use comfy_table::{Cell, CellAlignment, Color, Table, presets};
+use indicatif::HumanCount;
 
-use crate::duration;
-use crate::summary_table::thousands;
+use crate::text::durations;
+use crate::text::numbers::round_step;
 
 /// Up to this many retries have a row each.
 const ROWS: usize = 32;
-/// Of more, the first ones have, ...
+/// Of more retries, the first ones have a row, ...
 const FIRST_ROWS: usize = 12;
 /// ... and about as many round numbers as this.
 const ROUND_ROWS: usize = 12;
@@ -17,11 +18,11 @@ const ROUND_ROWS: usize = 12;
 /// The policy, and what was made of it.
 pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
-    let time = |seconds| duration::text(Duration::from_secs(seconds));
+    let time = |seconds| durations::text(Duration::from_secs(seconds));
     format!(
         "MAX_AGE {}, MAX_RETRIES {}, BASE_BACKOFF {}, MAX_BACKOFF {}, JITTER {}\n\
          {} that fail every time, until they are given up; seed {}",
-        duration::text(policy.max_age()),
+        durations::text(policy.max_age()),
         policy.max_retries(),
         time(backoff.base),
         time(backoff.cap),
@@ -37,7 +38,7 @@ pub(super) fn outcome(schedule: &Schedule) -> String {
     let range = if made.min == made.max {
         format!(
             "{}, each event",
-            if made.max == 1 { "1 retry".into() } else { format!("{} retries", thousands(made.max as u64)) }
+            if made.max == 1 { "1 retry".into() } else { format!("{} retries", HumanCount(made.max as u64)) }
         )
     } else {
         format!(
@@ -48,27 +49,27 @@ pub(super) fn outcome(schedule: &Schedule) -> String {
     let reasons: Vec<String> = schedule
         .given_up
         .iter()
-        .map(|(reason, &count)| format!("{reason} ({})", thousands(count as u64)))
+        .map(|(reason, &count)| format!("{reason} ({})", HumanCount(count as u64)))
         .collect();
     format!("{range}; given up for {}", reasons.join(" and "))
 }
 
-/// A row for each retry, or for some of very many.
+/// A row for each retry, or for some of them where there are very many.
 pub(super) fn retries(schedule: &Schedule) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
     table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since first failure", "events"]);
     for retry in shown(&schedule.retries) {
         let (wait, at) = (retry.wait_seconds, retry.since_first_failure_seconds);
-        let ceiling = retry.ceiling_seconds.map(|s| duration::text(Duration::from_secs(s)));
+        let ceiling = retry.ceiling_seconds.map(|s| durations::text(Duration::from_secs(s)));
         let share = retry.events as f64 / schedule.events as f64;
         let cells = [
             Cell::new(retry.retry),
             Cell::new(ceiling.as_deref().unwrap_or("-")),
-            Cell::new(duration::short(wait.mean)).fg(Color::Cyan),
-            Cell::new(duration::short(wait.p5.into())),
-            Cell::new(duration::short(wait.p95.into())),
-            Cell::new(duration::short(at.mean)).fg(Color::Green),
+            Cell::new(durations::short(wait.mean)).fg(Color::Cyan),
+            Cell::new(durations::short(wait.p5.into())),
+            Cell::new(durations::short(wait.p95.into())),
+            Cell::new(durations::short(at.mean)).fg(Color::Green),
             Cell::new(percent(share)),
         ];
         table.add_row(cells);
@@ -82,13 +83,12 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
 /// The retries that have a row.
 pub(super) fn shown(retries: &[Retry]) -> impl Iterator<Item = &Retry> {
     let all = retries.len();
-    let step = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10usize.pow(tens)));
-    let step = step.clone().find(|step| all / step <= ROUND_ROWS).unwrap_or(1);
+    let step = round_step(|step| all / step as usize <= ROUND_ROWS) as usize;
     let has_row = move |n| all <= ROWS || n <= FIRST_ROWS || n % step == 0 || n == all;
     retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
-/// `100 %`, `97.3 %`; a few are never shown as all, nor as none.
+/// `100 %`, `97.3 %`; anything less than all is shown as less, anything more than none as more.
 pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         100.0 => "100 %".into(),
@@ -98,7 +98,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 pub(super) fn counted(count: usize, thing: &str) -> String {
-    format!("{} {thing}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
+    format!("{} {thing}{}", HumanCount(count as u64), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 use anstyle::AnsiColor;
 use comeback_timelapse::{Retry, Schedule};
 
-use super::table::shown;
-use crate::time_axis::TimeAxis;
+use crate::chart::time_axis::TimeAxis;
+use crate::schedule::table::shown;
 
 const CELLS: usize = 72;
-/// Ticks are this share of the axis apart at least, so that their labels do not meet.
+/// Ticks are at least this share of the axis apart, so that their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
 /// When each retry comes: a line from left to right for each, where nine events in ten have it.
 pub(super) fn timeline(schedule: &Schedule, axis: &TimeAxis) -> String {
-    // Colours are written in any case; the stream takes them out where they do not belong.
+    // Colours are always written; the stream removes them where they cannot be shown.
     let colour = AnsiColor::Green.on_default();
     let line = |retry: &Retry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, axis));
     let lines: String = shown(&schedule.retries).map(line).collect();
@@ -49,6 +49,7 @@ mod tests {
     use comeback_timelapse::TARGET_ARN;
 
     use super::*;
+    use crate::schedule::axis::axis_of;
 
     #[test]
     fn lines_start_and_end_where_the_axis_says() {
@@ -64,7 +65,7 @@ mod tests {
         schedule.retries[1].since_first_failure_seconds.p5 = 0;
         schedule.retries[1].since_first_failure_seconds.p95 = 450;
         let picture =
-            anstream::adapter::strip_str(&timeline(&schedule, &TimeAxis::of(&schedule, 900.0))).to_string();
+            anstream::adapter::strip_str(&timeline(&schedule, &axis_of(&schedule, 900.0))).to_string();
         let lines: Vec<&str> = picture.lines().collect();
         assert_eq!(lines[0], " retry  0s       2m        4m       6m        8m       10m       12m      14m");
         assert_eq!(lines[1], "     1          ●");

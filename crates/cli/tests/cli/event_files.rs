@@ -98,6 +98,17 @@ fn a_copy_of_an_event_happens_now() {
 }
 
 #[test]
+fn a_moment_that_is_none_is_refused() {
+    for command in ["replay", "event"] {
+        let output = comeback(&[command, "--at", "yesterday", "events/not-json.json"]);
+        let (code, text) = failed(&output);
+        let message = "error: invalid value 'yesterday' for '--at <TIME>': must be a time such as 2026-09-14T15:46:54Z\n";
+        assert_eq!(code, 2);
+        assert!(text.starts_with(message), "{text}");
+    }
+}
+
+#[test]
 fn only_sqs_events_can_be_shifted() {
     let output = comeback(&["event", "events/target-order.json"]);
     let message =
@@ -107,8 +118,13 @@ fn only_sqs_events_can_be_shifted() {
 
 #[test]
 fn help_shows_examples() {
-    for (command, example) in [("replay", "comeback replay events/*.json"), ("event", "cargo lambda invoke")]
-    {
+    for (command, example) in [
+        ("simulate", "comeback simulate --chaos"),
+        ("replay", "comeback replay events/*.json"),
+        ("event", "cargo lambda invoke"),
+        ("schedule", "comeback schedule --max-age"),
+        ("contention", "comeback contention --plot"),
+    ] {
         let text = stdout(comeback(&[command, "--help"]));
         assert!(text.contains("Examples:") && text.contains(example), "{text}");
     }

@@ -5,4 +5,5 @@ mod readme;
 mod report;
 mod schedule;
 mod simulation;
+mod subcommands;
 mod support;

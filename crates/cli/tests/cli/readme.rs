@@ -55,7 +55,7 @@ fn the_scale_table_begins_with_the_retries_of_todays_run() {
 
 #[test]
 fn the_readmes_price_of_thin_traffic_is_the_demos() {
-    let demo: Value = serde_json::from_str(&stdout(comeback(&["replay", "--json"]))).expect("JSON");
+    let demo: Value = serde_json::from_str(&stdout(comeback(&["simulate", "--json"]))).expect("JSON");
     let [usd, retries] = ["cost_usd", "retries"].map(|figure| demo[figure].as_f64().expect("a number"));
     let price = format!("the demo cost {:.2} USD a million retries", usd / retries * 1e6);
     let prose = readme().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -63,7 +63,7 @@ fn the_readmes_price_of_thin_traffic_is_the_demos() {
 }
 
 #[test]
-fn the_readmes_summary_is_what_replay_prints() {
+fn the_readmes_summary_is_what_simulate_prints() {
     let readme = readme();
     let shown: Vec<&str> = readme
         .lines()
@@ -73,7 +73,7 @@ fn the_readmes_summary_is_what_replay_prints() {
         .collect();
     assert!(shown.len() > 8, "the README shows no summary");
 
-    let printed = stdout(comeback(&["replay"]));
+    let printed = stdout(comeback(&["simulate"]));
     for line in shown {
         assert!(printed.lines().any(|printed| printed == line), "not printed: {line}\n{printed}");
     }

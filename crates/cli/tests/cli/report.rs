@@ -1,4 +1,4 @@
-//! `comeback replay --report`, compiled: what the page says, and when there is none. How it looks
+//! `comeback simulate --report`, compiled: what the page says, and when there is none. How it looks
 //! is a test of its own, in `tests/tests/report_page.rs`.
 
 use std::path::Path;
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::support::*;
 
-fn replay(arguments: &[&str]) -> Output {
-    comeback(&[&["replay"], arguments].concat())
+fn simulate(arguments: &[&str]) -> Output {
+    comeback(&[&["simulate"], arguments].concat())
 }
 
 /// The page with these arguments, and what was printed.
 fn page_in(folder: &Path, arguments: &[&str]) -> (String, String) {
     let file = folder.join("made/here.html");
-    let output = replay(&[arguments, &["--report", plain(&file)]].concat());
+    let output = simulate(&[arguments, &["--report", plain(&file)]].concat());
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stderr).expect("text");
     assert_eq!(said, format!("wrote {}\n", file.display()));
@@ -48,7 +48,7 @@ fn the_same_seed_gives_the_same_page() {
     assert_ne!(page, run("6").0);
     assert!(!page.contains(plain(folder.path())), "it does not depend on its place");
     assert!(page.contains(
-        "<code>comeback replay --seed 5 --events 60 --outage 1h --report report.html --vs jitter=none --json</code>"
+        "<code>comeback simulate --seed 5 --events 60 --outage 1h --report report.html --vs jitter=none --json</code>"
     ));
 }
 
@@ -65,7 +65,7 @@ fn the_page_says_what_is_printed() {
         assert_eq!(row(&page, label), [value], "{label}");
     }
     let json: Value =
-        serde_json::from_slice(&replay(&[&arguments[..], &["--json"]].concat()).stdout).expect("JSON");
+        serde_json::from_slice(&simulate(&[&arguments[..], &["--json"]].concat()).stdout).expect("JSON");
     assert_eq!(row(&page, "lambda:Invoke (target)")[0], json["retries"].to_string());
     let by_attempts: Vec<usize> =
         (0..=9).map(|n| row(&page, &n.to_string())[0].parse().expect("a count")).collect();
@@ -88,7 +88,7 @@ fn two_policies_stand_side_by_side() {
     );
     // Policy B makes no other difference to itself than its own run says.
     let alone = ["--max-age", "12h", "--jitter", "none", "--max-backoff", "1h"];
-    let json = replay(&[&SMALL[..], &alone, &["--json"]].concat()).stdout;
+    let json = simulate(&[&SMALL[..], &alone, &["--json"]].concat()).stdout;
     let json: Value = serde_json::from_slice(&json).expect("JSON");
     assert_eq!(row(&page, "retries made")[1].replace(',', ""), json["retries"].to_string());
 }
@@ -97,7 +97,7 @@ fn two_policies_stand_side_by_side() {
 fn faults_strike_as_they_do_without_a_page() {
     let chaos = [&SMALL[..], &["--chaos", "--for", "6h"]].concat();
     let json: Value =
-        serde_json::from_slice(&replay(&[&chaos[..], &["--json"]].concat()).stdout).expect("JSON");
+        serde_json::from_slice(&simulate(&[&chaos[..], &["--json"]].concat()).stdout).expect("JSON");
     let (page, _) = made(&[&chaos[..], &["--vs", "max-retries=5"]].concat());
     let cells = row(&page, "clock_skew");
     assert_eq!(
@@ -112,7 +112,7 @@ fn faults_strike_as_they_do_without_a_page() {
 fn every_jitter_has_the_run_it_has_alone() {
     let (page, _) = made(&[&SMALL[..], &["--vs", "jitter=none"]].concat());
     for jitter in ["full", "equal", "decorrelated", "none"] {
-        let alone = replay(&[&SMALL[..], &["--json", "--jitter", jitter]].concat()).stdout;
+        let alone = simulate(&[&SMALL[..], &["--json", "--jitter", jitter]].concat()).stdout;
         let alone: Value = serde_json::from_slice(&alone).expect("JSON");
         let cells = row(&page, &format!("jitter {jitter}"));
         assert_eq!(
@@ -157,7 +157,7 @@ fn little_is_enough_for_a_page_and_much_is_not_too_much() {
 fn a_page_that_cannot_be_written_is_known_before_the_run() {
     let folder = scratch();
     let folder = plain(folder.path());
-    let output = replay(&["--events", "10000000", "--report", folder]);
+    let output = simulate(&["--events", "10000000", "--report", folder]);
     let text = String::from_utf8(output.stderr).expect("text");
     assert_eq!((output.status.code(), output.stdout), (Some(1), Vec::new()));
     assert_eq!(text, format!("error: {folder}: Is a directory (os error 21)\n"));
@@ -184,10 +184,10 @@ fn refusals_name_what_is_wrong() {
         ),
         (
             &["--report", "never.html", "sample.json"],
-            "error: --report is for the simulation, which runs without FILE\n",
+            "error: unexpected argument 'sample.json' found\n\n  tip: 'comeback replay' takes a file: ",
         ),
     ] {
-        let output = replay(arguments);
+        let output = simulate(arguments);
         let text = String::from_utf8(output.stderr).expect("text");
         assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()), "{text}");
         assert!(text.starts_with(expected), "{text}");

@@ -1,4 +1,4 @@
-//! `comeback replay` without files: what a simulation prints, and how it ends.
+//! `comeback simulate`: what it prints, and how it ends.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::support::*;
 #[test]
 fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
     let run = |seed| {
-        stdout(comeback(&["replay", "--json", "--events", "30", "--max-retries", "9", "--seed", seed]))
+        stdout(comeback(&["simulate", "--json", "--events", "30", "--max-retries", "9", "--seed", seed]))
     };
     let json = run("5");
     assert_eq!(json, run("5"));
@@ -44,13 +44,13 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
     let number = |key: &str| json[key].as_u64().expect("a number");
     assert_eq!(number("delivered") + given_up + number("waiting"), 30);
     assert_eq!(json["api_calls"]["lambda:Invoke (target)"], json["retries"]);
-    assert_eq!(json["repeat"], "comeback replay --seed 5 --events 30 --max-retries 9 --json");
+    assert_eq!(json["repeat"], "comeback simulate --seed 5 --events 30 --max-retries 9 --json");
 }
 
 #[test]
 fn chaos_counts_each_fault_and_the_same_seed_gives_the_same_bytes() {
     let run = |arguments: &[&str]| {
-        stdout(comeback(&[&["replay", "--chaos", "--json", "--events", "60"], arguments].concat()))
+        stdout(comeback(&[&["simulate", "--chaos", "--json", "--events", "60"], arguments].concat()))
     };
     let json = run(&["--seed", "3"]);
     assert_eq!(json, run(&["--seed=3"]));
@@ -69,7 +69,7 @@ fn chaos_counts_each_fault_and_the_same_seed_gives_the_same_bytes() {
 #[test]
 fn one_fault_in_its_window_replaces_that_of_the_mix() {
     let run = |arguments: &[&str]| -> Value {
-        let output = comeback(&[&["replay", "--json", "--events", "40"], arguments].concat());
+        let output = comeback(&[&["simulate", "--json", "--events", "40"], arguments].concat());
         serde_json::from_str(&stdout(output)).expect("JSON")
     };
     let outage = run(&["--fault", "handler_outage=1@1h..90m", "--fault", "retention_ended=0.05"]);
@@ -83,7 +83,7 @@ fn one_fault_in_its_window_replaces_that_of_the_mix() {
 #[test]
 fn many_seeds_are_added_up() {
     let run = |arguments: &[&str]| {
-        stdout(comeback(&[&["replay", "--chaos", "--events", "20", "--for", "6h"], arguments].concat()))
+        stdout(comeback(&[&["simulate", "--chaos", "--events", "20", "--for", "6h"], arguments].concat()))
     };
     let json = |text: String| -> Value { serde_json::from_str(&text).expect("JSON") };
     let all = json(run(&["--json", "--seed", "5", "--seeds", "3"]));
@@ -96,9 +96,9 @@ fn many_seeds_are_added_up() {
     for (fault, count) in all["faults"]["struck"].as_object().expect("an object") {
         assert_eq!(*count, sum(&|one| one["faults"]["struck"][fault].as_u64().expect("a number")), "{fault}");
     }
-    assert_eq!(all["repeat"], "comeback replay --seed 5 --events 20 --for 6h --chaos --json --seeds 3");
+    assert_eq!(all["repeat"], "comeback simulate --seed 5 --events 20 --for 6h --chaos --json --seeds 3");
     let text = run(&["--seed", "5", "--seeds", "3"]);
-    let repeat = "\nrepeat with: comeback replay --seed 5 --events 20 --for 6h --chaos --seeds 3\n";
+    let repeat = "\nrepeat with: comeback simulate --seed 5 --events 20 --for 6h --chaos --seeds 3\n";
     for line in ["; 3 seeds from 5 on\n", "seeds without a broken invariant", "duplicate_delivery", repeat] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -106,7 +106,7 @@ fn many_seeds_are_added_up() {
 
 #[test]
 fn the_summary_is_for_people() {
-    let text = stdout(comeback(&["replay", "--events", "30", "--outage", "30m", "--failure-rate", "0.5"]));
+    let text = stdout(comeback(&["simulate", "--events", "30", "--outage", "30m", "--failure-rate", "0.5"]));
     assert!(text.starts_with(
         "30 events arrive within 30m; their target is down for the first 30m; 50 % of the invocations fail after that; seed 1\n"
     ));
@@ -124,7 +124,7 @@ fn the_summary_is_for_people() {
         "sqs:ReceiveMessage",
         "total",
         "a row is 1h",
-        "repeat with: comeback replay --seed 1 --events 30 --outage 30m --failure-rate 0.5\n",
+        "repeat with: comeback simulate --seed 1 --events 30 --outage 30m --failure-rate 0.5\n",
     ] {
         assert!(text.contains(label), "{label}: {text}");
     }
@@ -134,7 +134,7 @@ fn the_summary_is_for_people() {
 #[test]
 fn colours_only_where_they_belong() {
     let text =
-        |environment: &[(&str, &str)]| stdout(comeback_with(&["replay", "--events", "3"], environment));
+        |environment: &[(&str, &str)]| stdout(comeback_with(&["simulate", "--events", "3"], environment));
     assert!(!text(&[]).contains('\u{1b}'), "standard output is no terminal here");
     assert!(text(&[("CLICOLOR_FORCE", "1")]).contains('\u{1b}'));
     assert!(!text(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]).contains('\u{1b}'));
@@ -145,7 +145,7 @@ fn csv_has_a_line_a_minute() {
     let folder = scratch();
     let file = folder.path().join("minutes.csv");
     let json =
-        stdout(comeback(&["replay", "--events", "30", "--for", "6h", "--json", "--csv", plain(&file)]));
+        stdout(comeback(&["simulate", "--events", "30", "--for", "6h", "--json", "--csv", plain(&file)]));
     let csv = std::fs::read_to_string(&file).expect("the file was written");
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines[0], "minute,retries,delivered,dead_lettered,in_flight,visible");
@@ -160,7 +160,7 @@ fn csv_has_a_line_a_minute() {
 
 #[test]
 fn a_csv_that_cannot_be_written_is_named() {
-    let output = comeback(&["replay", "--events", "1", "--csv", "no/such/directory.csv"]);
+    let output = comeback(&["simulate", "--events", "1", "--csv", "no/such/directory.csv"]);
     assert_eq!(
         failed(&output),
         (1, "error: no/such/directory.csv: No such file or directory (os error 2)\n")
@@ -170,7 +170,7 @@ fn a_csv_that_cannot_be_written_is_named() {
 #[test]
 fn everything_refused_is_said_at_once_in_the_handlers_words() {
     let output = comeback(&[
-        "replay",
+        "simulate",
         "--max-age",
         "59s",
         "--max-retries",
@@ -207,39 +207,23 @@ fn everything_refused_is_said_at_once_in_the_handlers_words() {
 fn flags_that_do_not_go_together_are_named() {
     for (arguments, message) in [
         (
-            ["replay", "--events", "7", "events/not-json.json"],
-            "error: --events is for the simulation, which runs without FILE\n",
-        ),
-        (
-            ["replay", "--at", "2026-09-14T15:46:54Z", "--json"],
-            "error: --at is for recorded events: name at least one FILE\n",
-        ),
-        (
-            ["replay", "--at", "yesterday", "events/not-json.json"],
-            "error: invalid value 'yesterday' for '--at <TIME>': must be a time such as 2026-09-14T15:46:54Z\n",
-        ),
-        (
-            ["replay", "--chaos", "--seeds=7", "events/not-json.json"],
-            "error: --chaos, --seeds is for the simulation, which runs without FILE\n",
-        ),
-        (
-            ["replay", "--seeds", "7", "--csv=minutes.csv"],
+            ["--seeds", "7", "--csv=minutes.csv"],
             "error: the argument '--seeds <N>' cannot be used with '--csv <FILE>'\n",
         ),
         (
-            ["replay", "--fault", "clock_skew", "--json"],
+            ["--fault", "clock_skew", "--json"],
             "error: invalid value 'clock_skew' for '--fault <NAME=RATE[@FROM..UNTIL]>': must be NAME=RATE or NAME=RATE@FROM..UNTIL, such as invoke_throttled=0.1@2h..4h\n",
         ),
         (
-            ["replay", "--fault", "clock_skew=1.5", "--json"],
+            ["--fault", "clock_skew=1.5", "--json"],
             "error: --fault is clock_skew=1.5; it must be a rate of 0 to 1, within a window that is not empty\n",
         ),
         (
-            ["replay", "--outage", "soon", "--json"],
+            ["--outage", "soon", "--json"],
             "error: invalid value 'soon' for '--outage <TIME>': must be whole seconds, or a duration such as 200ms, 90s or 3h\n",
         ),
     ] {
-        let output = comeback(&arguments);
+        let output = comeback(&[&["simulate"], &arguments[..]].concat());
         let (code, text) = failed(&output);
         assert_eq!(code, 2);
         assert!(text.starts_with(message), "{text}");

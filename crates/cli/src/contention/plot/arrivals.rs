@@ -1,13 +1,15 @@
-use comeback_timelapse::contention::{Report, Strategy, Write, writes};
+use comeback_contention::{Report, Strategy, Write, writes};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::super::tables::distinct;
-use super::{Area, Drawing, FONT, GRID, INK, MUTED, colour, svg};
+use crate::chart::palette::{GRID, INK, MUTED};
+use crate::chart::svg::{Area, Drawing, FONT, svg};
+use crate::contention::plot::colours::colour;
+use crate::contention::tables::distinct;
 
 /// More clients than this show nothing more, and make a large file.
 const READABLE_CLIENTS: u32 = 50;
-/// Later calls are left out: by then the strategies are told apart.
+/// Later calls are left out: by then the strategies differ visibly.
 const WINDOW_MS: f64 = 5_000.0;
 const WIDTH: u32 = 900;
 const HEADER_HEIGHT: u32 = 86;

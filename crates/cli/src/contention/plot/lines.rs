@@ -1,19 +1,21 @@
-use comeback_timelapse::contention::{Cell, Report, Strategy};
+use comeback_contention::{Cell, Report, Strategy};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::super::tables::{distinct, runs};
-use super::{Area, Drawing, FONT, GRID, INK, MUTED, colour, svg};
-use crate::count_axis::{CountAxis, range};
+use crate::chart::count_axis::{CountAxis, range};
+use crate::chart::palette::{GRID, INK, MUTED};
+use crate::chart::svg::{Area, Drawing, FONT, svg};
+use crate::contention::plot::colours::colour;
+use crate::contention::tables::{distinct, runs};
 
 const SIZE: (u32, u32) = (900, 560);
 /// Room for the names at the lines' ends.
 const NAMES_WIDTH: u32 = 120;
-/// Names at the lines' ends keep this apart, in pixels.
+/// The least distance between names at the lines' ends, in pixels.
 const NAME_HEIGHT: i32 = 17;
-/// Clients over this ratio stand on a logarithmic axis.
+/// From this ratio of the most clients to the fewest on, both axes are logarithmic, ...
 const WIDE: f64 = 50.0;
-/// So do figures, if strategies differ by more than this.
+/// ... and above this ratio between strategies the axis of the figures is.
 const FAR_APART: f64 = 10.0;
 
 /// A figure over the number of clients, a line for each strategy.

@@ -1,0 +1,141 @@
+use std::path::Path;
+
+use aws_lambda_events::sqs::SqsEvent;
+use comeback_engine::{IncompleteMessage, Policy, Record, Timestamp, decide};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::failure::BadFile;
+
+/// What a JSON file holds.
+#[derive(Debug)]
+pub enum EventFile {
+    /// An SQS event: something for the retry handler.
+    Sqs(Messages),
+    /// Any other JSON: a payload for a target function.
+    Payload,
+}
+
+/// The messages of an SQS event.
+#[derive(Debug, Default)]
+pub struct Messages {
+    /// Those with every attribute that SQS always writes, in order.
+    pub records: Vec<Record>,
+    /// The others. The handler reports them failed.
+    pub incomplete: Vec<IncompleteMessage>,
+}
+
+impl EventFile {
+    /// Reads a file's text, as the Lambda reads its event.
+    ///
+    /// # Errors
+    ///
+    /// The text is not JSON, or has SQS messages that cannot be read.
+    pub fn read(path: &Path, text: &str) -> Result<Self, BadFile> {
+        let json: &RawValue =
+            serde_json::from_str(text).map_err(|error| BadFile::new(path, format!("not JSON: {error}")))?;
+        if !is_sqs_event(json) {
+            return Ok(Self::Payload);
+        }
+        let event: SqsEvent = serde_json::from_str(text)
+            .map_err(|error| BadFile::new(path, format!("not a readable SQS event: {error}")))?;
+        let mut messages = Messages::default();
+        for message in event.records {
+            match Record::try_from(message) {
+                Ok(record) => messages.records.push(record),
+                Err(incomplete) => messages.incomplete.push(incomplete),
+            }
+        }
+        Ok(Self::Sqs(messages))
+    }
+}
+
+/// S3 and SNS events have `Records` too, and a target may be invoked with one.
+fn is_sqs_event(json: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Event<'a> {
+        #[serde(borrow, rename = "Records")]
+        records: Vec<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Message<'a> {
+        #[serde(borrow)]
+        event_source: Option<&'a RawValue>,
+        #[serde(borrow)]
+        receipt_handle: Option<&'a RawValue>,
+    }
+    let is_message = |record: &&RawValue| {
+        serde_json::from_str::<Message<'_>>(record.get()).is_ok_and(|message| {
+            message.receipt_handle.is_some()
+                || message.event_source.is_some_and(|source| source.get() == "\"aws:sqs\"")
+        })
+    };
+    json.get().starts_with('{')
+        && serde_json::from_str::<Event<'_>>(json.get())
+            .is_ok_and(|event| event.records.iter().any(is_message))
+}
+
+/// A file's text.
+pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
+    std::fs::read_to_string(path).map_err(|error| BadFile::new(path, error))
+}
+
+impl Messages {
+    /// The moment at which the last of the messages is due: a first receive when it was sent, a
+    /// later one when its backoff ends, or at its first receive if there will be no retry.
+    /// `None` if there is no message.
+    pub fn due(&self, policy: &Policy) -> Option<Timestamp> {
+        let due = |record: &Record| match record.receive_count {
+            0 | 1 => record.sent,
+            _ => decide(record, policy, record.first_receive).due.unwrap_or(record.first_receive),
+        };
+        self.records.iter().map(due).max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<EventFile, String> {
+        EventFile::read(Path::new("event.json"), text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn anything_but_sqs_messages_is_a_payload() {
+        for payload in [
+            "null",
+            "[]",
+            r#"{"order": 7}"#,
+            r#"{"Records": []}"#,
+            r#"{"Records": [{"eventSource": "aws:s3"}]}"#,
+        ] {
+            assert!(matches!(read(payload), Ok(EventFile::Payload)), "{payload}");
+        }
+    }
+
+    #[test]
+    fn incomplete_messages_are_set_apart() {
+        let Ok(EventFile::Sqs(messages)) =
+            read(r#"{"Records": [{"eventSource": "aws:sqs", "messageId": "m"}]}"#)
+        else {
+            panic!("an SQS event")
+        };
+        assert!(messages.records.is_empty());
+        assert_eq!(messages.incomplete[0].message_id, "m");
+    }
+
+    #[test]
+    fn errors_name_the_file_and_the_position() {
+        assert_eq!(
+            read("{\n  \"Records\": }").unwrap_err(),
+            "event.json: not JSON: expected value at line 2 column 14"
+        );
+        let unreadable = r#"{"Records": [{"receiptHandle": 7}]}"#;
+        assert_eq!(
+            read(unreadable).unwrap_err(),
+            "event.json: not a readable SQS event: invalid type: integer `7`, expected a string at line 1 column 32"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+use std::path::Path;
+
+use comeback_engine::{Outcome, Policy, Record, Step, Timestamp};
+use comeback_timelapse::rehearse;
+use serde::Serialize;
+
+use crate::failure::BadFile;
+use crate::replay::calls::MadeCall;
+use crate::replay::event_file::{EventFile, Messages};
+
+/// What the handler does with a file. Its JSON has the members in this order.
+#[derive(Debug, Serialize)]
+pub struct FileReport {
+    /// The file, as it was named.
+    pub file: String,
+    /// `None`: not an SQS event, so nothing for the handler to do.
+    pub handled: Option<Handled>,
+}
+
+/// What the handler did with an SQS event.
+#[derive(Debug, Serialize)]
+pub struct Handled {
+    /// The handler's clock.
+    #[serde(serialize_with = "as_text")]
+    pub at: Timestamp,
+    /// In the order of the event; messages that lack an attribute SQS always writes come last.
+    pub decisions: Vec<MessageDecision>,
+    /// In the order in which they were made.
+    pub calls: Vec<MadeCall>,
+    /// Ids of the messages that SQS keeps.
+    pub batch_item_failures: Vec<String>,
+}
+
+/// What was decided about a message.
+#[derive(Debug, Serialize)]
+pub struct MessageDecision {
+    /// SQS's id.
+    pub message_id: String,
+    /// The target, where the message could be understood.
+    pub function_arn: Option<String>,
+    /// The retry it is about, where the message could be understood.
+    pub retry: Option<u64>,
+    /// `defer`, `reinvoke` or `dead_letter`; `null` for a message that is only kept.
+    pub step: Option<&'static str>,
+    /// The reason of a dead-letter.
+    pub reason: Option<&'static str>,
+    /// When the retry is due, RFC 3339.
+    pub due: Option<String>,
+    /// How many seconds the message is hidden for.
+    pub visibility_timeout: Option<u64>,
+    /// Why, for people.
+    pub why: String,
+}
+
+impl FileReport {
+    /// Runs the handler on a file's text. `at` is its clock; without it, the moment at which the
+    /// file's last message is due.
+    ///
+    /// # Errors
+    ///
+    /// The file is not readable.
+    pub fn of(path: &Path, text: &str, policy: &Policy, at: Option<Timestamp>) -> Result<Self, BadFile> {
+        let handled = match EventFile::read(path, text)? {
+            EventFile::Payload => None,
+            EventFile::Sqs(messages) => {
+                let at = at.or_else(|| messages.due(policy)).unwrap_or(Timestamp::from_secs(0));
+                Some(Handled::of(&messages, policy, at))
+            }
+        };
+        Ok(Self { file: path.display().to_string(), handled })
+    }
+}
+
+impl Handled {
+    fn of(messages: &Messages, policy: &Policy, at: Timestamp) -> Self {
+        let rehearsal = rehearse(&messages.records, policy, at);
+        let mut decisions: Vec<MessageDecision> = rehearsal
+            .report
+            .outcomes
+            .iter()
+            .map(|outcome| MessageDecision::of(outcome, &messages.records))
+            .collect();
+        let mut failures: Vec<String> = rehearsal.report.batch_item_failures().map(Into::into).collect();
+        for incomplete in &messages.incomplete {
+            failures.push(incomplete.message_id.clone());
+            decisions.push(MessageDecision {
+                message_id: incomplete.message_id.clone(),
+                function_arn: None,
+                retry: None,
+                step: None,
+                reason: None,
+                due: None,
+                visibility_timeout: None,
+                why: format!("{} is missing or unreadable; SQS always writes it", incomplete.what),
+            });
+        }
+        let calls = rehearsal.calls.into_iter().map(MadeCall::of).collect();
+        Self { at, decisions, calls, batch_item_failures: failures }
+    }
+}
+
+impl MessageDecision {
+    fn of(outcome: &Outcome<'_>, records: &[Record]) -> Self {
+        let record = records.iter().rfind(|record| record.message_id == outcome.message_id);
+        let receives = record.map_or(0, |record| record.receive_count);
+        Self {
+            message_id: outcome.message_id.into(),
+            function_arn: outcome.function_arn.clone(),
+            retry: outcome.retry,
+            step: outcome.step.map(Step::name),
+            reason: outcome.reason.as_ref().map(|reason| reason.code.name()),
+            due: outcome.due.map(|due| due.to_string()),
+            visibility_timeout: outcome.delay.map(|delay| delay.as_secs()),
+            why: why(outcome, receives),
+        }
+    }
+}
+
+fn why(outcome: &Outcome<'_>, receives: u32) -> String {
+    let due = outcome.due.map(|due| due.to_string()).unwrap_or_default();
+    match (outcome.step, &outcome.reason) {
+        (_, Some(reason)) => reason.detail.clone(),
+        (Some(Step::Defer), None) if receives <= 1 => format!("first receive; its backoff ends at {due}"),
+        (Some(Step::Defer), None) => format!("receive {receives}, back early; its backoff ends at {due}"),
+        (Some(Step::Reinvoke), None) => format!("receive {receives}; its backoff ended at {due}"),
+        (Some(Step::DeadLetter) | None, None) => String::new(),
+    }
+}
+
+fn as_text<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(time)
+}

@@ -1,0 +1,135 @@
+//! A run's figures as text, for the terminal and for the page.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use comeback_timelapse::{FaultCounts, Operation, Percentiles, Scenario, Summary, prices};
+use comfy_table::Color;
+use indicatif::HumanCount;
+
+use crate::text::durations;
+
+/// A run in one line.
+pub(super) fn headline(scenario: &Scenario) -> String {
+    format!("{}; seed {}", assumptions(scenario), scenario.seed)
+}
+
+/// Runs of many seeds in one line.
+pub(super) fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
+    format!("{}; {} seeds from {} on", assumptions(scenario), HumanCount(seeds), scenario.seed)
+}
+
+fn assumptions(scenario: &Scenario) -> String {
+    let target = if scenario.outage.is_zero() {
+        String::new()
+    } else {
+        format!("; their target is down for the first {}", durations::text(scenario.outage))
+    };
+    let failures = if scenario.failure_rate > 0.0 {
+        format!("; {} % of the invocations fail after that", scenario.failure_rate * 100.0)
+    } else {
+        String::new()
+    };
+    format!(
+        "{} events arrive within {}{target}{failures}",
+        HumanCount(scenario.events as u64),
+        durations::text(scenario.arrival_spread),
+    )
+}
+
+/// A figure of a run as people read it, in colour where it calls for attention.
+pub(super) struct Figure {
+    pub(super) label: String,
+    pub(super) value: String,
+    pub(super) color: Option<Color>,
+}
+
+/// Every figure that the same seed gives again.
+pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let mut row = |label: &str, value: &dyn Display, color: Option<Color>| {
+        figures.push(Figure { label: label.to_owned(), value: value.to_string(), color });
+    };
+    let given_up: usize = summary.dead_lettered.values().sum();
+    let bad = |n: usize, color| (n > 0).then_some(color);
+    row("delivered", &HumanCount(summary.delivered as u64), Some(Color::Green));
+    row("dead-lettered", &HumanCount(given_up as u64), bad(given_up, Color::Red));
+    for (reason, &count) in &summary.dead_lettered {
+        row(&format!("  {reason}"), &HumanCount(count as u64), None);
+    }
+    row("waiting", &HumanCount(summary.waiting as u64), bad(summary.waiting, Color::Yellow));
+    row("attempts per event", &percentiles(summary.attempts, HumanCount), None);
+    let time = |ms| durations::text(Duration::from_millis(ms));
+    row("recovery delay after the outage", &percentiles(summary.recovery_delay_ms, time), None);
+    row("retries made", &HumanCount(summary.retries), None);
+    row("peak in flight", &peak(summary), None);
+    row("peak visible, not yet received", &HumanCount(summary.peak_visible as u64), None);
+    row("virtual time", &durations::text(summary.virtual_time()), None);
+    figures
+}
+
+/// How often each fault struck, and how many duplicates the faults led to.
+pub(super) fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
+    let led_to = [
+        ("duplicate retries they led to", faults.duplicate_retries),
+        ("duplicate dead-letters they led to", faults.duplicate_dead_letters),
+    ];
+    let all = faults.struck.iter().map(|(&fault, &count)| (fault, count)).chain(led_to);
+    all.map(|(what, count)| [what.to_owned(), HumanCount(count).to_string()]).collect()
+}
+
+/// The columns of [`costs`].
+pub(super) const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
+
+/// Calls and compute, each with its list price, and the total.
+pub(super) fn costs(summary: &Summary) -> Vec<[String; 3]> {
+    let mut costs = Vec::new();
+    let mut row = |label: String, count: String, usd: f64| {
+        costs.push([label, count, format!("{usd:.4}")]);
+    };
+    for operation in Operation::ALL {
+        let calls = summary.api_calls.of(operation);
+        row(operation.name().into(), HumanCount(calls).to_string(), prices::requests(operation, calls));
+    }
+    for (function, memory, gb_seconds) in [
+        ("retry handler", prices::HANDLER_MEMORY_GB, summary.handler_gb_seconds),
+        ("target's retries", prices::TARGET_MEMORY_GB, summary.target_gb_seconds),
+    ] {
+        let label = format!("{function}, arm64, {} MB", memory * 1_024.0);
+        row(label, format!("{gb_seconds:.1} GB-s"), prices::compute(gb_seconds));
+    }
+    row("total".into(), String::new(), summary.cost_usd);
+    costs
+}
+
+pub(super) fn percentiles<T: Display>(percentiles: Option<Percentiles>, text: impl Fn(u64) -> T) -> String {
+    match percentiles {
+        None => "-".into(),
+        Some(Percentiles { p50, p99, max }) => {
+            format!("p50 {}   p99 {}   max {}", text(p50), text(p99), text(max))
+        }
+    }
+}
+
+pub(super) fn peak(summary: &Summary) -> String {
+    let share = summary.peak_in_flight as f64 / summary.in_flight_limit as f64 * 100.0;
+    format!(
+        "{} of {} ({share:.1} %)",
+        HumanCount(summary.peak_in_flight as u64),
+        HumanCount(summary.in_flight_limit as u64)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_headline_says_what_was_assumed() {
+        let scenario = Scenario { failure_rate: 0.1, ..Scenario::default() };
+        assert_eq!(
+            headline(&scenario),
+            "1,000 events arrive within 3h; their target is down for the first 3h; 10 % of the invocations fail after that; seed 1"
+        );
+    }
+}

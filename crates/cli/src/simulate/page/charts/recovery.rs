@@ -1,0 +1,158 @@
+use std::time::Duration;
+
+use comeback_engine::Jitter;
+use comeback_timelapse::{Scenario, Summary};
+use indicatif::HumanCount;
+use plotters::prelude::*;
+
+use crate::chart::count_axis::CountAxis;
+use crate::chart::palette::{BLUE, GREEN, GREY, PURPLE};
+use crate::chart::time_axis::TimeAxis;
+use crate::simulate::page::charts::canvas::{drawn, frame};
+use crate::simulate::page::side::Side;
+use crate::simulate::page::template::{Chart, Key, Svg, Table};
+use crate::text::durations;
+
+/// More points of a line than this cannot be seen.
+const POINTS: usize = 200;
+
+/// The run of one strategy.
+pub(in crate::simulate::page) struct Recovery<'a> {
+    pub(in crate::simulate::page) name: String,
+    pub(in crate::simulate::page) colour: RGBColor,
+    /// Whether it is the policy's own jitter.
+    pub(in crate::simulate::page) own: bool,
+    pub(in crate::simulate::page) summary: &'a Summary,
+}
+
+/// The policy under each jitter, its own first; then the policy it is compared with, if that differs
+/// in more than its jitter.
+pub(in crate::simulate::page) fn of<'a>(
+    sides: &'a [Side],
+    jitters: &'a [(Jitter, Summary)],
+) -> Vec<Recovery<'a>> {
+    let own = &sides[0];
+    let strategy = |jitter, summary, own| Recovery {
+        name: format!("jitter {jitter}"),
+        colour: colour(jitter),
+        own,
+        summary,
+    };
+    let mut recoveries = vec![strategy(own.policy.backoff().jitter, &own.summary, true)];
+    recoveries.extend(jitters.iter().map(|(jitter, summary)| strategy(*jitter, summary, false)));
+    let differs =
+        |side: &&Side| side.flags != own.flags.with([("jitter", side.policy.backoff().jitter.name())]);
+    recoveries.extend(sides[1..].iter().filter(differs).map(|side| Recovery {
+        name: side.name.into(),
+        colour: side.colour,
+        own: false,
+        summary: &side.summary,
+    }));
+    recoveries
+}
+
+fn colour(jitter: Jitter) -> RGBColor {
+    match jitter {
+        Jitter::Full => BLUE,
+        Jitter::Equal => PURPLE,
+        Jitter::Decorrelated => GREEN,
+        Jitter::None => GREY,
+    }
+}
+
+/// How soon after the outage the events were delivered, by strategy.
+pub(in crate::simulate::page) fn chart(recoveries: &[Recovery<'_>]) -> Chart {
+    let say = |recovery: &Recovery<'_>| {
+        let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
+        format!("{}: half of the delivered within {half}.", recovery.name)
+    };
+    let key =
+        |recovery: &Recovery<'_>| Key {
+            symbol: "━━", colour: recovery.colour, label: recovery.name.clone()
+        };
+    Chart {
+        id: "recovery",
+        heading: "Events delivered after the outage's end, logarithmic time".into(),
+        description: recoveries.iter().map(say).collect::<Vec<_>>().join(" "),
+        keys: recoveries.iter().map(key).collect(),
+        svg: draw(recoveries),
+        table: None,
+    }
+}
+
+fn draw(recoveries: &[Recovery<'_>]) -> Svg {
+    let seconds = |ms: u64| ms as f64 / 1e3;
+    let delays = || recoveries.iter().map(|recovery| &recovery.summary.recovery_delays_ms);
+    let first = delays().filter_map(|delays| delays.get(delays.len() / 100)).min();
+    let last = delays().filter_map(|delays| delays.last()).max();
+    let start = first.map_or(1.0, |&ms| seconds(ms)).max(1.0) / 1.3;
+    let x = TimeAxis::logarithmic(start, last.map_or(1.0, |&ms| seconds(ms)) * 1.1);
+    let y = CountAxis::Linear((0.0..102.0).into());
+    drawn(|root| {
+        let mut chart =
+            frame(root, (x, y), "time since the outage's end", |percent| format!("{percent:.0} %"))?;
+        // The policy's own comes last, above the others.
+        let (own, others): (Vec<_>, Vec<_>) = recoveries.iter().partition(|recovery| recovery.own);
+        for recovery in others.into_iter().chain(own) {
+            let Summary { recovery_delays_ms: delays, events_hit, .. } = recovery.summary;
+            let point = |i: usize| {
+                let delivered = delays.len() * i / POINTS;
+                let at = delivered.checked_sub(1).map_or(start, |last| seconds(delays[last]));
+                (at.max(start), delivered as f64 / (*events_hit).max(1) as f64 * 100.0)
+            };
+            let width = if recovery.own { 3 } else { 2 };
+            chart.draw_series([PathElement::new(
+                (0..=POINTS).map(point).collect::<Vec<_>>(),
+                recovery.colour.stroke_width(width),
+            )])?;
+        }
+        Ok(())
+    })
+}
+
+/// The same in figures.
+pub(in crate::simulate::page) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
+    let head = [
+        "",
+        "delivered",
+        "half within",
+        "99 % within",
+        "all within",
+        "retries",
+        "most in a minute after it",
+        "USD",
+    ];
+    let row = |recovery: &Recovery<'_>| {
+        let summary = recovery.summary;
+        let delays = summary
+            .recovery_delay_ms
+            .map_or(["-"; 3].map(String::from), |delay| [delay.p50, delay.p99, delay.max].map(time));
+        let after = summary.minutes.iter().skip(scenario.outage.as_secs() as usize / 60);
+        let most = after.map(|minute| minute.retries).max().unwrap_or(0);
+        let delivered = format!(
+            "{} of {}",
+            HumanCount(summary.recovery_delays_ms.len() as u64),
+            HumanCount(summary.events_hit as u64)
+        );
+        let [half, most_of_them, all] = delays;
+        vec![
+            recovery.name.clone(),
+            delivered,
+            half,
+            most_of_them,
+            all,
+            HumanCount(summary.retries).to_string(),
+            HumanCount(most.into()).to_string(),
+            format!("{:.4}", summary.cost_usd),
+        ]
+    };
+    Table {
+        caption: "Of the events that arrived during the outage, since its end".into(),
+        head: head.map(String::from).into(),
+        rows: recoveries.iter().map(row).collect(),
+    }
+}
+
+fn time(ms: u64) -> String {
+    durations::text(Duration::from_millis(ms))
+}

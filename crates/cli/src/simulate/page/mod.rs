@@ -1,0 +1,144 @@
+//! `comeback simulate --report`: one page about a run, to be sent round.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `runs` | the runs it compares: the second policy's, and one for each jitter |
+//! | `side` | [`Side`]: a policy and its run |
+//! | `lives` | [`Lives`]: watches events during the run, to show the life of one |
+//! | `charts` | a chart each, with the figures behind it |
+//! | `tables` | the tables that stand alone |
+//! | `template` | the parts of the page, for `templates/report.html` |
+//! | `file` | [`PageFile`]: where it is written to |
+//!
+//! Its colours are those of `chart::palette`.
+
+mod charts;
+mod file;
+mod lives;
+mod runs;
+mod side;
+mod tables;
+mod template;
+
+use askama::Template;
+use comeback_timelapse::Scenario;
+
+use crate::chart::palette::PALETTE;
+use crate::simulate::figures::headline;
+
+use charts::recovery::Recovery;
+use charts::{attempts, in_flight, life, recovery, retries};
+use side::Side;
+use template::{Page, Section};
+
+pub(super) use file::PageFile;
+pub(super) use lives::Lives;
+pub(super) use runs::Runs;
+
+/// The page. The same arguments give the same bytes.
+pub(super) fn page(repeat: &str, scenario: &Scenario, runs: Runs, lives: Lives) -> String {
+    let Runs { policies, jitters } = runs;
+    let sides = side::sides(policies, scenario.seed);
+    let recoveries = recovery::of(&sides, &jitters);
+    let sections = vec![
+        outcome(&sides),
+        over_time(scenario, &sides),
+        attempts_and_depth(scenario, &sides),
+        events(scenario, &recoveries, lives),
+        limit(scenario, &sides),
+        cost(&sides),
+    ];
+    let page = Page {
+        version: env!("CARGO_PKG_VERSION"),
+        palette: PALETTE,
+        headline: headline(scenario),
+        tiles: tables::tiles(&sides),
+        sections,
+        command: repeat.to_owned(),
+    };
+    page.render().expect("BUG: writing to a String")
+}
+
+fn outcome(sides: &[Side]) -> Section {
+    Section {
+        id: "outcome",
+        heading: "Policy and outcome",
+        paragraphs: Vec::new(),
+        tables: [tables::outcome(sides), tables::policy(sides)]
+            .into_iter()
+            .chain(tables::faults(sides))
+            .collect(),
+        charts: Vec::new(),
+    }
+}
+
+fn over_time(scenario: &Scenario, sides: &[Side]) -> Section {
+    let mut paragraphs = retries::stories(sides);
+    if !scenario.outage.is_zero() {
+        paragraphs.push("In the shaded time the target is down.".into());
+    }
+    Section {
+        id: "over-time",
+        heading: "Retries over time",
+        paragraphs,
+        tables: Vec::new(),
+        charts: retries::charts(scenario, sides),
+    }
+}
+
+fn attempts_and_depth(scenario: &Scenario, sides: &[Side]) -> Section {
+    Section {
+        id: "queue",
+        heading: "Attempts, and messages in flight",
+        paragraphs: sides.iter().map(|side| side.say(&in_flight::story(side))).collect(),
+        tables: Vec::new(),
+        charts: vec![attempts::chart(sides), in_flight::chart(scenario, sides)],
+    }
+}
+
+fn limit(scenario: &Scenario, sides: &[Side]) -> Section {
+    Section {
+        id: "limit",
+        heading: "When the queue is full",
+        paragraphs: in_flight::arithmetic(scenario, sides),
+        tables: vec![in_flight::rates(scenario, sides)],
+        charts: Vec::new(),
+    }
+}
+
+/// What became of the events that the outage hit: all together, and one alone.
+fn events(scenario: &Scenario, recoveries: &[Recovery<'_>], lives: Lives) -> Section {
+    let one_life = lives.most_eventful().and_then(|life| life::chart(scenario, &life));
+    let one = match &one_life {
+        Some(_) => "One event's life is that of the most attempts among the first events to arrive.",
+        None => "None of the first events to arrive has failed.",
+    };
+    let (heading, all, chart, tables) = if scenario.outage.is_zero() {
+        ("One event's life", "There is no outage in this run to recover from.", None, Vec::new())
+    } else {
+        (
+            "Recovery by jitter, and one event's life",
+            "The same run under every jitter; all else is as in the policy.",
+            Some(recovery::chart(recoveries)),
+            vec![recovery::table(scenario, recoveries)],
+        )
+    };
+    Section {
+        id: "events",
+        heading,
+        paragraphs: vec![format!("{all} {one}")],
+        tables,
+        charts: chart.into_iter().chain(one_life).collect(),
+    }
+}
+
+fn cost(sides: &[Side]) -> Section {
+    let paragraph = "The target's first invocations are not counted: they happen with or without retries.";
+    Section {
+        id: "cost",
+        heading: "Calls and cost",
+        paragraphs: vec![paragraph.into()],
+        tables: vec![tables::cost(sides)],
+        charts: Vec::new(),
+    }
+}

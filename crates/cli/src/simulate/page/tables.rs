@@ -1,0 +1,145 @@
+use std::time::Duration;
+
+use comeback_timelapse::Summary;
+use indicatif::HumanCount;
+
+use crate::flags::policy::{PolicyFlags, variable};
+use crate::simulate::figures::{COST_HEADER, costs, figures, strikes};
+use crate::simulate::page::side::{Side, head};
+use crate::simulate::page::template::{Table, Tile};
+use crate::text::durations;
+
+/// The figures that matter most.
+pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
+    let tile = |label, value: fn(&Summary) -> String| Tile {
+        label,
+        values: sides.iter().map(|side| (side.name.to_owned(), value(&side.summary))).collect(),
+    };
+    vec![
+        tile("delivered", |summary| {
+            format!("{} of {}", HumanCount(summary.delivered as u64), HumanCount(summary.events as u64))
+        }),
+        tile("half delivered after the outage within", |summary| {
+            let text = |ms| durations::text(Duration::from_millis(ms));
+            summary.recovery_delay_ms.map_or("-".into(), |delay| text(delay.p50))
+        }),
+        tile("peak in flight", |summary| {
+            format!("{:.1} %", summary.peak_in_flight as f64 / summary.in_flight_limit as f64 * 100.0)
+        }),
+        tile("cost of it all", |summary| format!("{:.4} USD", summary.cost_usd)),
+    ]
+}
+
+/// The handler's variables.
+pub(super) fn policy(sides: &[Side]) -> Table {
+    let row = |flag: &'static str| {
+        std::iter::once(variable(flag)).chain(sides.iter().map(|side| setting(side, flag))).collect()
+    };
+    Table {
+        caption: "The retry handler's variables".into(),
+        head: head("variable", sides, "value"),
+        rows: PolicyFlags::names().into_iter().map(row).collect(),
+    }
+}
+
+fn setting(side: &Side, flag: &str) -> String {
+    let (policy, backoff) = (&side.policy, side.policy.backoff());
+    let time = |seconds| durations::text(Duration::from_secs(seconds));
+    let given = side.flags.given().into_iter().find(|(name, _)| *name == flag).map(|(_, value)| value);
+    match flag {
+        "max-age" => durations::text(policy.max_age()),
+        "max-retries" => HumanCount(policy.max_retries()).to_string(),
+        "base-backoff" => time(backoff.base),
+        "max-backoff" => time(backoff.cap),
+        "jitter" => backoff.jitter.to_string(),
+        "envelope" => given.unwrap_or_else(|| comeback_engine::Settings::default().envelope.to_string()),
+        _ => given.unwrap_or_else(|| "-".into()),
+    }
+}
+
+/// The faults besides the target's failures, if the run had any: the same in every run.
+pub(super) fn faults(sides: &[Side]) -> Option<Table> {
+    let runs: Vec<_> = sides.iter().filter_map(|side| side.summary.faults.as_ref()).map(strikes).collect();
+    let row = |(place, [what, _]): (usize, &[String; 2])| {
+        std::iter::once(what.clone()).chain(runs.iter().map(|run| run[place][1].clone())).collect()
+    };
+    let rows = runs.first()?.iter().enumerate().map(row).collect();
+    Some(Table { caption: "How often each fault struck".into(), head: head("faults", sides, "struck"), rows })
+}
+
+/// What became of the events, and what it took.
+pub(super) fn outcome(sides: &[Side]) -> Table {
+    let figures: Vec<Vec<(String, String)>> = sides
+        .iter()
+        .map(|side| {
+            figures(&side.summary).into_iter().map(|figure| (figure.label, in_lines(&figure.value))).collect()
+        })
+        .collect();
+    let row = |label: &String| {
+        // A reason that only another policy gives events up for.
+        let value = |figures: &Vec<(String, String)>| {
+            figures.iter().find(|(other, _)| other == label).map_or("0".into(), |(_, value)| value.clone())
+        };
+        std::iter::once(label.clone()).chain(figures.iter().map(value)).collect()
+    };
+    Table {
+        caption: "What became of the events, and what it took".into(),
+        head: head("", sides, "this run"),
+        rows: labels(&figures).iter().map(row).collect(),
+    }
+}
+
+/// Puts percentiles below each other, because a column is narrow.
+fn in_lines(value: &str) -> String {
+    value.replace("   ", "\n")
+}
+
+/// Every label once, in an order that keeps the order of each list.
+fn labels(figures: &[Vec<(String, String)>]) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for figures in figures {
+        let mut place = 0;
+        for (label, _) in figures {
+            match labels.iter().position(|known| known == label) {
+                Some(known) => place = known + 1,
+                None => {
+                    labels.insert(place, label.clone());
+                    place += 1;
+                }
+            }
+        }
+    }
+    labels
+}
+
+/// Calls and compute, with their list price.
+pub(super) fn cost(sides: &[Side]) -> Table {
+    let [what, calls, usd] = COST_HEADER;
+    let of_each: Vec<Vec<[String; 3]>> = sides.iter().map(|side| costs(&side.summary)).collect();
+    let row = |i: usize| {
+        let figures = of_each.iter().flat_map(|costs| costs[i][1..].iter().cloned());
+        std::iter::once(of_each[0][i][0].clone()).chain(figures).collect()
+    };
+    let columns = |side: &Side| [calls, usd].map(|what| side.say(what));
+    Table {
+        caption: format!("{what}; GB-s are GB-seconds of compute"),
+        head: std::iter::once(String::new()).chain(sides.iter().flat_map(columns)).collect(),
+        rows: (0..of_each[0].len()).map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_both_keep_their_order() {
+        let figures =
+            |labels: &[&str]| labels.iter().map(|&label| (label.to_owned(), String::new())).collect();
+        let both: [Vec<(String, String)>; 2] = [
+            figures(&["delivered", "max_age", "waiting"]),
+            figures(&["delivered", "a_reason", "max_retries", "waiting", "last"]),
+        ];
+        assert_eq!(labels(&both), ["delivered", "a_reason", "max_retries", "max_age", "waiting", "last"]);
+    }
+}

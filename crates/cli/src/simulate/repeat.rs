@@ -1,0 +1,89 @@
+//! The command that makes a run again.
+
+use crate::simulate::arguments::SimulateArguments;
+
+/// Where the command shown on a page writes it: always here, so that a page does not depend on its
+/// place.
+const PAGE: &str = "report.html";
+
+/// The command that makes the run of one seed again, and its page. Ready to paste into a shell.
+pub(super) fn command(arguments: &SimulateArguments, seed: u64) -> String {
+    let mut words = vec!["comeback".to_owned(), "simulate".into(), "--seed".into(), seed.to_string()];
+    let SimulateArguments { policy, simulation, faults, json } = arguments;
+    let policy = policy.given().into_iter().map(|(flag, value)| (format!("--{flag}"), value));
+    let others = simulation.given().into_iter().chain(faults.given());
+    for (flag, value) in others.map(|(flag, value)| (flag.to_owned(), value)).chain(policy) {
+        match flag.as_str() {
+            // The seed is named already, and a table of minutes changes nothing.
+            "--seed" | "--seeds" | "--csv" => {}
+            "--report" => words.extend([flag, PAGE.into()]),
+            "--chaos" => words.push(flag),
+            _ => words.extend([flag, quoted(&value)]),
+        }
+    }
+    words.extend(json.then(|| "--json".into()));
+    words.join(" ")
+}
+
+/// Quoted where a shell would not read it as one word.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
+    use super::*;
+
+    fn repeated(line: &[&str]) -> String {
+        let simulate = SimulateArguments::augment_args(Command::new("simulate").no_binary_name(true));
+        let arguments = SimulateArguments::from_arg_matches(&simulate.get_matches_from(line)).unwrap();
+        command(&arguments, 17)
+    }
+
+    #[test]
+    fn the_command_has_every_flag_that_matters() {
+        let line = [
+            "--outage",
+            "90 m",
+            "--csv",
+            "a.csv",
+            "--report",
+            "/elsewhere/a.html",
+            "--vs",
+            "jitter=none",
+            "--max-age",
+            "12h",
+            "--json",
+        ];
+        assert_eq!(
+            repeated(&line),
+            "comeback simulate --seed 17 --outage 1h30m --report report.html --vs jitter=none --max-age 12h --json"
+        );
+        assert_eq!(repeated(&["--seed", "7"]), "comeback simulate --seed 17");
+    }
+
+    #[test]
+    fn faults_are_among_them_and_the_number_of_seeds_is_not() {
+        let line =
+            ["--chaos", "--seeds=200", "--fault", "clock_skew=0.5", "--fault", "handler_outage=1@90m..4h"];
+        assert_eq!(
+            repeated(&line),
+            "comeback simulate --seed 17 --chaos --fault clock_skew=0.5 --fault handler_outage=1@1h30m..4h"
+        );
+    }
+
+    #[test]
+    fn values_are_one_word_to_a_shell() {
+        let globs = ["--non-retryable-errors", "Order*,It's"];
+        assert_eq!(repeated(&globs), r"comeback simulate --seed 17 --non-retryable-errors 'Order*,It'\''s'");
+        let none = ["--non-retryable-errors", ""];
+        assert_eq!(repeated(&none), "comeback simulate --seed 17 --non-retryable-errors ''");
+    }
+}

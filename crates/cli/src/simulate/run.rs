@@ -1,0 +1,115 @@
+use std::io::Write;
+use std::time::Duration;
+
+use comeback_engine::Policy;
+use comeback_timelapse::{Scenario, Summary, TARGET_ARN, Watcher};
+use serde::Serialize;
+
+use crate::clock::timed;
+use crate::failure::Failure;
+use crate::flags::policy::PolicyFlags;
+use crate::simulate::arguments::SimulateArguments;
+use crate::simulate::figures::headline;
+use crate::simulate::page::{Lives, PageFile, Runs, page};
+use crate::simulate::seeds::run_seeds;
+use crate::simulate::{histogram, minutes_csv, repeat, table};
+use crate::text::progress::Progress;
+
+pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
+    let Checked { scenario, policy, other } = checked(arguments)?;
+    if let Some(seeds) = arguments.faults.seeds {
+        return run_seeds(arguments, &scenario, &policy, seeds);
+    }
+    let repeat = repeat::command(arguments, scenario.seed);
+    // A page that cannot be written is refused before the runs, not after them.
+    let page_file = arguments.simulation.report.as_deref().map(PageFile::create).transpose()?;
+    let mut watched = (VirtualTime::of(&scenario, ""), Lives::default());
+    let (summary, wall_time) = timed(|| comeback_timelapse::run(&scenario, &policy, &mut watched));
+    let (bar, lives) = watched;
+    drop(bar);
+    let broken = |error| Failure::of_run(error, repeat.clone());
+    let summary = summary.map_err(broken)?;
+    if let Some(path) = &arguments.simulation.csv {
+        minutes_csv::write(path, &summary.minutes)?;
+    }
+    if arguments.json {
+        print_json(&summary, &repeat)?;
+    } else {
+        print(&scenario, &summary, &repeat, wall_time)?;
+    }
+    let Some(page_file) = page_file else { return Ok(()) };
+    let first = (arguments.policy.clone(), policy, summary);
+    let runs =
+        Runs::make(&scenario, first, other, |what| VirtualTime::of(&scenario, what)).map_err(broken)?;
+    page_file.write(&page(&repeat, &scenario, runs, lives))
+}
+
+struct Checked {
+    scenario: Scenario,
+    policy: Policy,
+    /// The one to compare with.
+    other: Option<(PolicyFlags, Policy)>,
+}
+
+/// Refuses everything wrong at once; what is wrong with both policies is said once.
+fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
+    let scenario = arguments.simulation.scenario();
+    let scenario = arguments.faults.scenario(&scenario, scenario.seed);
+    let other_flags = arguments.simulation.vs.as_ref().map(|changes| changes.applied_to(&arguments.policy));
+    let policy = arguments.policy.policy(TARGET_ARN);
+    let other = other_flags.as_ref().map(|flags| flags.policy(TARGET_ARN)).transpose();
+    let in_scenario = scenario.check().err().unwrap_or_default();
+    match (policy, other) {
+        (Ok(policy), Ok(other)) if in_scenario.is_empty() => {
+            Ok(Checked { scenario, policy, other: other_flags.zip(other) })
+        }
+        (policy, other) => {
+            let mut in_policy = policy.err().unwrap_or_default();
+            let in_other = other.err().unwrap_or_default();
+            let new: Vec<_> = in_other.into_iter().filter(|error| !in_policy.contains(error)).collect();
+            in_policy.extend(new);
+            Err(Failure::refused(in_policy, in_scenario))
+        }
+    }
+}
+
+fn print_json(summary: &Summary, repeat: &str) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Run<'a> {
+        #[serde(flatten)]
+        summary: &'a Summary,
+        repeat: &'a str,
+    }
+    let json = serde_json::to_string_pretty(&Run { summary, repeat }).expect("BUG: a summary is plain JSON");
+    writeln!(anstream::stdout().lock(), "{json}")?;
+    Ok(())
+}
+
+fn print(scenario: &Scenario, summary: &Summary, repeat: &str, wall_time: Duration) -> Result<(), Failure> {
+    // Strips colours unless standard output is a terminal that shows them; obeys NO_COLOR.
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{}\nrepeat with: {repeat}\n", headline(scenario))?;
+    writeln!(out, "{}\n", table::outcome(summary, wall_time))?;
+    summary.faults.iter().try_for_each(|faults| writeln!(out, "{}\n", table::faults(faults)))?;
+    writeln!(out, "{}\n", table::cost(summary))?;
+    writeln!(out, "{}", histogram::retries_over_time(summary))?;
+    Ok(())
+}
+
+/// Shows how much of the virtual time is over.
+struct VirtualTime(Progress);
+
+impl VirtualTime {
+    /// `what` names the run where there are several.
+    fn of(scenario: &Scenario, what: &str) -> Self {
+        let what = if what.is_empty() { String::new() } else { format!(", {what}") };
+        let figures = format!("{{percent}}% of the virtual time{what}");
+        Self(Progress::new(scenario.duration.as_secs(), &figures))
+    }
+}
+
+impl Watcher for VirtualTime {
+    fn clock(&mut self, at: Duration) {
+        self.0.set(at.as_secs());
+    }
+}

@@ -1,0 +1,74 @@
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use comeback_timelapse::{FaultCounts, Summary};
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use indicatif::HumanCount;
+
+use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
+use crate::simulate::tally::Tally;
+use crate::text::durations;
+
+/// What became of the events, and what it took.
+pub(super) fn outcome(summary: &Summary, wall_time: Duration) -> Table {
+    let mut table = table();
+    for Figure { label, value, color } in figures(summary) {
+        table.add_row([Cell::new(label), color.into_iter().fold(Cell::new(value), Cell::fg)]);
+    }
+    table.add_row(["wall time", &wall(summary.retries, wall_time)]);
+    table
+}
+
+/// The figures of many runs.
+pub(super) fn tally(tally: &Tally) -> Table {
+    let mut table = table();
+    let mut row = |label: &str, count: u64| {
+        table.add_row([label, &HumanCount(count).to_string()]);
+    };
+    row("seeds without a broken invariant", tally.seeds);
+    row("events", tally.events);
+    row("delivered", tally.delivered);
+    for (reason, &count) in &tally.dead_lettered {
+        row(&format!("dead-lettered: {reason}"), count);
+    }
+    row("waiting", tally.waiting);
+    row("retries made", tally.retries);
+    right(&mut table, 1..=1);
+    table
+}
+
+/// What went wrong, and how often.
+pub(super) fn faults(faults: &FaultCounts) -> Table {
+    let mut table = table();
+    table.set_header(["faults", "struck"]);
+    table.add_rows(strikes(faults));
+    right(&mut table, 1..=1);
+    table
+}
+
+/// Calls and compute, with their list price.
+pub(super) fn cost(summary: &Summary) -> Table {
+    let mut table = table();
+    table.set_header(COST_HEADER);
+    table.add_rows(costs(summary));
+    right(&mut table, 1..=2);
+    table
+}
+
+fn right(table: &mut Table, columns: RangeInclusive<usize>) {
+    for column in columns {
+        table.column_mut(column).expect("BUG: no such column").set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+fn table() -> Table {
+    let mut table = Table::new();
+    // Colours are always written; the stream removes them where they cannot be shown.
+    table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
+    table
+}
+
+fn wall(retries: u64, wall_time: Duration) -> String {
+    let rate = retries as f64 / wall_time.as_secs_f64().max(f64::EPSILON);
+    format!("{} ({} retries per second)", durations::text(wall_time), HumanCount(rate as u64))
+}

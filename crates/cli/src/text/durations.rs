@@ -1,0 +1,92 @@
+//! Durations as text.
+
+use std::time::Duration;
+
+/// Reads `200ms`, `90s`, `3h`, `1h 30m`, or plain seconds.
+pub(crate) fn read(text: &str) -> Result<Duration, String> {
+    let duration = match text.trim().parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => humantime::parse_duration(text).ok(),
+    };
+    duration.ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
+}
+
+/// Writes a duration for people: milliseconds below a minute, whole seconds above, days from the third on.
+pub(crate) fn text(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    if seconds < 60 {
+        return humantime::format_duration(Duration::from_millis(duration.as_millis() as u64)).to_string();
+    }
+    let (days, hours) =
+        if seconds < 2 * 86_400 { (0, seconds / 3_600) } else { (seconds / 86_400, seconds / 3_600 % 24) };
+    let parts = [(days, 'd'), (hours, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect();
+    parts.join(" ")
+}
+
+/// As much of a duration as matters: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
+pub(crate) fn short(seconds: f64) -> String {
+    if seconds < 9.95 {
+        let tenths = (seconds * 10.0).round() / 10.0;
+        return format!("{tenths}s");
+    }
+    let seconds = seconds.round() as u64;
+    let unit = match seconds {
+        0..3_600 => 1,
+        3_600..172_800 => 60,
+        _ => 3_600,
+    };
+    text(Duration::from_secs((seconds + unit / 2) / unit * unit))
+}
+
+/// Writes a duration for the command line; [`read`] gives exactly the same one.
+pub(crate) fn flag(duration: Duration) -> String {
+    let short = text(duration).replace(' ', "");
+    if read(&short) == Ok(duration) {
+        return short;
+    }
+    humantime::format_duration(duration).to_string().replace(' ', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_seconds_and_units() {
+        let ms = |text| read(text).map(|duration| duration.as_millis());
+        assert_eq!(ms("90"), Ok(90_000));
+        assert_eq!(ms("90s"), Ok(90_000));
+        assert_eq!(ms("3h"), Ok(10_800_000));
+        assert_eq!(ms("250ms"), Ok(250));
+        assert_eq!(ms("1h 30m"), Ok(5_400_000));
+        for refused in ["", "soon", "-1", "1.5", "3 parsecs"] {
+            let expected = "must be whole seconds, or a duration such as 200ms, 90s or 3h";
+            assert_eq!(ms(refused), Err(expected.into()), "{refused}");
+        }
+    }
+
+    #[test]
+    fn durations_have_as_much_as_matters() {
+        let texts = [1.0, 2.4969, 9.94, 9.96, 59.4, 59.6, 61.0, 3_599.6, 4_139.0, 172_800.0, 190_000.0];
+        let expected = ["1s", "2.5s", "9.9s", "10s", "59s", "1m", "1m 1s", "1h", "1h 9m", "2d", "2d 5h"];
+        assert_eq!(texts.map(short), expected);
+    }
+
+    #[test]
+    fn flags_are_read_as_they_were_written() {
+        let flags = [0, 90_000, 90_001, 10_800_000, 200, 86_400_000 * 365].map(Duration::from_millis);
+        assert_eq!(flags.map(flag), ["0s", "1m30s", "1m30s1ms", "3h", "200ms", "365d"]);
+        assert_eq!(flags.map(|duration| read(&flag(duration))), flags.map(Ok));
+    }
+
+    #[test]
+    fn writes_no_more_digits_than_matter() {
+        assert_eq!(text(Duration::from_micros(1_234_567)), "1s 234ms");
+        assert_eq!(text(Duration::from_millis(3_723_900)), "1h 2m 3s");
+        assert_eq!(text(Duration::from_secs(86_400)), "24h");
+        assert_eq!(text(Duration::from_secs(14 * 86_400 + 60)), "14d 1m");
+        assert_eq!(text(Duration::ZERO), "0s");
+    }
+}

@@ -1,0 +1,133 @@
+//! The contention study as a whole: the published figures, and the same seed giving the same ones.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use comeback_contention::{Point, Report, Strategy, Study, writes};
+
+/// The published model's means at a number of clients, in the order of [`Strategy::ALL`]: time in
+/// ms, calls. Their standard errors are at most 0.35 %.
+type Published = (u32, [(f64, f64); 5]);
+
+const PUBLISHED_10: Published =
+    (10, [(380.0, 50.9), (3_466.0, 50.8), (728.0, 42.5), (465.0, 39.0), (437.0, 37.7)]);
+const PUBLISHED_100: Published =
+    (100, [(2_028.0, 2_422.0), (63_321.0, 1_856.0), (6_615.0, 812.0), (4_917.0, 796.0), (4_600.0, 1_002.0)]);
+const PUBLISHED_190: Published = (
+    190,
+    [(3_538.0, 8_004.0), (101_374.0, 5_168.0), (9_424.0, 1_760.0), (7_477.0, 1_772.0), (7_875.0, 2_434.0)],
+);
+const PUBLISHED_ERROR: f64 = 0.0035;
+
+fn points(clients: &[u32], runs: u32) -> Vec<Point> {
+    let of = |&clients| Strategy::ALL.map(|strategy| Point { clients, strategy, runs });
+    clients.iter().flat_map(of).collect()
+}
+
+fn report(points: Vec<Point>, seed: u64, reference: bool) -> Report {
+    Study::new(points, seed, reference).expect("a valid study").run(&|_| {})
+}
+
+/// Within 2 % of the published mean, where the two means' errors leave no doubt about as much.
+fn assert_published((clients, published): Published, runs: u32, reference: bool) {
+    let report = report(points(&[clients], runs), 11, reference);
+    for (cell, (time_ms, calls)) in report.cells.iter().zip(published) {
+        for (figure, ours, error, published) in [
+            ("time", cell.time_ms, cell.time_ms_error, time_ms),
+            ("calls", cell.calls, cell.calls_error, calls),
+        ] {
+            let what =
+                format!("{figure} of {clients} clients, {}: {ours}, published {published}", cell.strategy);
+            let doubt = error.expect("more than one run").hypot(PUBLISHED_ERROR * published);
+            assert!(3.0 * doubt < 0.02 * published, "too few runs to tell: {what} ± {doubt}");
+            assert!((ours - published).abs() < 0.02 * published, "{what}");
+        }
+    }
+}
+
+#[test]
+fn ten_clients_agree_with_the_published_figures() {
+    assert_published(PUBLISHED_10, 10_000, false);
+}
+
+#[test]
+fn a_hundred_clients_agree_with_the_published_figures() {
+    assert_published(PUBLISHED_100, 5_000, false);
+}
+
+#[test]
+fn a_hundred_and_ninety_clients_agree_with_the_published_figures() {
+    assert_published(PUBLISHED_190, 2_500, false);
+}
+
+#[test]
+fn the_reference_agrees_with_the_published_figures() {
+    assert_published(PUBLISHED_10, 10_000, true);
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    for reference in [false, true] {
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| report(points(&[3, 20], 30), 5, reference))
+        };
+        let one = with(1);
+        assert_eq!(one, with(2));
+        assert_eq!(one, with(7));
+        assert_ne!(one, report(points(&[3, 20], 30), 6, reference), "the seed is not used");
+    }
+}
+
+#[test]
+fn what_else_is_run_changes_nothing() {
+    for reference in [false, true] {
+        let alone = report(vec![Point { clients: 20, strategy: Strategy::Full, runs: 9 }], 5, reference);
+        assert_eq!(report(points(&[10, 20], 9), 5, reference).cells[8], alone.cells[0]);
+    }
+}
+
+#[test]
+fn errors_shrink_with_the_runs_and_one_run_has_none() {
+    let full = |runs| report(vec![Point { clients: 10, strategy: Strategy::Full, runs }], 5, false).cells[0];
+    assert_eq!((full(1).time_ms_error, full(1).calls_error), (None, None));
+    let ratio = full(100).time_ms_error.unwrap() / full(10_000).time_ms_error.unwrap();
+    assert!((7.0..14.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn progress_adds_up_to_the_work() {
+    for reference in [false, true] {
+        let study = Study::new(points(&[1, 150, 1_234], 2), 1, reference).unwrap();
+        let done = AtomicU64::new(0);
+        study.run(&|work| {
+            done.fetch_add(work, Ordering::Relaxed);
+        });
+        assert_eq!(done.into_inner(), study.work());
+    }
+}
+
+#[test]
+fn the_writes_are_those_of_the_studys_first_run() {
+    let cell = report(vec![Point { clients: 40, strategy: Strategy::Equal, runs: 1 }], 5, false).cells[0];
+    let writes = writes(40, Strategy::Equal, 5).unwrap();
+    assert_eq!(writes.len() as f64, cell.calls);
+    assert_eq!(writes.iter().filter(|write| write.accepted).count(), 40);
+}
+
+/// How many calls arrive within 5 ms of another's, on average, after the first two seconds.
+fn crowding(strategy: Strategy) -> f64 {
+    let late: Vec<f64> = writes(100, strategy, 3)
+        .expect("a valid study")
+        .iter()
+        .map(|write| write.at_ms)
+        .filter(|&at| at > 2_000.0)
+        .collect();
+    let near = |at: &f64| late.iter().filter(|other| (*other - at).abs() < 5.0).count() - 1;
+    late.iter().map(near).sum::<usize>() as f64 / late.len() as f64
+}
+
+#[test]
+fn without_jitter_calls_arrive_in_crowds() {
+    let (exponential, full) = (crowding(Strategy::Exponential), crowding(Strategy::Full));
+    assert!(exponential > 10.0 * full, "{exponential} beside {full}");
+}
