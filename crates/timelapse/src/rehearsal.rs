@@ -11,7 +11,7 @@ use comeback_engine::{
 };
 use futures_util::FutureExt;
 
-use crate::ports::deliver;
+use crate::world::ports::deliver;
 
 /// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use comeback_engine::Timestamp;
 
-use crate::faults::Faults;
+use crate::faults::mix::Faults;
 
 /// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);

@@ -3,16 +3,16 @@ use std::time::Duration;
 use comeback_engine::{BatchReport, Policy, Ports, RESERVE, Record, handle_batch, read_batch};
 use futures_util::FutureExt;
 
-use crate::agenda::Happening;
-use crate::faults::Fault;
-use crate::invariants::Broken;
-use crate::mapping::{Batch, kept};
-use crate::ports::SimulatedAws;
+use crate::aws::agenda::Happening;
+use crate::aws::mapping::{Batch, kept};
+use crate::check::invariants::Broken;
+use crate::check::violation::{Recorder, Violation};
+use crate::faults::fault::Fault;
+use crate::figures::summary::Summary;
 use crate::scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError};
-use crate::summary::Summary;
-use crate::violation::{Recorder, Violation};
-use crate::watcher::Watcher;
+use crate::watch::watcher::Watcher;
 use crate::world::World;
+use crate::world::ports::SimulatedAws;
 
 /// A watcher is told the time once in so many happenings.
 const CLOCK_EVERY: u64 = 4_096;

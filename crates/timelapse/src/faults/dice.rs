@@ -5,7 +5,8 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use siphasher::sip::SipHasher13;
 
-use super::{Fault, Faults};
+use super::fault::Fault;
+use super::mix::Faults;
 use crate::scenario::START;
 
 /// Decides when which fault strikes, and counts.
@@ -96,7 +97,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::faults::Strikes;
+    use crate::faults::mix::Strikes;
 
     const HALF: Strikes = Strikes::always(0.5);
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rand::RngExt;
 
-use super::Fault;
 use super::dice::generator;
+use super::fault::Fault;
 
 /// How often a fault strikes, and when.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,8 +6,8 @@ use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
 use crate::START;
-use crate::failure_record::{FailureRecords, TargetError};
-use crate::id::Id;
+use crate::aws::failure_record::{FailureRecords, TargetError};
+use crate::aws::id::Id;
 
 const DOWN: TargetError =
     TargetError { error_type: "TargetDown", error_message: "a dependency is not reachable" };

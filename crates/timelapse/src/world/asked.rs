@@ -5,11 +5,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::World;
-use crate::handling::{Done, Look};
-use crate::invariants::{Broken, Invariant};
-use crate::payload;
-use crate::queue::Flaw;
+use crate::aws::queue::Flaw;
+use crate::check::invariants::{Broken, Invariant};
+use crate::event as payload;
 use crate::scenario::TARGET_ARN;
+use crate::world::handling::{Done, Look};
 
 /// A message for the dead-letter queue that holds up against the invariants.
 pub(crate) struct Letter<'a> {

@@ -6,13 +6,13 @@ use comeback_engine::{Record, Timestamp};
 use rand::RngExt;
 
 use super::World;
-use crate::agenda::Happening;
-use crate::calls::Operation;
-use crate::faults::Fault;
-use crate::handling::{Done, Handling};
-use crate::mapping::{Batch, Death, LONG_POLL};
-use crate::queue::{Receipt, Received};
+use crate::aws::agenda::Happening;
+use crate::aws::mapping::{Batch, Death, LONG_POLL};
+use crate::aws::queue::{Receipt, Received};
+use crate::faults::fault::Fault;
+use crate::figures::calls::Operation;
 use crate::scenario::{HANDLER_TIMEOUT, START};
+use crate::world::handling::{Done, Handling};
 
 /// How far the clocks of SQS and of Lambda are apart at most.
 const SKEW_MS: u64 = 5_000;

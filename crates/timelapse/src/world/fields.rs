@@ -5,9 +5,9 @@ use comeback_engine::Record;
 use rand::RngExt;
 
 use super::World;
-use crate::faults::Fault;
-use crate::handling::Done;
-use crate::mapping::Batch;
+use crate::aws::mapping::Batch;
+use crate::faults::fault::Fault;
+use crate::world::handling::Done;
 
 impl World {
     /// What the handler's event holds, if some of its messages lack a field; they are struck here.

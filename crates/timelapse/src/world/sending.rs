@@ -5,13 +5,13 @@ use std::time::Duration;
 use rand::RngExt;
 
 use super::World;
-use crate::agenda::Happening;
-use crate::calls::Operation;
-use crate::failure_record::{of_another_function, without_a_member};
-use crate::faults::Fault;
-use crate::id::Id;
-use crate::queue::{Flaw, Sent};
-use crate::target::Ended;
+use crate::aws::agenda::Happening;
+use crate::aws::failure_record::{of_another_function, without_a_member};
+use crate::aws::id::Id;
+use crate::aws::queue::{Flaw, Sent};
+use crate::aws::target::Ended;
+use crate::faults::fault::Fault;
+use crate::figures::calls::Operation;
 
 impl World {
     /// An invocation ends: delivered, or Lambda sends the record of its failure to the retry queue.

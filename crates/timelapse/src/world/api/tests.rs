@@ -5,10 +5,10 @@ use std::time::Duration;
 use comeback_engine::{Attribute, DeadLetter, Policy, Settings};
 
 use super::*;
-use crate::faults::{Faults, Strikes};
-use crate::invariants::Invariant;
-use crate::mapping::Batch;
-use crate::payload;
+use crate::aws::mapping::Batch;
+use crate::check::invariants::Invariant;
+use crate::event as payload;
+use crate::faults::mix::{Faults, Strikes};
 use crate::scenario::{Scenario, TARGET_ARN, UNLISTED_ARN};
 
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";

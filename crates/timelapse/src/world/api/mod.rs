@@ -5,11 +5,11 @@ use comeback_delivery::{Answer, FaultKind};
 use comeback_engine::{CallFailure, InvokeFailure, VisibilityChange};
 
 use super::{Letter, World};
-use crate::agenda::Happening;
-use crate::calls::Operation;
-use crate::faults::Fault;
-use crate::handling::{Done, Handling, Look};
-use crate::invariants::{Broken, Invariant};
+use crate::aws::agenda::Happening;
+use crate::check::invariants::{Broken, Invariant};
+use crate::faults::fault::Fault;
+use crate::figures::calls::Operation;
+use crate::world::handling::{Done, Handling, Look};
 
 /// An answer for each entry, or one for the whole call.
 type Answers = Result<Vec<Answer>, comeback_delivery::Fault>;

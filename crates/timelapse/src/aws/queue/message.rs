@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use comeback_engine::{Record, Timestamp};
 
-use crate::id::Id;
+use crate::aws::id::Id;
 
 /// One receive of one message. A later receive makes it stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,9 +3,9 @@
 
 use comeback_engine::{Record, Timestamp};
 
-use crate::invariants::Broken;
-use crate::mapping::Batch;
-use crate::queue::{Receipt, Received};
+use crate::aws::mapping::Batch;
+use crate::aws::queue::{Receipt, Received};
+use crate::check::invariants::Broken;
 
 #[derive(Debug)]
 pub(crate) struct Handling {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-use crate::agenda::{Agenda, Happening};
+use crate::aws::agenda::{Agenda, Happening};
 use message::blank;
 use settings::LONGEST_VISIBILITY;
 

@@ -7,11 +7,11 @@ use comeback_engine::{Record, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use crate::agenda::{Agenda, Happening};
-use crate::failure_record::{FailureRecords, TargetError};
-use crate::id::Id;
-use crate::mapping::kept;
-use crate::queue::{Queue, QueueSettings, Receipt, Sent};
+use crate::aws::agenda::{Agenda, Happening};
+use crate::aws::failure_record::{FailureRecords, TargetError};
+use crate::aws::id::Id;
+use crate::aws::mapping::kept;
+use crate::aws::queue::{Queue, QueueSettings, Receipt, Sent};
 use crate::scenario::START;
 
 /// A queue whose clock stands still but for a millisecond each call, and for [`wait`](Self::wait).

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use comeback_engine::Outcome;
 
-use crate::failure_record::TargetError;
-use crate::faults::Fault;
+use crate::aws::failure_record::TargetError;
+use crate::faults::fault::Fault;
 
 /// Sees a run as it goes. Times are counted from its start. `()` watches nothing.
 pub trait Watcher {

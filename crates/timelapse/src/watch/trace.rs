@@ -4,8 +4,8 @@ use std::time::Duration;
 use comeback_engine::{Outcome, Step};
 
 use crate::Watcher;
-use crate::failure_record::TargetError;
-use crate::faults::Fault;
+use crate::aws::failure_record::TargetError;
+use crate::faults::fault::Fault;
 use crate::scenario::START;
 
 /// Writes down each invocation and each decision of a run, a line each, in the order they happened.

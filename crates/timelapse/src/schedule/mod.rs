@@ -11,7 +11,7 @@ use comeback_engine::{Jitter, Policy};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::percentiles::nearest_rank;
+use crate::figures::percentiles::nearest_rank;
 
 use chain::{Chain, Made};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use comeback_engine::Timestamp;
 
-use crate::invariants::{Broken, Invariant};
+use crate::check::invariants::{Broken, Invariant};
 
 /// Why the dead-letter queue has an event that the handler did not send there.
 pub(crate) const MAX_RECEIVE_COUNT: &str = "max_receive_count";

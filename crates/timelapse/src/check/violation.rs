@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use comeback_engine::Outcome;
 
-use crate::failure_record::TargetError;
-use crate::faults::Fault;
-use crate::invariants::{Broken, Invariant};
-use crate::trace::Elapsed;
+use crate::aws::failure_record::TargetError;
+use crate::check::invariants::{Broken, Invariant};
+use crate::faults::fault::Fault;
+use crate::watch::trace::Elapsed;
 use crate::{Trace, Watcher};
 
 /// Lines of the trace that a violation shows.

@@ -2,7 +2,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use super::*;
-use crate::id::Id;
+use crate::aws::id::Id;
 
 const DAY: u64 = 86_400;
 

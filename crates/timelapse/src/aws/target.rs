@@ -6,10 +6,11 @@ use rand::{RngExt, SeedableRng};
 use serde_json::value::RawValue;
 use slab::Slab;
 
-use crate::failure_record::{FailureRecords, TargetError};
-use crate::id::Id;
-use crate::invariants::{Broken, Envelope, Invariant};
-use crate::payload;
+use crate::aws::failure_record::{FailureRecords, TargetError};
+use crate::aws::id::Id;
+use crate::check::bounds::Envelope;
+use crate::check::invariants::{Broken, Invariant};
+use crate::event as payload;
 use crate::scenario::Scenario;
 
 /// How the target fails while it is down.

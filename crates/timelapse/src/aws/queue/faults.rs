@@ -3,8 +3,8 @@
 use comeback_engine::{Record, Timestamp};
 
 use super::{Queue, Receipt, Received, Removal};
-use crate::agenda::{Agenda, Happening};
-use crate::id::Id;
+use crate::aws::agenda::{Agenda, Happening};
+use crate::aws::id::Id;
 
 impl Queue {
     /// A message goes to a receiver who has it already, as one more record of the batch.

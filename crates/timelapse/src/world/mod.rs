@@ -5,6 +5,8 @@ mod api;
 mod asked;
 mod delivery;
 mod fields;
+pub(crate) mod handling;
+pub(crate) mod ports;
 mod sending;
 
 pub(crate) use asked::Letter;
@@ -15,19 +17,20 @@ use comeback_engine::{Policy, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::agenda::{Agenda, Happening};
-use crate::calls::Calls;
-use crate::copies::Copies;
-use crate::faults::Dice;
-use crate::handling::Handling;
-use crate::id::Id;
-use crate::invariants::{Broken, Law};
-use crate::ledger::{EXPIRED, Ledger, MAX_RECEIVE_COUNT};
-use crate::mapping::Mapping;
-use crate::queue::{Queue, QueueSettings, Removal};
+use crate::aws::agenda::{Agenda, Happening};
+use crate::aws::id::Id;
+use crate::aws::mapping::Mapping;
+use crate::aws::queue::{Queue, QueueSettings, Removal};
+use crate::aws::target::Target;
+use crate::check::bounds::Law;
+use crate::check::copies::Copies;
+use crate::check::invariants::Broken;
+use crate::check::ledger::{EXPIRED, Ledger, MAX_RECEIVE_COUNT};
+use crate::faults::dice::Dice;
+use crate::figures::calls::Calls;
+use crate::figures::summary::Minute;
 use crate::scenario::{START, Scenario};
-use crate::summary::Minute;
-use crate::target::Target;
+use crate::world::handling::Handling;
 
 #[derive(Debug)]
 pub(crate) struct World {

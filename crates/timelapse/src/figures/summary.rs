@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::calls::{Calls, Operation};
-use crate::invariants::Broken;
-use crate::percentiles::Percentiles;
+use crate::check::invariants::Broken;
+use crate::figures::calls::{Calls, Operation};
+use crate::figures::percentiles::Percentiles;
 use crate::prices;
 use crate::scenario::Scenario;
 use crate::world::World;

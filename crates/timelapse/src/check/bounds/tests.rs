@@ -6,9 +6,9 @@ use rand::rngs::Xoshiro256PlusPlus;
 
 use super::*;
 use crate::TARGET_ARN;
-use crate::handling::Done;
-use crate::id::Id;
-use crate::queue::{Receipt, Received};
+use crate::aws::id::Id;
+use crate::aws::queue::{Receipt, Received};
+use crate::world::handling::Done;
 
 /// In seconds after the first failure.
 fn at(secs: f64) -> Timestamp {

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use comeback_engine::Timestamp;
 
-use crate::queue::Receipt;
+use crate::aws::queue::Receipt;
 
 /// Something that will happen. Where the world has moved on meanwhile, it happens to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

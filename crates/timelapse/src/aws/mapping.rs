@@ -5,8 +5,8 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-use crate::faults::Fault;
-use crate::queue::Received;
+use crate::aws::queue::Received;
+use crate::faults::fault::Fault;
 
 /// Pollers that look while the queue is quiet. Source: "Configuring scaling behavior for SQS event
 /// source mappings", AWS Lambda Developer Guide: Lambda starts with five concurrent batches; the

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::id::Id;
+use crate::aws::id::Id;
 
 /// Kept for messages that a fault has excused; for all others a flag on the message does.
 #[derive(Debug, Default)]

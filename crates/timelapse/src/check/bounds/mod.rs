@@ -6,9 +6,9 @@ use std::time::Duration;
 use comeback_backoff::{Backoff, ceiling};
 use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
 
-use super::{Broken, Invariant};
-use crate::handling::Look;
-use crate::queue::Flaw;
+use super::invariants::{Broken, Invariant};
+use crate::aws::queue::Flaw;
+use crate::world::handling::Look;
 
 /// Less than this before the due time counts as due. Source: DESIGN, rule 7.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);

@@ -7,8 +7,8 @@ use comeback_engine::Timestamp;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use crate::id::Id;
-use crate::queue::Flaw;
+use crate::aws::id::Id;
+use crate::aws::queue::Flaw;
 use crate::scenario::{TARGET_ARN, UNLISTED_ARN};
 
 /// What a run of the target failed with.

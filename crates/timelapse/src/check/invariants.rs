@@ -1,10 +1,6 @@
 //! What must hold of every run, whatever strikes. Checked as the run goes, from what the simulated
 //! world sees: calls, messages and the scenario, never what the handler says of itself.
 
-mod law;
-
-pub(crate) use law::{Envelope, Law};
-
 /// Something that must hold of every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {

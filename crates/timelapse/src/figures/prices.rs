@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::Operation;
+use crate::figures::calls::Operation;
 
 /// A million SQS requests. A request is a call with up to 64 KB; the simulated batches are smaller.
 const SQS_REQUESTS: f64 = 0.40;

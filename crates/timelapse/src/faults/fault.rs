@@ -1,14 +1,5 @@
-//! What goes wrong in a run: which faults there are, how often and when they strike, and the dice
-//! they are drawn with.
-
-mod dice;
-mod mix;
-
 use std::fmt;
 use std::str::FromStr;
-
-pub(crate) use dice::Dice;
-pub use mix::{Faults, Strikes};
 
 /// Something that goes wrong on AWS. What a rate is a share *of* stands with each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +56,7 @@ pub enum Fault {
     /// under test must indeed not allow it.
     UnlistedFunction,
     /// Of the messages sent: its retention ends within 12 hours. Such events are counted as
-    /// `expired`. Never part of [`Faults::chaos`], for nothing can be done about it.
+    /// `expired`. Never part of [`Faults::chaos`](crate::Faults::chaos), for nothing can be done about it.
     RetentionEnded,
 }
 
