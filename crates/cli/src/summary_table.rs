@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_timelapse::{FaultCounts, Operation, Percentiles, Scenario, Summary, prices};
+use comeback_timelapse::{ApiCall, FaultCounts, Percentiles, Scenario, Summary, prices};
 use comfy_table::{Cell, CellAlignment, Color, Table, presets};
 
 use crate::duration;
@@ -131,7 +131,7 @@ pub(crate) fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut row = |label: String, count: String, usd: f64| {
         costs.push([label, count, format!("{usd:.4}")]);
     };
-    for operation in Operation::ALL {
+    for operation in ApiCall::ALL {
         let calls = summary.api_calls.of(operation);
         row(operation.name().into(), thousands(calls), prices::requests(operation, calls));
     }

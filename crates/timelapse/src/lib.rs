@@ -16,7 +16,7 @@
 //! | `scenario` | [`Scenario`]: what happens in a run, validated |
 //! | `simulation` | [`run`]: the loop over the agenda, and one batch through the handler |
 //! | `rehearsal` | [`rehearse`]: one batch on AWS that always works |
-//! | `event` | the payload that an event carries |
+//! | `event` | [`EventNumber`]: which event; and the payload that it carries |
 //! | `aws/` | SQS, the event source mapping and Lambda |
 //! | `world/` | the simulated account: its parts, how one leads to another, and the calls it takes |
 //! | `faults/` | [`Fault`]: what goes wrong, how often and when |
@@ -40,21 +40,25 @@ mod watch;
 mod world;
 
 #[doc(hidden)]
-pub use aws::contract::Bench;
+pub use aws::contract::QueueUnderContract;
 pub use aws::failure_record::TargetError;
+pub use aws::queue::IN_FLIGHT_LIMIT;
+pub use aws::target::TARGET_ARN;
 pub use check::invariants::Invariant;
 pub use check::violation::Violation;
+pub use event::EventNumber;
 pub use faults::fault::{Fault, UnknownFault};
 pub use faults::mix::{Faults, Strikes};
-pub use figures::calls::{Calls, Operation};
+pub use faults::records::UNLISTED_ARN;
+pub use figures::calls::{ApiCall, CallCounts};
 pub use figures::percentiles::Percentiles;
 pub use figures::prices;
-pub use figures::summary::{FaultCounts, Minute, Summary};
+pub use figures::summary::{FaultCounts, Summary};
 pub use rehearsal::{Call, Rehearsal, rehearse};
-pub use scenario::{
-    HANDLER_TIMEOUT, IN_FLIGHT_LIMIT, START, Scenario, ScenarioError, TARGET_ARN, UNLISTED_ARN,
-};
-pub use schedule::{InFlight, MAX_EVENTS, RetriesMade, Retry, Schedule, Spread};
+pub use scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError};
+pub use schedule::in_flight::InFlight;
+pub use schedule::{MAX_EVENTS, RetriesMade, Retry, Schedule, Spread};
 pub use simulation::{RunError, run};
 pub use watch::trace::Trace;
 pub use watch::watcher::Watcher;
+pub use world::minutes::Minute;

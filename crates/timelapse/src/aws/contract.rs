@@ -1,5 +1,5 @@
-//! The queue, the mapping and Lambda's records of failures with no world around them, for the contract
-//! that they keep together with the real ones.
+//! The queue, the mapping and Lambda's records of failures with no world around them, for the tests of
+//! the contract that they and the real ones fulfil.
 
 use std::time::Duration;
 
@@ -7,24 +7,27 @@ use comeback_engine::{Record, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use crate::aws::agenda::{Agenda, Happening};
-use crate::aws::failure_record::{FailureRecords, TargetError};
-use crate::aws::id::Id;
-use crate::aws::mapping::kept;
-use crate::aws::queue::{Queue, QueueSettings, Receipt, Sent};
-use crate::scenario::START;
+use super::agenda::Agenda;
+use super::failure_record::{FailureRecords, TargetError};
+use super::id::Id;
+use super::mapping::kept;
+use super::queue::{Queue, QueueSettings, QueueTimer, Receipt, Sent};
+use super::target::TARGET_ARN;
 
-/// A queue whose clock stands still but for a millisecond each call, and for [`wait`](Self::wait).
+/// Any moment will do.
+const START: Timestamp = Timestamp::from_secs(1_000_000_000);
+
+/// A queue whose clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
 #[derive(Debug)]
-pub struct Bench {
+pub struct QueueUnderContract {
     now: Timestamp,
-    agenda: Agenda,
-    queue: Queue,
+    agenda: Agenda<QueueTimer>,
+    queue: Queue<()>,
     message_ids: Xoshiro256PlusPlus,
     records: FailureRecords,
 }
 
-impl Bench {
+impl QueueUnderContract {
     /// An empty queue with a visibility timeout of its own.
     #[must_use]
     pub fn new(visibility_timeout: Duration) -> Self {
@@ -33,7 +36,7 @@ impl Bench {
             agenda: Agenda::default(),
             queue: Queue::new(QueueSettings { visibility_timeout, ..QueueSettings::default() }),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(1),
-            records: FailureRecords::default(),
+            records: FailureRecords::of(TARGET_ARN),
         }
     }
 
@@ -42,8 +45,8 @@ impl Bench {
         self.tick();
         let id = Id::draw(&mut self.message_ids);
         let end = START.saturating_add(Duration::MAX);
-        let content = Sent { id, body: body.to_owned(), event: 0, attempt: 0, flaw: None };
-        self.queue.send(self.now, end, &mut self.agenda, content);
+        let sent = Sent { id, body: body.to_owned(), carried: () };
+        self.queue.send(self.now, end, &mut self.agenda, sent);
         id.to_string()
     }
 
@@ -99,26 +102,18 @@ impl Bench {
 
     /// Moves the clock to when the next visibility timeout runs out; false if none will.
     pub fn wait(&mut self) -> bool {
-        let Some((at, happening)) = self.agenda.next_until(START.saturating_add(Duration::MAX)) else {
+        let Some((at, timer)) = self.agenda.next_until(START.saturating_add(Duration::MAX)) else {
             return false;
         };
         self.now = self.now.max(at);
-        self.happen(happening);
+        self.queue.run_out(self.now, timer);
         true
     }
 
     fn tick(&mut self) {
         self.now = self.now.saturating_add(Duration::from_millis(1));
-        while let Some((_, happening)) = self.agenda.next_until(self.now) {
-            self.happen(happening);
-        }
-    }
-
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Appears(receipt) => self.queue.appear(self.now, receipt),
-            Happening::Expires(slot) => self.queue.expire(self.now, slot),
-            other => unreachable!("BUG: a queue plans no {other:?}"),
+        while let Some((_, timer)) = self.agenda.next_until(self.now) {
+            self.queue.run_out(self.now, timer);
         }
     }
 }

@@ -5,9 +5,6 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-use crate::aws::queue::Received;
-use crate::faults::fault::Fault;
-
 /// Pollers that look while the queue is quiet. Source: "Configuring scaling behavior for SQS event
 /// source mappings", AWS Lambda Developer Guide: Lambda starts with five concurrent batches; the
 /// reduction to two on quiet queues is not available with a maximum concurrency, which ours has.
@@ -16,43 +13,14 @@ const QUIET_POLLERS: usize = 5;
 /// make 15 empty polls a minute, 648,000 in 30 days, which is what idle queues are billed.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// A batch on its way through the handler.
+/// Names a batch under way in the mapping's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BatchKey(usize);
+
+/// The mapping. What a batch (`B`) is made of, its user says.
 #[derive(Debug)]
-pub(crate) struct Batch {
-    pub(crate) started: Timestamp,
-    /// The handler's clock then.
-    pub(crate) clock: Timestamp,
-    pub(crate) records: Vec<Record>,
-    /// What there is to each record besides.
-    pub(crate) received: Vec<Received>,
-    pub(crate) death: Option<Death>,
-    poller: Option<usize>,
-}
-
-/// The handler dies of a fault, once it has made so many calls.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Death {
-    pub(crate) fault: Fault,
-    pub(crate) calls: u64,
-    /// How long after its start it makes them, if not after its usual run time.
-    pub(crate) calls_at: Option<Duration>,
-}
-
-impl Batch {
-    /// A batch whose handler starts now.
-    pub(crate) fn new(now: Timestamp, records: Vec<Record>, received: Vec<Received>) -> Self {
-        Self { started: now, clock: now, records, received, death: None, poller: None }
-    }
-
-    /// The event of each message.
-    pub(crate) fn events(&self) -> impl Iterator<Item = usize> {
-        self.received.iter().map(|received| received.event)
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Mapping {
-    batches: Slab<Batch>,
+pub(crate) struct Mapping<B> {
+    under_way: Slab<UnderWay<B>>,
     /// Records of earlier batches, whose text buffers are used again.
     spare: Vec<Vec<Record>>,
     /// Since when each quiet poller has been looking; `None` while its batch is in the handler.
@@ -60,10 +28,18 @@ pub(crate) struct Mapping {
     pub(crate) poll_planned: bool,
 }
 
-impl Mapping {
+/// An invocation of the handler.
+#[derive(Debug)]
+struct UnderWay<B> {
+    /// `None` once the handler has it.
+    batch: Option<B>,
+    poller: Option<usize>,
+}
+
+impl<B> Mapping<B> {
     pub(crate) fn new(now: Timestamp) -> Self {
         Self {
-            batches: Slab::new(),
+            under_way: Slab::new(),
             spare: Vec::new(),
             looking_since: [Some(now); QUIET_POLLERS],
             poll_planned: false,
@@ -71,7 +47,7 @@ impl Mapping {
     }
 
     pub(crate) fn batches_under_way(&self) -> usize {
-        self.batches.len()
+        self.under_way.len()
     }
 
     /// Buffers for the records of the next receive.
@@ -79,37 +55,29 @@ impl Mapping {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Hands a batch over. Gives its place in the list and the polls billed for it: the one that
-    /// brought it, and the empty ones its poller made before.
-    pub(crate) fn start(&mut self, batch: Batch) -> (usize, u64) {
-        let now = batch.started;
+    /// Hands a batch over. Gives its key and the polls billed for it: the one that brought it, and
+    /// the empty ones that its poller made before.
+    pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (BatchKey, u64) {
         // The poller that has been looking longest; under load, one that Lambda added.
         let longest = (0..QUIET_POLLERS)
             .filter(|&poller| self.looking_since[poller].is_some())
             .min_by_key(|&poller| self.looking_since[poller]);
         let empty =
             longest.and_then(|poller| self.looking_since[poller].take()).map_or(0, |since| polls(since, now));
-        (self.batches.insert(Batch { poller: longest, ..batch }), empty + 1)
+        let key = self.under_way.insert(UnderWay { batch: Some(batch), poller: longest });
+        (BatchKey(key), empty + 1)
     }
 
-    /// Takes a batch whose handler answers now.
-    pub(crate) fn end(&mut self, now: Timestamp, place: usize) -> Batch {
-        let batch = self.batches.remove(place);
-        if let Some(poller) = batch.poller {
+    /// Takes a batch, once. Its poller stays busy.
+    pub(crate) fn take(&mut self, key: BatchKey) -> B {
+        self.under_way[key.0].batch.take().expect("BUG: a batch was taken twice")
+    }
+
+    /// The handler has answered for a batch, or was ended: its poller is free.
+    pub(crate) fn end(&mut self, now: Timestamp, key: BatchKey) {
+        if let Some(poller) = self.under_way.remove(key.0).poller {
             self.looking_since[poller] = Some(now);
         }
-        batch
-    }
-
-    /// Takes the messages of a batch whose handler goes quiet now, and is ended later.
-    pub(crate) fn quiet(&mut self, now: Timestamp, place: usize) -> Batch {
-        let batch = &mut self.batches[place];
-        let poller = batch.poller;
-        std::mem::replace(batch, Batch { poller, ..Batch::new(now, Vec::new(), Vec::new()) })
-    }
-
-    pub(crate) fn death_of(&self, place: usize) -> Option<Death> {
-        self.batches[place].death
     }
 
     pub(crate) fn recycle(&mut self, records: Vec<Record>) {
@@ -127,8 +95,8 @@ fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// Whether each record stays in the queue, by the ids in `batchItemFailures`. An id that is none of
-/// the batch fails it whole. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
+/// Whether the queue keeps each message, by the ids in `batchItemFailures`. An id that is not of the
+/// batch keeps them all. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {
@@ -158,24 +126,25 @@ mod tests {
 
     #[test]
     fn a_quiet_minute_costs_fifteen_polls() {
-        assert_eq!(Mapping::new(at(0)).empty_polls(at(60)), 15);
-        assert_eq!(Mapping::new(at(0)).empty_polls(at(30 * 86_400)), 648_000);
+        let mapping = Mapping::<()>::new(at(0));
+        assert_eq!(mapping.empty_polls(at(60)), 15);
+        assert_eq!(mapping.empty_polls(at(30 * 86_400)), 648_000);
     }
 
     #[test]
     fn a_batch_is_billed_with_the_empty_polls_before_it() {
         let mut mapping = Mapping::new(at(0));
-        let (place, polls) = mapping.start(Batch::new(at(50), vec![], vec![]));
+        let (key, polls) = mapping.start(at(50), ());
         assert_eq!(polls, 3, "at 20 s and 40 s in vain, then the receive");
         assert_eq!(mapping.empty_polls(at(59)), 8, "the other four go on");
-        mapping.end(at(51), place);
+        mapping.end(at(51), key);
         assert_eq!(mapping.empty_polls(at(71)), 4 * 3 + 1, "it starts anew at its batch's end");
     }
 
     #[test]
     fn pollers_that_load_adds_have_no_empty_polls() {
         let mut mapping = Mapping::new(at(0));
-        let billed: Vec<u64> = (0..7).map(|_| mapping.start(Batch::new(at(20), vec![], vec![])).1).collect();
+        let billed: Vec<u64> = (0..7).map(|_| mapping.start(at(20), ()).1).collect();
         assert_eq!(billed, [2, 2, 2, 2, 2, 1, 1]);
         assert_eq!(mapping.batches_under_way(), 7);
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::aws::id::Id;
 
-/// Kept for messages that a fault has excused; for all others a flag on the message does.
+/// Counts the messages that a fault has excused. For all others, a flag on the message is enough.
 #[derive(Debug, Default)]
 pub(crate) struct Copies(HashMap<Id, Excused>);
 
@@ -14,7 +14,7 @@ struct Excused {
     excuses: u32,
 }
 
-/// The message was re-invoked or dead-lettered before, and nothing explains that it is again.
+/// The message was re-invoked or dead-lettered before, and nothing explains a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unexplained;
 
@@ -25,9 +25,8 @@ impl Copies {
         excused.excuses += 1;
     }
 
-    /// A message is re-invoked or dead-lettered. `settled` is its flag; `None` if it is no longer in
-    /// the queue, which only another receiver can have brought about. Gives whether this is a
-    /// duplicate.
+    /// A message is re-invoked or dead-lettered. `settled` is its flag, or `None` if another receiver has
+    /// taken it out of the queue meanwhile. Gives whether this is a duplicate.
     pub(crate) fn settle(&mut self, message: Id, settled: Option<&mut bool>) -> Result<bool, Unexplained> {
         match (self.0.get_mut(&message), settled) {
             (Some(excused), settled) => {
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_gone_without_an_excuse_is_not_to_be_settled() {
+    fn a_message_that_is_gone_cannot_be_settled_without_an_excuse() {
         assert_eq!(Copies::default().settle(id(), None), Err(Unexplained));
     }
 }

@@ -1,5 +1,6 @@
-//! What must hold of every run, whatever strikes. Checked as the run goes, from what the simulated
-//! world sees: calls, messages and the scenario, never what the handler says of itself.
+//! What must hold of every run, whatever strikes. It is checked as the run goes.
+
+use crate::event::EventNumber;
 
 /// Something that must hold of every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,26 +8,27 @@ pub enum Invariant {
     /// An event counts once: delivered if any copy was, else waiting while an invocation or a
     /// message carries it, else dead-lettered.
     NoneVanishes,
-    /// Whatever is dead-lettered for a limit has reached it.
+    /// An event that is dead-lettered for a limit has reached that limit.
     TrueReasons,
-    /// Retries of one chain.
+    /// A failed event and its retries are a chain; a duplicate starts a chain of its own.
     MaxRetries,
     /// By the handler's own clock, and from the event's true first failure.
     MaxAge,
-    /// From the first receive, or from now where the handler is told that this is the first. An
-    /// event whose action did not work is hidden for at most min(3,600 s, 2^receive count).
+    /// A wait counts from the first receive; on the first receive, by the count that the handler sees,
+    /// it counts from now. An event whose action failed is hidden for at most
+    /// min(3,600 s, 2^receive count).
     LongestWait,
-    /// Neither before the shortest wait its jitter can draw has passed since the first receive, nor
-    /// before the time the handler itself had it hidden for. By the handler's own clock.
+    /// The due time comes after the shortest wait that the jitter can draw, counted from the first
+    /// receive, and after every visibility timeout that the handler has set. By the handler's own clock.
     DueTime,
-    /// Each message's retry has the number of the invocation that failed, and one more.
+    /// A message's retry has the number of the attempt that failed, plus one.
     AttemptsByOne,
     /// From the first failure to the re-invocation or the dead-letter.
     PayloadVerbatim,
-    /// Whatever a record says.
+    /// No matter what a record says.
     AllowList,
-    /// A message is re-invoked or dead-lettered once, and once more for each fault that has kept
-    /// SQS from deleting it, or the handler from learning that it worked.
+    /// A message is re-invoked or dead-lettered once. It may be once more for each fault that prevented
+    /// SQS from deleting it, or the handler from learning that its call had worked.
     ExplainedDuplicates,
 }
 
@@ -66,15 +68,15 @@ impl Invariant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) invariant: Invariant,
-    /// `None` if what was found is of no event.
-    pub(crate) event: Option<usize>,
+    /// `None` if no event can be named.
+    pub(crate) event: Option<EventNumber>,
     pub(crate) detail: String,
 }
 
 impl Broken {
     pub(crate) fn new(
         invariant: Invariant,
-        event: impl Into<Option<usize>>,
+        event: impl Into<Option<EventNumber>>,
         detail: impl Into<String>,
     ) -> Self {
         Self { invariant, event: event.into(), detail: detail.into() }

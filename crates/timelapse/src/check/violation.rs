@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use comeback_engine::Outcome;
 
+use super::invariants::{Broken, Invariant};
 use crate::aws::failure_record::TargetError;
-use crate::check::invariants::{Broken, Invariant};
+use crate::event::EventNumber;
 use crate::faults::fault::Fault;
-use crate::watch::trace::Elapsed;
-use crate::{Trace, Watcher};
+use crate::watch::trace::{Elapsed, Trace};
+use crate::watch::watcher::Watcher;
 
 /// Lines of the trace that a violation shows.
 const SHOWN_LINES: usize = 40;
 
-/// An invariant did not hold. The run was stopped there.
+/// An invariant that did not hold. The run was stopped there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Which.
@@ -22,9 +23,9 @@ pub struct Violation {
     pub seed: u64,
     /// When, counted from the run's start.
     pub at: Duration,
-    /// By which event, where what was found is of one.
-    pub event: Option<usize>,
-    /// What was found.
+    /// Which event broke it, if one can be named.
+    pub event: Option<EventNumber>,
+    /// How it was broken.
     pub detail: String,
     /// All that happened to the event, a line each.
     pub history: String,
@@ -49,25 +50,25 @@ impl std::error::Error for Violation {}
 /// Watches a run that is known to end in a violation.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    event: Option<usize>,
+    event: Option<EventNumber>,
     line: Trace,
     history: String,
     last: VecDeque<String>,
 }
 
 impl Recorder {
-    pub(crate) fn new(event: Option<usize>) -> Self {
+    pub(crate) fn new(event: Option<EventNumber>) -> Self {
         Self { event, line: Trace::default(), history: String::new(), last: VecDeque::new() }
     }
 
-    /// The violation, with what was recorded.
+    /// The violation, with the lines that were recorded.
     pub(crate) fn violation(self, broken: Broken, seed: u64, at: Duration) -> Violation {
         let Broken { invariant, event, detail } = broken;
         let trace = self.last.into_iter().collect();
         Violation { invariant, seed, at, event, detail, history: self.history, trace }
     }
 
-    fn keep(&mut self, event: usize) {
+    fn record(&mut self, event: EventNumber) {
         let line = self.line.take();
         if self.event == Some(event) {
             self.history.push_str(&line);
@@ -80,18 +81,18 @@ impl Recorder {
 }
 
 impl Watcher for Recorder {
-    fn invoked(&mut self, at: Duration, event: usize, attempt: u64, error: Option<TargetError>) {
+    fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
         self.line.invoked(at, event, attempt, error);
-        self.keep(event);
+        self.record(event);
     }
 
-    fn decided(&mut self, at: Duration, event: usize, outcome: &Outcome<'_>) {
+    fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
         self.line.decided(at, event, outcome);
-        self.keep(event);
+        self.record(event);
     }
 
-    fn struck(&mut self, at: Duration, event: usize, fault: Fault) {
+    fn struck(&mut self, at: Duration, event: EventNumber, fault: Fault) {
         self.line.struck(at, event, fault);
-        self.keep(event);
+        self.record(event);
     }
 }

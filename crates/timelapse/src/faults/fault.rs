@@ -1,14 +1,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Something that goes wrong on AWS. What a rate is a share *of* stands with each.
+/// Something that goes wrong on AWS. Each says what its rate is a share *of*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// Of the messages received: SQS hands it out again while it is hidden, in the same batch or
     /// within the hour.
     DuplicateDelivery,
-    /// Of the messages received: its receipt handle is good for nothing; it comes back after the
-    /// queue's own visibility timeout.
+    /// Of the messages received: its receipt handle is stale from the start, so that it comes back
+    /// after the queue's own visibility timeout.
     StaleReceiptHandle,
     /// Of the messages received: `ApproximateReceiveCount` is one too high.
     ReceiveCountHigh,
@@ -33,7 +33,7 @@ pub enum Fault {
     HandlerDiedBetween,
     /// Of the batches: the handler dies with all of its calls made and nothing answered.
     HandlerDiedAfter,
-    /// Of the batches: the handler is slow, makes some calls and is ended by its timeout.
+    /// Of the batches: the handler is slow, makes some calls and is stopped by its timeout.
     HandlerTimedOut,
     /// Of the `SendMessageBatch` calls to the dead-letter queue: refused whole.
     DeadLetterRefused,
@@ -44,19 +44,19 @@ pub enum Fault {
     PollerThrottled,
     /// Of the batches: the handler's clock is up to 5 s ahead of SQS's or behind it.
     ClockSkew,
-    /// Of the batches: the handler fails before its first call. Its window makes it an outage.
+    /// Of the batches: the handler fails before its first call. Within a window this is an outage.
     HandlerOutage,
     /// Of the polls: nothing is handed out, as at the in-flight limit.
     InFlightLimit,
     /// Of the messages handed to the handler: a field that SQS always writes is missing.
     IncompleteMessage,
-    /// Of the invocation records: a member is missing, be it one that must be there or not.
+    /// Of the invocation records: a member is missing, required or not.
     IncompleteRecord,
     /// Of the invocation records: it names a function that is not on `TARGET_FUNCTIONS`. The policy
-    /// under test must indeed not allow it.
+    /// under test must not allow that function.
     UnlistedFunction,
     /// Of the messages sent: its retention ends within 12 hours. Such events are counted as
-    /// `expired`. Never part of [`Faults::chaos`](crate::Faults::chaos), for nothing can be done about it.
+    /// `expired`. Never part of [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent it.
     RetentionEnded,
 }
 
@@ -89,7 +89,7 @@ impl Fault {
         Self::RetentionEnded,
     ];
 
-    /// Its name in flags and in JSON. Its dice are seeded by it as well.
+    /// Its name in flags and in JSON, which its dice are seeded with too.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DuplicateDelivery => "duplicate_delivery",
@@ -120,7 +120,7 @@ impl Fault {
     }
 }
 
-/// The name is no fault's.
+/// No fault has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownFault;
 
@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn names_read_back() {
-        for (place, fault) in Fault::ALL.into_iter().enumerate() {
+        for (index, fault) in Fault::ALL.into_iter().enumerate() {
             assert_eq!(fault.name().parse(), Ok(fault));
-            assert_eq!(fault as usize, place, "dice are kept in this order");
+            assert_eq!(fault as usize, index, "dice are in this order");
         }
         let refused = "gremlins".parse::<Fault>().unwrap_err().to_string();
         assert!(refused.starts_with("must be one of duplicate_delivery, stale_receipt_handle,"), "{refused}");

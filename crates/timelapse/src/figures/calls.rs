@@ -1,16 +1,16 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// An API operation that Comeback causes and AWS bills. The target's first invocations are not
-/// among them: they happen with or without retries.
+/// An API call that Comeback causes and AWS bills. The target's first invocations are not among
+/// them: they happen with or without retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum ApiCall {
     /// SQS `SendMessage`: Lambda writes an invocation record to the retry queue.
     SendMessage,
     /// SQS `ReceiveMessage`: the event source mapping polls, empty polls included.
     ReceiveMessage,
     /// SQS `ChangeMessageVisibilityBatch`: the handler defers.
     ChangeMessageVisibilityBatch,
-    /// SQS `DeleteMessageBatch`: the mapping deletes what a batch has settled.
+    /// SQS `DeleteMessageBatch`: the mapping deletes the settled messages of a batch.
     DeleteMessageBatch,
     /// SQS `SendMessageBatch`: the handler dead-letters.
     SendMessageBatch,
@@ -20,8 +20,8 @@ pub enum Operation {
     InvokeTarget,
 }
 
-impl Operation {
-    /// Every operation, in the order in which they are listed.
+impl ApiCall {
+    /// Every call, in the order in which they are listed.
     pub const ALL: [Self; 7] = [
         Self::SendMessage,
         Self::ReceiveMessage,
@@ -32,7 +32,7 @@ impl Operation {
         Self::InvokeTarget,
     ];
 
-    /// `service:Operation`; the two kinds of `Invoke` name their function behind it.
+    /// `service:Operation`. The two kinds of `Invoke` add the function.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SendMessage => "sqs:SendMessage",
@@ -46,27 +46,27 @@ impl Operation {
     }
 }
 
-/// How often each operation was called.
+/// How often each call was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Calls([u64; Operation::ALL.len()]);
+pub struct CallCounts([u64; ApiCall::ALL.len()]);
 
-impl Calls {
-    /// How often this one was.
-    pub const fn of(&self, operation: Operation) -> u64 {
-        self.0[operation as usize]
+impl CallCounts {
+    /// How often this call was made.
+    pub const fn of(&self, call: ApiCall) -> u64 {
+        self.0[call as usize]
     }
 
-    pub(crate) const fn add(&mut self, operation: Operation, calls: u64) {
-        self.0[operation as usize] += calls;
+    pub(crate) const fn add(&mut self, call: ApiCall, calls: u64) {
+        self.0[call as usize] += calls;
     }
 }
 
-/// An object from operation name to count, in the order of [`Operation::ALL`].
-impl Serialize for Calls {
+/// An object from a call's name to its count, in the order of [`ApiCall::ALL`].
+impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(Operation::ALL.len()))?;
-        for operation in Operation::ALL {
-            map.serialize_entry(operation.name(), &self.of(operation))?;
+        let mut map = serializer.serialize_map(Some(ApiCall::ALL.len()))?;
+        for call in ApiCall::ALL {
+            map.serialize_entry(call.name(), &self.of(call))?;
         }
         map.end()
     }

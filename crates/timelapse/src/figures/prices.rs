@@ -1,9 +1,9 @@
-//! What AWS asks for, at list price: US dollars, us-east-1, first tier, without the free tier.
+//! What AWS charges at list price: US dollars, us-east-1, first tier, without the free tier.
 //! Sources: aws.amazon.com/sqs/pricing (standard queues) and aws.amazon.com/lambda/pricing (arm64).
 
 use std::time::Duration;
 
-use crate::figures::calls::Operation;
+use super::calls::ApiCall;
 
 /// A million SQS requests. A request is a call with up to 64 KB; the simulated batches are smaller.
 const SQS_REQUESTS: f64 = 0.40;
@@ -18,14 +18,14 @@ pub const HANDLER_MEMORY_GB: f64 = 0.25;
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
 /// The price of so many calls, in US dollars.
-pub fn requests(operation: Operation, calls: u64) -> f64 {
-    let a_million = match operation {
-        Operation::InvokeHandler | Operation::InvokeTarget => LAMBDA_REQUESTS,
-        Operation::SendMessage
-        | Operation::ReceiveMessage
-        | Operation::ChangeMessageVisibilityBatch
-        | Operation::DeleteMessageBatch
-        | Operation::SendMessageBatch => SQS_REQUESTS,
+pub fn requests(call: ApiCall, calls: u64) -> f64 {
+    let a_million = match call {
+        ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
+        ApiCall::SendMessage
+        | ApiCall::ReceiveMessage
+        | ApiCall::ChangeMessageVisibilityBatch
+        | ApiCall::DeleteMessageBatch
+        | ApiCall::SendMessageBatch => SQS_REQUESTS,
     };
     calls as f64 / 1e6 * a_million
 }
@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn a_million_of_each() {
-        assert!((requests(Operation::ReceiveMessage, 1_000_000) - 0.40).abs() < 1e-12);
-        assert!((requests(Operation::InvokeTarget, 1_000_000) - 0.20).abs() < 1e-12);
+        assert!((requests(ApiCall::ReceiveMessage, 1_000_000) - 0.40).abs() < 1e-12);
+        assert!((requests(ApiCall::InvokeTarget, 1_000_000) - 0.20).abs() < 1e-12);
         let gb_seconds = gb_seconds(1_000_000, Duration::from_millis(100), HANDLER_MEMORY_GB);
         assert!((gb_seconds - 25_000.0).abs() < 1e-6);
         assert!((compute(gb_seconds) - 0.333_335).abs() < 1e-9);

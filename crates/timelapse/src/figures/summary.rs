@@ -3,12 +3,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::calls::{ApiCall, CallCounts};
+use super::percentiles::Percentiles;
+use super::prices;
 use crate::check::invariants::Broken;
-use crate::figures::calls::{Calls, Operation};
-use crate::figures::percentiles::Percentiles;
-use crate::prices;
 use crate::scenario::Scenario;
 use crate::world::World;
+use crate::world::minutes::Minute;
 
 /// The figures of a run. `delivered` + `dead_lettered` + `waiting` = `events`, always.
 ///
@@ -22,11 +23,11 @@ pub struct Summary {
     pub events: usize,
     /// Length of the run.
     pub virtual_seconds: u64,
-    /// Events that a run of the target succeeded with.
+    /// Events for which a run of the target succeeded.
     pub delivered: usize,
     /// Events that were given up, by the reason in their dead-letter. Two reasons are not the
-    /// handler's: `max_receive_count`, moved by SQS's redrive policy, and `expired`, which no
-    /// dead-letter queue has: SQS deleted the message after 14 days.
+    /// handler's: `max_receive_count`, where SQS itself moved the message to the dead-letter queue,
+    /// and `expired`, where SQS deleted it after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events still on their way, and those that have yet to arrive.
     pub waiting: usize,
@@ -41,31 +42,31 @@ pub struct Summary {
     pub peak_in_flight: usize,
     /// The scenario's.
     pub in_flight_limit: usize,
-    /// Most messages visible at once: ready, and not yet received. Where they pile up, pollers are too few
-    /// (`MaximumConcurrency`), or the in-flight limit is reached.
+    /// Most messages visible at once: ready, and not yet received. They pile up where there are too few
+    /// pollers (`MaximumConcurrency`), or at the in-flight limit.
     pub peak_visible: usize,
-    /// Calls by operation.
-    pub api_calls: Calls,
+    /// How often each API call was made.
+    pub api_calls: CallCounts,
     /// Compute of the retry handler, in GB-seconds.
     pub handler_gb_seconds: f64,
     /// Compute of the target's retries, in GB-seconds; its first invocations are not counted.
     pub target_gb_seconds: f64,
     /// List price of the calls and the compute, in US dollars.
     pub cost_usd: f64,
-    /// What went wrong besides the target; `None`, and not in the JSON, if nothing could.
+    /// What went wrong besides the target; `None`, and not in the JSON, if no fault could strike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
     /// The run minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// How many of the events that arrived had how many attempts: the first figure is that of events
-    /// never retried. Not part of the JSON.
+    /// How many of the events that arrived had 0 attempts (were never retried), 1 attempt, and so on.
+    /// Not part of the JSON.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
     /// Events that arrived during the outage, delivered or not. Not part of the JSON.
     #[serde(skip)]
     pub events_hit: usize,
-    /// What `recovery_delay_ms` is taken from, the shortest delay first. Not part of the JSON.
+    /// The delays behind `recovery_delay_ms`, in ascending order. Not part of the JSON.
     #[serde(skip)]
     pub recovery_delays_ms: Vec<u64>,
 }
@@ -81,31 +82,16 @@ pub struct FaultCounts {
     pub duplicate_dead_letters: u64,
 }
 
-/// One minute of a run: what happened in it, and how deep the retry queue was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Minute {
-    /// Re-invocations.
-    pub retries: u32,
-    /// Runs of the target that succeeded.
-    pub delivered: u32,
-    /// Events given up.
-    pub dead_lettered: u32,
-    /// Most messages in flight at once: hidden or in the handler's hands.
-    pub in_flight: u32,
-    /// Most messages visible at once: ready, and not yet received.
-    pub visible: u32,
-}
-
 impl Summary {
-    /// Unless an event has vanished.
+    /// The figures of a run that has ended. An error if an event has vanished.
     pub(crate) fn of(mut world: World) -> Result<Self, Broken> {
         let scenario: Scenario = world.scenario.clone();
         world.advance(scenario.end());
-        world.calls.add(Operation::ReceiveMessage, world.mapping.empty_polls(scenario.end()));
+        world.calls.add(ApiCall::ReceiveMessage, world.mapping.empty_polls(scenario.end()));
         let balance = world.ledger.balance()?;
         let calls = world.calls;
         let handler = prices::gb_seconds(
-            calls.of(Operation::InvokeHandler),
+            calls.of(ApiCall::InvokeHandler),
             scenario.handler_run_time,
             prices::HANDLER_MEMORY_GB,
         );
@@ -113,14 +99,14 @@ impl Summary {
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
         let attempts = world.ledger.attempts();
         let (events_hit, recovery_delays_ms) = world.ledger.recovery(scenario.outage_end());
-        let requests = Operation::ALL.map(|operation| prices::requests(operation, calls.of(operation)));
+        let requests = ApiCall::ALL.map(|call| prices::requests(call, calls.of(call)));
         let faults = world.dice.struck().map(|struck| FaultCounts {
             struck: struck.into_iter().map(|(fault, count)| (fault.name(), count)).collect(),
             duplicate_retries: world.duplicate_retries,
             duplicate_dead_letters: world.duplicate_dead_letters,
         });
-        let peak =
-            |depth: fn(&Minute) -> u32| world.minutes.iter().map(depth).max().unwrap_or_default() as usize;
+        let minutes = world.minutes.into_vec();
+        let peak = |depth: fn(&Minute) -> u32| minutes.iter().map(depth).max().unwrap_or_default() as usize;
         Ok(Self {
             seed: scenario.seed,
             events: scenario.events,
@@ -142,7 +128,7 @@ impl Summary {
                 requests.iter().sum::<f64>() + prices::compute(handler) + prices::compute(target),
             ),
             faults,
-            minutes: world.minutes,
+            minutes,
             events_hit,
             recovery_delays_ms,
         })
@@ -163,7 +149,7 @@ fn counts(values: &[u64]) -> Vec<usize> {
     counts
 }
 
-/// To a millionth, so that a last bit of floating-point arithmetic shows nowhere.
+/// To a millionth, which hides the last bits of floating-point arithmetic.
 fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }

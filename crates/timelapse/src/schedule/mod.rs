@@ -2,7 +2,7 @@
 //! up. No wait is computed here; each is what [`comeback_engine::decide()`] answers.
 
 mod chain;
-mod in_flight;
+pub(crate) mod in_flight;
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,6 @@ use serde::Serialize;
 use crate::figures::percentiles::nearest_rank;
 
 use chain::{Chain, Made};
-
-pub use in_flight::InFlight;
 
 /// The most events that are followed.
 pub const MAX_EVENTS: usize = 100_000;

@@ -3,10 +3,11 @@ use std::time::Duration;
 
 use comeback_engine::{Outcome, Step};
 
-use crate::Watcher;
 use crate::aws::failure_record::TargetError;
+use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::scenario::START;
+use crate::watch::watcher::Watcher;
 
 /// Writes down each invocation and each decision of a run, a line each, in the order they happened.
 #[derive(Clone, Debug, Default)]
@@ -20,18 +21,18 @@ impl Trace {
         &self.text
     }
 
-    /// Takes it, to go on with nothing written.
+    /// Takes what was written, and starts anew.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
-    fn line(&mut self, at: Duration, event: usize, what: fmt::Arguments<'_>) {
+    fn line(&mut self, at: Duration, event: EventNumber, what: fmt::Arguments<'_>) {
         writeln!(self.text, "{} event {event} {what}", Elapsed(at)).expect("BUG: writing to a String");
     }
 }
 
 impl Watcher for Trace {
-    fn invoked(&mut self, at: Duration, event: usize, attempt: u64, error: Option<TargetError>) {
+    fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
         match error {
             None => self.line(at, event, format_args!("attempt {attempt} succeeded")),
             Some(error) => {
@@ -40,7 +41,7 @@ impl Watcher for Trace {
         }
     }
 
-    fn decided(&mut self, at: Duration, event: usize, outcome: &Outcome<'_>) {
+    fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
         let mut line = outcome.step.map_or("undecided", Step::name).to_owned();
         let mut add = |what: fmt::Arguments<'_>| line.write_fmt(what).expect("BUG: writing to a String");
         if let Some(retry) = outcome.retry {
@@ -61,7 +62,7 @@ impl Watcher for Trace {
         self.line(at, event, format_args!("{line}"));
     }
 
-    fn struck(&mut self, at: Duration, event: usize, fault: Fault) {
+    fn struck(&mut self, at: Duration, event: EventNumber, fault: Fault) {
         self.line(at, event, format_args!("FAULT {fault}"));
     }
 }

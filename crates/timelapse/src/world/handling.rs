@@ -1,31 +1,30 @@
-//! The batch that is in the handler's hands while it runs: what it was told of each message, and
-//! what it has done about each so far.
+//! The batch that the handler is working on: what it sees of each message, and what it has done about
+//! each so far.
 
 use comeback_engine::{Record, Timestamp};
 
-use crate::aws::mapping::Batch;
+use super::batch::{Batch, Polled};
 use crate::aws::queue::{Receipt, Received};
-use crate::check::invariants::Broken;
+use crate::check::bounds::Look;
 
 #[derive(Debug)]
 pub(crate) struct Handling {
     /// The handler's clock when it started.
     pub(crate) now: Timestamp,
-    pub(crate) looks: Vec<Look>,
+    messages: Vec<InHand>,
     /// Calls until the handler dies.
     pub(crate) calls_left: u64,
 }
 
-/// What the handler was told of a message.
-#[derive(Clone, Debug)]
-pub(crate) struct Look {
+/// Where in its batch a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position(pub(super) usize);
+
+/// A message in the handler's hands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InHand {
     pub(crate) received: Received,
-    /// As told, which may be wrong.
-    pub(crate) receive_count: u32,
-    pub(crate) first_receive: Timestamp,
-    pub(crate) sent: Timestamp,
-    /// By what any handler asked for before, the message cannot be due earlier.
-    pub(crate) not_before: Timestamp,
+    pub(crate) look: Look,
     pub(crate) done: Done,
 }
 
@@ -35,73 +34,84 @@ pub(crate) enum Done {
     /// It never saw the message, which lacks a field.
     Unseen,
     Nothing,
-    /// It asked for it to be hidden.
+    /// It hid the message for its backoff.
     Deferred,
-    /// It tried to re-invoke or to dead-letter it.
+    /// It tried to re-invoke or to dead-letter the message.
     Tried,
     /// And that was accepted, whether or not it knows.
     Settled,
 }
 
 impl Handling {
-    /// `not_before` is the message's, where the queue still has it.
+    /// `not_before` is what the queue says of a message that it still has.
     pub(crate) fn of(batch: &Batch, calls_left: u64, not_before: impl Fn(&Received) -> Timestamp) -> Self {
-        let look = |(&received, record): (&Received, &Record)| Look {
+        let in_hand = |(&Polled { received, origin }, record): (&Polled, &Record)| InHand {
             received,
-            receive_count: record.receive_count,
-            first_receive: record.first_receive,
-            sent: record.sent,
-            not_before: not_before(&received),
+            look: Look {
+                origin,
+                receive_count: record.receive_count,
+                first_receive: record.first_receive,
+                sent: record.sent,
+                not_before: not_before(&received),
+            },
             done: Done::Nothing,
         };
         Self {
             now: batch.clock,
-            looks: batch.received.iter().zip(&batch.records).map(look).collect(),
+            messages: batch.messages.iter().zip(&batch.records).map(in_hand).collect(),
             calls_left,
         }
     }
 
-    /// The message that a receipt handle is of.
-    pub(crate) fn of_receipt(&self, handle: &str) -> Option<usize> {
-        let receipt = Receipt::parse(handle)?;
-        self.looks.iter().position(|look| look.received.receipt == receipt)
+    pub(crate) fn at(&self, position: Position) -> &InHand {
+        &self.messages[position.0]
     }
 
-    /// The message that a re-invocation or a dead-letter is of: neither says. An event that was
-    /// invoked twice may have two in one batch, so it is the first that passes the check, of those
-    /// that nothing was done about yet if there are any; the handler's calls come in the order of its
-    /// records. `None` if there are no candidates, an error if none passes.
-    pub(crate) fn find(
+    /// The message that a receipt handle belongs to.
+    pub(crate) fn of_receipt(&self, handle: &str) -> Option<Position> {
+        let receipt = Receipt::parse(handle)?;
+        self.messages.iter().position(|message| message.received.receipt == receipt).map(Position)
+    }
+
+    /// The message that a re-invocation or a dead-letter belongs to, which neither says. If an event was
+    /// invoked twice, a batch may have two messages of it. So this is the first candidate that the check
+    /// accepts, and one about which nothing was done yet if there is any; the handler makes its calls in
+    /// the order of its records. `None` if there are no candidates; the check's first error if it
+    /// accepts none of them.
+    pub(crate) fn find<E>(
         &self,
         is_candidate: impl Fn(&Look) -> bool,
-        check: impl Fn(&Look) -> Result<(), Broken>,
-    ) -> Option<Result<usize, Broken>> {
-        let mut found: Option<Result<usize, Broken>> = None;
+        check: impl Fn(&InHand) -> Result<(), E>,
+    ) -> Option<Result<Position, E>> {
+        let mut refused = None;
         for done in [Done::Nothing, Done::Tried, Done::Settled, Done::Deferred] {
-            for (place, look) in self.looks.iter().enumerate() {
-                if look.done != done || !is_candidate(look) {
+            for (index, message) in self.messages.iter().enumerate() {
+                if message.done != done || !is_candidate(&message.look) {
                     continue;
                 }
-                match check(look) {
-                    Ok(()) => return Some(Ok(place)),
-                    Err(broken) => drop(found.get_or_insert(Err(broken))),
+                match check(message) {
+                    Ok(()) => return Some(Ok(Position(index))),
+                    Err(error) => drop(refused.get_or_insert(error)),
                 }
             }
         }
-        found
+        refused.map(Err)
+    }
+
+    /// The handler does not see a message.
+    pub(crate) fn overlook(&mut self, position: Position) {
+        self.messages[position.0].done = Done::Unseen;
     }
 
     /// Something was done about a message, of which the batch may have several copies.
-    pub(crate) fn mark(&mut self, place: usize, done: Done) {
-        let message = self.looks[place].received.id;
-        let copies = self.looks.iter_mut().filter(|look| look.received.id == message);
-        copies.filter(|look| look.done != Done::Unseen).for_each(|look| look.done = done);
+    pub(crate) fn mark(&mut self, position: Position, done: Done) {
+        let message = self.at(position).received.id;
+        let copies = self.messages.iter_mut().filter(|copy| copy.received.id == message);
+        copies.filter(|copy| copy.done != Done::Unseen).for_each(|copy| copy.done = done);
     }
-}
 
-impl Look {
-    /// Whether the handler was told that this is the message's first receive.
-    pub(crate) fn is_told_first(&self) -> bool {
-        self.receive_count <= 1
+    /// The messages that were re-invoked or dead-lettered.
+    pub(crate) fn settled(&self) -> impl Iterator<Item = Received> {
+        self.messages.iter().filter(|message| message.done == Done::Settled).map(|message| message.received)
     }
 }

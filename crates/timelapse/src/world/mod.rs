@@ -1,15 +1,27 @@
 //! The simulated account: a retry queue, a target, an event source mapping, and how one leads to
 //! another. Its clock only moves from one happening to the next.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | the account's parts, and what each happening leads to |
+//! | `happening` | everything that can happen |
+//! | `sending` | from the target to the queue: records of failures |
+//! | `polling`, `batch`, `missing_fields` | from the queue to the handler and back: polls, batches and their answers |
+//! | `handling` | the batch that the handler is working on |
+//! | `ports` | the handler's ports on this account |
+//! | `requests`, `api` | the handler's calls: checked, then performed |
+//! | `minutes` | the run minute by minute |
 
 mod api;
-mod asked;
-mod delivery;
-mod fields;
+pub(crate) mod batch;
 pub(crate) mod handling;
+pub(crate) mod happening;
+pub(crate) mod minutes;
+mod missing_fields;
+mod polling;
 pub(crate) mod ports;
+mod requests;
 mod sending;
-
-pub(crate) use asked::Letter;
 
 use std::time::Duration;
 
@@ -17,37 +29,43 @@ use comeback_engine::{Policy, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::aws::agenda::{Agenda, Happening};
+use crate::aws::agenda::Agenda;
 use crate::aws::id::Id;
 use crate::aws::mapping::Mapping;
-use crate::aws::queue::{Queue, QueueSettings, Removal};
+use crate::aws::queue::{Queue, QueueSettings, Removal, Removed, Slot};
 use crate::aws::target::Target;
-use crate::check::bounds::Law;
+use crate::check::bounds::Bounds;
 use crate::check::copies::Copies;
 use crate::check::invariants::Broken;
 use crate::check::ledger::{EXPIRED, Ledger, MAX_RECEIVE_COUNT};
+use crate::check::origin::{Attempt, Tracked};
+use crate::check::payload::Payloads;
+use crate::event::EventNumber;
 use crate::faults::dice::Dice;
-use crate::figures::calls::Calls;
-use crate::figures::summary::Minute;
+use crate::figures::calls::CallCounts;
 use crate::scenario::{START, Scenario};
-use crate::world::handling::Handling;
+
+use batch::Batch;
+use handling::Handling;
+use happening::{Happened, Happening};
+use minutes::Minutes;
 
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
     pub(crate) now: Timestamp,
-    /// What the handler has waited between its calls, on top of `now`.
+    /// How long the handler has waited between its calls, on top of `now`.
     pub(crate) waited: Duration,
-    pub(crate) agenda: Agenda,
-    pub(crate) queue: Queue,
-    pub(crate) mapping: Mapping,
-    pub(crate) target: Target,
+    pub(crate) agenda: Agenda<Happening>,
+    pub(crate) queue: Queue<Tracked>,
+    pub(crate) mapping: Mapping<Batch>,
+    pub(crate) target: Target<Attempt>,
     pub(crate) ledger: Ledger,
-    pub(crate) calls: Calls,
+    pub(crate) calls: CallCounts,
     pub(crate) dice: Dice,
-    /// The batch that is in the handler's hands right now.
+    /// The batch that the handler is working on.
     pub(crate) handling: Option<Handling>,
-    /// On one of its calls, or on what it asks for.
+    /// A call of the handler is being performed.
     pub(crate) at_work: bool,
     /// The first invariant that was broken.
     pub(crate) broken: Option<Broken>,
@@ -57,19 +75,20 @@ pub(crate) struct World {
     pub(crate) duplicate_retries: u64,
     /// Dead-letters that SQS accepted of such a message.
     pub(crate) duplicate_dead_letters: u64,
-    pub(crate) minutes: Vec<Minute>,
+    pub(crate) minutes: Minutes,
     /// The moments of arrival, earliest last.
     arrivals: Vec<Timestamp>,
-    law: Law,
+    bounds: Bounds,
     copies: Copies,
+    payloads: Payloads,
     /// Messages whose retention is to end early.
-    expiring: Vec<(usize, Id)>,
+    early_expiries: Vec<(Slot, Id, EventNumber)>,
     message_ids: Xoshiro256PlusPlus,
 }
 
 impl World {
     pub(crate) fn new(scenario: Scenario, policy: &Policy) -> Self {
-        // One generator for each purpose, so that one more draw here changes nothing there.
+        // One generator for each purpose, so that one more draw of one changes nothing in another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let queue = QueueSettings { in_flight_limit: scenario.in_flight_limit, ..QueueSettings::default() };
         let mut world = Self {
@@ -79,20 +98,21 @@ impl World {
             queue: Queue::new(queue),
             mapping: Mapping::new(START),
             ledger: Ledger::new(scenario.events),
-            calls: Calls::default(),
-            dice: Dice::new(scenario.seed, &scenario.faults),
+            calls: CallCounts::default(),
+            dice: Dice::new(scenario.seed, START, &scenario.faults),
             handling: None,
             at_work: false,
             broken: None,
             retries: 0,
             duplicate_retries: 0,
             duplicate_dead_letters: 0,
-            law: Law::of(policy),
+            bounds: Bounds::of(policy),
             copies: Copies::default(),
-            expiring: Vec::new(),
-            minutes: vec![Minute::default(); scenario.duration.as_secs() as usize / 60 + 1],
+            payloads: Payloads::default(),
+            early_expiries: Vec::new(),
+            minutes: Minutes::of(&scenario),
             arrivals: arrivals(&scenario, seeds.random()),
-            target: Target::new(&scenario, seeds.random()),
+            target: Target::new(scenario.outage_end(), scenario.failure_rate, seeds.random()),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             scenario,
         };
@@ -100,56 +120,60 @@ impl World {
         world
     }
 
-    /// What happens without the handler.
-    pub(crate) fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Arrival => self.arrive(),
-            Happening::Appears(receipt) => self.queue.appear(self.now, receipt),
-            Happening::AppearsEarly(receipt) => self.appear_early(receipt),
-            Happening::Expires(slot) => self.queue.expire(self.now, slot),
-            Happening::ExpiresEarly(place) => self.expire_early(place),
-            Happening::Poll => self.poll(),
-            Happening::BatchDies(place) => drop(self.mapping.end(self.now, place)),
-            Happening::InvocationEnds(_) | Happening::BatchEnds(_) => {
-                unreachable!("BUG: a watcher is told of these")
-            }
-        }
+    /// The clock moves on to the next happening. `None` once the run is over.
+    pub(crate) fn next(&mut self) -> Option<Happened> {
+        let (now, happening) = self.agenda.next_until(self.scenario.end())?;
+        self.advance(now);
+        Some(self.happen(happening))
     }
 
-    /// The clock moves on. Until then the queue was as deep as it is.
-    pub(crate) fn advance(&mut self, now: Timestamp) {
-        let minute = |moment: Timestamp| moment.since(START).as_secs() as usize / 60;
-        let [in_flight, visible] = [self.queue.in_flight(), self.queue.visible()]
-            .map(|depth| u32::try_from(depth).unwrap_or(u32::MAX));
-        for minute in &mut self.minutes[minute(self.now)..=minute(now)] {
-            minute.in_flight = minute.in_flight.max(in_flight);
-            minute.visible = minute.visible.max(visible);
+    fn happen(&mut self, happening: Happening) -> Happened {
+        match happening {
+            Happening::Arrival => self.arrive(),
+            Happening::InvocationEnds(invocation) => {
+                return Happened::Invoked(self.end_invocation(invocation));
+            }
+            Happening::QueueTimer(timer) => self.queue.run_out(self.now, timer),
+            Happening::Poll => self.poll(),
+            Happening::BatchEnds(batch) => return Happened::BatchOpened(self.open_batch(batch)),
+            Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
+            Happening::AppearsEarly(receipt) => self.appear_early(receipt),
+            Happening::ExpiresEarly(expiry) => self.expire_early(expiry),
         }
+        Happened::Inside
+    }
+
+    /// The clock moves on. Until then the queue does not change.
+    pub(crate) fn advance(&mut self, now: Timestamp) {
+        self.minutes.note_depth(self.now, now, self.queue.in_flight(), self.queue.visible());
         self.now = now;
     }
 
     /// The next event reaches the target.
     fn arrive(&mut self) {
-        let event = self.scenario.events - self.arrivals.len();
+        let event = EventNumber(self.scenario.events - self.arrivals.len());
         self.arrivals.pop().expect("BUG: an arrival was planned without an event");
         self.ledger.arrives(event, self.now);
         self.ledger.carry(event);
-        let place = self.target.arrive(self.now, event);
-        self.plan(self.scenario.run_time, Happening::InvocationEnds(place));
+        let mut payload = String::new();
+        event.write_payload(&mut payload);
+        let invocation = self.target.start(self.now, Attempt { event, number: 0 }, payload);
+        self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
         self.plan_arrival();
     }
 
-    /// After each happening: what it did to the queue leads on to the ledger and to the pollers.
+    /// After each happening: messages that the queue has removed go to the ledger, and pollers see
+    /// messages that are visible.
     pub(crate) fn follow_up(&mut self) {
-        for (gone, removal) in self.queue.take_removals() {
+        for Removed { id, carried, removal } in self.queue.take_removals() {
             let reason = match removal {
-                Removal::Redriven => MAX_RECEIVE_COUNT,
+                Removal::ReceivedTooOften => MAX_RECEIVE_COUNT,
                 Removal::Expired => EXPIRED,
             };
-            // A handler may have it in its hands still.
-            self.copies.excuse(gone.id, false);
-            self.dead_letter(gone.event, reason);
-            self.drop_carrier(gone.event);
+            // A handler may still be working on it.
+            self.copies.excuse(id, false);
+            self.give_up(carried.origin.event, reason);
+            self.drop_carrier(carried.origin.event);
         }
         if !self.mapping.poll_planned && self.can_receive() {
             self.mapping.poll_planned = true;
@@ -157,20 +181,27 @@ impl World {
         }
     }
 
-    /// Notes an event that was given up.
-    fn dead_letter(&mut self, event: usize, reason: &'static str) {
+    fn give_up(&mut self, event: EventNumber, reason: &'static str) {
         self.ledger.give_up(event, reason);
-        self.minute().dead_lettered += 1;
+        self.minutes.at(self.now).dead_lettered += 1;
     }
 
-    fn drop_carrier(&mut self, event: usize) {
+    fn drop_carrier(&mut self, event: EventNumber) {
         let dropped = self.ledger.drop_carrier(event);
-        self.hold(dropped);
+        self.note_broken(dropped);
     }
 
-    /// Keeps the first invariant that is broken, which ends the run.
-    fn hold<T>(&mut self, checked: Result<T, Broken>) -> Option<T> {
+    /// Notes the first invariant that is broken, which ends the run.
+    fn note_broken<T>(&mut self, checked: Result<T, Broken>) -> Option<T> {
         checked.map_err(|broken| self.broken.get_or_insert(broken)).ok()
+    }
+
+    fn handling(&self) -> &Handling {
+        self.handling.as_ref().expect("BUG: calls come from the handler")
+    }
+
+    fn handling_mut(&mut self) -> &mut Handling {
+        self.handling.as_mut().expect("BUG: calls come from the handler")
     }
 
     fn can_receive(&self) -> bool {
@@ -185,10 +216,6 @@ impl World {
 
     fn plan(&mut self, delay: Duration, happening: Happening) {
         self.agenda.plan(self.now.saturating_add(delay), happening);
-    }
-
-    fn minute(&mut self) -> &mut Minute {
-        &mut self.minutes[self.now.since(START).as_secs() as usize / 60]
     }
 }
 

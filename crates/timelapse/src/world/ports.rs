@@ -14,7 +14,8 @@ use comeback_engine::{
     VisibilityChange,
 };
 
-use crate::world::{Letter, World};
+use super::World;
+use super::requests::CheckedDeadLetter;
 
 pub(crate) struct SimulatedAws(pub(crate) RefCell<World>, Retries);
 
@@ -135,8 +136,8 @@ impl DeadLetterQueue for SimulatedAws {
         deadline: impl Future<Output = ()>,
     ) -> Vec<Result<(), CallFailure>> {
         // Whose they are does not stand in them, and is not to be guessed again when they are sent again.
-        let Some(letters) = self.world(|world| world.letters(messages)) else { return Vec::new() };
-        deliver(self.sender(SendMessages(self)), letters, deadline).await
+        let Some(checked) = self.world(|world| world.check_dead_letters(messages)) else { return Vec::new() };
+        deliver(self.sender(SendMessages(self)), checked, deadline).await
     }
 }
 
@@ -144,18 +145,18 @@ impl DeadLetterQueue for SimulatedAws {
 struct SendMessages<'a>(&'a SimulatedAws);
 
 impl<'a> Operation for SendMessages<'a> {
-    type Entry = Letter<'a>;
+    type Entry = CheckedDeadLetter<'a>;
 
     fn limits(&self) -> Limits {
         SQS_SEND
     }
 
-    fn size(&self, letter: &Self::Entry) -> usize {
-        letter.message.size()
+    fn size(&self, checked: &Self::Entry) -> usize {
+        checked.dead_letter.size()
     }
 
-    async fn call(&self, letters: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
-        self.0.call(|world| world.send_message_batch(letters)).await
+    async fn call(&self, dead_letters: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
+        self.0.call(|world| world.send_message_batch(dead_letters)).await
     }
 }
 

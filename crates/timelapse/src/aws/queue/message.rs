@@ -5,10 +5,14 @@ use comeback_engine::{Record, Timestamp};
 
 use crate::aws::id::Id;
 
+/// Where the queue stores a message. Once the message is gone, another may have its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slot(pub(super) usize);
+
 /// One receive of one message. A later receive makes it stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Receipt {
-    pub(super) slot: usize,
+    pub(super) slot: Slot,
     /// Unique in the queue, so that a handle never fits a later receive or another message.
     pub(super) number: u64,
 }
@@ -16,55 +20,36 @@ pub(crate) struct Receipt {
 impl Receipt {
     pub(crate) fn parse(handle: &str) -> Option<Self> {
         let (slot, number) = handle.split_once('.')?;
-        Some(Self { slot: slot.parse().ok()?, number: number.parse().ok()? })
+        Some(Self { slot: Slot(slot.parse().ok()?), number: number.parse().ok()? })
     }
 }
 
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.slot, self.number)
+        write!(f, "{}.{}", self.slot.0, self.number)
     }
 }
 
-/// A message's content, and what only the simulation knows of it.
+/// What is sent.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct Sent<T> {
     pub(crate) id: Id,
     pub(crate) body: String,
-    pub(crate) event: usize,
-    /// Of the invocation that failed: 0 if it was the event's first.
-    pub(crate) attempt: u64,
-    /// What is wrong with the body.
-    pub(crate) flaw: Option<Flaw>,
+    /// Comes back with the message, and never leaves the simulation.
+    pub(crate) carried: T,
 }
 
-/// What a fault has made of an invocation record, such that it is not retried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flaw {
-    /// A member is missing that must be there.
-    Unreadable,
-    /// Its function is not on the policy's list.
-    Unlisted,
-}
-
-/// What a receiver got of one message, apart from its record.
+/// A message in a receiver's hands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) receipt: Receipt,
     pub(crate) id: Id,
-    pub(crate) event: usize,
-    pub(crate) attempt: u64,
-    pub(crate) flaw: Option<Flaw>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Message {
-    pub(super) content: Sent,
-    /// Never re-invoked before: by what the handler asked of the queue so far.
-    pub(crate) not_before: Timestamp,
-    /// It was re-invoked or dead-lettered.
-    pub(crate) settled: bool,
-    pub(super) sent: Timestamp,
+pub(super) struct Message<T> {
+    pub(super) sent: Sent<T>,
+    pub(super) sent_at: Timestamp,
     pub(super) first_receive: Timestamp,
     pub(super) last_receive: Timestamp,
     pub(super) receive_count: u32,
@@ -74,9 +59,18 @@ pub(crate) struct Message {
     pub(super) in_flight: bool,
 }
 
-impl Message {
-    pub(crate) fn body(&self) -> &str {
-        &self.content.body
+impl<T> Message<T> {
+    pub(super) fn new(now: Timestamp, number: u64, sent: Sent<T>) -> Self {
+        Self {
+            sent,
+            sent_at: now,
+            first_receive: now,
+            last_receive: now,
+            receive_count: 0,
+            number,
+            visible_at: now,
+            in_flight: false,
+        }
     }
 
     pub(super) fn take(&mut self, now: Timestamp, number: u64, visibility_timeout: Duration) {
@@ -91,21 +85,20 @@ impl Message {
     }
 
     pub(super) fn received(&self, receipt: Receipt) -> Received {
-        let Sent { id, event, attempt, flaw, .. } = self.content;
-        Received { receipt, id, event, attempt, flaw }
+        Received { receipt, id: self.sent.id }
     }
 
-    /// Makes `record` what a receiver gets, in the buffers it has.
+    /// Writes what a receiver gets into `record`, reusing its buffers.
     pub(super) fn write(&self, receipt: Receipt, record: &mut Record) {
         record.message_id.clear();
-        self.content.id.write(&mut record.message_id);
+        self.sent.id.write(&mut record.message_id);
         record.receipt_handle.clear();
         fmt::Write::write_fmt(&mut record.receipt_handle, format_args!("{receipt}"))
             .expect("BUG: writing to a String");
         record.body.clear();
-        record.body.push_str(&self.content.body);
+        record.body.push_str(&self.sent.body);
         record.receive_count = self.receive_count;
-        record.sent = self.sent;
+        record.sent = self.sent_at;
         record.first_receive = self.first_receive;
     }
 }

@@ -1,6 +1,7 @@
-//! An SQS standard queue on a virtual clock.
+//! An SQS standard queue on a virtual clock. Each message carries something of its sender's (`T`), which
+//! the queue never looks at.
 
-mod faults;
+mod irregular;
 mod message;
 mod settings;
 
@@ -10,27 +11,37 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-use crate::aws::agenda::{Agenda, Happening};
-use message::blank;
+use super::agenda::Agenda;
+use message::{Message, blank};
 use settings::LONGEST_VISIBILITY;
 
-pub(crate) use message::{Flaw, Message, Receipt, Received, Sent};
-pub(crate) use settings::{QueueSettings, Removal, VisibilityError};
+pub(crate) use message::{Receipt, Received, Sent, Slot};
+pub use settings::IN_FLIGHT_LIMIT;
+pub(crate) use settings::{QueueSettings, Removal, Removed, VisibilityError};
 
-/// The queue. Whose message is whose (`event`) is kept beside each, for the ledger only.
+/// A timer that a queue has set. It runs out for nothing if the message has moved on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum QueueTimer {
+    /// A message's visibility timeout, if this is still its latest receipt.
+    Visibility(Receipt),
+    /// The retention of the message in this slot.
+    Retention(Slot),
+}
+
+/// The queue.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct Queue<T> {
     settings: QueueSettings,
-    messages: Slab<Message>,
+    messages: Slab<Message<T>>,
     /// Receipts of visible messages in the order of their appearance. One whose message was taken
     /// away while visible is skipped when its turn comes.
     visible: VecDeque<Receipt>,
     in_flight: usize,
     numbers: u64,
-    removals: Vec<(Received, Removal)>,
+    removals: Vec<Removed<T>>,
 }
 
-impl Queue {
+impl<T> Queue<T> {
     pub(crate) fn new(settings: QueueSettings) -> Self {
         Self {
             settings,
@@ -42,98 +53,90 @@ impl Queue {
         }
     }
 
-    /// `SendMessage`. `horizon` is the run's end: what expires after it need not be planned. Gives the
-    /// message's place.
-    pub(crate) fn send(
+    /// `SendMessage`. Nothing needs to be planned that comes after `horizon`, the end of the run.
+    pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
         horizon: Timestamp,
-        agenda: &mut Agenda,
-        content: Sent,
-    ) -> usize {
+        agenda: &mut Agenda<H>,
+        sent: Sent<T>,
+    ) -> Slot {
         let number = self.next_number();
-        let slot = self.messages.insert(Message {
-            content,
-            not_before: now,
-            settled: false,
-            sent: now,
-            first_receive: now,
-            last_receive: now,
-            receive_count: 0,
-            number,
-            visible_at: now,
-            in_flight: false,
-        });
+        let slot = Slot(self.messages.insert(Message::new(now, number, sent)));
         self.visible.push_back(Receipt { slot, number });
         let expiry = now.saturating_add(self.settings.retention);
         if expiry <= horizon {
-            agenda.plan(expiry, Happening::Expires(slot));
+            agenda.plan(expiry, QueueTimer::Retention(slot));
         }
         slot
     }
 
-    /// `ReceiveMessage`: fills `records`, reusing what they hold, and says which event each is of.
-    /// Fewer than `most` come if fewer are visible or the in-flight limit is reached.
-    pub(crate) fn receive(
+    /// `ReceiveMessage`: fills `records`, reusing their buffers, and gives a receipt for each. Fewer
+    /// than `most` come if fewer are visible or the in-flight limit is reached.
+    pub(crate) fn receive<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
         most: usize,
-        agenda: &mut Agenda,
+        agenda: &mut Agenda<H>,
         records: &mut Vec<Record>,
     ) -> Vec<Received> {
         let room = self.settings.in_flight_limit.saturating_sub(self.in_flight);
         let mut received = Vec::with_capacity(most.min(room));
         while received.len() < most.min(room) {
-            let Some(Receipt { slot, number }) = self.visible.pop_front() else { break };
-            if self.messages.get(slot).is_none_or(|message| message.number != number) {
-                continue;
-            }
-            if self.messages[slot].receive_count >= self.settings.max_receive_count {
-                self.remove(slot, Removal::Redriven);
+            let Some(receipt) = self.visible.pop_front() else { break };
+            let Some(message) = self.latest(receipt) else { continue };
+            if message.receive_count >= self.settings.max_receive_count {
+                self.remove(receipt.slot, Removal::ReceivedTooOften);
                 continue;
             }
             self.in_flight += 1;
-            received.push(self.hand_out(now, slot, agenda, records, received.len()));
+            received.push(self.hand_out(now, receipt.slot, agenda, records, received.len()));
         }
         records.truncate(received.len());
         received
     }
 
-    /// One message goes to a receiver, as the record at `place`.
-    fn hand_out(
+    /// One message goes to a receiver, as `records[index]`.
+    fn hand_out<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
-        slot: usize,
-        agenda: &mut Agenda,
+        slot: Slot,
+        agenda: &mut Agenda<H>,
         records: &mut Vec<Record>,
-        place: usize,
+        index: usize,
     ) -> Received {
         let receipt = Receipt { slot, number: self.next_number() };
-        let message = &mut self.messages[slot];
+        let message = &mut self.messages[slot.0];
         message.take(now, receipt.number, self.settings.visibility_timeout);
-        agenda.plan(message.visible_at, Happening::Appears(receipt));
-        if place == records.len() {
+        agenda.plan(message.visible_at, QueueTimer::Visibility(receipt));
+        if index == records.len() {
             records.push(blank(now));
         }
-        message.write(receipt, &mut records[place]);
+        message.write(receipt, &mut records[index]);
         message.received(receipt)
     }
 
-    /// A message, unless it is gone and perhaps another in its place.
-    pub(crate) fn get(&self, received: &Received) -> Option<&Message> {
-        self.messages.get(received.receipt.slot).filter(|message| message.content.id == received.id)
+    /// What a message carries, unless the message is gone.
+    pub(crate) fn carried(&self, received: &Received) -> Option<&T> {
+        self.message(received).map(|message| &message.sent.carried)
     }
 
     /// The same, to be changed.
-    pub(crate) fn get_mut(&mut self, received: &Received) -> Option<&mut Message> {
-        self.messages.get_mut(received.receipt.slot).filter(|message| message.content.id == received.id)
+    pub(crate) fn carried_mut(&mut self, received: &Received) -> Option<&mut T> {
+        let message = self.messages.get_mut(received.receipt.slot.0);
+        message.filter(|message| message.sent.id == received.id).map(|message| &mut message.sent.carried)
     }
 
-    /// `ChangeMessageVisibility`: hides a message from now for `timeout`.
-    pub(crate) fn change_visibility(
+    /// A message's body, unless the message is gone.
+    pub(crate) fn body(&self, received: &Received) -> Option<&str> {
+        self.message(received).map(|message| message.sent.body.as_str())
+    }
+
+    /// `ChangeMessageVisibility`: hides a message for `timeout` from now on.
+    pub(crate) fn change_visibility<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
-        agenda: &mut Agenda,
+        agenda: &mut Agenda<H>,
         handle: &str,
         timeout: Duration,
     ) -> Result<(), VisibilityError> {
@@ -149,21 +152,29 @@ impl Queue {
             return Err(VisibilityError::BeyondTwelveHours);
         }
         message.visible_at = now.saturating_add(timeout);
-        agenda.plan(message.visible_at, Happening::Appears(receipt));
+        agenda.plan(message.visible_at, QueueTimer::Visibility(receipt));
         Ok(())
     }
 
-    /// `DeleteMessage`. Gives the body of what it deleted: a stale handle deletes nothing, and SQS
-    /// says so to no one.
+    /// `DeleteMessage`. Gives the body of the message it deleted. A stale handle deletes nothing, and
+    /// SQS reports success all the same.
     pub(crate) fn delete(&mut self, receipt: Receipt) -> Option<String> {
         self.latest(receipt)?;
-        let message = self.messages.remove(receipt.slot);
+        let message = self.messages.remove(receipt.slot.0);
         self.in_flight -= usize::from(message.in_flight);
-        Some(message.content.body)
+        Some(message.sent.body)
     }
 
-    /// A visibility timeout set earlier has run out, unless another was set since.
-    pub(crate) fn appear(&mut self, now: Timestamp, receipt: Receipt) {
+    /// A timer that was set earlier has run out.
+    pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
+        match timer {
+            QueueTimer::Visibility(receipt) => self.appear(now, receipt),
+            QueueTimer::Retention(slot) => self.expire(now, slot),
+        }
+    }
+
+    /// A message is visible again, unless another timeout was set since.
+    fn appear(&mut self, now: Timestamp, receipt: Receipt) {
         let Some(message) = self.latest(receipt) else { return };
         if message.in_flight && message.visible_at <= now {
             message.in_flight = false;
@@ -172,15 +183,15 @@ impl Queue {
         }
     }
 
-    /// A retention planned earlier has ended, unless the message is gone and another is in its place.
-    pub(crate) fn expire(&mut self, now: Timestamp, slot: usize) {
+    /// SQS deletes a message, unless it is gone already and a younger one has its slot.
+    fn expire(&mut self, now: Timestamp, slot: Slot) {
         let retention = self.settings.retention;
-        if self.messages.get(slot).is_some_and(|message| now.since(message.sent) >= retention) {
+        if self.messages.get(slot.0).is_some_and(|message| now.since(message.sent_at) >= retention) {
             self.remove(slot, Removal::Expired);
         }
     }
 
-    /// Whether a receive would bring anything (or redrive something).
+    /// Whether a receive would bring anything (or remove what was received too often).
     pub(crate) fn has_visible(&self) -> bool {
         !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
     }
@@ -195,24 +206,28 @@ impl Queue {
         self.in_flight
     }
 
-    /// Messages a receive could bring, if the in-flight limit had room.
+    /// Messages a receive could bring if there were no in-flight limit.
     pub(crate) fn visible(&self) -> usize {
         self.len() - self.in_flight
     }
 
-    /// The messages that the queue took away since this was last asked.
-    pub(crate) fn take_removals(&mut self) -> Vec<(Received, Removal)> {
+    /// The messages that the queue has removed by itself since the last call.
+    pub(crate) fn take_removals(&mut self) -> Vec<Removed<T>> {
         std::mem::take(&mut self.removals)
     }
 
-    fn latest(&mut self, receipt: Receipt) -> Option<&mut Message> {
-        self.messages.get_mut(receipt.slot).filter(|message| message.number == receipt.number)
+    fn message(&self, received: &Received) -> Option<&Message<T>> {
+        self.messages.get(received.receipt.slot.0).filter(|message| message.sent.id == received.id)
     }
 
-    fn remove(&mut self, slot: usize, removal: Removal) {
-        let message = self.messages.remove(slot);
-        self.in_flight -= usize::from(message.in_flight);
-        self.removals.push((message.received(Receipt { slot, number: message.number }), removal));
+    fn latest(&mut self, receipt: Receipt) -> Option<&mut Message<T>> {
+        self.messages.get_mut(receipt.slot.0).filter(|message| message.number == receipt.number)
+    }
+
+    fn remove(&mut self, slot: Slot, removal: Removal) {
+        let Message { sent, in_flight, .. } = self.messages.remove(slot.0);
+        self.in_flight -= usize::from(in_flight);
+        self.removals.push(Removed { id: sent.id, carried: sent.carried, removal });
     }
 
     fn next_number(&mut self) -> u64 {

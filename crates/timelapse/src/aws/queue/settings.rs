@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use crate::IN_FLIGHT_LIMIT;
+use crate::aws::id::Id;
+
+/// Messages a standard queue can have in flight: received, and neither deleted nor visible again.
+/// AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
+pub const IN_FLIGHT_LIMIT: usize = 120_000;
 
 /// The longest visibility timeout, and the longest time from a receive to a message's return.
 /// Source: SQS quotas, "Message visibility timeout".
@@ -11,10 +15,10 @@ pub(super) const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 pub(crate) struct QueueSettings {
     /// For how long a receive hides a message; 180 s, six times the handler's timeout.
     pub(crate) visibility_timeout: Duration,
-    /// For how long SQS keeps a message from its sending on; 14 days, the most there is.
+    /// For how long SQS stores a message after it was sent; 14 days, the most there is.
     pub(crate) retention: Duration,
-    /// `maxReceiveCount` of the redrive policy: a message that was received so often goes to the
-    /// dead-letter queue instead of to a receiver; 1,000, the most there is.
+    /// `maxReceiveCount`: SQS moves a message to the dead-letter queue, instead of handing it out,
+    /// once it has been received this often; 1,000, the most there is.
     pub(crate) max_receive_count: u32,
     /// Messages that can be in flight (received, neither deleted nor visible again). At the limit
     /// a long poll returns nothing.
@@ -32,13 +36,21 @@ impl Default for QueueSettings {
     }
 }
 
-/// What the queue took away by itself.
+/// Why the queue removed a message by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// To the dead-letter queue, by the redrive policy.
-    Redriven,
-    /// Deleted: its retention ended.
+    /// Moved to the dead-letter queue, for `maxReceiveCount`.
+    ReceivedTooOften,
+    /// Deleted, because its retention ended.
     Expired,
+}
+
+/// A message that the queue removed by itself.
+#[derive(Debug)]
+pub(crate) struct Removed<T> {
+    pub(crate) id: Id,
+    pub(crate) carried: T,
+    pub(crate) removal: Removal,
 }
 
 /// Why a visibility timeout was not changed.

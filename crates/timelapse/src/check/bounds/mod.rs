@@ -1,5 +1,8 @@
-//! The bounds that a policy sets, as checks of one call each. They are bounds, not the rules: what
-//! the engine computes is never computed again, so that a mistake there is one here by no means.
+//! The bounds that a policy sets, checked at each call of the handler.
+//!
+//! They are an oracle beside the engine's rules, with arithmetic of their own: they repeat in part what
+//! the engine computes, on purpose, and share only `ceiling` with it. What depends on the draw of the
+//! jitter is bounded from both sides.
 
 use std::time::Duration;
 
@@ -7,94 +10,112 @@ use comeback_backoff::{Backoff, ceiling};
 use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
 
 use super::invariants::{Broken, Invariant};
-use crate::aws::queue::Flaw;
-use crate::world::handling::Look;
+use super::origin::Origin;
+use crate::faults::records::Flaw;
 
-/// Less than this before the due time counts as due. Source: DESIGN, rule 7.
+/// A message counts as due this long before its due time, because clocks differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Waits are asked for in whole seconds, rounded up.
+/// Visibility timeouts are whole seconds, rounded up.
 const SECOND: Duration = Duration::from_secs(1);
-/// The last retry is made this long before `MAX_AGE`, and not within as much of the first receive.
+/// The last retry comes this long before `MAX_AGE` ends, and at least this long after the first receive.
 const LAST_RETRY: Duration = Duration::from_secs(60);
-/// The longest cap there is: 12 hours less the margin for SQS, which counts from the receive.
+/// The longest visibility timeout that the handler may set: the 12 hours of SQS, which count from the
+/// receive, less 30 s.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// A message this old is given up before its retention ends.
+/// A message older than this is given up, before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 
-/// What a policy allows.
+/// The bounds of one policy.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Law {
+pub(crate) struct Bounds {
     max_age: Duration,
     max_retries: u64,
     backoff: Backoff,
 }
 
-/// What a re-invocation says of itself.
+/// What the handler sees of a message, and what the checks know of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Envelope {
+pub(crate) struct Look {
+    pub(crate) origin: Origin,
+    /// As the handler sees it; a fault may have changed it.
+    pub(crate) receive_count: u32,
+    pub(crate) first_receive: Timestamp,
+    pub(crate) sent: Timestamp,
+    /// It must not be re-invoked before: by the visibility timeouts that the handler has set so far.
+    pub(crate) not_before: Timestamp,
+}
+
+/// What a re-invocation's envelope claims.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
     pub(crate) attempt: u64,
     pub(crate) initial_timestamp: u64,
 }
 
-impl Law {
+impl Bounds {
     pub(crate) fn of(policy: &Policy) -> Self {
         Self { max_age: policy.max_age(), max_retries: policy.max_retries(), backoff: policy.backoff() }
     }
 
-    /// A re-invocation at `now`, the handler's, of an event that first failed at `first_failure`.
+    /// A re-invocation of an event that first failed at `first_failure`. `now` is the handler's clock.
     pub(crate) fn reinvocation(
         &self,
         look: &Look,
         now: Timestamp,
         first_failure: Timestamp,
-        envelope: Envelope,
+        claim: Claim,
     ) -> Result<(), Broken> {
-        let broken = |invariant, detail| Err(Broken::new(invariant, look.received.event, detail));
-        let retry = look.received.attempt + 1;
-        if envelope.attempt != retry {
-            let detail = format!("attempt {} is followed by attempt {}", retry - 1, envelope.attempt);
+        let broken = |invariant, detail| Err(Broken::new(invariant, look.origin.event, detail));
+        let retry = look.origin.attempt + 1;
+        if claim.attempt != retry {
+            let detail = format!("attempt {} is followed by attempt {}", retry - 1, claim.attempt);
             return broken(Invariant::AttemptsByOne, detail);
         }
         if retry > self.max_retries {
             return broken(Invariant::MaxRetries, format!("attempt {retry} of {}", self.max_retries));
         }
-        if envelope.initial_timestamp != first_failure.as_secs() {
-            let told = Timestamp::from_secs(envelope.initial_timestamp);
+        if claim.initial_timestamp != first_failure.as_secs() {
+            let claimed = Timestamp::from_secs(claim.initial_timestamp);
             let detail =
-                format!("its envelope counts MAX_AGE from {told}; it first failed at {first_failure}");
+                format!("its envelope counts MAX_AGE from {claimed}; it first failed at {first_failure}");
             return broken(Invariant::MaxAge, detail);
         }
         let end = self.end(first_failure);
         if now > end {
             return broken(Invariant::MaxAge, format!("re-invoked at {now}; MAX_AGE ended at {end}"));
         }
-        if look.is_told_first() {
+        if look.is_first_receive() {
             return broken(Invariant::DueTime, format!("re-invoked at {now}, on a first receive"));
         }
-        let mut shortest = self.shortest(retry);
-        let cut = end.since(look.first_receive).saturating_sub(LAST_RETRY);
-        if cut >= LAST_RETRY {
-            shortest = shortest.min(cut);
-        }
-        // What was asked for on a look before may have been cut since: each look counts from its own
-        // start, be it now or the first receive.
-        let last = Timestamp::from_millis(end.as_millis() - LAST_RETRY.as_millis() as u64);
-        let earliest = look.first_receive.saturating_add(shortest).max(look.not_before.min(last));
+        let earliest = self.earliest(look, retry, end);
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
             return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
         }
         Ok(())
     }
 
-    /// A deferral asked for at `now`. Gives the moment before which the message cannot be due.
+    /// The earliest due time of a retry.
+    fn earliest(&self, look: &Look, retry: u64, end: Timestamp) -> Timestamp {
+        let mut shortest = self.shortest(retry);
+        let cut = end.since(look.first_receive).saturating_sub(LAST_RETRY);
+        if cut >= LAST_RETRY {
+            shortest = shortest.min(cut);
+        }
+        // A later look may cut a wait that an earlier look did not cut: on a first receive the wait counts
+        // from now, afterwards from the first receive.
+        let last = Timestamp::from_millis(end.as_millis() - LAST_RETRY.as_millis() as u64);
+        look.first_receive.saturating_add(shortest).max(look.not_before.min(last))
+    }
+
+    /// A deferral at `now`, the handler's clock. Gives the moment before which the message is not due.
     pub(crate) fn deferral(
         &self,
         look: &Look,
         now: Timestamp,
         hidden_for: Duration,
     ) -> Result<Timestamp, Broken> {
-        let longest = self.longest(look.received.attempt + 1);
-        let (start, waits_from) = if look.is_told_first() {
+        let longest = self.longest(look.origin.attempt + 1);
+        let (start, waits_from) = if look.is_first_receive() {
             (now, now.min(look.first_receive))
         } else {
             (look.first_receive.saturating_add(SECOND), now)
@@ -106,23 +127,23 @@ impl Law {
                 hidden_for.as_secs(),
                 longest.as_secs()
             );
-            return Err(Broken::new(Invariant::LongestWait, look.received.event, detail));
+            return Err(Broken::new(Invariant::LongestWait, look.origin.event, detail));
         }
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
     }
 
-    /// The hiding of a message whose re-invocation or dead-letter did not work.
-    pub(crate) fn hiding(&self, look: &Look, hidden_for: Duration) -> Result<(), Broken> {
+    /// The hiding of a message whose re-invocation or dead-letter failed.
+    pub(crate) fn hiding_after_failure(&self, look: &Look, hidden_for: Duration) -> Result<(), Broken> {
         let longest = ceiling(1, 3_600, u64::from(look.receive_count) + 1);
         if hidden_for <= Duration::from_secs(longest) {
             return Ok(());
         }
         let detail =
             format!("hidden for {} s after a failed call; at most {longest} s", hidden_for.as_secs());
-        Err(Broken::new(Invariant::LongestWait, look.received.event, detail))
+        Err(Broken::new(Invariant::LongestWait, look.origin.event, detail))
     }
 
-    /// A dead-letter at `now`, the handler's. What this world never does is no reason.
+    /// A dead-letter at `now`, the handler's clock.
     pub(crate) fn dead_letter(
         &self,
         look: &Look,
@@ -131,16 +152,17 @@ impl Law {
         reason: ReasonCode,
     ) -> Result<(), Broken> {
         let end = self.end(first_failure);
-        let start = if look.is_told_first() { now } else { look.first_receive };
+        let start = if look.is_first_receive() { now } else { look.first_receive };
         let is_true = match reason {
-            ReasonCode::MaxRetries => look.received.attempt >= self.max_retries,
+            ReasonCode::MaxRetries => look.origin.attempt >= self.max_retries,
             ReasonCode::MaxAge => {
                 now > end || end.since(start) < 2 * LAST_RETRY || now.since(look.sent) > OLDEST_MESSAGE
             }
-            ReasonCode::TargetNotAllowed => look.received.flaw == Some(Flaw::Unlisted),
-            ReasonCode::MalformedRecord => look.received.flaw == Some(Flaw::Unreadable),
-            // Which errors those are is the policy's secret, and told in full by its unit tests.
+            ReasonCode::TargetNotAllowed => look.origin.flaw == Some(Flaw::Unlisted),
+            ReasonCode::MalformedRecord => look.origin.flaw == Some(Flaw::Unreadable),
+            // The policy does not show which errors these are; its own tests check them.
             ReasonCode::NonRetryableError => true,
+            // Nothing in the simulated world gives rise to these.
             ReasonCode::TargetNotFound
             | ReasonCode::TargetRefused
             | ReasonCode::PayloadTooLarge
@@ -151,9 +173,9 @@ impl Law {
         }
         let detail = format!(
             "dead-lettered as {reason} at {now} after attempt {} of {}; MAX_AGE ends at {end}",
-            look.received.attempt, self.max_retries
+            look.origin.attempt, self.max_retries
         );
-        Err(Broken::new(Invariant::TrueReasons, look.received.event, detail))
+        Err(Broken::new(Invariant::TrueReasons, look.origin.event, detail))
     }
 
     fn end(&self, first_failure: Timestamp) -> Timestamp {
@@ -173,7 +195,7 @@ impl Law {
         })
     }
 
-    /// The longest one.
+    /// The longest wait that the jitter can draw before a retry.
     fn longest(&self, retry: u64) -> Duration {
         let Backoff { base, cap, jitter } = self.backoff;
         Duration::from_secs(match jitter {
@@ -183,6 +205,13 @@ impl Law {
                 base.saturating_mul(tripled).min(cap)
             }
         })
+    }
+}
+
+impl Look {
+    /// Whether this is the message's first receive, by the count that the handler sees.
+    fn is_first_receive(&self) -> bool {
+        self.receive_count <= 1
     }
 }
 

@@ -1,55 +1,48 @@
-//! Each check at its edge: what is just right, and what is just wrong.
+//! Each check at its edge: the last call that it allows, and the first that it does not.
 
 use comeback_engine::Settings;
-use rand::SeedableRng;
-use rand::rngs::Xoshiro256PlusPlus;
 
 use super::*;
 use crate::TARGET_ARN;
-use crate::aws::id::Id;
-use crate::aws::queue::{Receipt, Received};
-use crate::world::handling::Done;
+use crate::event::EventNumber;
 
 /// In seconds after the first failure.
 fn at(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
 
-fn law(settings: Settings) -> Law {
+fn bounds(settings: Settings) -> Bounds {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-    Law::of(&Policy::new(settings).expect("a valid policy"))
+    Bounds::of(&Policy::new(settings).expect("a valid policy"))
 }
 
-fn hourly() -> Law {
-    law(Settings { max_age: 3_600, max_retries: 5, ..Settings::default() })
+fn hourly() -> Bounds {
+    bounds(Settings { max_age: 3_600, max_retries: 5, ..Settings::default() })
 }
 
 /// A message of an event whose attempt 3 has failed: retry 4, with a ceiling of 8 s, comes next. It
 /// was first received 10 s after the event's first failure.
 fn look(receive_count: u32) -> Look {
-    let id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
-    let receipt = Receipt::parse("0.1").expect("a handle of ours");
     Look {
-        received: Received { receipt, id, event: 7, attempt: 3, flaw: None },
+        origin: Origin { event: EventNumber(7), attempt: 3, flaw: None },
         receive_count,
         first_receive: at(10.0),
         sent: at(9.0),
         not_before: at(9.0),
-        done: Done::Nothing,
     }
 }
 
 fn invariant<T: std::fmt::Debug>(checked: Result<T, Broken>) -> Invariant {
     let broken = checked.unwrap_err();
-    assert_eq!(broken.event, Some(7));
+    assert_eq!(broken.event, Some(EventNumber(7)));
     broken.invariant
 }
 
-const RIGHT: Envelope = Envelope { attempt: 4, initial_timestamp: 1_767_225_600 };
+const RIGHT: Claim = Claim { attempt: 4, initial_timestamp: 1_767_225_600 };
 
 #[test]
 fn attempts_rise_by_one() {
-    let check = |attempt| hourly().reinvocation(&look(2), at(20.0), at(0.0), Envelope { attempt, ..RIGHT });
+    let check = |attempt| hourly().reinvocation(&look(2), at(20.0), at(0.0), Claim { attempt, ..RIGHT });
     assert_eq!(check(4), Ok(()));
     for attempt in [1, 3, 5] {
         assert_eq!(invariant(check(attempt)), Invariant::AttemptsByOne);
@@ -59,20 +52,20 @@ fn attempts_rise_by_one() {
 #[test]
 fn retries_end_with_max_retries() {
     let check = |max_retries| {
-        let law = law(Settings { max_retries, ..Settings::default() });
-        law.reinvocation(&look(2), at(20.0), at(0.0), RIGHT)
+        let bounds = bounds(Settings { max_retries, ..Settings::default() });
+        bounds.reinvocation(&look(2), at(20.0), at(0.0), RIGHT)
     };
     assert_eq!(check(4), Ok(()));
     assert_eq!(invariant(check(3)), Invariant::MaxRetries);
 }
 
 #[test]
-fn no_retry_after_max_age_whose_start_an_envelope_must_tell() {
+fn no_retry_after_max_age_and_an_envelope_has_its_start() {
     let check = |now, first| hourly().reinvocation(&look(2), at(now), at(first), RIGHT);
     assert_eq!(check(3_600.0, 0.0), Ok(()));
     assert_eq!(check(3_600.0, 0.9), Ok(()), "envelopes carry whole seconds");
     assert_eq!(invariant(check(3_600.001, 0.9)), Invariant::MaxAge);
-    let later = Envelope { initial_timestamp: RIGHT.initial_timestamp + 1, ..RIGHT };
+    let later = Claim { initial_timestamp: RIGHT.initial_timestamp + 1, ..RIGHT };
     let reset = hourly().reinvocation(&look(2), at(20.0), at(0.0), later);
     assert_eq!(invariant(reset), Invariant::MaxAge);
 }
@@ -82,14 +75,14 @@ fn no_retry_before_the_shortest_wait() {
     for (jitter, earliest) in
         [(Jitter::Full, 1.0), (Jitter::Equal, 4.0), (Jitter::None, 8.0), (Jitter::Decorrelated, 1.0)]
     {
-        let law = law(Settings { jitter, ..Settings::default() });
-        let check = |now| law.reinvocation(&look(2), at(now), at(0.0), RIGHT);
+        let bounds = bounds(Settings { jitter, ..Settings::default() });
+        let check = |now| bounds.reinvocation(&look(2), at(now), at(0.0), RIGHT);
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
     // An hour's wait that does not fit before MAX_AGE is cut to end a minute before it.
     let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..Settings::default() };
-    let check = |now| law(slow.clone()).reinvocation(&look(2), at(now), at(0.0), RIGHT);
+    let check = |now| bounds(slow.clone()).reinvocation(&look(2), at(now), at(0.0), RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
     // With less than two minutes left it is not cut.
@@ -127,14 +120,14 @@ fn no_retry_before_what_the_handler_had_it_hidden_for() {
 #[test]
 fn no_wait_over_its_ceiling() {
     let check = |look: Look, now, secs| hourly().deferral(&look, at(now), Duration::from_secs(secs));
-    assert!(check(look(1), 500.0, 8).is_ok(), "told that it is the first, whenever");
+    assert!(check(look(1), 500.0, 8).is_ok(), "a first receive, by its count, at any time");
     assert_eq!(invariant(check(look(1), 10.0, 9)), Invariant::LongestWait);
     assert!(check(look(2), 12.0, 7).is_ok(), "from the first receive, rounded up to whole seconds");
     assert_eq!(invariant(check(look(2), 12.1, 7)), Invariant::LongestWait);
     assert_eq!(invariant(check(look(2), 18.0, 8)), Invariant::LongestWait, "counted from now");
     let behind = check(look(2), 5.0, 13);
     assert!(behind.is_ok(), "a clock that is behind SQS's counts more to the same moment");
-    let decorrelated = law(Settings { jitter: Jitter::Decorrelated, ..Settings::default() });
+    let decorrelated = bounds(Settings { jitter: Jitter::Decorrelated, ..Settings::default() });
     let check = |secs| decorrelated.deferral(&look(1), at(10.0), Duration::from_secs(secs));
     assert!(check(81).is_ok());
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
@@ -142,7 +135,7 @@ fn no_wait_over_its_ceiling() {
 
 #[test]
 fn no_wait_over_twelve_hours() {
-    let longest = law(Settings { base_backoff: 43_170, max_age: 1_209_600, ..Settings::default() });
+    let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..Settings::default() });
     let check = |secs| longest.deferral(&look(2), at(10.0), Duration::from_secs(secs));
     assert!(check(43_170).is_ok());
     assert_eq!(invariant(check(43_171)), Invariant::LongestWait);
@@ -150,7 +143,7 @@ fn no_wait_over_twelve_hours() {
 
 #[test]
 fn a_failed_action_is_hidden_by_its_receive_count() {
-    let check = |count, secs| hourly().hiding(&look(count), Duration::from_secs(secs));
+    let check = |count, secs| hourly().hiding_after_failure(&look(count), Duration::from_secs(secs));
     assert_eq!((check(3, 8), check(100, 3_600)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(3, 9)), Invariant::LongestWait);
     assert_eq!(invariant(check(100, 3_601)), Invariant::LongestWait);
@@ -159,8 +152,8 @@ fn a_failed_action_is_hidden_by_its_receive_count() {
 #[test]
 fn reasons_are_true() {
     let check = |look: &Look, now, reason| hourly().dead_letter(look, at(now), at(0.0), reason);
-    let flawed = |flaw| Look { received: Received { flaw: Some(flaw), ..look(1).received }, ..look(1) };
-    let spent = Look { received: Received { attempt: 5, ..look(1).received }, ..look(1) };
+    let flawed = |flaw| Look { origin: Origin { flaw: Some(flaw), ..look(1).origin }, ..look(1) };
+    let spent = Look { origin: Origin { attempt: 5, ..look(1).origin }, ..look(1) };
     for (right, now, reason, wrong, then) in [
         (&spent, 20.0, ReasonCode::MaxRetries, &look(1), 20.0),
         (&look(2), 3_600.1, ReasonCode::MaxAge, &look(2), 3_600.0),

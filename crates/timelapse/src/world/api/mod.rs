@@ -1,15 +1,19 @@
 //! The handler's calls, one function for each call to AWS. Each is counted, held against the
-//! invariants, and struck by faults. An answer that is lost was an answer: the call had its effect.
+//! invariants, and struck by faults. A call whose answer is lost still takes effect.
 
 use comeback_delivery::{Answer, FaultKind};
 use comeback_engine::{CallFailure, InvokeFailure, VisibilityChange};
+use rand::RngExt;
 
-use super::{Letter, World};
-use crate::aws::agenda::Happening;
+use super::World;
+use super::handling::{Done, Position};
+use super::happening::Happening;
+use super::requests::CheckedDeadLetter;
 use crate::check::invariants::{Broken, Invariant};
+use crate::check::origin::Attempt;
+use crate::event::EventNumber;
 use crate::faults::fault::Fault;
-use crate::figures::calls::Operation;
-use crate::world::handling::{Done, Handling, Look};
+use crate::figures::calls::ApiCall;
 
 /// An answer for each entry, or one for the whole call.
 type Answers = Result<Vec<Answer>, comeback_delivery::Fault>;
@@ -17,15 +21,15 @@ type Answers = Result<Vec<Answer>, comeback_delivery::Fault>;
 impl World {
     /// SQS `ChangeMessageVisibilityBatch` on the retry queue.
     pub(crate) fn change_visibility_batch(&mut self, entries: &[&&VisibilityChange<'_>]) -> Answers {
-        self.calls.add(Operation::ChangeMessageVisibilityBatch, 1);
-        let events: Vec<usize> = entries.iter().filter_map(|entry| self.ask_to_hide(entry)).collect();
+        self.calls.add(ApiCall::ChangeMessageVisibilityBatch, 1);
+        let events: Vec<EventNumber> = entries.iter().filter_map(|entry| self.check_hiding(entry)).collect();
         if self.dice.strikes(Fault::VisibilityRefused, self.now, events.iter().copied()) {
-            return Err(passing("ServiceUnavailable", "the request has failed"));
+            return Err(transient("ServiceUnavailable", "the request has failed"));
         }
         let refused = self.refused_entries(entries.len(), &events);
         let hide = |(entry, refused): (&&&VisibilityChange<'_>, bool)| {
             if refused {
-                return Err(passing("InternalError", "the entry has failed"));
+                return Err(transient("InternalError", "the entry has failed"));
             }
             let (now, agenda) = (self.now, &mut self.agenda);
             let timeout = entry.visibility_timeout;
@@ -34,17 +38,17 @@ impl World {
         };
         let answers = entries.iter().zip(refused).map(hide).collect();
         if self.dice.strikes(Fault::VisibilityLost, self.now, events) {
-            return Err(passing("", "no answer in time"));
+            return Err(transient("", "no answer in time"));
         }
         Ok(answers)
     }
 
     /// Lambda `Invoke` of a function, asynchronous.
     pub(crate) fn invoke(&mut self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
-        self.calls.add(Operation::InvokeTarget, 1);
-        let checked = self.ask_to_invoke(function_arn, &payload);
-        let Some(place) = self.hold(checked) else { return Ok(()) };
-        let event = self.look(place).received.event;
+        self.calls.add(ApiCall::InvokeTarget, 1);
+        let checked = self.check_invoke(function_arn, &payload);
+        let Some(position) = self.note_broken(checked) else { return Ok(()) };
+        let event = self.event_at(position);
         let later = |cause| Err(InvokeFailure::Later(failure(cause)));
         if self.dice.strikes(Fault::InvokeThrottled, self.now, [event]) {
             return later("TooManyRequestsException: Rate Exceeded");
@@ -52,39 +56,39 @@ impl World {
         if self.dice.strikes(Fault::InvokeTimedOut, self.now, [event]) {
             return later("no connection in time");
         }
-        self.accept_retry(place, payload);
+        self.accept_retry(position, payload);
         if self.dice.strikes(Fault::InvokeAnswerLost, self.now, [event]) {
-            self.excuse(self.look(place).received);
+            self.excuse_at(position);
             return later("no answer in time");
         }
         Ok(())
     }
 
     /// SQS `SendMessageBatch` to the dead-letter queue.
-    pub(crate) fn send_message_batch(&mut self, letters: &[&Letter<'_>]) -> Answers {
-        self.calls.add(Operation::SendMessageBatch, 1);
-        let events: Vec<usize> =
-            letters.iter().map(|letter| self.look(letter.place).received.event).collect();
+    pub(crate) fn send_message_batch(&mut self, dead_letters: &[&CheckedDeadLetter<'_>]) -> Answers {
+        self.calls.add(ApiCall::SendMessageBatch, 1);
+        let events: Vec<EventNumber> =
+            dead_letters.iter().map(|checked| self.event_at(checked.position)).collect();
         if self.dice.strikes(Fault::DeadLetterRefused, self.now, events.iter().copied()) {
-            return Err(passing("ServiceUnavailable", "the request has failed"));
+            return Err(transient("ServiceUnavailable", "the request has failed"));
         }
-        for letter in letters {
-            self.duplicate_dead_letters += u64::from(self.settle(letter.place));
-            self.dead_letter(self.look(letter.place).received.event, letter.reason.name());
+        for checked in dead_letters {
+            self.duplicate_dead_letters += u64::from(self.settle(checked.position));
+            self.give_up(self.event_at(checked.position), checked.reason.name());
         }
         if self.dice.strikes(Fault::DeadLetterLost, self.now, events) {
-            letters.iter().for_each(|letter| self.excuse(self.look(letter.place).received));
-            return Err(passing("", "no answer in time"));
+            dead_letters.iter().for_each(|checked| self.excuse_at(checked.position));
+            return Err(transient("", "no answer in time"));
         }
-        Ok(vec![Ok(()); letters.len()])
+        Ok(vec![Ok(()); dead_letters.len()])
     }
 
-    /// About half of the entries, where the fault strikes.
-    fn refused_entries(&mut self, entries: usize, events: &[usize]) -> Vec<bool> {
+    /// About half of the entries, if the fault strikes.
+    fn refused_entries(&mut self, entries: usize, events: &[EventNumber]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
             return vec![false; entries];
         };
-        let refused: Vec<bool> = (0..entries).map(|_| rand::RngExt::random_bool(rng, 0.5)).collect();
+        let refused: Vec<bool> = (0..entries).map(|_| rng.random_bool(0.5)).collect();
         if refused.contains(&true) {
             let struck = events.iter().zip(&refused).filter(|(_, refused)| **refused);
             self.dice.note(Fault::VisibilityHalfRefused, struck.map(|(&event, _)| event));
@@ -92,44 +96,41 @@ impl World {
         refused
     }
 
-    fn accept_retry(&mut self, place: usize, payload: String) {
-        self.duplicate_retries += u64::from(self.settle(place));
-        let (event, attempt) = (self.look(place).received.event, self.look(place).received.attempt + 1);
+    fn accept_retry(&mut self, position: Position, payload: String) {
+        self.duplicate_retries += u64::from(self.settle(position));
+        let origin = self.handling().at(position).look.origin;
+        let attempt = Attempt { event: origin.event, number: origin.attempt + 1 };
         self.retries += 1;
-        self.minute().retries += 1;
-        self.ledger.attempt(event, attempt);
-        self.ledger.carry(event);
-        let invocation = self.target.start(self.now, event, attempt, payload);
+        self.minutes.at(self.now).retries += 1;
+        self.ledger.attempt(attempt.event, attempt.number);
+        self.ledger.carry(attempt.event);
+        let invocation = self.target.start(self.now, attempt, payload);
         self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
     }
 
-    /// A message was re-invoked or dead-lettered. Whether this is a duplicate.
-    fn settle(&mut self, place: usize) -> bool {
-        self.handling_mut().mark(place, Done::Settled);
-        let message = self.look(place).received;
-        let flag = self.queue.get_mut(&message).map(|message| &mut message.settled);
-        let settled = self.copies.settle(message.id, flag).map_err(|_| {
-            let detail = format!("message {} was re-invoked or dead-lettered before", message.id);
-            Broken::new(Invariant::ExplainedDuplicates, message.event, detail)
+    /// A message was re-invoked or dead-lettered. Gives whether this is a duplicate.
+    fn settle(&mut self, position: Position) -> bool {
+        self.handling_mut().mark(position, Done::Settled);
+        let (event, received) = (self.event_at(position), self.handling().at(position).received);
+        let flag = self.queue.carried_mut(&received).map(|tracked| &mut tracked.settled);
+        let settled = self.copies.settle(received.id, flag).map_err(|_| {
+            let detail = format!("message {} was re-invoked or dead-lettered before", received.id);
+            Broken::new(Invariant::ExplainedDuplicates, event, detail)
         });
-        self.hold(settled).unwrap_or_default()
+        self.note_broken(settled).unwrap_or_default()
     }
 
-    pub(super) fn handling(&self) -> &Handling {
-        self.handling.as_ref().expect("BUG: calls come from the handler")
+    fn excuse_at(&mut self, position: Position) {
+        self.excuse(self.handling().at(position).received);
     }
 
-    pub(super) fn look(&self, place: usize) -> &Look {
-        &self.handling().looks[place]
-    }
-
-    pub(super) fn handling_mut(&mut self) -> &mut Handling {
-        self.handling.as_mut().expect("BUG: calls come from the handler")
+    fn event_at(&self, position: Position) -> EventNumber {
+        self.handling().at(position).look.origin.event
     }
 }
 
-/// What another call may mend.
-fn passing(code: &str, message: &str) -> comeback_delivery::Fault {
+/// A failure that another call may not meet.
+fn transient(code: &str, message: &str) -> comeback_delivery::Fault {
     comeback_delivery::Fault::new(FaultKind::Transient, code, message)
 }
 

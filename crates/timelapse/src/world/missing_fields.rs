@@ -5,21 +5,21 @@ use comeback_engine::Record;
 use rand::RngExt;
 
 use super::World;
-use crate::aws::mapping::Batch;
+use super::batch::Batch;
+use super::handling::Position;
 use crate::faults::fault::Fault;
-use crate::world::handling::Done;
 
 impl World {
-    /// What the handler's event holds, if some of its messages lack a field; they are struck here.
+    /// Strikes messages of a batch. If a field is missing from any, gives the handler's event.
     pub(crate) fn strike_fields(&mut self, batch: &Batch) -> Option<Vec<SqsMessage>> {
         let mut messages = None;
-        for (place, received) in batch.received.iter().enumerate() {
+        for (index, message) in batch.messages.iter().enumerate() {
             let Some(rng) = self.dice.roll(Fault::IncompleteMessage, self.now) else { continue };
             let messages =
-                messages.get_or_insert_with(|| batch.records.iter().map(message).collect::<Vec<_>>());
-            remove_field(&mut messages[place], rng.random_range(0..FIELDS));
-            self.dice.note(Fault::IncompleteMessage, [received.event]);
-            self.handling_mut().looks[place].done = Done::Unseen;
+                messages.get_or_insert_with(|| batch.records.iter().map(sqs_message).collect::<Vec<_>>());
+            remove_field(&mut messages[index], rng.random_range(0..FIELDS));
+            self.dice.note(Fault::IncompleteMessage, [message.origin.event]);
+            self.handling_mut().overlook(Position(index));
         }
         messages
     }
@@ -27,8 +27,8 @@ impl World {
 
 const FIELDS: u32 = 6;
 
-/// The message behind a record, as the Lambda gets it.
-fn message(record: &Record) -> SqsMessage {
+/// The message behind a record, as Lambda passes it to the handler.
+fn sqs_message(record: &Record) -> SqsMessage {
     let mut message = SqsMessage::default();
     message.message_id = Some(record.message_id.clone());
     message.receipt_handle = Some(record.receipt_handle.clone());
