@@ -35,12 +35,12 @@ pub enum Call {
     },
 }
 
-/// What the handler decided about a batch, and the calls it made for it, in order.
+/// The handler's report on a batch, and the calls that it made, in order.
 #[derive(Debug)]
 pub struct Rehearsal<'a> {
     /// What became of each message.
     pub report: BatchReport<'a>,
-    /// Every call.
+    /// Every call that it made.
     pub calls: Vec<Call>,
 }
 

@@ -7,7 +7,7 @@ use comeback_timelapse::{QueueUnderContract, TargetError};
 use crate::invocation::{ERROR_MESSAGE, ERROR_TYPE};
 use crate::stand::{Difference, Stand};
 
-/// What replays run on. It follows AWS throughout.
+/// The model that simulations run on. It follows AWS throughout.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {

@@ -1,5 +1,11 @@
 //! What a policy means: the retries of events whose target fails every time, until they are given
-//! up. No wait is computed here; each is what [`comeback_engine::decide()`] answers.
+//! up. No wait is computed here; each is an answer of [`comeback_engine::decide()`].
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | [`Schedule`]: figures over many events |
+//! | `chain` | one event from its first failure to its last |
+//! | `in_flight` | [`InFlight`](in_flight::InFlight): how many messages are in flight at a rate of events |
 
 mod chain;
 pub(crate) mod in_flight;
@@ -17,11 +23,11 @@ use chain::{Chain, Made};
 
 /// The most events that are followed.
 pub const MAX_EVENTS: usize = 100_000;
-/// Unless told, this many events are followed; fewer if they have many retries, ...
+/// By default this many events are followed, unless they have many retries.
 const EVENTS: usize = 10_000;
-/// ... so that there are about this many in all, ...
+/// Then fewer are followed, with about this many retries in all.
 const RETRIES_IN_ALL: usize = 1_000_000;
-/// ... but never fewer events than this.
+/// But never fewer events than this.
 const FEWEST_EVENTS: usize = 100;
 
 /// When retries come under a policy, and how many: figures over many events.
@@ -63,7 +69,7 @@ pub struct RetriesMade {
 pub struct Retry {
     /// 1 for the first.
     pub retry: u64,
-    /// The ceiling of its wait; none under decorrelated jitter, which knows only the cap.
+    /// The ceiling of its wait; none under decorrelated jitter, which has only the cap.
     pub ceiling_seconds: Option<u64>,
     /// The events that had it. The figures below are over these.
     pub events: usize,
@@ -85,9 +91,8 @@ pub struct Spread {
 }
 
 impl Schedule {
-    /// Follows this many events, 1 to [`MAX_EVENTS`], each from its first failure to its last. They
-    /// do not depend on the others, nor the figures on the number of threads. `progress` is called
-    /// after each.
+    /// Follows this many events, 1 to [`MAX_EVENTS`], each from its first failure to its last. No event
+    /// depends on another, and no figure on the number of threads. `progress` is called after each.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -117,7 +122,7 @@ impl Schedule {
         Self { seed, events, retries_made, given_up, retries: retries.collect(), waits }
     }
 
-    /// How many events to follow if nobody says: 10,000, or fewer where one has many retries.
+    /// How many events to follow by default: 10,000, or fewer if an event has many retries.
     pub fn default_events(policy: &Policy, seed: u64) -> usize {
         let retries = Chain::follow(policy, seed, 0).retries.len();
         (RETRIES_IN_ALL / retries.max(1)).clamp(FEWEST_EVENTS, EVENTS)

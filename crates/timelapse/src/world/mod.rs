@@ -5,14 +5,17 @@
 //! |---|---|
 //! | `mod` | the account's parts, and what each happening leads to |
 //! | `happening` | everything that can happen |
+//! | `arrivals` | events reach the target |
 //! | `sending` | from the target to the queue: records of failures |
-//! | `polling`, `batch`, `missing_fields` | from the queue to the handler and back: polls, batches and their answers |
+//! | `polling`, `batch` | from the queue to the handler and back: polls, batches and their answers |
+//! | `strikes`, `missing_fields` | faults of messages and batches on their way to the handler |
 //! | `handling` | the batch that the handler is working on |
 //! | `ports` | the handler's ports on this account |
 //! | `requests`, `api` | the handler's calls: checked, then performed |
 //! | `minutes` | the run minute by minute |
 
 mod api;
+mod arrivals;
 pub(crate) mod batch;
 pub(crate) mod handling;
 pub(crate) mod happening;
@@ -22,6 +25,7 @@ mod polling;
 pub(crate) mod ports;
 mod requests;
 mod sending;
+mod strikes;
 
 use std::time::Duration;
 
@@ -111,7 +115,7 @@ impl World {
             payloads: Payloads::default(),
             early_expiries: Vec::new(),
             minutes: Minutes::of(&scenario),
-            arrivals: arrivals(&scenario, seeds.random()),
+            arrivals: arrivals::draw(&scenario, seeds.random()),
             target: Target::new(scenario.outage_end(), scenario.failure_rate, seeds.random()),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             scenario,
@@ -147,19 +151,6 @@ impl World {
     pub(crate) fn advance(&mut self, now: Timestamp) {
         self.minutes.note_depth(self.now, now, self.queue.in_flight(), self.queue.visible());
         self.now = now;
-    }
-
-    /// The next event reaches the target.
-    fn arrive(&mut self) {
-        let event = EventNumber(self.scenario.events - self.arrivals.len());
-        self.arrivals.pop().expect("BUG: an arrival was planned without an event");
-        self.ledger.arrives(event, self.now);
-        self.ledger.carry(event);
-        let mut payload = String::new();
-        event.write_payload(&mut payload);
-        let invocation = self.target.start(self.now, Attempt { event, number: 0 }, payload);
-        self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
-        self.plan_arrival();
     }
 
     /// After each happening: messages that the queue has removed go to the ledger, and pollers see
@@ -208,24 +199,7 @@ impl World {
         self.mapping.batches_under_way() < self.scenario.maximum_concurrency && self.queue.has_visible()
     }
 
-    fn plan_arrival(&mut self) {
-        if let Some(&next) = self.arrivals.last() {
-            self.agenda.plan(next, Happening::Arrival);
-        }
-    }
-
     fn plan(&mut self, delay: Duration, happening: Happening) {
         self.agenda.plan(self.now.saturating_add(delay), happening);
     }
-}
-
-/// Draws the moments at which events arrive, latest first.
-fn arrivals(scenario: &Scenario, seed: u64) -> Vec<Timestamp> {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let spread = scenario.arrival_spread.as_millis() as u64;
-    let mut moments: Vec<Timestamp> = (0..scenario.events)
-        .map(|_| START.saturating_add(Duration::from_millis(rng.random_range(0..=spread))))
-        .collect();
-    moments.sort_unstable_by(|one, other| other.cmp(one));
-    moments
 }

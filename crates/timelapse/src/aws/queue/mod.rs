@@ -1,23 +1,30 @@
 //! An SQS standard queue on a virtual clock. Each message carries something of its sender's (`T`), which
 //! the queue never looks at.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | sending, receiving, deleting, and what timers lead to |
+//! | `message` | a message, its receipts and its record |
+//! | `settings` | how a queue is set up; its limits |
+//! | `visibility` | `ChangeMessageVisibility`, and its 12 hours |
+//! | `irregular` | what SQS does only now and then |
 
 mod irregular;
 mod message;
 mod settings;
+mod visibility;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
 use super::agenda::Agenda;
 use message::{Message, blank};
-use settings::LONGEST_VISIBILITY;
 
 pub(crate) use message::{Receipt, Received, Sent, Slot};
 pub use settings::IN_FLIGHT_LIMIT;
-pub(crate) use settings::{QueueSettings, Removal, Removed, VisibilityError};
+pub(crate) use settings::{QueueSettings, Removal, Removed};
 
 /// A timer that a queue has set. It runs out for nothing if the message has moved on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,30 +139,6 @@ impl<T> Queue<T> {
         self.message(received).map(|message| message.sent.body.as_str())
     }
 
-    /// `ChangeMessageVisibility`: hides a message for `timeout` from now on.
-    pub(crate) fn change_visibility<H: Ord + From<QueueTimer>>(
-        &mut self,
-        now: Timestamp,
-        agenda: &mut Agenda<H>,
-        handle: &str,
-        timeout: Duration,
-    ) -> Result<(), VisibilityError> {
-        if timeout > LONGEST_VISIBILITY {
-            return Err(VisibilityError::OutOfRange(timeout.as_secs()));
-        }
-        let receipt = Receipt::parse(handle).ok_or(VisibilityError::StaleHandle)?;
-        let message = self.latest(receipt).ok_or(VisibilityError::StaleHandle)?;
-        if !message.in_flight {
-            return Err(VisibilityError::NotInFlight);
-        }
-        if now.since(message.last_receive) + timeout > LONGEST_VISIBILITY {
-            return Err(VisibilityError::BeyondTwelveHours);
-        }
-        message.visible_at = now.saturating_add(timeout);
-        agenda.plan(message.visible_at, QueueTimer::Visibility(receipt));
-        Ok(())
-    }
-
     /// `DeleteMessage`. Gives the body of the message it deleted. A stale handle deletes nothing, and
     /// SQS reports success all the same.
     pub(crate) fn delete(&mut self, receipt: Receipt) -> Option<String> {
@@ -170,16 +153,6 @@ impl<T> Queue<T> {
         match timer {
             QueueTimer::Visibility(receipt) => self.appear(now, receipt),
             QueueTimer::Retention(slot) => self.expire(now, slot),
-        }
-    }
-
-    /// A message is visible again, unless another timeout was set since.
-    fn appear(&mut self, now: Timestamp, receipt: Receipt) {
-        let Some(message) = self.latest(receipt) else { return };
-        if message.in_flight && message.visible_at <= now {
-            message.in_flight = false;
-            self.in_flight -= 1;
-            self.visible.push_back(receipt);
         }
     }
 

@@ -6,10 +6,6 @@ use crate::aws::id::Id;
 /// AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 
-/// The longest visibility timeout, and the longest time from a receive to a message's return.
-/// Source: SQS quotas, "Message visibility timeout".
-pub(super) const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-
 /// How a queue is set up. The defaults are those of `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
@@ -51,17 +47,4 @@ pub(crate) struct Removed<T> {
     pub(crate) id: Id,
     pub(crate) carried: T,
     pub(crate) removal: Removal,
-}
-
-/// Why a visibility timeout was not changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum VisibilityError {
-    #[error("InvalidParameterValue: VisibilityTimeout {0} must be between 0 and 43200")]
-    OutOfRange(u64),
-    #[error("InvalidParameterValue: total VisibilityTimeout is beyond the limit of 43200 s from the receive")]
-    BeyondTwelveHours,
-    #[error("ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale")]
-    StaleHandle,
-    #[error("MessageNotInflight: the message is visible again")]
-    NotInFlight,
 }
