@@ -98,7 +98,7 @@ mod tests {
             invariant: Invariant::AllowList,
             seed: 7,
             at: Duration::from_secs(3_661),
-            event: Some(3),
+            event: Some(comeback_timelapse::EventNumber(3)),
             detail: "payroll was invoked".into(),
             history: "+01:01:00.000 event 3 attempt 0 failed: TargetDown\n".into(),
             trace: "+01:01:00.500 event 4 attempt 0 succeeded\n".into(),

@@ -11,7 +11,7 @@ use comeback_engine::{
 };
 use futures_util::FutureExt;
 
-use crate::ports::deliver;
+use crate::world::ports::deliver;
 
 /// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +35,12 @@ pub enum Call {
     },
 }
 
-/// What the handler decided about a batch, and the calls it made for it, in order.
+/// The handler's report on a batch, and the calls that it made, in order.
 #[derive(Debug)]
 pub struct Rehearsal<'a> {
     /// What became of each message.
     pub report: BatchReport<'a>,
-    /// Every call.
+    /// Every call that it made.
     pub calls: Vec<Call>,
 }
 

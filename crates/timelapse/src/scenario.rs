@@ -2,26 +2,14 @@ use std::time::Duration;
 
 use comeback_engine::Timestamp;
 
-use crate::faults::Faults;
+use crate::aws::queue::IN_FLIGHT_LIMIT;
+use crate::faults::mix::Faults;
 
 /// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// The function whose events are retried; a policy must allow it.
-pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-
-/// The function that records name instead when [`Fault::UnlistedFunction`] strikes; a policy must not
-/// allow it.
-///
-/// [`Fault::UnlistedFunction`]: crate::Fault::UnlistedFunction
-pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
-
 /// The retry handler's timeout in `template.yaml`.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Messages a standard queue can have in flight: received, and neither deleted nor visible again.
-/// AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
-pub const IN_FLIGHT_LIMIT: usize = 120_000;
 
 /// What happens in a run, apart from the policy under test. The default is the rehearsal that
 /// `comeback simulate` makes: 1,000 events, their target down for the first 3 of 24 hours.
@@ -33,7 +21,7 @@ pub struct Scenario {
     pub events: usize,
     /// They arrive at random moments, evenly spread from the start over this time.
     pub arrival_spread: Duration,
-    /// From the start on, every invocation that begins in this time fails.
+    /// Every invocation that begins within this time from the start fails.
     pub outage: Duration,
     /// Of the invocations that begin after the outage, the share that fails; 0 to 1.
     pub failure_rate: f64,
@@ -48,9 +36,9 @@ pub struct Scenario {
     /// How long the retry handler takes for a batch; at most its timeout of 30 s. Its calls reach
     /// AWS at the end of it.
     pub handler_run_time: Duration,
-    /// From a message's becoming visible to its receipt by a poller; at most 20 s, a long poll.
+    /// How long a visible message waits for a poller; at most 20 s, a long poll.
     pub poll_delay: Duration,
-    /// Messages in flight at most, [`IN_FLIGHT_LIMIT`] in SQS.
+    /// Most messages in flight at once, [`IN_FLIGHT_LIMIT`] in SQS.
     pub in_flight_limit: usize,
     /// What goes wrong besides the target.
     pub faults: Faults,

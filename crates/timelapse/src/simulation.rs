@@ -3,19 +3,21 @@ use std::time::Duration;
 use comeback_engine::{BatchReport, Policy, Ports, RESERVE, Record, handle_batch, read_batch};
 use futures_util::FutureExt;
 
-use crate::agenda::Happening;
-use crate::faults::Fault;
-use crate::invariants::Broken;
-use crate::mapping::{Batch, kept};
-use crate::ports::SimulatedAws;
+use crate::aws::mapping::kept;
+use crate::check::invariants::Broken;
+use crate::check::violation::{Recorder, Violation};
+use crate::event::EventNumber;
+use crate::faults::fault::Fault;
+use crate::figures::summary::Summary;
 use crate::scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError};
-use crate::summary::Summary;
-use crate::violation::{Recorder, Violation};
-use crate::watcher::Watcher;
+use crate::watch::watcher::Watcher;
 use crate::world::World;
+use crate::world::batch::Batch;
+use crate::world::happening::Happened;
+use crate::world::ports::SimulatedAws;
 
-/// A watcher is told the time once in so many happenings.
-const CLOCK_EVERY: u64 = 4_096;
+/// Between one call of [`Watcher::clock`] and the next.
+const HAPPENINGS_PER_CLOCK: u64 = 4_096;
 
 /// Why a run has no summary.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -31,7 +33,7 @@ pub enum RunError {
 /// Runs a scenario under a policy, to the end of its time or to the first [`Invariant`] that is
 /// broken.
 ///
-/// A run that breaks one is made again, to write down what led to it; the watcher sees the first.
+/// A run that breaks one is made again, to record what led to it. The watcher sees only the first run.
 ///
 /// [`Invariant`]: crate::Invariant
 ///
@@ -54,42 +56,40 @@ fn simulate(
     watcher: &mut impl Watcher,
 ) -> Result<Summary, (Broken, Duration)> {
     let aws = SimulatedAws::new(World::new(scenario.clone(), policy));
-    let mut happened = 0u64;
-    while let Some(happening) = next(&aws) {
-        match happening {
-            Happening::InvocationEnds(place) => end_invocation(&aws, place, watcher),
-            Happening::BatchEnds(place) => handle(&aws, place, policy, watcher),
-            happening => aws.0.borrow_mut().happen(happening),
+    let mut happenings = 0u64;
+    while let Some(happened) = next(&aws) {
+        match happened {
+            Happened::Inside => {}
+            Happened::Invoked(ended) => {
+                let error = ended.failure.map(|(error, _)| error);
+                watcher.invoked(elapsed(&aws), ended.carried.event, ended.carried.number, error);
+            }
+            Happened::BatchOpened(batch) => handle(&aws, batch, policy, watcher),
         }
         let world = &mut *aws.0.borrow_mut();
         world.follow_up();
-        tell_strikes(world, watcher);
+        report_strikes(world, watcher);
         if let Some(broken) = world.broken.take() {
             return Err((broken, world.now.since(START)));
         }
-        happened += 1;
-        if happened.is_multiple_of(CLOCK_EVERY) {
+        happenings += 1;
+        if happenings.is_multiple_of(HAPPENINGS_PER_CLOCK) {
             watcher.clock(world.now.since(START));
         }
     }
     Summary::of(aws.0.into_inner()).map_err(|broken| (broken, scenario.duration))
 }
 
-fn next(aws: &SimulatedAws) -> Option<Happening> {
-    let world = &mut *aws.0.borrow_mut();
-    let (now, happening) = world.agenda.next_until(world.scenario.end())?;
-    world.advance(now);
-    Some(happening)
+// A function of its own, so that the world is free again when the handler calls it.
+fn next(aws: &SimulatedAws) -> Option<Happened> {
+    aws.0.borrow_mut().next()
 }
 
-fn end_invocation(aws: &SimulatedAws, place: usize, watcher: &mut impl Watcher) {
-    let mut world = aws.0.borrow_mut();
-    let ended = world.end_invocation(place);
-    let error = ended.failure.map(|(error, _)| error);
-    watcher.invoked(world.now.since(START), ended.event, ended.attempt, error);
+fn elapsed(aws: &SimulatedAws) -> Duration {
+    aws.0.borrow().now.since(START)
 }
 
-fn tell_strikes(world: &mut World, watcher: &mut impl Watcher) {
+fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
     let at = world.now.since(START);
     for (fault, event) in world.dice.take_notes() {
         watcher.struck(at, event, fault);
@@ -98,13 +98,12 @@ fn tell_strikes(world: &mut World, watcher: &mut impl Watcher) {
 
 /// One batch through the handler that ships. It reads its clock when it starts; its calls come at
 /// the end of its run time, and none once its deadline has passed.
-fn handle(aws: &SimulatedAws, place: usize, policy: &Policy, watcher: &mut impl Watcher) {
-    let batch = aws.0.borrow_mut().open_batch(place);
+fn handle(aws: &SimulatedAws, batch: Batch, policy: &Policy, watcher: &mut impl Watcher) {
     let struck = aws.0.borrow_mut().strike_fields(&batch);
     let (records, incomplete) = match struck.map(read_batch) {
         None => (None, Vec::new()),
         Some(Ok((records, incomplete))) => (Some(records), incomplete),
-        // The shell reports the whole batch failed, and does nothing.
+        // The handler's shell reports the whole batch failed, and does nothing.
         Some(Err(_)) => {
             let all = vec![true; batch.records.len()];
             return aws.0.borrow_mut().delete_settled(batch, &all);
@@ -112,10 +111,10 @@ fn handle(aws: &SimulatedAws, place: usize, policy: &Policy, watcher: &mut impl 
     };
     let report = drive(aws, &batch, records.as_ref().unwrap_or(&batch.records), policy);
     let world = &mut *aws.0.borrow_mut();
-    tell_strikes(world, watcher);
+    report_strikes(world, watcher);
     let report = match (report, batch.death) {
         (Some(report), None) => report,
-        // It had no second call to die before.
+        // It made only one call, so that there was nothing for it to die between.
         (Some(report), Some(death)) if death.fault == Fault::HandlerDiedBetween => report,
         (_, Some(death)) => return world.bury(batch, death.fault),
         (None, None) => panic!("BUG: a simulated call did not answer at once"),
@@ -129,7 +128,7 @@ fn handle(aws: &SimulatedAws, place: usize, policy: &Policy, watcher: &mut impl 
     world.delete_settled(batch, &kept);
 }
 
-/// `None` if the handler dies on the way: what it would do next is never done.
+/// `None` if the handler dies on the way and does nothing more.
 fn drive<'a>(
     aws: &SimulatedAws,
     batch: &Batch,
@@ -143,7 +142,7 @@ fn drive<'a>(
     report
 }
 
-fn event_of(batch: &Batch, message_id: &str) -> usize {
-    let place = batch.records.iter().position(|record| record.message_id == message_id);
-    batch.received[place.expect("BUG: an outcome of another batch")].event
+fn event_of(batch: &Batch, message_id: &str) -> EventNumber {
+    let index = batch.records.iter().position(|record| record.message_id == message_id);
+    batch.messages[index.expect("BUG: an outcome of another batch")].origin.event
 }

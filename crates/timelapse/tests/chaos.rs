@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use comeback_engine::{CallFailure, Jitter, Outcome, Policy, Settings, Step, Style};
 use comeback_timelapse::{
-    Fault, Faults, Invariant, Operation, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace, Watcher,
-    run,
+    ApiCall, EventNumber, Fault, Faults, Invariant, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace,
+    Watcher, run,
 };
 use rayon::prelude::*;
 
@@ -52,7 +52,7 @@ impl Deliveries {
 }
 
 impl Watcher for Deliveries {
-    fn decided(&mut self, _: Duration, _: usize, outcome: &Outcome<'_>) {
+    fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
         if outcome.step == Some(self.of) {
             let failed = |problem: &CallFailure| problem.cause.starts_with("no retries left: ");
             self.made += 1;
@@ -166,8 +166,8 @@ fn lost_answers_are_duplicates_and_they_are_counted() {
 
 #[test]
 fn deliveries_call_again_after_a_fault_and_each_call_is_counted() {
-    let refused = |fault| (fault, Step::Defer, Operation::ChangeMessageVisibilityBatch);
-    let sent = |fault| (fault, Step::DeadLetter, Operation::SendMessageBatch);
+    let refused = |fault| (fault, Step::Defer, ApiCall::ChangeMessageVisibilityBatch);
+    let sent = |fault| (fault, Step::DeadLetter, ApiCall::SendMessageBatch);
     for (fault, step, operation) in [
         refused(Fault::VisibilityRefused),
         refused(Fault::VisibilityLost),

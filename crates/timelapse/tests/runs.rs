@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use comeback_engine::{Jitter, Outcome, Policy, Settings, Step, Style};
 use comeback_timelapse::{
-    Fault, Faults, Operation, Percentiles, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace, Watcher,
-    run,
+    ApiCall, EventNumber, Fault, Faults, Percentiles, RunError, Scenario, Strikes, Summary, TARGET_ARN,
+    Trace, Watcher, run,
 };
 use proptest::prelude::*;
 
@@ -54,12 +54,8 @@ fn nothing_fails_without_an_outage() {
     assert_eq!((summary.delivered, summary.retries), (1_000, 0));
     assert_eq!(summary.attempts, Some(Percentiles { p50: 0, p99: 0, max: 0 }));
     assert_eq!(summary.recovery_delay_ms, None);
-    assert_eq!(
-        summary.api_calls.of(Operation::ReceiveMessage),
-        24 * 60 * 15,
-        "an idle queue is still polled"
-    );
-    assert_eq!(summary.api_calls.of(Operation::InvokeHandler), 0);
+    assert_eq!(summary.api_calls.of(ApiCall::ReceiveMessage), 24 * 60 * 15, "an idle queue is still polled");
+    assert_eq!(summary.api_calls.of(ApiCall::InvokeHandler), 0);
 }
 
 #[test]
@@ -90,7 +86,7 @@ fn no_jitter_makes_retries_as_regular_as_the_formula() {
 fn sqs_accepts_every_call_of_the_handler() {
     struct NoProblem;
     impl Watcher for NoProblem {
-        fn decided(&mut self, _: Duration, event: usize, outcome: &Outcome<'_>) {
+        fn decided(&mut self, _: Duration, event: EventNumber, outcome: &Outcome<'_>) {
             assert!(outcome.problem.is_none(), "event {event}: {outcome:?}");
             assert!(outcome.step.is_some());
         }
@@ -102,7 +98,7 @@ fn sqs_accepts_every_call_of_the_handler() {
 fn the_longest_deferral_is_one_sqs_accepts() {
     struct Longest(u64);
     impl Watcher for Longest {
-        fn decided(&mut self, _: Duration, _: usize, outcome: &Outcome<'_>) {
+        fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
             assert!(outcome.problem.is_none(), "{outcome:?}");
             self.0 = self.0.max(outcome.delay.unwrap_or_default().as_secs());
         }
@@ -127,11 +123,8 @@ fn a_handler_past_its_deadline_does_nothing_and_loses_nothing() {
     let late = Scenario { handler_run_time: Duration::from_secs(28), events: 5, ..Scenario::default() };
     let summary = summary(&late, Settings::default());
     assert_eq!((summary.waiting, summary.retries), (5, 0));
-    assert_eq!(summary.api_calls.of(Operation::ChangeMessageVisibilityBatch), 0);
-    assert!(
-        summary.api_calls.of(Operation::InvokeHandler) > 5,
-        "messages come back after the queue's timeout"
-    );
+    assert_eq!(summary.api_calls.of(ApiCall::ChangeMessageVisibilityBatch), 0);
+    assert!(summary.api_calls.of(ApiCall::InvokeHandler) > 5, "messages come back after the queue's timeout");
 }
 
 #[test]
@@ -234,7 +227,7 @@ fn fewer_batches_at_once_and_smaller_ones_cost_time_and_calls() {
     let single = summary(&Scenario { maximum_concurrency: 50, batch_size: 1, ..burst }, settings());
     let last = |summary: &Summary| summary.recovery_delay_ms.unwrap().max;
     assert!(last(&narrow) > last(&wide) + 20_000, "{} and {}", last(&narrow), last(&wide));
-    let calls = |summary: &Summary| summary.api_calls.of(Operation::ChangeMessageVisibilityBatch);
+    let calls = |summary: &Summary| summary.api_calls.of(ApiCall::ChangeMessageVisibilityBatch);
     assert_eq!(calls(&wide) * 10, calls(&single), "ten first receives cost one call");
 }
 
@@ -244,11 +237,11 @@ fn calls_are_those_that_the_events_need() {
     let calls = |operation| summary.api_calls.of(operation);
     let given_up = given_up(&summary) as u64;
     assert!(given_up > 0 && summary.delivered > 0);
-    assert_eq!(calls(Operation::InvokeTarget), summary.retries);
+    assert_eq!(calls(ApiCall::InvokeTarget), summary.retries);
     // Each invocation, first ones and retries, ends in a delivery or in a record.
-    assert_eq!(calls(Operation::SendMessage) + summary.delivered as u64, summary.retries + 40);
-    assert!(calls(Operation::SendMessageBatch) <= given_up);
-    assert!(calls(Operation::DeleteMessageBatch) <= summary.retries + given_up);
+    assert_eq!(calls(ApiCall::SendMessage) + summary.delivered as u64, summary.retries + 40);
+    assert!(calls(ApiCall::SendMessageBatch) <= given_up);
+    assert!(calls(ApiCall::DeleteMessageBatch) <= summary.retries + given_up);
     let minutes = |count: fn(&comeback_timelapse::Minute) -> u32| {
         summary.minutes.iter().map(|minute| u64::from(count(minute))).sum::<u64>()
     };
@@ -310,7 +303,7 @@ struct Tally {
 }
 
 impl Watcher for Tally {
-    fn decided(&mut self, _: Duration, _: usize, outcome: &Outcome<'_>) {
+    fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
         match outcome.step {
             Some(Step::Reinvoke) if outcome.settled => self.reinvoked += 1,
             Some(Step::DeadLetter) if outcome.settled => self.dead_lettered += 1,

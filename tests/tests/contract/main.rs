@@ -1,11 +1,12 @@
-//! What SQS, the event source mapping and asynchronous invocations do, kept by the model that replays run on
-//! and by MiniStack: each contract is run against both, so that neither can drift from the other unseen.
+//! The contracts of SQS, the event source mapping and asynchronous invocations. The model that simulations
+//! run on and MiniStack both fulfil them: each contract is run against both, so that neither can drift from
+//! the other unseen.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `stand` | what a contract asks of a queue and its mapping; where MiniStack is known to differ |
 //! | `queue`, `mapping`, `invocation` | the contracts |
-//! | `model`, `real` | the two that keep them |
+//! | `model`, `real` | the two that fulfil them |
 
 mod invocation;
 mod mapping;

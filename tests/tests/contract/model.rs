@@ -2,17 +2,17 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use comeback_engine::Record;
-use comeback_timelapse::{Bench, TargetError};
+use comeback_timelapse::{QueueUnderContract, TargetError};
 
 use crate::invocation::{ERROR_MESSAGE, ERROR_TYPE};
 use crate::stand::{Difference, Stand};
 
-/// What replays run on. It follows AWS throughout.
-pub(crate) struct Model(RefCell<Bench>);
+/// The model that simulations run on. It follows AWS throughout.
+pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {
     pub(crate) fn new(visibility_timeout: u64) -> Self {
-        Self(RefCell::new(Bench::new(Duration::from_secs(visibility_timeout))))
+        Self(RefCell::new(QueueUnderContract::new(Duration::from_secs(visibility_timeout))))
     }
 }
 
@@ -35,19 +35,19 @@ impl Stand for Model {
     }
 
     async fn next(&self) -> Record {
-        let mut bench = self.0.borrow_mut();
+        let mut queue = self.0.borrow_mut();
         loop {
-            if let Some(record) = bench.receive(1).pop() {
+            if let Some(record) = queue.receive(1).pop() {
                 return record;
             }
-            assert!(bench.wait(), "no message will ever be visible");
+            assert!(queue.wait(), "no message will ever be visible");
         }
     }
 
     async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
-        let mut bench = self.0.borrow_mut();
+        let mut queue = self.0.borrow_mut();
         let mut hide = |(handle, seconds): &(&str, u64)| {
-            bench.change_visibility(handle, Duration::from_secs(*seconds)).is_ok()
+            queue.change_visibility(handle, Duration::from_secs(*seconds)).is_ok()
         };
         entries.iter().map(&mut hide).collect()
     }

@@ -33,8 +33,8 @@ pub(crate) trait Stand {
     async fn answer(&self, batch: &[Record], batch_item_failures: &[&str]);
 }
 
-/// Where MiniStack 1.5.33 is known to differ from AWS. Each is asserted as it is, so that a mended
-/// MiniStack fails the suite and the exception goes.
+/// Where MiniStack 1.5.33 is known to differ from AWS. Each is asserted as it is, so that the suite
+/// fails, and the exception goes, once MiniStack is corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
     /// It hides a message for more than 12 hours. AWS: `InvalidParameterValue`.

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use comeback_timelapse::{FaultCounts, Operation, Percentiles, Scenario, Summary, prices};
+use comeback_timelapse::{ApiCall, FaultCounts, Percentiles, Scenario, Summary, prices};
 use comfy_table::Color;
 use indicatif::HumanCount;
 
@@ -87,7 +87,7 @@ pub(super) fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut row = |label: String, count: String, usd: f64| {
         costs.push([label, count, format!("{usd:.4}")]);
     };
-    for operation in Operation::ALL {
+    for operation in ApiCall::ALL {
         let calls = summary.api_calls.of(operation);
         row(operation.name().into(), HumanCount(calls).to_string(), prices::requests(operation, calls));
     }

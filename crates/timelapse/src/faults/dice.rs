@@ -1,20 +1,19 @@
-use std::hash::Hasher;
-
 use comeback_engine::Timestamp;
+use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
-use rand::{RngExt, SeedableRng};
-use siphasher::sip::SipHasher13;
 
-use super::{Fault, Faults};
-use crate::scenario::START;
+use super::fault::Fault;
+use super::generator::generator;
+use super::mix::Faults;
+use crate::event::EventNumber;
 
-/// Decides when which fault strikes, and counts.
+/// Decides which fault strikes when, and counts the strikes.
 #[derive(Debug)]
 pub(crate) struct Dice {
     dice: [Option<Die>; Fault::ALL.len()],
     struck: [u64; Fault::ALL.len()],
-    /// What struck which event since this was last asked.
-    notes: Vec<(Fault, usize)>,
+    /// Which fault struck which event since the notes were last taken.
+    notes: Vec<(Fault, EventNumber)>,
 }
 
 #[derive(Debug)]
@@ -26,30 +25,31 @@ struct Die {
 }
 
 impl Dice {
-    /// Each fault has its own generator, seeded by its name: one more fault changes no other's draws.
-    pub(crate) fn new(seed: u64, faults: &Faults) -> Self {
+    /// Windows count from `start`. Each fault has its own generator, seeded with its name, so that one
+    /// more fault changes no draw of another.
+    pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {
             dice[fault as usize] = Some(Die {
                 rate: strikes.rate,
-                from: START.saturating_add(strikes.window.start),
-                until: START.saturating_add(strikes.window.end),
+                from: start.saturating_add(strikes.window.start),
+                until: start.saturating_add(strikes.window.end),
                 rng: generator(seed, fault.name(), "strikes"),
             });
         }
         Self { dice, struck: [0; Fault::ALL.len()], notes: Vec::new() }
     }
 
-    /// Whether a fault is about to strike, and then the generator for what else there is to draw.
-    /// It has struck once it is [noted](Self::note).
+    /// Rolls the dice of a fault. If it is to strike, gives the generator for whatever else it draws;
+    /// the caller [notes](Self::note) it once it has struck.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);
         strikes.then_some(&mut die.rng)
     }
 
-    /// A fault has struck, once, these events.
-    pub(crate) fn note(&mut self, fault: Fault, events: impl IntoIterator<Item = usize>) {
+    /// A fault has struck once, and these are the events it struck.
+    pub(crate) fn note(&mut self, fault: Fault, events: impl IntoIterator<Item = EventNumber>) {
         self.struck[fault as usize] += 1;
         self.notes.extend(events.into_iter().map(|event| (fault, event)));
     }
@@ -59,7 +59,7 @@ impl Dice {
         &mut self,
         fault: Fault,
         now: Timestamp,
-        events: impl IntoIterator<Item = usize>,
+        events: impl IntoIterator<Item = EventNumber>,
     ) -> bool {
         let strikes = self.roll(fault, now).is_some();
         if strikes {
@@ -68,11 +68,11 @@ impl Dice {
         strikes
     }
 
-    pub(crate) fn take_notes(&mut self) -> Vec<(Fault, usize)> {
+    pub(crate) fn take_notes(&mut self) -> Vec<(Fault, EventNumber)> {
         std::mem::take(&mut self.notes)
     }
 
-    /// How often each fault struck that could; `None` if none could.
+    /// How often each fault struck, of those that can; `None` if none can.
     pub(crate) fn struck(&self) -> Option<Vec<(Fault, u64)>> {
         let on = Fault::ALL.into_iter().filter(|&fault| self.dice[fault as usize].is_some());
         let struck: Vec<_> = on.map(|fault| (fault, self.struck[fault as usize])).collect();
@@ -80,42 +80,35 @@ impl Dice {
     }
 }
 
-/// One generator for each fault and purpose.
-pub(super) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
-    let mut hasher = SipHasher13::new();
-    hasher.write(&seed.to_le_bytes());
-    hasher.write(fault.as_bytes());
-    // No name has a colon, so no two inputs meet.
-    hasher.write(b":");
-    hasher.write(purpose.as_bytes());
-    Xoshiro256PlusPlus::seed_from_u64(hasher.finish())
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::faults::Strikes;
+    use crate::START;
+    use crate::faults::mix::Strikes;
 
     const HALF: Strikes = Strikes::always(0.5);
 
     fn rolls(dice: &mut Dice, fault: Fault) -> Vec<bool> {
-        (0..64).map(|_| dice.strikes(fault, START, [7])).collect()
+        (0..64).map(|_| dice.strikes(fault, START, [EventNumber(7)])).collect()
     }
 
     #[test]
     fn one_more_fault_changes_nothing_else() {
         let one = Faults::default().with(Fault::ClockSkew, HALF);
         let two = one.clone().with(Fault::InvokeThrottled, HALF);
-        let (mut one, mut two) = (Dice::new(1, &one), Dice::new(1, &two));
+        let (mut one, mut two) = (Dice::new(1, START, &one), Dice::new(1, START, &two));
         let throttled = rolls(&mut two, Fault::InvokeThrottled);
         let skewed = rolls(&mut one, Fault::ClockSkew);
         assert_eq!(skewed, rolls(&mut two, Fault::ClockSkew));
         assert_ne!(skewed, throttled, "and has dice of its own");
         assert_ne!(
             skewed,
-            rolls(&mut Dice::new(2, &Faults::default().with(Fault::ClockSkew, HALF)), Fault::ClockSkew)
+            rolls(
+                &mut Dice::new(2, START, &Faults::default().with(Fault::ClockSkew, HALF)),
+                Fault::ClockSkew
+            )
         );
     }
 
@@ -123,21 +116,22 @@ mod tests {
     fn strikes_in_its_window_only_at_its_rate_and_counts() {
         let window = Duration::from_secs(10)..Duration::from_secs(20);
         let faults = Faults::default().with(Fault::ClockSkew, Strikes { rate: 1.0, window });
-        let mut dice = Dice::new(1, &faults);
+        let mut dice = Dice::new(1, START, &faults);
         let at = |millis| START.saturating_add(Duration::from_millis(millis));
-        let struck = [9_999, 10_000, 19_999, 20_000].map(|ms| dice.strikes(Fault::ClockSkew, at(ms), [3, 4]));
+        let struck = [9_999, 10_000, 19_999, 20_000]
+            .map(|ms| dice.strikes(Fault::ClockSkew, at(ms), [3, 4].map(EventNumber)));
         assert_eq!(struck, [false, true, true, false]);
         assert_eq!(dice.struck(), Some(vec![(Fault::ClockSkew, 2)]));
-        assert_eq!(dice.take_notes(), [3, 4, 3, 4].map(|event| (Fault::ClockSkew, event)));
-        let mut dice = Dice::new(1, &Faults::default().with(Fault::ClockSkew, HALF));
+        assert_eq!(dice.take_notes(), [3, 4, 3, 4].map(|event| (Fault::ClockSkew, EventNumber(event))));
+        let mut dice = Dice::new(1, START, &Faults::default().with(Fault::ClockSkew, HALF));
         let share = rolls(&mut dice, Fault::ClockSkew).iter().filter(|&&struck| struck).count();
         assert!((20..=44).contains(&share), "{share} of 64");
     }
 
     #[test]
     fn without_faults_nothing_strikes_or_is_counted() {
-        let mut dice = Dice::new(1, &Faults::default());
-        assert!(!dice.strikes(Fault::InvokeThrottled, START, [0]));
+        let mut dice = Dice::new(1, START, &Faults::default());
+        assert!(!dice.strikes(Fault::InvokeThrottled, START, [EventNumber(0)]));
         assert_eq!((dice.struck(), dice.take_notes()), (None, vec![]));
     }
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use rand::RngExt;
 
-use super::Fault;
-use super::dice::generator;
+use super::fault::Fault;
+use super::generator::generator;
 
 /// How often a fault strikes, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strikes {
-    /// The share that it strikes of what the [`Fault`] names; 0 to 1.
+    /// Of the messages, calls or batches that the [`Fault`] names, the share that it strikes; 0 to 1.
     pub rate: f64,
     /// It strikes only here, counted from the run's start.
     pub window: Range<Duration>,
@@ -45,7 +45,7 @@ const CHAOS: [(Fault, f64); 21] = [
     (Fault::StaleReceiptHandle, 0.005),
     (Fault::ReceiveCountHigh, 0.01),
     (Fault::ReceiveCountLow, 0.01),
-    // What passes is called again three times; now and then that must not be enough.
+    // A call that fails for a moment is made up to three times more; now and then all of them fail.
     (Fault::VisibilityRefused, 0.15),
     (Fault::VisibilityLost, 0.05),
     (Fault::VisibilityHalfRefused, 0.15),
@@ -53,11 +53,11 @@ const CHAOS: [(Fault, f64); 21] = [
     (Fault::InvokeTimedOut, 0.005),
     (Fault::InvokeAnswerLost, 0.005),
     (Fault::HandlerDiedBefore, 0.005),
-    // Most batches take one call only, and are spared.
+    // It spares most batches, which take only one call.
     (Fault::HandlerDiedBetween, 0.1),
     (Fault::HandlerDiedAfter, 0.005),
     (Fault::HandlerTimedOut, 0.005),
-    // The same, and few calls are dead-letters.
+    // These calls are made up to three times more as well, and there are few of them.
     (Fault::DeadLetterRefused, 0.3),
     (Fault::DeadLetterLost, 0.3),
     (Fault::PollerThrottled, 0.01),
@@ -75,15 +75,15 @@ impl Faults {
         self
     }
 
-    /// Every fault but the end of retention: most now and then through the whole run; the handler
-    /// down once for a while, and the in-flight limit reached once for a while, both from some moment
-    /// in the first eighth of the run. Of 24 hours, that is within the first three, for one to two
-    /// hours and for half an hour to one hour.
+    /// Every fault but the end of retention. Most strike now and then through the whole run. The
+    /// handler is down once, and the in-flight limit is reached once; both begin in the first eighth of
+    /// the run. In 24 hours that is within the first three: the handler is down for one to two hours,
+    /// and the limit is reached for half an hour to one hour.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let mut faults = Self(CHAOS.map(|(fault, rate)| (fault, Strikes::always(rate))).into());
         for (fault, longest) in [(Fault::HandlerOutage, duration / 12), (Fault::InFlightLimit, duration / 24)]
         {
-            // Its own generator, so that it draws the same dice with and without a window.
+            // A generator of its own, so that the fault's dice roll the same with and without a window.
             let mut rng = generator(seed, fault.name(), "window");
             let length = longest.mul_f64(rng.random_range(0.5..1.0));
             let start = duration.mul_f64(rng.random_range(0.0..0.125));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_that_make_no_sense_are_told() {
+    fn strikes_that_make_no_sense_are_invalid() {
         assert!(Strikes::always(1.0).is_valid());
         assert!(!Strikes::always(1.1).is_valid() && !Strikes::always(f64::NAN).is_valid());
         let hour = Duration::from_secs(3_600);

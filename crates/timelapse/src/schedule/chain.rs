@@ -6,11 +6,9 @@ use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
 use crate::START;
-use crate::failure_record::{FailureRecords, TargetError};
-use crate::id::Id;
-
-const DOWN: TargetError =
-    TargetError { error_type: "TargetDown", error_message: "a dependency is not reachable" };
+use crate::aws::failure_record::FailureRecords;
+use crate::aws::id::Id;
+use crate::aws::target::{DOWN, TARGET_ARN};
 
 /// One event whose target fails every time: its retries in order, and why there are no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +17,8 @@ pub(super) struct Chain {
     pub(super) given_up: ReasonCode,
 }
 
-/// When a retry was made, in whole seconds: nothing else takes time here, and the engine's waits
-/// are whole seconds.
+/// When a retry was made, in whole seconds: the engine waits for whole seconds, and nothing else takes
+/// time here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Made {
     /// Since the failure before it.
@@ -30,11 +28,12 @@ pub(super) struct Made {
 }
 
 impl Chain {
-    /// Follows an event through the engine's own decisions: a failure's record is received at once,
-    /// hidden for as long as it says, received again, until it is retried; which fails at once.
+    /// Follows an event through the engine's own decisions. The record of a failure is received at once,
+    /// hidden for as long as the engine says, and received again, until it is retried; the retry fails
+    /// at once.
     pub(super) fn follow(policy: &Policy, seed: u64, event: usize) -> Self {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream(seed, event));
-        let mut records = FailureRecords::default();
+        let mut records = FailureRecords::of(TARGET_ARN);
         let mut payload = format!(r#"{{"order":{event}}}"#);
         let mut now = START;
         let mut retries = Vec::new();
@@ -57,13 +56,13 @@ impl Chain {
     }
 }
 
-/// Receives a message until it is retried, which leaves `now` at that moment, or given up. Gives
-/// what the target is invoked with.
+/// Receives a message until it is retried or given up, and leaves `now` at that moment. Gives the
+/// payload of the retry.
 fn serve_backoff(record: &mut Record, policy: &Policy, now: &mut Timestamp) -> Result<String, ReasonCode> {
     loop {
         let hidden_for = match decide(record, policy, *now).action {
             Action::Defer { visibility_timeout } => visibility_timeout,
-            // Styles differ in nothing that delays, and the engine reads both.
+            // The styles delay alike, and the engine reads both.
             Action::Reinvoke(envelope) => return Ok(envelope.seal(Style::Wrap)),
             Action::DeadLetter(reason) => return Err(reason.code),
         };
@@ -88,7 +87,6 @@ mod tests {
     use comeback_engine::{Jitter, Settings};
 
     use super::*;
-    use crate::TARGET_ARN;
 
     fn chain(settings: Settings) -> Chain {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
@@ -107,11 +105,11 @@ mod tests {
     fn waits_add_up_and_the_last_retry_is_a_minute_before_max_age() {
         let chain = chain(Settings { max_age: 100, ..without_jitter() });
         let made: Vec<(u32, u32)> = chain.retries.iter().map(|made| (made.wait, made.at)).collect();
-        // 1, 2, 4, 8 and 16 s are 31 s; 32 s more would be 63 s, which 100 s has room for; 64 s no
-        // more, and too little is left to cut them to.
+        // 1, 2, 4, 8 and 16 s add up to 31 s. 32 s more are 63 s, which is within 100 s. Another 64 s are
+        // too many, and too little is left to cut them to.
         assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63)]);
         assert_eq!(chain.given_up, ReasonCode::MaxAge);
-        // After 127 s, 128 s more are too many; cut to end a minute before MAX_AGE they are 63 s.
+        // After 127 s, 128 s more are too many. Cut to end a minute before MAX_AGE, they are 63 s.
         let cut = waits(Settings { max_age: 250, ..without_jitter() });
         assert_eq!(cut, [1, 2, 4, 8, 16, 32, 64, 250 - 60 - 127]);
     }

@@ -1,66 +1,71 @@
-//! From the target to the queue: records of failures, and what strikes them.
+//! From the target to the queue: records of failures, and the faults that strike them.
 
 use std::time::Duration;
 
 use rand::RngExt;
 
 use super::World;
-use crate::agenda::Happening;
-use crate::calls::Operation;
-use crate::failure_record::{of_another_function, without_a_member};
-use crate::faults::Fault;
-use crate::id::Id;
-use crate::queue::{Flaw, Sent};
-use crate::target::Ended;
+use super::happening::{EarlyExpiryKey, Happening};
+use crate::aws::id::Id;
+use crate::aws::queue::Sent;
+use crate::aws::target::{Ended, InvocationKey};
+use crate::check::origin::{Attempt, Origin, Tracked};
+use crate::event::EventNumber;
+use crate::faults::fault::Fault;
+use crate::faults::records::{Flaw, name_unlisted_function, without_a_member};
+use crate::figures::calls::ApiCall;
 
 impl World {
     /// An invocation ends: delivered, or Lambda sends the record of its failure to the retry queue.
-    pub(crate) fn end_invocation(&mut self, place: usize) -> Ended {
-        let mut ended = self.target.end(self.now, place);
+    pub(super) fn end_invocation(&mut self, invocation: InvocationKey) -> Ended<Attempt> {
+        let mut ended = self.target.end(self.now, invocation);
+        let attempt = ended.carried;
         match &mut ended.failure {
             None => {
-                self.ledger.deliver(ended.event, self.now);
-                self.minute().delivered += 1;
+                self.ledger.deliver(attempt.event, self.now);
+                self.minutes.at(self.now).delivered += 1;
             }
             Some((_, record)) => {
                 let body = std::mem::take(record);
-                self.ledger.fail(ended.event, self.now);
-                self.send(ended.event, ended.attempt, body);
+                self.ledger.fail(attempt.event, self.now);
+                self.send(attempt, body);
             }
         }
-        self.drop_carrier(ended.event);
+        self.drop_carrier(attempt.event);
         ended
     }
 
-    /// Lambda sends the record of a failure to the retry queue.
-    pub(super) fn send(&mut self, event: usize, attempt: u64, mut body: String) {
-        let flaw = self.strike_record(event, &mut body);
+    /// Lambda sends the record of a failed attempt to the retry queue.
+    pub(super) fn send(&mut self, failed: Attempt, mut body: String) {
+        let event = failed.event;
+        let origin = Origin { event, attempt: failed.number, flaw: self.strike_record(event, &mut body) };
         let id = Id::draw(&mut self.message_ids);
-        let content = Sent { id, body, event, attempt, flaw };
-        let slot = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, content);
+        let carried = Tracked { origin, not_before: self.now, settled: false };
+        let sent = Sent { id, body, carried };
+        let slot = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, sent);
         self.ledger.carry(event);
-        self.calls.add(Operation::SendMessage, 1);
+        self.calls.add(ApiCall::SendMessage, 1);
         if let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) {
             let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
-            let place = self.expiring.len();
-            self.expiring.push((slot, id));
-            self.plan(left, Happening::ExpiresEarly(place));
+            let expiry = EarlyExpiryKey(self.early_expiries.len());
+            self.early_expiries.push((slot, id, event));
+            self.plan(left, Happening::ExpiresEarly(expiry));
         }
     }
 
-    fn strike_record(&mut self, event: usize, body: &mut String) -> Option<Flaw> {
+    fn strike_record(&mut self, event: EventNumber, body: &mut String) -> Option<Flaw> {
         if let Some(rng) = self.dice.roll(Fault::IncompleteRecord, self.now) {
             let flaw = without_a_member(body, rng);
             self.dice.note(Fault::IncompleteRecord, [event]);
             return flaw;
         }
-        self.dice.strikes(Fault::UnlistedFunction, self.now, [event]).then(|| of_another_function(body))
+        self.dice.strikes(Fault::UnlistedFunction, self.now, [event]).then(|| name_unlisted_function(body))
     }
 
     /// A retention ends early, unless the message is gone by now.
-    pub(super) fn expire_early(&mut self, place: usize) {
-        let (slot, id) = self.expiring[place];
-        if let Some(event) = self.queue.expire_early(slot, id) {
+    pub(super) fn expire_early(&mut self, expiry: EarlyExpiryKey) {
+        let (slot, id, event) = self.early_expiries[expiry.0];
+        if self.queue.expire_early(slot, id) {
             self.dice.note(Fault::RetentionEnded, [event]);
         }
     }

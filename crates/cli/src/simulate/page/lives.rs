@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use comeback_engine::{Outcome, Step};
-use comeback_timelapse::{TargetError, Watcher};
+use comeback_timelapse::{EventNumber, TargetError, Watcher};
 
 /// How many events are watched: the first to arrive, which an outage at the start hits hardest.
 const WATCHED: usize = 100;
@@ -61,12 +61,12 @@ impl Lives {
 }
 
 impl Watcher for Lives {
-    fn invoked(&mut self, at: Duration, event: usize, attempt: u64, error: Option<TargetError>) {
-        self.note(at, event, || What::Ran { attempt, error: error.map(|error| error.error_type) });
+    fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
+        self.note(at, event.0, || What::Ran { attempt, error: error.map(|error| error.error_type) });
     }
 
-    fn decided(&mut self, at: Duration, event: usize, outcome: &Outcome<'_>) {
-        self.note(at, event, || {
+    fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
+        self.note(at, event.0, || {
             let retry = outcome.retry.unwrap_or(0);
             match (&outcome.problem, outcome.step) {
                 (None, Some(Step::Defer)) => {
@@ -92,7 +92,7 @@ mod tests {
 
     fn ran(lives: &mut Lives, event: usize, attempts: u64) {
         for attempt in 0..attempts {
-            lives.invoked(Duration::from_secs(attempt), event, attempt, None);
+            lives.invoked(Duration::from_secs(attempt), EventNumber(event), attempt, None);
         }
     }
 

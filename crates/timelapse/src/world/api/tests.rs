@@ -1,25 +1,29 @@
-//! Each invariant, broken by calls that no handler makes.
+//! Calls that no handler makes: each breaks an invariant.
 
 use std::time::Duration;
 
 use comeback_engine::{Attribute, DeadLetter, Policy, Settings};
 
 use super::*;
-use crate::faults::{Faults, Strikes};
-use crate::invariants::Invariant;
-use crate::mapping::Batch;
-use crate::payload;
-use crate::scenario::{Scenario, TARGET_ARN, UNLISTED_ARN};
+use crate::aws::target::TARGET_ARN;
+use crate::faults::mix::{Faults, Strikes};
+use crate::faults::records::UNLISTED_ARN;
+use crate::scenario::Scenario;
+use crate::world::batch::Batch;
+use crate::world::happening::Happened;
 
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 
-/// One event that has failed, its message in the handler's hands.
-struct Bench {
+/// The event of a scenario that has only one.
+const EVENT: EventNumber = EventNumber(0);
+
+/// One event that has failed; the handler has its message.
+struct Fixture {
     world: World,
     batch: Batch,
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let policy = Policy::new(settings).expect("a valid policy");
@@ -29,11 +33,11 @@ impl Bench {
         Self { world, batch }
     }
 
-    /// The same at its second receive, its backoff served.
+    /// The same at the message's second receive, after its backoff.
     fn due() -> Self {
-        let mut bench = Self::new();
-        bench.hide(1);
-        let Self { mut world, batch } = bench;
+        let mut fixture = Self::new();
+        fixture.hide(1);
+        let Self { mut world, batch } = fixture;
         world.delete_settled(batch, &[true]);
         let batch = next_batch(&mut world);
         assert_eq!((batch.records[0].receive_count, &world.broken), (2, &None));
@@ -47,9 +51,9 @@ impl Bench {
         assert_eq!(self.world.change_visibility_batch(&[&&entry]), Ok(vec![Ok(())]));
     }
 
-    /// An envelope as it should be, around any payload.
+    /// A correct envelope around any payload.
     fn envelope(&self, payload: &str) -> String {
-        let first_failure = self.world.ledger.first_failure(0).as_secs();
+        let first_failure = self.world.ledger.first_failure(EVENT).as_secs();
         format!(
             r#"{{"_retry_metadata":{{"attempt":1,"initial_timestamp":{first_failure}}},"_original_payload":{payload}}}"#
         )
@@ -62,13 +66,13 @@ impl Bench {
     fn dead_letter(&mut self, reason: &str, body: String) {
         let value = reason.to_owned();
         let attributes = vec![Attribute { name: "Reason", data_type: "String", value }];
-        let messages = [DeadLetter { body, attributes }];
-        if let Some(letters) = self.world.letters(&messages) {
-            assert_eq!(self.world.send_message_batch(&[&letters[0]]), Ok(vec![Ok(())]));
+        let dead_letters = [DeadLetter { body, attributes }];
+        if let Some(checked) = self.world.check_dead_letters(&dead_letters) {
+            assert_eq!(self.world.send_message_batch(&[&checked[0]]), Ok(vec![Ok(())]));
         }
     }
 
-    fn broken(&self) -> Option<(Invariant, Option<usize>)> {
+    fn broken(&self) -> Option<(Invariant, Option<EventNumber>)> {
         self.world.broken.as_ref().map(|broken| (broken.invariant, broken.event))
     }
 }
@@ -76,12 +80,8 @@ impl Bench {
 /// Lets the world run until a handler's calls come.
 fn next_batch(world: &mut World) -> Batch {
     loop {
-        let (now, happening) = world.agenda.next_until(world.scenario.end()).expect("a batch comes");
-        world.advance(now);
-        match happening {
-            Happening::InvocationEnds(place) => drop(world.end_invocation(place)),
-            Happening::BatchEnds(place) => return world.open_batch(place),
-            happening => world.happen(happening),
+        if let Happened::BatchOpened(batch) = world.next().expect("a batch comes") {
+            return batch;
         }
         world.follow_up();
     }
@@ -89,114 +89,114 @@ fn next_batch(world: &mut World) -> Batch {
 
 fn payload() -> String {
     let mut text = String::new();
-    payload::write(0, &mut text);
+    EVENT.write_payload(&mut text);
     text
 }
 
-fn letter(retries_made: u64, payload: &str) -> String {
+fn dead_letter_body(retries_made: u64, payload: &str) -> String {
     format!(r#"{{"retries_made":{retries_made},"payload":{payload}}}"#)
 }
 
 #[test]
 fn what_a_handler_does_breaks_nothing() {
-    let mut bench = Bench::due();
-    bench.invoke(FUNCTION, bench.envelope(&payload()));
-    assert_eq!((bench.broken(), bench.world.retries), (None, 1));
-    bench.world.delete_settled(bench.batch, &[false]);
-    assert_eq!(bench.world.broken, None, "the re-invocation carries it on");
+    let mut fixture = Fixture::due();
+    fixture.invoke(FUNCTION, fixture.envelope(&payload()));
+    assert_eq!((fixture.broken(), fixture.world.retries), (None, 1));
+    fixture.world.delete_settled(fixture.batch, &[false]);
+    assert_eq!(fixture.world.broken, None, "the re-invocation carries it on");
 }
 
 #[test]
 fn a_payload_that_has_changed() {
     for (sent, event) in [
         ("no JSON".to_owned(), None),
-        (Bench::due().envelope(&Bench::due().envelope(&payload())), None),
-        (Bench::due().envelope("null"), None),
-        (Bench::due().envelope(&payload().replace("1.0", "1")), Some(0)),
-        (payload(), Some(0)),
+        (Fixture::due().envelope(&Fixture::due().envelope(&payload())), None),
+        (Fixture::due().envelope("null"), None),
+        (Fixture::due().envelope(&payload().replace("1.0", "1")), Some(EVENT)),
+        (payload(), Some(EVENT)),
     ] {
-        let mut bench = Bench::due();
-        bench.invoke(FUNCTION, sent.clone());
-        assert_eq!(bench.broken(), Some((Invariant::PayloadVerbatim, event)), "{sent}");
-        assert_eq!(bench.world.retries, 0);
+        let mut fixture = Fixture::due();
+        fixture.invoke(FUNCTION, sent.clone());
+        assert_eq!(fixture.broken(), Some((Invariant::PayloadVerbatim, event)), "{sent}");
+        assert_eq!(fixture.world.retries, 0);
     }
     for (body, event) in [
-        (letter(0, &payload().replace("1.0", "1")), Some(0)),
-        (letter(0, "null"), None),
+        (dead_letter_body(0, &payload().replace("1.0", "1")), Some(EVENT)),
+        (dead_letter_body(0, "null"), None),
         ("of no message".to_owned(), None),
     ] {
-        let mut bench = Bench::due();
-        bench.dead_letter("max_age", body.clone());
-        assert_eq!(bench.broken(), Some((Invariant::PayloadVerbatim, event)), "{body}");
+        let mut fixture = Fixture::due();
+        fixture.dead_letter("max_age", body.clone());
+        assert_eq!(fixture.broken(), Some((Invariant::PayloadVerbatim, event)), "{body}");
     }
 }
 
 #[test]
 fn a_function_off_the_list() {
-    let mut bench = Bench::due();
-    bench.invoke(UNLISTED_ARN, bench.envelope(&payload()));
-    assert_eq!(bench.broken(), Some((Invariant::AllowList, Some(0))));
+    let mut fixture = Fixture::due();
+    fixture.invoke(UNLISTED_ARN, fixture.envelope(&payload()));
+    assert_eq!(fixture.broken(), Some((Invariant::AllowList, Some(EVENT))));
 }
 
 #[test]
 fn a_second_copy_that_no_fault_explains() {
-    let mut bench = Bench::due();
-    bench.invoke(FUNCTION, bench.envelope(&payload()));
-    assert_eq!(bench.broken(), None);
-    bench.invoke(FUNCTION, bench.envelope(&payload()));
-    assert_eq!(bench.broken(), Some((Invariant::ExplainedDuplicates, Some(0))));
+    let mut fixture = Fixture::due();
+    fixture.invoke(FUNCTION, fixture.envelope(&payload()));
+    assert_eq!(fixture.broken(), None);
+    fixture.invoke(FUNCTION, fixture.envelope(&payload()));
+    assert_eq!(fixture.broken(), Some((Invariant::ExplainedDuplicates, Some(EVENT))));
 }
 
 #[test]
 fn a_retry_on_the_first_receive() {
-    let mut bench = Bench::new();
-    bench.invoke(FUNCTION, bench.envelope(&payload()));
-    assert_eq!(bench.broken(), Some((Invariant::DueTime, Some(0))));
+    let mut fixture = Fixture::new();
+    fixture.invoke(FUNCTION, fixture.envelope(&payload()));
+    assert_eq!(fixture.broken(), Some((Invariant::DueTime, Some(EVENT))));
 }
 
 #[test]
 fn an_attempt_or_a_count_of_retries_that_is_wrong() {
-    let mut bench = Bench::due();
-    bench.invoke(FUNCTION, bench.envelope(&payload()).replace(r#""attempt":1"#, r#""attempt":2"#));
-    assert_eq!(bench.broken(), Some((Invariant::AttemptsByOne, Some(0))));
-    let mut bench = Bench::due();
-    bench.dead_letter("max_retries", letter(1, &payload()));
-    assert_eq!(bench.broken(), Some((Invariant::AttemptsByOne, Some(0))));
+    let mut fixture = Fixture::due();
+    fixture.invoke(FUNCTION, fixture.envelope(&payload()).replace(r#""attempt":1"#, r#""attempt":2"#));
+    assert_eq!(fixture.broken(), Some((Invariant::AttemptsByOne, Some(EVENT))));
+    let mut fixture = Fixture::due();
+    fixture.dead_letter("max_retries", dead_letter_body(1, &payload()));
+    assert_eq!(fixture.broken(), Some((Invariant::AttemptsByOne, Some(EVENT))));
 }
 
 #[test]
 fn a_wait_that_is_too_long() {
-    let mut bench = Bench::new();
-    bench.hide(2);
-    assert_eq!(bench.broken(), Some((Invariant::LongestWait, Some(0))));
-    // Hidden after a call that did not work, it is another bound: 2 s on the first receive.
-    let mut bench = Bench::new();
-    bench.world.handling_mut().mark(0, Done::Tried);
-    bench.hide(2);
-    assert_eq!(bench.broken(), None);
-    bench.hide(3);
-    assert_eq!(bench.broken(), Some((Invariant::LongestWait, Some(0))));
+    let mut fixture = Fixture::new();
+    fixture.hide(2);
+    assert_eq!(fixture.broken(), Some((Invariant::LongestWait, Some(EVENT))));
+    // After a call that failed, the bound is another one: 2 s on the first receive.
+    let mut fixture = Fixture::new();
+    fixture.world.handling_mut().mark(Position(0), Done::Tried);
+    fixture.hide(2);
+    assert_eq!(fixture.broken(), None);
+    fixture.hide(3);
+    assert_eq!(fixture.broken(), Some((Invariant::LongestWait, Some(EVENT))));
 }
 
 #[test]
 fn a_reason_that_is_untrue_or_unknown() {
     for reason in ["max_retries", "max_age", "target_not_allowed", "malformed_record", "bad_luck", ""] {
-        let mut bench = Bench::due();
-        bench.dead_letter(reason, letter(0, &payload()));
-        let (invariant, _) = bench.broken().expect("it is");
+        let mut fixture = Fixture::due();
+        fixture.dead_letter(reason, dead_letter_body(0, &payload()));
+        let (invariant, _) = fixture.broken().expect("it is");
         assert_eq!(invariant, Invariant::TrueReasons, "{reason}");
     }
 }
 
 #[test]
 fn a_message_deleted_without_a_call() {
-    let mut bench = Bench::new();
-    bench.world.delete_settled(bench.batch, &[false]);
-    let broken = bench.world.broken.map(|broken| (broken.invariant, broken.event));
-    assert_eq!(broken, Some((Invariant::NoneVanishes, Some(0))));
+    let mut fixture = Fixture::new();
+    fixture.world.delete_settled(fixture.batch, &[false]);
+    let broken = fixture.world.broken.map(|broken| (broken.invariant, broken.event));
+    assert_eq!(broken, Some((Invariant::NoneVanishes, Some(EVENT))));
 }
 
-/// Two messages of one event, both to be given up, in one batch.
+/// Two messages of one event in one batch, both to be given up.
 fn given_up_twice(faults: Faults) -> World {
     let target_functions = vec![TARGET_ARN.into()];
     let settings = Settings { target_functions, max_retries: 0, ..Settings::default() };
@@ -204,33 +204,34 @@ fn given_up_twice(faults: Faults) -> World {
     let scenario = Scenario { events: 1, arrival_spread: Duration::ZERO, faults, ..Scenario::default() };
     let mut world = World::new(scenario, &policy);
     let body = next_batch(&mut world).records.remove(0).body;
-    (0..2).for_each(|_| world.send(0, 0, body.clone()));
+    (0..2).for_each(|_| world.send(Attempt { event: EVENT, number: 0 }, body.clone()));
     world.follow_up();
     assert_eq!(next_batch(&mut world).records.len(), 2);
     world
 }
 
 #[test]
-fn dead_letters_that_look_alike_are_told_apart_when_they_are_sent_again() {
-    let message = DeadLetter {
-        body: letter(0, &payload()),
+fn identical_dead_letters_stay_apart_when_they_are_sent_again() {
+    let dead_letter = DeadLetter {
+        body: dead_letter_body(0, &payload()),
         attributes: vec![Attribute { name: "Reason", data_type: "String", value: "max_retries".into() }],
     };
-    let messages = [message.clone(), message];
+    let dead_letters = [dead_letter.clone(), dead_letter];
     for (fault, accepted) in [(Fault::DeadLetterRefused, 0), (Fault::DeadLetterLost, 6)] {
         let mut world = given_up_twice(Faults::default().with(fault, Strikes::always(1.0)));
-        let letters = world.letters(&messages).expect("they are lawful");
-        let letters: Vec<&Letter<'_>> = letters.iter().collect();
-        assert_eq!(letters.iter().map(|letter| letter.place).collect::<Vec<_>>(), [0, 1]);
-        assert!((0..3).all(|_| world.send_message_batch(&letters).is_err()));
+        let checked = world.check_dead_letters(&dead_letters).expect("they break nothing");
+        let checked: Vec<&CheckedDeadLetter<'_>> = checked.iter().collect();
+        let positions: Vec<Position> = checked.iter().map(|checked| checked.position).collect();
+        assert_eq!(positions, [Position(0), Position(1)]);
+        assert!((0..3).all(|_| world.send_message_batch(&checked).is_err()));
         assert_eq!(world.broken, None, "{fault}");
         assert_eq!(world.duplicate_dead_letters, accepted.max(2) - 2, "{fault}");
-        assert_eq!(world.calls.of(Operation::SendMessageBatch), 3);
+        assert_eq!(world.calls.of(ApiCall::SendMessageBatch), 3);
     }
     let mut world = given_up_twice(Faults::default());
-    let letters = world.letters(&messages).expect("they are lawful");
+    let checked = world.check_dead_letters(&dead_letters).expect("they break nothing");
     for broken in [None, Some(Invariant::ExplainedDuplicates)] {
-        assert_eq!(world.send_message_batch(&[&letters[1]]), Ok(vec![Ok(())]));
+        assert_eq!(world.send_message_batch(&[&checked[1]]), Ok(vec![Ok(())]));
         assert_eq!(world.broken.as_ref().map(|broken| broken.invariant), broken);
     }
 }
@@ -238,11 +239,11 @@ fn dead_letters_that_look_alike_are_told_apart_when_they_are_sent_again() {
 /// The handler's deliveries would otherwise call again for nothing.
 #[test]
 fn a_refusal_of_the_queue_is_final() {
-    let mut bench = Bench::new();
+    let mut fixture = Fixture::new();
     let twelve_hours = Duration::from_secs(43_200 + 1);
-    let receipt_handle = &bench.batch.records[0].receipt_handle;
+    let receipt_handle = &fixture.batch.records[0].receipt_handle;
     let entry = VisibilityChange { receipt_handle, visibility_timeout: twelve_hours };
-    let answers = bench.world.change_visibility_batch(&[&&entry]).expect("the call is answered");
+    let answers = fixture.world.change_visibility_batch(&[&&entry]).expect("the call is answered");
     assert_eq!(
         answers.iter().map(|answer| answer.as_ref().map_err(|fault| fault.kind)).collect::<Vec<_>>(),
         [Err(FaultKind::Refused)]

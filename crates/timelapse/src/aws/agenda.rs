@@ -1,0 +1,90 @@
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use comeback_engine::Timestamp;
+
+/// The moment, how many were planned before it, and what happens; the earliest is the greatest.
+type Entry<H> = Reverse<(Timestamp, u64, H)>;
+
+/// What happens when, ordered by time and, within one moment, by when it was planned. Nothing else
+/// orders a run, so the same seed gives the same run.
+///
+/// Only the current second is sorted. One heap of everything would outgrow the processor's caches
+/// with a million events, and each event would cost more the more there are.
+#[derive(Debug)]
+pub(crate) struct Agenda<H> {
+    /// Everything up to the end of `second`.
+    soon: BinaryHeap<Entry<H>>,
+    /// Since the epoch, like all moments here.
+    second: u64,
+    /// Everything after it, by second.
+    later: BTreeMap<u64, Vec<Entry<H>>>,
+    planned: u64,
+}
+
+impl<H: Ord> Default for Agenda<H> {
+    fn default() -> Self {
+        Self { soon: BinaryHeap::new(), second: 0, later: BTreeMap::new(), planned: 0 }
+    }
+}
+
+impl<H: Ord> Agenda<H> {
+    pub(crate) fn plan(&mut self, at: Timestamp, happening: impl Into<H>) {
+        let entry = Reverse((at, self.planned, happening.into()));
+        self.planned += 1;
+        if at.as_secs() <= self.second {
+            self.soon.push(entry);
+        } else {
+            self.later.entry(at.as_secs()).or_default().push(entry);
+        }
+    }
+
+    /// The next happening, unless it comes after `end`.
+    pub(crate) fn next_until(&mut self, end: Timestamp) -> Option<(Timestamp, H)> {
+        if self.soon.is_empty() {
+            let (second, entries) = self.later.pop_first()?;
+            self.second = second;
+            self.soon = entries.into();
+        }
+        let Reverse((at, _, _)) = self.soon.peek()?;
+        if *at > end {
+            return None;
+        }
+        self.soon.pop().map(|Reverse((at, _, happening))| (at, happening))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_seconds_as_well_whenever_they_are_planned() {
+        let mut agenda = Agenda::default();
+        let at = |millis| Timestamp::from_millis(millis);
+        agenda.plan(at(5_200), "poll");
+        agenda.plan(at(5_100), "batch 1");
+        agenda.plan(at(86_400_000), "batch 4");
+        // It has looked ahead to 5 s by now.
+        assert_eq!(agenda.next_until(at(5_000)), None::<(Timestamp, &str)>);
+        agenda.plan(at(4_000), "batch 0");
+        agenda.plan(at(5_150), "batch 2");
+        agenda.plan(at(6_000), "batch 3");
+        let order: Vec<u64> =
+            std::iter::from_fn(|| agenda.next_until(at(u64::MAX))).map(|(at, _)| at.as_millis()).collect();
+        assert_eq!(order, [4_000, 5_100, 5_150, 5_200, 6_000, 86_400_000]);
+    }
+
+    #[test]
+    fn orders_by_time_and_then_by_when_it_was_planned() {
+        let mut agenda = Agenda::default();
+        let at = Timestamp::from_secs;
+        agenda.plan(at(2), "poll");
+        agenda.plan(at(1), "batch 1");
+        agenda.plan(at(1), "batch 0");
+        agenda.plan(at(1), "arrival");
+        let order: Vec<&str> = std::iter::from_fn(|| agenda.next_until(at(1))).map(|(_, h)| h).collect();
+        assert_eq!(order, ["batch 1", "batch 0", "arrival"]);
+        assert_eq!(agenda.next_until(at(9)), Some((at(2), "poll")));
+    }
+}

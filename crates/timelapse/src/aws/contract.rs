@@ -1,0 +1,119 @@
+//! The queue, the mapping and Lambda's records of failures with no world around them, for the tests of
+//! the contract that they and the real ones fulfil.
+
+use std::time::Duration;
+
+use comeback_engine::{Record, Timestamp};
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use super::agenda::Agenda;
+use super::failure_record::{FailureRecords, TargetError};
+use super::id::Id;
+use super::mapping::kept;
+use super::queue::{Queue, QueueSettings, QueueTimer, Receipt, Sent};
+use super::target::TARGET_ARN;
+
+/// Any moment will do.
+const START: Timestamp = Timestamp::from_secs(1_000_000_000);
+
+/// A queue whose clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
+#[derive(Debug)]
+pub struct QueueUnderContract {
+    now: Timestamp,
+    agenda: Agenda<QueueTimer>,
+    queue: Queue<()>,
+    message_ids: Xoshiro256PlusPlus,
+    records: FailureRecords,
+}
+
+impl QueueUnderContract {
+    /// An empty queue with a visibility timeout of its own.
+    #[must_use]
+    pub fn new(visibility_timeout: Duration) -> Self {
+        Self {
+            now: START,
+            agenda: Agenda::default(),
+            queue: Queue::new(QueueSettings { visibility_timeout, ..QueueSettings::default() }),
+            message_ids: Xoshiro256PlusPlus::seed_from_u64(1),
+            records: FailureRecords::of(TARGET_ARN),
+        }
+    }
+
+    /// `SendMessage`. Gives the message's id.
+    pub fn send(&mut self, body: &str) -> String {
+        self.tick();
+        let id = Id::draw(&mut self.message_ids);
+        let end = START.saturating_add(Duration::MAX);
+        let sent = Sent { id, body: body.to_owned(), carried: () };
+        self.queue.send(self.now, end, &mut self.agenda, sent);
+        id.to_string()
+    }
+
+    /// An asynchronous invocation with this payload fails: Lambda sends its record to the queue.
+    pub fn fail(&mut self, payload: &str, error: TargetError) {
+        let request_id = Id::draw(&mut self.message_ids);
+        let body = self.records.write(self.now, request_id, payload, error, String::new());
+        self.send(&body);
+    }
+
+    /// `ReceiveMessage`, by a receiver or by the mapping.
+    pub fn receive(&mut self, most: usize) -> Vec<Record> {
+        self.tick();
+        let mut records = Vec::new();
+        self.queue.receive(self.now, most, &mut self.agenda, &mut records);
+        records
+    }
+
+    /// `ChangeMessageVisibility`, alone or as an entry of a batch.
+    ///
+    /// # Errors
+    ///
+    /// What SQS says.
+    pub fn change_visibility(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
+        self.tick();
+        self.queue
+            .change_visibility(self.now, &mut self.agenda, handle, timeout)
+            .map_err(|error| error.to_string())
+    }
+
+    /// `DeleteMessage`, which succeeds whatever comes of it.
+    pub fn delete(&mut self, handle: &str) {
+        self.tick();
+        if let Some(receipt) = Receipt::parse(handle) {
+            self.queue.delete(receipt);
+        }
+    }
+
+    /// The mapping's function answers for a batch.
+    pub fn answer(&mut self, batch: &[Record], batch_item_failures: &[&str]) {
+        for (record, kept) in batch.iter().zip(kept(batch, batch_item_failures)) {
+            if !kept {
+                self.delete(&record.receipt_handle);
+            }
+        }
+    }
+
+    /// Messages in the queue, visible or not.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Moves the clock to when the next visibility timeout runs out; false if none will.
+    pub fn wait(&mut self) -> bool {
+        let Some((at, timer)) = self.agenda.next_until(START.saturating_add(Duration::MAX)) else {
+            return false;
+        };
+        self.now = self.now.max(at);
+        self.queue.run_out(self.now, timer);
+        true
+    }
+
+    fn tick(&mut self) {
+        self.now = self.now.saturating_add(Duration::from_millis(1));
+        while let Some((_, timer)) = self.agenda.next_until(self.now) {
+            self.queue.run_out(self.now, timer);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The event source mapping: who polls, what a batch is, and what its answer means.
+
+use std::time::Duration;
+
+use comeback_engine::{Record, Timestamp};
+use slab::Slab;
+
+/// Pollers that look while the queue is quiet. Source: "Configuring scaling behavior for SQS event
+/// source mappings", AWS Lambda Developer Guide: Lambda starts with five concurrent batches; the
+/// reduction to two on quiet queues is not available with a maximum concurrency, which ours has.
+const QUIET_POLLERS: usize = 5;
+/// A long poll's length, SQS's longest. That the mapping uses it is an assumption: 5 pollers then
+/// make 15 empty polls a minute, 648,000 in 30 days, which is what idle queues are billed.
+pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
+
+/// Names a batch under way in the mapping's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BatchKey(usize);
+
+/// The mapping. What a batch (`B`) is made of, its user says.
+#[derive(Debug)]
+pub(crate) struct Mapping<B> {
+    under_way: Slab<UnderWay<B>>,
+    /// Records of earlier batches, whose text buffers are used again.
+    spare: Vec<Vec<Record>>,
+    /// Since when each quiet poller has been looking; `None` while its batch is in the handler.
+    looking_since: [Option<Timestamp>; QUIET_POLLERS],
+    pub(crate) poll_planned: bool,
+}
+
+/// An invocation of the handler.
+#[derive(Debug)]
+struct UnderWay<B> {
+    /// `None` once the handler has it.
+    batch: Option<B>,
+    poller: Option<usize>,
+}
+
+impl<B> Mapping<B> {
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self {
+            under_way: Slab::new(),
+            spare: Vec::new(),
+            looking_since: [Some(now); QUIET_POLLERS],
+            poll_planned: false,
+        }
+    }
+
+    pub(crate) fn batches_under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Buffers for the records of the next receive.
+    pub(crate) fn buffers(&mut self) -> Vec<Record> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Hands a batch over. Gives its key and the polls billed for it: the one that brought it, and
+    /// the empty ones that its poller made before.
+    pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (BatchKey, u64) {
+        // The poller that has been looking longest; under load, one that Lambda added.
+        let longest = (0..QUIET_POLLERS)
+            .filter(|&poller| self.looking_since[poller].is_some())
+            .min_by_key(|&poller| self.looking_since[poller]);
+        let empty =
+            longest.and_then(|poller| self.looking_since[poller].take()).map_or(0, |since| polls(since, now));
+        let key = self.under_way.insert(UnderWay { batch: Some(batch), poller: longest });
+        (BatchKey(key), empty + 1)
+    }
+
+    /// Takes a batch, once. Its poller stays busy.
+    pub(crate) fn take(&mut self, key: BatchKey) -> B {
+        self.under_way[key.0].batch.take().expect("BUG: a batch was taken twice")
+    }
+
+    /// The handler has answered for a batch, or was ended: its poller is free.
+    pub(crate) fn end(&mut self, now: Timestamp, key: BatchKey) {
+        if let Some(poller) = self.under_way.remove(key.0).poller {
+            self.looking_since[poller] = Some(now);
+        }
+    }
+
+    pub(crate) fn recycle(&mut self, records: Vec<Record>) {
+        self.spare.push(records);
+    }
+
+    /// Empty polls of the pollers that are looking, up to `now`.
+    pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
+        self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
+    }
+}
+
+/// Long polls that came back empty between two moments.
+fn polls(since: Timestamp, now: Timestamp) -> u64 {
+    (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
+}
+
+/// Whether the queue keeps each message, by the ids in `batchItemFailures`. An id that is not of the
+/// batch keeps them all. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
+pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
+    let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
+    if !batch_item_failures.iter().all(of_this_batch) {
+        return vec![true; records.len()];
+    }
+    records.iter().map(|record| batch_item_failures.contains(&record.message_id.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_secs(1_000 + secs)
+    }
+
+    fn record(id: &str) -> Record {
+        Record {
+            message_id: id.into(),
+            receipt_handle: String::new(),
+            body: String::new(),
+            receive_count: 1,
+            sent: at(0),
+            first_receive: at(0),
+        }
+    }
+
+    #[test]
+    fn a_quiet_minute_costs_fifteen_polls() {
+        let mapping = Mapping::<()>::new(at(0));
+        assert_eq!(mapping.empty_polls(at(60)), 15);
+        assert_eq!(mapping.empty_polls(at(30 * 86_400)), 648_000);
+    }
+
+    #[test]
+    fn a_batch_is_billed_with_the_empty_polls_before_it() {
+        let mut mapping = Mapping::new(at(0));
+        let (key, polls) = mapping.start(at(50), ());
+        assert_eq!(polls, 3, "at 20 s and 40 s in vain, then the receive");
+        assert_eq!(mapping.empty_polls(at(59)), 8, "the other four go on");
+        mapping.end(at(51), key);
+        assert_eq!(mapping.empty_polls(at(71)), 4 * 3 + 1, "it starts anew at its batch's end");
+    }
+
+    #[test]
+    fn pollers_that_load_adds_have_no_empty_polls() {
+        let mut mapping = Mapping::new(at(0));
+        let billed: Vec<u64> = (0..7).map(|_| mapping.start(at(20), ()).1).collect();
+        assert_eq!(billed, [2, 2, 2, 2, 2, 1, 1]);
+        assert_eq!(mapping.batches_under_way(), 7);
+    }
+
+    #[test]
+    fn a_partial_response_keeps_what_it_names() {
+        let records = [record("a"), record("b"), record("c")];
+        assert_eq!(kept(&records, &["c", "a"]), [true, false, true]);
+        assert_eq!(kept(&records, &[]), [false, false, false]);
+    }
+
+    #[test]
+    fn an_unknown_or_empty_id_keeps_the_whole_batch() {
+        let records = [record("a"), record("b")];
+        assert_eq!(kept(&records, &["a", "x"]), [true, true]);
+        assert_eq!(kept(&records, &[""]), [true, true]);
+    }
+}

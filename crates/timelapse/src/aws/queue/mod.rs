@@ -1,0 +1,213 @@
+//! An SQS standard queue on a virtual clock. Each message carries something of its sender's (`T`), which
+//! the queue never looks at.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | sending, receiving, deleting, and what timers lead to |
+//! | `message` | a message, its receipts and its record |
+//! | `settings` | how a queue is set up; its limits |
+//! | `visibility` | `ChangeMessageVisibility`, and its 12 hours |
+//! | `irregular` | what SQS does only now and then |
+
+mod irregular;
+mod message;
+mod settings;
+mod visibility;
+
+use std::collections::VecDeque;
+
+use comeback_engine::{Record, Timestamp};
+use slab::Slab;
+
+use super::agenda::Agenda;
+use message::{Message, blank};
+
+pub(crate) use message::{Receipt, Received, Sent, Slot};
+pub use settings::IN_FLIGHT_LIMIT;
+pub(crate) use settings::{QueueSettings, Removal, Removed};
+
+/// A timer that a queue has set. It runs out for nothing if the message has moved on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum QueueTimer {
+    /// A message's visibility timeout, if this is still its latest receipt.
+    Visibility(Receipt),
+    /// The retention of the message in this slot.
+    Retention(Slot),
+}
+
+/// The queue.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    settings: QueueSettings,
+    messages: Slab<Message<T>>,
+    /// Receipts of visible messages in the order of their appearance. One whose message was taken
+    /// away while visible is skipped when its turn comes.
+    visible: VecDeque<Receipt>,
+    in_flight: usize,
+    numbers: u64,
+    removals: Vec<Removed<T>>,
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn new(settings: QueueSettings) -> Self {
+        Self {
+            settings,
+            messages: Slab::new(),
+            visible: VecDeque::new(),
+            in_flight: 0,
+            numbers: 0,
+            removals: Vec::new(),
+        }
+    }
+
+    /// `SendMessage`. Nothing needs to be planned that comes after `horizon`, the end of the run.
+    pub(crate) fn send<H: Ord + From<QueueTimer>>(
+        &mut self,
+        now: Timestamp,
+        horizon: Timestamp,
+        agenda: &mut Agenda<H>,
+        sent: Sent<T>,
+    ) -> Slot {
+        let number = self.next_number();
+        let slot = Slot(self.messages.insert(Message::new(now, number, sent)));
+        self.visible.push_back(Receipt { slot, number });
+        let expiry = now.saturating_add(self.settings.retention);
+        if expiry <= horizon {
+            agenda.plan(expiry, QueueTimer::Retention(slot));
+        }
+        slot
+    }
+
+    /// `ReceiveMessage`: fills `records`, reusing their buffers, and gives a receipt for each. Fewer
+    /// than `most` come if fewer are visible or the in-flight limit is reached.
+    pub(crate) fn receive<H: Ord + From<QueueTimer>>(
+        &mut self,
+        now: Timestamp,
+        most: usize,
+        agenda: &mut Agenda<H>,
+        records: &mut Vec<Record>,
+    ) -> Vec<Received> {
+        let room = self.settings.in_flight_limit.saturating_sub(self.in_flight);
+        let mut received = Vec::with_capacity(most.min(room));
+        while received.len() < most.min(room) {
+            let Some(receipt) = self.visible.pop_front() else { break };
+            let Some(message) = self.latest(receipt) else { continue };
+            if message.receive_count >= self.settings.max_receive_count {
+                self.remove(receipt.slot, Removal::ReceivedTooOften);
+                continue;
+            }
+            self.in_flight += 1;
+            received.push(self.hand_out(now, receipt.slot, agenda, records, received.len()));
+        }
+        records.truncate(received.len());
+        received
+    }
+
+    /// One message goes to a receiver, as `records[index]`.
+    fn hand_out<H: Ord + From<QueueTimer>>(
+        &mut self,
+        now: Timestamp,
+        slot: Slot,
+        agenda: &mut Agenda<H>,
+        records: &mut Vec<Record>,
+        index: usize,
+    ) -> Received {
+        let receipt = Receipt { slot, number: self.next_number() };
+        let message = &mut self.messages[slot.0];
+        message.take(now, receipt.number, self.settings.visibility_timeout);
+        agenda.plan(message.visible_at, QueueTimer::Visibility(receipt));
+        if index == records.len() {
+            records.push(blank(now));
+        }
+        message.write(receipt, &mut records[index]);
+        message.received(receipt)
+    }
+
+    /// What a message carries, unless the message is gone.
+    pub(crate) fn carried(&self, received: &Received) -> Option<&T> {
+        self.message(received).map(|message| &message.sent.carried)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn carried_mut(&mut self, received: &Received) -> Option<&mut T> {
+        let message = self.messages.get_mut(received.receipt.slot.0);
+        message.filter(|message| message.sent.id == received.id).map(|message| &mut message.sent.carried)
+    }
+
+    /// A message's body, unless the message is gone.
+    pub(crate) fn body(&self, received: &Received) -> Option<&str> {
+        self.message(received).map(|message| message.sent.body.as_str())
+    }
+
+    /// `DeleteMessage`. Gives the body of the message it deleted. A stale handle deletes nothing, and
+    /// SQS reports success all the same.
+    pub(crate) fn delete(&mut self, receipt: Receipt) -> Option<String> {
+        self.latest(receipt)?;
+        let message = self.messages.remove(receipt.slot.0);
+        self.in_flight -= usize::from(message.in_flight);
+        Some(message.sent.body)
+    }
+
+    /// A timer that was set earlier has run out.
+    pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
+        match timer {
+            QueueTimer::Visibility(receipt) => self.appear(now, receipt),
+            QueueTimer::Retention(slot) => self.expire(now, slot),
+        }
+    }
+
+    /// SQS deletes a message, unless it is gone already and a younger one has its slot.
+    fn expire(&mut self, now: Timestamp, slot: Slot) {
+        let retention = self.settings.retention;
+        if self.messages.get(slot.0).is_some_and(|message| now.since(message.sent_at) >= retention) {
+            self.remove(slot, Removal::Expired);
+        }
+    }
+
+    /// Whether a receive would bring anything (or remove what was received too often).
+    pub(crate) fn has_visible(&self) -> bool {
+        !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
+    }
+
+    /// Messages, visible or not.
+    pub(crate) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Messages in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Messages a receive could bring if there were no in-flight limit.
+    pub(crate) fn visible(&self) -> usize {
+        self.len() - self.in_flight
+    }
+
+    /// The messages that the queue has removed by itself since the last call.
+    pub(crate) fn take_removals(&mut self) -> Vec<Removed<T>> {
+        std::mem::take(&mut self.removals)
+    }
+
+    fn message(&self, received: &Received) -> Option<&Message<T>> {
+        self.messages.get(received.receipt.slot.0).filter(|message| message.sent.id == received.id)
+    }
+
+    fn latest(&mut self, receipt: Receipt) -> Option<&mut Message<T>> {
+        self.messages.get_mut(receipt.slot.0).filter(|message| message.number == receipt.number)
+    }
+
+    fn remove(&mut self, slot: Slot, removal: Removal) {
+        let Message { sent, in_flight, .. } = self.messages.remove(slot.0);
+        self.in_flight -= usize::from(in_flight);
+        self.removals.push(Removed { id: sent.id, carried: sent.carried, removal });
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use super::*;
+use crate::aws::id::Id;
+
+const DAY: u64 = 86_400;
+
+/// A queue on its agenda, with a clock set by each step.
+struct Fixture {
+    queue: Queue<Sender>,
+    agenda: Agenda<QueueTimer>,
+    ids: Xoshiro256PlusPlus,
+}
+
+/// What a message carries here: a number of its sender's.
+type Sender = usize;
+
+/// What a receiver got of one message: what it carries, its receipt and its record.
+type Got = (Sender, Receipt, Record);
+
+impl Fixture {
+    /// The messages that the queue has removed by itself.
+    fn removed(&mut self) -> Vec<(Sender, Removal)> {
+        let removals = self.queue.take_removals().into_iter();
+        removals.map(|Removed { carried, removal, .. }| (carried, removal)).collect()
+    }
+
+    fn new(settings: QueueSettings) -> Self {
+        let ids = Xoshiro256PlusPlus::seed_from_u64(1);
+        Self { queue: Queue::new(settings), agenda: Agenda::default(), ids }
+    }
+
+    fn send(&mut self, at: f64, carried: Sender) {
+        let (id, body) = (Id::draw(&mut self.ids), format!("body {carried}"));
+        let message = Sent { id, body, carried };
+        self.queue.send(time(at), time(365.0 * DAY as f64), &mut self.agenda, message);
+    }
+
+    /// Lets the agenda run up to `at`, as the simulation does.
+    fn advance(&mut self, at: f64) {
+        while let Some((now, timer)) = self.agenda.next_until(time(at)) {
+            self.queue.run_out(now, timer);
+        }
+    }
+
+    fn receive(&mut self, at: f64, most: usize) -> Vec<Got> {
+        self.advance(at);
+        let mut records = Vec::new();
+        let received = self.queue.receive(time(at), most, &mut self.agenda, &mut records);
+        assert_eq!(received.len(), records.len());
+        let carried = |got: &Received| *self.queue.carried(got).expect("it was received just now");
+        received.iter().zip(records).map(|(got, record)| (carried(got), got.receipt, record)).collect()
+    }
+
+    fn receive_one(&mut self, at: f64) -> Got {
+        let mut got = self.receive(at, 10);
+        assert_eq!(got.len(), 1, "one message at {at}");
+        got.remove(0)
+    }
+
+    fn hide(&mut self, at: f64, handle: &str, secs: u64) -> Result<(), String> {
+        self.advance(at);
+        let timeout = Duration::from_secs(secs);
+        self.queue
+            .change_visibility(time(at), &mut self.agenda, handle, timeout)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// Seconds after some start, to the millisecond.
+fn time(secs: f64) -> Timestamp {
+    Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
+}
+
+fn with_one() -> Fixture {
+    let mut fixture = Fixture::new(QueueSettings::default());
+    fixture.send(0.0, 7);
+    fixture
+}
+
+#[test]
+fn a_receive_hides_a_message_for_the_queues_timeout() {
+    let mut fixture = with_one();
+    let (carried, _, record) = fixture.receive_one(1.0);
+    assert_eq!((carried, record.body.as_str()), (7, "body 7"));
+    assert!(fixture.receive(1.0, 10).is_empty());
+    assert!(fixture.receive(180.999, 10).is_empty());
+    assert_eq!(fixture.receive(181.0, 10).len(), 1);
+}
+
+#[test]
+fn counts_receives_and_keeps_the_first() {
+    let mut fixture = with_one();
+    let (_, _, first) = fixture.receive_one(1.5);
+    let (_, _, second) = fixture.receive_one(200.0);
+    let facts = |r: &Record| (r.receive_count, r.sent, r.first_receive);
+    assert_eq!(facts(&first), (1, time(0.0), time(1.5)));
+    assert_eq!(facts(&second), (2, time(0.0), time(1.5)));
+    assert_eq!(first.message_id, second.message_id);
+    assert_ne!(first.receipt_handle, second.receipt_handle);
+}
+
+#[test]
+fn a_set_visibility_replaces_the_queues_and_lasts_one_receive() {
+    let mut fixture = with_one();
+    let (_, _, record) = fixture.receive_one(1.0);
+    fixture.hide(2.0, &record.receipt_handle, 3_600).unwrap();
+    assert!(fixture.receive(3_601.9, 10).is_empty(), "counted from the call, not from the receive");
+    assert_eq!(fixture.receive(3_602.0, 10).len(), 1);
+    assert_eq!(fixture.receive(3_782.0, 10).len(), 1, "the queue's own 180 s again");
+}
+
+#[test]
+fn a_visibility_can_be_cut_short_down_to_nothing() {
+    let mut fixture = with_one();
+    let (_, _, record) = fixture.receive_one(1.0);
+    fixture.hide(2.0, &record.receipt_handle, 0).unwrap();
+    assert_eq!(fixture.receive(2.0, 10).len(), 1);
+    assert!(fixture.receive(181.5, 10).is_empty(), "the first receive's timeout is void");
+}
+
+#[test]
+fn twelve_hours_count_from_the_receive() {
+    let mut fixture = with_one();
+    let (_, _, record) = fixture.receive_one(100.0);
+    let beyond =
+        "InvalidParameterValue: total VisibilityTimeout is beyond the limit of 43200 s from the receive";
+    assert_eq!(fixture.hide(100.1, &record.receipt_handle, 43_200), Err(beyond.into()));
+    assert_eq!(fixture.hide(110.0, &record.receipt_handle, 43_191), Err(beyond.into()));
+    assert_eq!(fixture.hide(110.0, &record.receipt_handle, 43_190), Ok(()));
+    assert_eq!(
+        fixture.hide(110.0, &record.receipt_handle, 43_201),
+        Err("InvalidParameterValue: VisibilityTimeout 43201 must be between 0 and 43200".into())
+    );
+}
+
+#[test]
+fn twelve_hours_count_from_the_receive_at_hand_not_the_first() {
+    let mut fixture = with_one();
+    let (_, _, first) = fixture.receive_one(0.0);
+    fixture.hide(0.0, &first.receipt_handle, 43_200).unwrap();
+    let (_, _, second) = fixture.receive_one(43_200.0);
+    assert_eq!(fixture.hide(43_210.0, &second.receipt_handle, 43_190), Ok(()));
+}
+
+#[test]
+fn a_later_receive_makes_a_handle_stale() {
+    let mut fixture = with_one();
+    let (_, old, record) = fixture.receive_one(1.0);
+    let (_, latest, _) = fixture.receive_one(200.0);
+    let stale = "ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale";
+    assert_eq!(fixture.hide(201.0, &record.receipt_handle, 60), Err(stale.into()));
+    assert_eq!(fixture.hide(201.0, "no handle of ours", 60), Err(stale.into()));
+    assert!(fixture.queue.delete(old).is_none(), "a stale handle deletes nothing");
+    assert!(fixture.queue.delete(latest).is_some());
+    assert_eq!(fixture.hide(201.0, &latest.to_string(), 60), Err(stale.into()));
+    assert!(fixture.receive(1_000.0, 10).is_empty());
+}
+
+#[test]
+fn a_message_that_is_visible_again_cannot_be_hidden_but_can_be_deleted() {
+    let mut fixture = with_one();
+    let (_, receipt, record) = fixture.receive_one(1.0);
+    fixture.advance(181.0);
+    assert_eq!(
+        fixture.hide(182.0, &record.receipt_handle, 60),
+        Err("MessageNotInflight: the message is visible again".into())
+    );
+    assert!(fixture.queue.delete(receipt).is_some(), "its latest handle still deletes it");
+    assert!(fixture.receive(183.0, 10).is_empty());
+    fixture.send(184.0, 8);
+    assert_eq!(fixture.receive_one(184.0).0, 8, "its slot is used again");
+}
+
+#[test]
+fn retention_counts_from_the_send_whatever_hides_the_message() {
+    let end = 14.0 * DAY as f64;
+    let mut fixture = with_one();
+    fixture.send(DAY as f64, 8);
+    assert_eq!(fixture.receive(end - 10.0, 10).len(), 2);
+    fixture.advance(end - 0.001);
+    assert_eq!(fixture.removed(), []);
+    fixture.advance(end);
+    assert_eq!(fixture.removed(), [(7, Removal::Expired)]);
+    assert_eq!(fixture.receive_one(end + 180.0).0, 8);
+}
+
+#[test]
+fn a_retention_that_was_planned_spares_the_next_message_in_its_slot() {
+    let mut fixture = with_one();
+    let (_, receipt, _) = fixture.receive_one(1.0);
+    assert!(fixture.queue.delete(receipt).is_some());
+    fixture.send(60.0, 8);
+    fixture.advance(14.0 * DAY as f64);
+    assert_eq!(fixture.removed(), []);
+    assert_eq!(fixture.receive(14.0 * DAY as f64, 10).len(), 1);
+}
+
+#[test]
+fn a_message_received_too_often_is_removed() {
+    let mut fixture = Fixture::new(QueueSettings { max_receive_count: 3, ..QueueSettings::default() });
+    fixture.send(0.0, 7);
+    for receive in 1..=3 {
+        assert_eq!(fixture.receive_one(200.0 * f64::from(receive)).2.receive_count, receive as u32);
+        assert_eq!(fixture.removed(), []);
+    }
+    assert!(fixture.receive(800.0, 10).is_empty());
+    assert_eq!(fixture.removed(), [(7, Removal::ReceivedTooOften)]);
+}
+
+#[test]
+fn past_the_in_flight_limit_a_receive_returns_nothing() {
+    let mut fixture = Fixture::new(QueueSettings { in_flight_limit: 3, ..QueueSettings::default() });
+    (0..5).for_each(|carried| fixture.send(0.0, carried));
+    let got = fixture.receive(1.0, 2);
+    assert_eq!(fixture.receive(1.0, 10).len(), 1, "up to the limit");
+    assert_eq!(fixture.queue.in_flight(), 3);
+    assert!(!fixture.queue.has_visible());
+    assert!(fixture.receive(2.0, 10).is_empty());
+    assert!(fixture.queue.delete(got[0].1).is_some());
+    assert_eq!(fixture.receive(3.0, 10).len(), 1, "a deletion makes room");
+    assert_eq!(fixture.queue.in_flight(), 3);
+    assert_eq!(fixture.receive(181.0, 10).len(), 2, "so do timeouts that end");
+    assert_eq!(fixture.queue.in_flight(), 3);
+}
+
+#[test]
+fn messages_come_in_the_order_of_their_appearance() {
+    let mut fixture = Fixture::new(QueueSettings::default());
+    (0..3).for_each(|carried| fixture.send(0.0, carried));
+    let hidden = fixture.receive(1.0, 2);
+    fixture.hide(1.0, &hidden[0].2.receipt_handle, 20).unwrap();
+    fixture.hide(1.0, &hidden[1].2.receipt_handle, 10).unwrap();
+    let carried: Vec<Sender> = fixture.receive(30.0, 10).into_iter().map(|(carried, ..)| carried).collect();
+    assert_eq!(carried, [2, 1, 0]);
+}
+
+#[test]
+fn a_receive_takes_ten_at_most_and_reuses_buffers() {
+    let mut fixture = Fixture::new(QueueSettings::default());
+    (0..12).for_each(|carried| fixture.send(0.0, carried));
+    let mut records = Vec::new();
+    fixture.queue.receive(time(1.0), 10, &mut fixture.agenda, &mut records);
+    assert_eq!((records.len(), records[9].body.as_str()), (10, "body 9"));
+    fixture.queue.receive(time(1.0), 10, &mut fixture.agenda, &mut records);
+    let bodies: Vec<&str> = records.iter().map(|record| record.body.as_str()).collect();
+    assert_eq!(bodies, ["body 10", "body 11"]);
+}

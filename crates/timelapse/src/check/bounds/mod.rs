@@ -1,0 +1,219 @@
+//! The bounds that a policy sets, checked at each call of the handler.
+//!
+//! They are an oracle beside the engine's rules, with arithmetic of their own: they repeat in part what
+//! the engine computes, on purpose, and share only `ceiling` with it. What depends on the draw of the
+//! jitter is bounded from both sides.
+
+use std::time::Duration;
+
+use comeback_backoff::{Backoff, ceiling};
+use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
+
+use super::invariants::{Broken, Invariant};
+use super::origin::Origin;
+use crate::faults::records::Flaw;
+
+/// A message counts as due this long before its due time, because clocks differ.
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
+/// Visibility timeouts are whole seconds, rounded up.
+const SECOND: Duration = Duration::from_secs(1);
+/// The last retry comes this long before `MAX_AGE` ends, and at least this long after the first receive.
+const LAST_RETRY: Duration = Duration::from_secs(60);
+/// The longest visibility timeout that the handler may set: the 12 hours of SQS, which count from the
+/// receive, less 30 s.
+const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
+/// A message older than this is given up, before its retention ends.
+const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
+
+/// The bounds of one policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    max_age: Duration,
+    max_retries: u64,
+    backoff: Backoff,
+}
+
+/// What the handler sees of a message, and what the checks know of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    pub(crate) origin: Origin,
+    /// As the handler sees it; a fault may have changed it.
+    pub(crate) receive_count: u32,
+    pub(crate) first_receive: Timestamp,
+    pub(crate) sent: Timestamp,
+    /// It must not be re-invoked before: by the visibility timeouts that the handler has set so far.
+    pub(crate) not_before: Timestamp,
+}
+
+/// What a re-invocation's envelope claims.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(crate) attempt: u64,
+    pub(crate) initial_timestamp: u64,
+}
+
+impl Bounds {
+    pub(crate) fn of(policy: &Policy) -> Self {
+        Self { max_age: policy.max_age(), max_retries: policy.max_retries(), backoff: policy.backoff() }
+    }
+
+    /// A re-invocation of an event that first failed at `first_failure`. `now` is the handler's clock.
+    pub(crate) fn reinvocation(
+        &self,
+        look: &Look,
+        now: Timestamp,
+        first_failure: Timestamp,
+        claim: Claim,
+    ) -> Result<(), Broken> {
+        let broken = |invariant, detail| Err(Broken::new(invariant, look.origin.event, detail));
+        let retry = look.origin.attempt + 1;
+        if claim.attempt != retry {
+            let detail = format!("attempt {} is followed by attempt {}", retry - 1, claim.attempt);
+            return broken(Invariant::AttemptsByOne, detail);
+        }
+        if retry > self.max_retries {
+            return broken(Invariant::MaxRetries, format!("attempt {retry} of {}", self.max_retries));
+        }
+        if claim.initial_timestamp != first_failure.as_secs() {
+            let claimed = Timestamp::from_secs(claim.initial_timestamp);
+            let detail =
+                format!("its envelope counts MAX_AGE from {claimed}; it first failed at {first_failure}");
+            return broken(Invariant::MaxAge, detail);
+        }
+        let end = self.end(first_failure);
+        if now > end {
+            return broken(Invariant::MaxAge, format!("re-invoked at {now}; MAX_AGE ended at {end}"));
+        }
+        if look.is_first_receive() {
+            return broken(Invariant::DueTime, format!("re-invoked at {now}, on a first receive"));
+        }
+        let earliest = self.earliest(look, retry, end);
+        if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
+            return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
+        }
+        Ok(())
+    }
+
+    /// The earliest due time of a retry.
+    fn earliest(&self, look: &Look, retry: u64, end: Timestamp) -> Timestamp {
+        let mut shortest = self.shortest(retry);
+        let cut = end.since(look.first_receive).saturating_sub(LAST_RETRY);
+        if cut >= LAST_RETRY {
+            shortest = shortest.min(cut);
+        }
+        // A later look may cut a wait that an earlier look did not cut: on a first receive the wait counts
+        // from now, afterwards from the first receive.
+        let last = Timestamp::from_millis(end.as_millis() - LAST_RETRY.as_millis() as u64);
+        look.first_receive.saturating_add(shortest).max(look.not_before.min(last))
+    }
+
+    /// A deferral at `now`, the handler's clock. Gives the moment before which the message is not due.
+    pub(crate) fn deferral(
+        &self,
+        look: &Look,
+        now: Timestamp,
+        hidden_for: Duration,
+    ) -> Result<Timestamp, Broken> {
+        let longest = self.longest(look.origin.attempt + 1);
+        let (start, waits_from) = if look.is_first_receive() {
+            (now, now.min(look.first_receive))
+        } else {
+            (look.first_receive.saturating_add(SECOND), now)
+        };
+        let over = now.saturating_add(hidden_for) > start.saturating_add(longest);
+        if over || hidden_for > LONGEST_HIDING {
+            let detail = format!(
+                "hidden at {now} for {} s; its wait from {start} is at most {} s",
+                hidden_for.as_secs(),
+                longest.as_secs()
+            );
+            return Err(Broken::new(Invariant::LongestWait, look.origin.event, detail));
+        }
+        Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
+    }
+
+    /// The hiding of a message whose re-invocation or dead-letter failed.
+    pub(crate) fn hiding_after_failure(&self, look: &Look, hidden_for: Duration) -> Result<(), Broken> {
+        let longest = ceiling(1, 3_600, u64::from(look.receive_count) + 1);
+        if hidden_for <= Duration::from_secs(longest) {
+            return Ok(());
+        }
+        let detail =
+            format!("hidden for {} s after a failed call; at most {longest} s", hidden_for.as_secs());
+        Err(Broken::new(Invariant::LongestWait, look.origin.event, detail))
+    }
+
+    /// A dead-letter at `now`, the handler's clock.
+    pub(crate) fn dead_letter(
+        &self,
+        look: &Look,
+        now: Timestamp,
+        first_failure: Timestamp,
+        reason: ReasonCode,
+    ) -> Result<(), Broken> {
+        let end = self.end(first_failure);
+        let start = if look.is_first_receive() { now } else { look.first_receive };
+        let is_true = match reason {
+            ReasonCode::MaxRetries => look.origin.attempt >= self.max_retries,
+            ReasonCode::MaxAge => {
+                now > end || end.since(start) < 2 * LAST_RETRY || now.since(look.sent) > OLDEST_MESSAGE
+            }
+            ReasonCode::TargetNotAllowed => look.origin.flaw == Some(Flaw::Unlisted),
+            ReasonCode::MalformedRecord => look.origin.flaw == Some(Flaw::Unreadable),
+            // The policy does not show which errors these are; its own tests check them.
+            ReasonCode::NonRetryableError => true,
+            // Nothing in the simulated world gives rise to these.
+            ReasonCode::TargetNotFound
+            | ReasonCode::TargetRefused
+            | ReasonCode::PayloadTooLarge
+            | ReasonCode::MalformedEnvelope => false,
+        };
+        if is_true {
+            return Ok(());
+        }
+        let detail = format!(
+            "dead-lettered as {reason} at {now} after attempt {} of {}; MAX_AGE ends at {end}",
+            look.origin.attempt, self.max_retries
+        );
+        Err(Broken::new(Invariant::TrueReasons, look.origin.event, detail))
+    }
+
+    fn end(&self, first_failure: Timestamp) -> Timestamp {
+        // Envelopes carry whole seconds.
+        Timestamp::from_secs(first_failure.as_secs()).saturating_add(self.max_age)
+    }
+
+    /// The shortest wait that the jitter can draw before a retry.
+    fn shortest(&self, retry: u64) -> Duration {
+        let Backoff { base, cap, jitter } = self.backoff;
+        let ceiling = ceiling(base, cap, retry);
+        Duration::from_secs(match jitter {
+            Jitter::Full => 1,
+            Jitter::Equal => ceiling.div_ceil(2),
+            Jitter::Decorrelated => base,
+            Jitter::None => ceiling,
+        })
+    }
+
+    /// The longest wait that the jitter can draw before a retry.
+    fn longest(&self, retry: u64) -> Duration {
+        let Backoff { base, cap, jitter } = self.backoff;
+        Duration::from_secs(match jitter {
+            Jitter::Full | Jitter::Equal | Jitter::None => ceiling(base, cap, retry),
+            Jitter::Decorrelated => {
+                let tripled = 3u64.saturating_pow(u32::try_from(retry).unwrap_or(u32::MAX));
+                base.saturating_mul(tripled).min(cap)
+            }
+        })
+    }
+}
+
+impl Look {
+    /// Whether this is the message's first receive, by the count that the handler sees.
+    fn is_first_receive(&self) -> bool {
+        self.receive_count <= 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Each check at its edge: the last call that it allows, and the first that it does not.
+
+use comeback_engine::Settings;
+
+use super::*;
+use crate::TARGET_ARN;
+use crate::event::EventNumber;
+
+/// In seconds after the first failure.
+fn at(secs: f64) -> Timestamp {
+    Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
+}
+
+fn bounds(settings: Settings) -> Bounds {
+    let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
+    Bounds::of(&Policy::new(settings).expect("a valid policy"))
+}
+
+fn hourly() -> Bounds {
+    bounds(Settings { max_age: 3_600, max_retries: 5, ..Settings::default() })
+}
+
+/// A message of an event whose attempt 3 has failed: retry 4, with a ceiling of 8 s, comes next. It
+/// was first received 10 s after the event's first failure.
+fn look(receive_count: u32) -> Look {
+    Look {
+        origin: Origin { event: EventNumber(7), attempt: 3, flaw: None },
+        receive_count,
+        first_receive: at(10.0),
+        sent: at(9.0),
+        not_before: at(9.0),
+    }
+}
+
+fn invariant<T: std::fmt::Debug>(checked: Result<T, Broken>) -> Invariant {
+    let broken = checked.unwrap_err();
+    assert_eq!(broken.event, Some(EventNumber(7)));
+    broken.invariant
+}
+
+const RIGHT: Claim = Claim { attempt: 4, initial_timestamp: 1_767_225_600 };
+
+#[test]
+fn attempts_rise_by_one() {
+    let check = |attempt| hourly().reinvocation(&look(2), at(20.0), at(0.0), Claim { attempt, ..RIGHT });
+    assert_eq!(check(4), Ok(()));
+    for attempt in [1, 3, 5] {
+        assert_eq!(invariant(check(attempt)), Invariant::AttemptsByOne);
+    }
+}
+
+#[test]
+fn retries_end_with_max_retries() {
+    let check = |max_retries| {
+        let bounds = bounds(Settings { max_retries, ..Settings::default() });
+        bounds.reinvocation(&look(2), at(20.0), at(0.0), RIGHT)
+    };
+    assert_eq!(check(4), Ok(()));
+    assert_eq!(invariant(check(3)), Invariant::MaxRetries);
+}
+
+#[test]
+fn no_retry_after_max_age_and_an_envelope_has_its_start() {
+    let check = |now, first| hourly().reinvocation(&look(2), at(now), at(first), RIGHT);
+    assert_eq!(check(3_600.0, 0.0), Ok(()));
+    assert_eq!(check(3_600.0, 0.9), Ok(()), "envelopes carry whole seconds");
+    assert_eq!(invariant(check(3_600.001, 0.9)), Invariant::MaxAge);
+    let later = Claim { initial_timestamp: RIGHT.initial_timestamp + 1, ..RIGHT };
+    let reset = hourly().reinvocation(&look(2), at(20.0), at(0.0), later);
+    assert_eq!(invariant(reset), Invariant::MaxAge);
+}
+
+#[test]
+fn no_retry_before_the_shortest_wait() {
+    for (jitter, earliest) in
+        [(Jitter::Full, 1.0), (Jitter::Equal, 4.0), (Jitter::None, 8.0), (Jitter::Decorrelated, 1.0)]
+    {
+        let bounds = bounds(Settings { jitter, ..Settings::default() });
+        let check = |now| bounds.reinvocation(&look(2), at(now), at(0.0), RIGHT);
+        assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
+        assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
+    }
+    // An hour's wait that does not fit before MAX_AGE is cut to end a minute before it.
+    let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..Settings::default() };
+    let check = |now| bounds(slow.clone()).reinvocation(&look(2), at(now), at(0.0), RIGHT);
+    assert_eq!(check(3_540.0), Ok(()));
+    assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
+    // With less than two minutes left it is not cut.
+    let late = Look { first_receive: at(3_490.0), ..look(2) };
+    let check = |now| hourly().reinvocation(&late, at(now), at(0.0), RIGHT);
+    assert_eq!(check(3_491.0), Ok(()));
+    assert_eq!(invariant(check(3_490.5)), Invariant::DueTime);
+}
+
+#[test]
+fn a_first_receive_has_served_no_backoff() {
+    for (receive_count, is_first) in [(0, true), (1, true), (2, false)] {
+        let checked = hourly().reinvocation(&look(receive_count), at(500.0), at(0.0), RIGHT);
+        assert_eq!(checked.is_err_and(|broken| broken.invariant == Invariant::DueTime), is_first);
+    }
+}
+
+#[test]
+fn no_retry_before_what_the_handler_had_it_hidden_for() {
+    let not_before = hourly().deferral(&look(1), at(10.1), Duration::from_secs(8)).unwrap();
+    assert_eq!(not_before, at(17.0), "a second less than from the receive on: it was rounded up");
+    let later = hourly().deferral(&look(2), at(12.0), Duration::from_secs(6)).unwrap();
+    assert_eq!(later, at(17.0));
+    let hidden = Look { not_before, ..look(2) };
+    let check = |now| hourly().reinvocation(&hidden, at(now), at(0.0), RIGHT);
+    assert_eq!(check(16.501), Ok(()));
+    assert_eq!(invariant(check(16.5)), Invariant::DueTime);
+    // Within the last minute before MAX_AGE, a later look may cut what the first did not.
+    let hidden = Look { not_before: at(3_590.0), ..look(2) };
+    let check = |now| hourly().reinvocation(&hidden, at(now), at(0.0), RIGHT);
+    assert_eq!(check(3_540.0), Ok(()));
+    assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
+}
+
+#[test]
+fn no_wait_over_its_ceiling() {
+    let check = |look: Look, now, secs| hourly().deferral(&look, at(now), Duration::from_secs(secs));
+    assert!(check(look(1), 500.0, 8).is_ok(), "a first receive, by its count, at any time");
+    assert_eq!(invariant(check(look(1), 10.0, 9)), Invariant::LongestWait);
+    assert!(check(look(2), 12.0, 7).is_ok(), "from the first receive, rounded up to whole seconds");
+    assert_eq!(invariant(check(look(2), 12.1, 7)), Invariant::LongestWait);
+    assert_eq!(invariant(check(look(2), 18.0, 8)), Invariant::LongestWait, "counted from now");
+    let behind = check(look(2), 5.0, 13);
+    assert!(behind.is_ok(), "a clock that is behind SQS's counts more to the same moment");
+    let decorrelated = bounds(Settings { jitter: Jitter::Decorrelated, ..Settings::default() });
+    let check = |secs| decorrelated.deferral(&look(1), at(10.0), Duration::from_secs(secs));
+    assert!(check(81).is_ok());
+    assert_eq!(invariant(check(82)), Invariant::LongestWait);
+}
+
+#[test]
+fn no_wait_over_twelve_hours() {
+    let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..Settings::default() });
+    let check = |secs| longest.deferral(&look(2), at(10.0), Duration::from_secs(secs));
+    assert!(check(43_170).is_ok());
+    assert_eq!(invariant(check(43_171)), Invariant::LongestWait);
+}
+
+#[test]
+fn a_failed_action_is_hidden_by_its_receive_count() {
+    let check = |count, secs| hourly().hiding_after_failure(&look(count), Duration::from_secs(secs));
+    assert_eq!((check(3, 8), check(100, 3_600)), (Ok(()), Ok(())));
+    assert_eq!(invariant(check(3, 9)), Invariant::LongestWait);
+    assert_eq!(invariant(check(100, 3_601)), Invariant::LongestWait);
+}
+
+#[test]
+fn reasons_are_true() {
+    let check = |look: &Look, now, reason| hourly().dead_letter(look, at(now), at(0.0), reason);
+    let flawed = |flaw| Look { origin: Origin { flaw: Some(flaw), ..look(1).origin }, ..look(1) };
+    let spent = Look { origin: Origin { attempt: 5, ..look(1).origin }, ..look(1) };
+    for (right, now, reason, wrong, then) in [
+        (&spent, 20.0, ReasonCode::MaxRetries, &look(1), 20.0),
+        (&look(2), 3_600.1, ReasonCode::MaxAge, &look(2), 3_600.0),
+        // With less than two minutes left there is no time for one last retry.
+        (&look(1), 3_480.1, ReasonCode::MaxAge, &look(1), 3_480.0),
+        (&flawed(Flaw::Unlisted), 20.0, ReasonCode::TargetNotAllowed, &look(1), 20.0),
+        (&flawed(Flaw::Unreadable), 20.0, ReasonCode::MalformedRecord, &look(1), 20.0),
+    ] {
+        assert_eq!(check(right, now, reason), Ok(()), "{reason}");
+        assert_eq!(invariant(check(wrong, then, reason)), Invariant::TrueReasons, "{reason}");
+    }
+    for never in [ReasonCode::TargetNotFound, ReasonCode::TargetRefused, ReasonCode::MalformedEnvelope] {
+        assert_eq!(invariant(check(&spent, 9_999.0, never)), Invariant::TrueReasons, "{never}");
+    }
+}

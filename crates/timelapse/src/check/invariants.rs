@@ -1,0 +1,84 @@
+//! What must hold of every run, whatever strikes. It is checked as the run goes.
+
+use crate::event::EventNumber;
+
+/// Something that must hold of every run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Invariant {
+    /// An event counts once: delivered if any copy was, else waiting while an invocation or a
+    /// message carries it, else dead-lettered.
+    NoneVanishes,
+    /// An event that is dead-lettered for a limit has reached that limit.
+    TrueReasons,
+    /// A failed event and its retries are a chain; a duplicate starts a chain of its own.
+    MaxRetries,
+    /// By the handler's own clock, and from the event's true first failure.
+    MaxAge,
+    /// A wait counts from the first receive; on the first receive, by the count that the handler sees,
+    /// it counts from now. An event whose action failed is hidden for at most
+    /// min(3,600 s, 2^receive count).
+    LongestWait,
+    /// The due time comes after the shortest wait that the jitter can draw, counted from the first
+    /// receive, and after every visibility timeout that the handler has set. By the handler's own clock.
+    DueTime,
+    /// A message's retry has the number of the attempt that failed, plus one.
+    AttemptsByOne,
+    /// From the first failure to the re-invocation or the dead-letter.
+    PayloadVerbatim,
+    /// No matter what a record says.
+    AllowList,
+    /// A message is re-invoked or dead-lettered once. It may be once more for each fault that prevented
+    /// SQS from deleting it, or the handler from learning that its call had worked.
+    ExplainedDuplicates,
+}
+
+impl Invariant {
+    /// Every invariant, in the order of the documentation.
+    pub const ALL: [Self; 10] = [
+        Self::NoneVanishes,
+        Self::TrueReasons,
+        Self::MaxRetries,
+        Self::MaxAge,
+        Self::LongestWait,
+        Self::DueTime,
+        Self::AttemptsByOne,
+        Self::PayloadVerbatim,
+        Self::AllowList,
+        Self::ExplainedDuplicates,
+    ];
+
+    /// What must hold, in one clause.
+    pub const fn statement(self) -> &'static str {
+        match self {
+            Self::NoneVanishes => "every event ends delivered, dead-lettered with a reason, or still waiting",
+            Self::TrueReasons => "a dead-letter's reason is true",
+            Self::MaxRetries => "retries of one chain are at most MAX_RETRIES",
+            Self::MaxAge => "no re-invocation after MAX_AGE",
+            Self::LongestWait => "no wait over its ceiling or 12 hours",
+            Self::DueTime => "no re-invocation before its due time",
+            Self::AttemptsByOne => "attempt numbers of a chain rise by one",
+            Self::PayloadVerbatim => "a payload is byte-identical from first failure to end",
+            Self::AllowList => "a function off the list is never invoked",
+            Self::ExplainedDuplicates => "duplicates happen only where a fault explains them",
+        }
+    }
+}
+
+/// How an invariant was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) invariant: Invariant,
+    /// `None` if no event can be named.
+    pub(crate) event: Option<EventNumber>,
+    pub(crate) detail: String,
+}
+
+impl Broken {
+    pub(crate) fn new(
+        invariant: Invariant,
+        event: impl Into<Option<EventNumber>>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self { invariant, event: event.into(), detail: detail.into() }
+    }
+}

@@ -1,0 +1,178 @@
+//! What became of each event, by what the simulated world sees, never by what the handler says of
+//! itself.
+
+use std::collections::BTreeMap;
+
+use comeback_engine::Timestamp;
+
+use super::invariants::{Broken, Invariant};
+use crate::event::EventNumber;
+
+/// Why an event is on the dead-letter queue that the handler did not send there: SQS moved it.
+pub(crate) const MAX_RECEIVE_COUNT: &str = "max_receive_count";
+/// Why an event is nowhere at all: SQS deleted its message at the end of its retention.
+pub(crate) const EXPIRED: &str = "expired";
+
+/// One event's life. An event is carried by its invocations and its messages.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    carriers: u32,
+    attempts: u32,
+    arrived: Option<Timestamp>,
+    first_failure: Option<Timestamp>,
+    delivered: Option<Timestamp>,
+    given_up: Option<&'static str>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ledger(Vec<Life>);
+
+/// How many events ended how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Balance {
+    pub(crate) delivered: usize,
+    pub(crate) given_up: BTreeMap<&'static str, usize>,
+    pub(crate) waiting: usize,
+}
+
+impl Ledger {
+    pub(crate) fn new(events: usize) -> Self {
+        Self(vec![Life::default(); events])
+    }
+
+    pub(crate) fn arrives(&mut self, event: EventNumber, now: Timestamp) {
+        self.0[event.0].arrived = Some(now);
+    }
+
+    /// Something carries the event from here on: an invocation or a message.
+    pub(crate) fn carry(&mut self, event: EventNumber) {
+        self.0[event.0].carriers += 1;
+    }
+
+    /// An invocation or a message of the event is gone. Unless the event is delivered or given up by
+    /// now, something else must carry it.
+    pub(crate) fn drop_carrier(&mut self, event: EventNumber) -> Result<(), Broken> {
+        let life = &mut self.0[event.0];
+        life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
+        life.end(event).map(|_| ())
+    }
+
+    /// A retry begins. Where an event has several chains, the longest counts.
+    pub(crate) fn attempt(&mut self, event: EventNumber, attempt: u64) {
+        let life = &mut self.0[event.0];
+        life.attempts =
+            life.attempts.max(u32::try_from(attempt).expect("BUG: MAX_RETRIES is 10,000 at most"));
+    }
+
+    pub(crate) fn fail(&mut self, event: EventNumber, now: Timestamp) {
+        self.0[event.0].first_failure.get_or_insert(now);
+    }
+
+    /// When the event's first invocation failed.
+    pub(crate) fn first_failure(&self, event: EventNumber) -> Timestamp {
+        self.0[event.0].first_failure.expect("BUG: only events that have failed are handled")
+    }
+
+    pub(crate) fn deliver(&mut self, event: EventNumber, now: Timestamp) {
+        self.0[event.0].delivered.get_or_insert(now);
+    }
+
+    pub(crate) fn give_up(&mut self, event: EventNumber, reason: &'static str) {
+        self.0[event.0].given_up.get_or_insert(reason);
+    }
+
+    /// Counts every event once, unless one has vanished.
+    pub(crate) fn balance(&self) -> Result<Balance, Broken> {
+        let mut balance = Balance::default();
+        for (event, life) in self.0.iter().enumerate() {
+            match life.end(EventNumber(event))? {
+                End::Delivered => balance.delivered += 1,
+                End::Waiting => balance.waiting += 1,
+                End::GivenUp(reason) => *balance.given_up.entry(reason).or_default() += 1,
+            }
+        }
+        let all = balance.delivered + balance.given_up.values().sum::<usize>() + balance.waiting;
+        assert_eq!(all, self.0.len(), "BUG: an event is counted twice or not at all");
+        Ok(balance)
+    }
+
+    /// Of each event that arrived, the number of the last retry that carried it.
+    pub(crate) fn attempts(&self) -> Vec<u64> {
+        let arrived = self.0.iter().filter(|life| life.arrived.is_some());
+        arrived.map(|life| u64::from(life.attempts)).collect()
+    }
+
+    /// How many events had arrived before `outage_end`; and, of those that were delivered, how long
+    /// after it in ms, in ascending order.
+    pub(crate) fn recovery(&self, outage_end: Timestamp) -> (usize, Vec<u64>) {
+        let hit = self.0.iter().filter(|life| life.arrived.is_some_and(|arrived| arrived < outage_end));
+        let delay = |delivered: Timestamp| delivered.since(outage_end).as_millis() as u64;
+        let mut delays: Vec<u64> = hit.clone().filter_map(|life| life.delivered).map(delay).collect();
+        delays.sort_unstable();
+        (hit.count(), delays)
+    }
+}
+
+enum End {
+    Delivered,
+    Waiting,
+    GivenUp(&'static str),
+}
+
+impl Life {
+    /// Delivered if any copy was; else waiting while anything carries it, or if it has yet to arrive.
+    fn end(&self, event: EventNumber) -> Result<End, Broken> {
+        match (self.delivered, self.given_up) {
+            (Some(_), _) => Ok(End::Delivered),
+            (None, _) if self.carriers > 0 || self.arrived.is_none() => Ok(End::Waiting),
+            (None, Some(reason)) => Ok(End::GivenUp(reason)),
+            (None, None) => {
+                let detail = "no invocation and no message carries it, and no dead-letter has it";
+                Err(Broken::new(Invariant::NoneVanishes, event, detail))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENT: EventNumber = EventNumber(0);
+
+    fn carried_twice() -> Ledger {
+        let mut ledger = Ledger::new(1);
+        ledger.arrives(EVENT, Timestamp::from_secs(1));
+        ledger.carry(EVENT);
+        ledger.carry(EVENT);
+        ledger
+    }
+
+    #[test]
+    fn counts_each_event_once() {
+        let mut ledger = carried_twice();
+        ledger.give_up(EVENT, "max_age");
+        ledger.drop_carrier(EVENT).unwrap();
+        assert_eq!(ledger.balance().unwrap().waiting, 1);
+        ledger.drop_carrier(EVENT).unwrap();
+        assert_eq!(ledger.balance().unwrap().given_up, BTreeMap::from([("max_age", 1)]));
+        ledger.deliver(EVENT, Timestamp::from_secs(2));
+        assert_eq!(ledger.balance(), Ok(Balance { delivered: 1, ..Balance::default() }));
+    }
+
+    #[test]
+    fn a_vanished_event_is_noticed() {
+        let mut ledger = carried_twice();
+        ledger.drop_carrier(EVENT).unwrap();
+        let broken = ledger.drop_carrier(EVENT).unwrap_err();
+        assert_eq!((broken.invariant, broken.event), (Invariant::NoneVanishes, Some(EVENT)));
+        assert_eq!(ledger.balance(), Err(broken));
+    }
+
+    #[test]
+    fn of_several_chains_the_longest_counts() {
+        let mut ledger = carried_twice();
+        [1, 2, 1].into_iter().for_each(|attempt| ledger.attempt(EVENT, attempt));
+        assert_eq!(ledger.attempts(), [2]);
+    }
+}

@@ -1,0 +1,31 @@
+use comeback_engine::Timestamp;
+
+use crate::event::EventNumber;
+use crate::faults::records::Flaw;
+
+/// What an invocation of the target carries: whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    pub(crate) event: EventNumber,
+    /// 0 if it is the event's first invocation.
+    pub(crate) number: u64,
+}
+
+/// Where a message on the retry queue comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) event: EventNumber,
+    /// The attempt that failed: 0 if it was the event's first invocation.
+    pub(crate) attempt: u64,
+    pub(crate) flaw: Option<Flaw>,
+}
+
+/// What a message on the retry queue carries: its origin, and what the handler has done about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracked {
+    pub(crate) origin: Origin,
+    /// It must not be re-invoked before: by the visibility timeouts that the handler has set so far.
+    pub(crate) not_before: Timestamp,
+    /// It was re-invoked or dead-lettered.
+    pub(crate) settled: bool,
+}

@@ -1,0 +1,53 @@
+//! The events of a run. Any JSON would do as their payload. This one says which event it belongs to, so
+//! that a payload can be recognised, and it has what parsers like to change: numbers such as `1.0`,
+//! escapes and inner white space.
+
+use std::fmt::{self, Write};
+
+/// Which event of a run, counted from 0 in the order of their arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventNumber(pub usize);
+
+impl fmt::Display for EventNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+const START: &str = r#"{"order":"#;
+
+impl EventNumber {
+    /// Writes the event's payload.
+    pub(crate) fn write_payload(self, text: &mut String) {
+        let Self(event) = self;
+        text.clear();
+        write!(
+            text,
+            r#"{START}{event},"customer":"caf\u00e9 {}","total":{}.50, "items":[{{"sku":"A-{}","quantity":1.0}}]}}"#,
+            event % 97,
+            event % 1_000,
+            event % 13
+        )
+        .expect("BUG: writing to a String");
+    }
+
+    /// The event that a payload belongs to; `None` if no event of a run has such a payload.
+    pub(crate) fn of_payload(payload: &str) -> Option<Self> {
+        let rest = payload.strip_prefix(START)?;
+        rest[..rest.find(',')?].parse().ok().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_json_and_names_its_event() {
+        let mut text = String::from("of another");
+        EventNumber(1_234).write_payload(&mut text);
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+        assert_eq!(EventNumber::of_payload(&text), Some(EventNumber(1_234)));
+        assert_eq!(EventNumber::of_payload("null"), None);
+    }
+}

@@ -1,0 +1,14 @@
+//! What goes wrong in a run.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `fault` | [`Fault`](fault::Fault): each that there is |
+//! | `mix` | [`Faults`](mix::Faults): how often and when faults strike in a run; the default rates of chaos |
+//! | `dice`, `generator` | when they strike |
+//! | `records` | how they change an invocation record |
+
+pub(crate) mod dice;
+pub(crate) mod fault;
+mod generator;
+pub(crate) mod mix;
+pub(crate) mod records;

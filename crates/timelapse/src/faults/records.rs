@@ -1,0 +1,101 @@
+//! Faults of an invocation record.
+
+use rand::RngExt;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use crate::aws::target::TARGET_ARN;
+
+/// The function that records name instead of the target when [`Fault::UnlistedFunction`] strikes; a
+/// policy must not allow it.
+///
+/// [`Fault::UnlistedFunction`]: crate::Fault::UnlistedFunction
+pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
+
+/// Why an invocation record, struck by a fault, cannot be retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// A required member is missing.
+    Unreadable,
+    /// Its function is not on the policy's list.
+    Unlisted,
+}
+
+/// A member of an invocation record.
+struct Member {
+    /// The text it starts with.
+    start: &'static str,
+    /// The text that follows it.
+    next: &'static str,
+    /// It comes after the payload, which may contain any text.
+    behind_payload: bool,
+    /// Without it the event cannot be retried.
+    required: bool,
+}
+
+const fn member(start: &'static str, next: &'static str) -> Member {
+    Member { start, next, behind_payload: false, required: false }
+}
+
+const MEMBERS: [Member; 7] = [
+    member(r#""timestamp":"#, r#""requestContext":"#),
+    member(r#""requestId":"#, r#""functionArn":"#),
+    Member { required: true, ..member(r#""functionArn":"#, r#""condition":"#) },
+    member(r#""condition":"#, r#""approximateInvokeCount":"#),
+    Member { required: true, ..member(r#""requestPayload":"#, r#""responseContext":"#) },
+    Member { behind_payload: true, ..member(r#""responseContext":"#, r#""responsePayload":"#) },
+    Member { behind_payload: true, ..member(r#","responsePayload":"#, "}") },
+];
+
+/// Removes one member.
+pub(crate) fn without_a_member(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Flaw> {
+    let member = &MEMBERS[rng.random_range(0..MEMBERS.len())];
+    let start = if member.behind_payload { record.rfind(member.start) } else { record.find(member.start) };
+    let (start, end) = start.zip(record.rfind(member.next)).expect("BUG: Lambda writes all of these members");
+    record.replace_range(start..end, "");
+    member.required.then_some(Flaw::Unreadable)
+}
+
+/// Has a record name a function that is not on the list.
+pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
+    let start = record.find(TARGET_ARN).expect("BUG: Lambda writes the function's ARN");
+    record.replace_range(start..start + TARGET_ARN.len(), UNLISTED_ARN);
+    Flaw::Unlisted
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::InvocationRecord;
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::aws::failure_record::FailureRecords;
+    use crate::aws::id::Id;
+    use crate::aws::target::DOWN;
+    use crate::scenario::START;
+
+    fn written(rng: &mut Xoshiro256PlusPlus, payload: &str) -> String {
+        FailureRecords::of(TARGET_ARN).write(START, Id::draw(rng), payload, DOWN, String::new())
+    }
+
+    #[test]
+    fn each_member_can_be_missing_and_only_two_are_required() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let whole = written(&mut rng, r#"{"n":"}"}"#);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            let mut record = whole.clone();
+            let flaw = without_a_member(&mut record, &mut rng);
+            assert!(serde_json::from_str::<serde_json::Value>(&record).is_ok(), "{record}");
+            assert_eq!(InvocationRecord::read(&record).is_err(), flaw == Some(Flaw::Unreadable), "{record}");
+            seen.insert(record);
+        }
+        assert_eq!(seen.len(), MEMBERS.len());
+    }
+
+    #[test]
+    fn another_function_is_named_in_full() {
+        let mut record = written(&mut Xoshiro256PlusPlus::seed_from_u64(1), "null");
+        assert_eq!(name_unlisted_function(&mut record), Flaw::Unlisted);
+        assert_eq!(InvocationRecord::read(&record).unwrap().function_arn, format!("{UNLISTED_ARN}:$LATEST"));
+    }
+}

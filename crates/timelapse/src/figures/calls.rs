@@ -1,0 +1,73 @@
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// An API call that Comeback causes and AWS bills. The target's first invocations are not among
+/// them: they happen with or without retries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ApiCall {
+    /// SQS `SendMessage`: Lambda writes an invocation record to the retry queue.
+    SendMessage,
+    /// SQS `ReceiveMessage`: the event source mapping polls, empty polls included.
+    ReceiveMessage,
+    /// SQS `ChangeMessageVisibilityBatch`: the handler defers.
+    ChangeMessageVisibilityBatch,
+    /// SQS `DeleteMessageBatch`: the mapping deletes the settled messages of a batch.
+    DeleteMessageBatch,
+    /// SQS `SendMessageBatch`: the handler dead-letters.
+    SendMessageBatch,
+    /// Lambda `Invoke` of the retry handler, by the mapping.
+    InvokeHandler,
+    /// Lambda `Invoke` of the target, by the handler.
+    InvokeTarget,
+}
+
+impl ApiCall {
+    /// Every call, in the order in which they are listed.
+    pub const ALL: [Self; 7] = [
+        Self::SendMessage,
+        Self::ReceiveMessage,
+        Self::ChangeMessageVisibilityBatch,
+        Self::DeleteMessageBatch,
+        Self::SendMessageBatch,
+        Self::InvokeHandler,
+        Self::InvokeTarget,
+    ];
+
+    /// `service:Operation`. The two kinds of `Invoke` add the function.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SendMessage => "sqs:SendMessage",
+            Self::ReceiveMessage => "sqs:ReceiveMessage",
+            Self::ChangeMessageVisibilityBatch => "sqs:ChangeMessageVisibilityBatch",
+            Self::DeleteMessageBatch => "sqs:DeleteMessageBatch",
+            Self::SendMessageBatch => "sqs:SendMessageBatch",
+            Self::InvokeHandler => "lambda:Invoke (retry handler)",
+            Self::InvokeTarget => "lambda:Invoke (target)",
+        }
+    }
+}
+
+/// How often each call was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCounts([u64; ApiCall::ALL.len()]);
+
+impl CallCounts {
+    /// How often this call was made.
+    pub const fn of(&self, call: ApiCall) -> u64 {
+        self.0[call as usize]
+    }
+
+    pub(crate) const fn add(&mut self, call: ApiCall, calls: u64) {
+        self.0[call as usize] += calls;
+    }
+}
+
+/// An object from a call's name to its count, in the order of [`ApiCall::ALL`].
+impl Serialize for CallCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(ApiCall::ALL.len()))?;
+        for call in ApiCall::ALL {
+            map.serialize_entry(call.name(), &self.of(call))?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,142 @@
+//! The handler's calls, one function for each call to AWS. Each is counted, held against the
+//! invariants, and struck by faults. A call whose answer is lost still takes effect.
+
+use comeback_delivery::{Answer, FaultKind};
+use comeback_engine::{CallFailure, InvokeFailure, VisibilityChange};
+use rand::RngExt;
+
+use super::World;
+use super::handling::{Done, Position};
+use super::happening::Happening;
+use super::requests::CheckedDeadLetter;
+use crate::check::invariants::{Broken, Invariant};
+use crate::check::origin::Attempt;
+use crate::event::EventNumber;
+use crate::faults::fault::Fault;
+use crate::figures::calls::ApiCall;
+
+/// An answer for each entry, or one for the whole call.
+type Answers = Result<Vec<Answer>, comeback_delivery::Fault>;
+
+impl World {
+    /// SQS `ChangeMessageVisibilityBatch` on the retry queue.
+    pub(crate) fn change_visibility_batch(&mut self, entries: &[&&VisibilityChange<'_>]) -> Answers {
+        self.calls.add(ApiCall::ChangeMessageVisibilityBatch, 1);
+        let events: Vec<EventNumber> = entries.iter().filter_map(|entry| self.check_hiding(entry)).collect();
+        if self.dice.strikes(Fault::VisibilityRefused, self.now, events.iter().copied()) {
+            return Err(transient("ServiceUnavailable", "the request has failed"));
+        }
+        let refused = self.refused_entries(entries.len(), &events);
+        let hide = |(entry, refused): (&&&VisibilityChange<'_>, bool)| {
+            if refused {
+                return Err(transient("InternalError", "the entry has failed"));
+            }
+            let (now, agenda) = (self.now, &mut self.agenda);
+            let timeout = entry.visibility_timeout;
+            let hidden = self.queue.change_visibility(now, agenda, entry.receipt_handle, timeout);
+            hidden.map_err(|error| comeback_delivery::Fault::new(FaultKind::Refused, "", error.to_string()))
+        };
+        let answers = entries.iter().zip(refused).map(hide).collect();
+        if self.dice.strikes(Fault::VisibilityLost, self.now, events) {
+            return Err(transient("", "no answer in time"));
+        }
+        Ok(answers)
+    }
+
+    /// Lambda `Invoke` of a function, asynchronous.
+    pub(crate) fn invoke(&mut self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+        self.calls.add(ApiCall::InvokeTarget, 1);
+        let checked = self.check_invoke(function_arn, &payload);
+        let Some(position) = self.note_broken(checked) else { return Ok(()) };
+        let event = self.event_at(position);
+        let later = |cause| Err(InvokeFailure::Later(failure(cause)));
+        if self.dice.strikes(Fault::InvokeThrottled, self.now, [event]) {
+            return later("TooManyRequestsException: Rate Exceeded");
+        }
+        if self.dice.strikes(Fault::InvokeTimedOut, self.now, [event]) {
+            return later("no connection in time");
+        }
+        self.accept_retry(position, payload);
+        if self.dice.strikes(Fault::InvokeAnswerLost, self.now, [event]) {
+            self.excuse_at(position);
+            return later("no answer in time");
+        }
+        Ok(())
+    }
+
+    /// SQS `SendMessageBatch` to the dead-letter queue.
+    pub(crate) fn send_message_batch(&mut self, dead_letters: &[&CheckedDeadLetter<'_>]) -> Answers {
+        self.calls.add(ApiCall::SendMessageBatch, 1);
+        let events: Vec<EventNumber> =
+            dead_letters.iter().map(|checked| self.event_at(checked.position)).collect();
+        if self.dice.strikes(Fault::DeadLetterRefused, self.now, events.iter().copied()) {
+            return Err(transient("ServiceUnavailable", "the request has failed"));
+        }
+        for checked in dead_letters {
+            self.duplicate_dead_letters += u64::from(self.settle(checked.position));
+            self.give_up(self.event_at(checked.position), checked.reason.name());
+        }
+        if self.dice.strikes(Fault::DeadLetterLost, self.now, events) {
+            dead_letters.iter().for_each(|checked| self.excuse_at(checked.position));
+            return Err(transient("", "no answer in time"));
+        }
+        Ok(vec![Ok(()); dead_letters.len()])
+    }
+
+    /// About half of the entries, if the fault strikes.
+    fn refused_entries(&mut self, entries: usize, events: &[EventNumber]) -> Vec<bool> {
+        let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
+            return vec![false; entries];
+        };
+        let refused: Vec<bool> = (0..entries).map(|_| rng.random_bool(0.5)).collect();
+        if refused.contains(&true) {
+            let struck = events.iter().zip(&refused).filter(|(_, refused)| **refused);
+            self.dice.note(Fault::VisibilityHalfRefused, struck.map(|(&event, _)| event));
+        }
+        refused
+    }
+
+    fn accept_retry(&mut self, position: Position, payload: String) {
+        self.duplicate_retries += u64::from(self.settle(position));
+        let origin = self.handling().at(position).look.origin;
+        let attempt = Attempt { event: origin.event, number: origin.attempt + 1 };
+        self.retries += 1;
+        self.minutes.at(self.now).retries += 1;
+        self.ledger.attempt(attempt.event, attempt.number);
+        self.ledger.carry(attempt.event);
+        let invocation = self.target.start(self.now, attempt, payload);
+        self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
+    }
+
+    /// A message was re-invoked or dead-lettered. Gives whether this is a duplicate.
+    fn settle(&mut self, position: Position) -> bool {
+        self.handling_mut().mark(position, Done::Settled);
+        let (event, received) = (self.event_at(position), self.handling().at(position).received);
+        let flag = self.queue.carried_mut(&received).map(|tracked| &mut tracked.settled);
+        let settled = self.copies.settle(received.id, flag).map_err(|_| {
+            let detail = format!("message {} was re-invoked or dead-lettered before", received.id);
+            Broken::new(Invariant::ExplainedDuplicates, event, detail)
+        });
+        self.note_broken(settled).unwrap_or_default()
+    }
+
+    fn excuse_at(&mut self, position: Position) {
+        self.excuse(self.handling().at(position).received);
+    }
+
+    fn event_at(&self, position: Position) -> EventNumber {
+        self.handling().at(position).look.origin.event
+    }
+}
+
+/// A failure that another call may not meet.
+fn transient(code: &str, message: &str) -> comeback_delivery::Fault {
+    comeback_delivery::Fault::new(FaultKind::Transient, code, message)
+}
+
+fn failure(cause: &str) -> CallFailure {
+    CallFailure { cause: cause.into(), remedy: None }
+}
+
+#[cfg(test)]
+mod tests;

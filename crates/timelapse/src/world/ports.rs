@@ -1,0 +1,206 @@
+//! The handler's ports on the simulated world, its deliveries made as on AWS. Each API call is answered
+//! at once, at the moment the world is at: the end of the handler's run time. A handler that has died
+//! makes no more.
+
+use std::cell::RefCell;
+use std::future::{Future, Ready, poll_fn, ready};
+use std::task::Poll;
+use std::time::Duration;
+
+use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
+use comeback_delivery::{Answer, Cause, Fault, Operation, Retries, Sender, by_entry};
+use comeback_engine::{
+    CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, SqsBatchCalls, Target, Timestamp,
+    VisibilityChange,
+};
+
+use super::World;
+use super::requests::CheckedDeadLetter;
+
+pub(crate) struct SimulatedAws(pub(crate) RefCell<World>, Retries);
+
+impl SimulatedAws {
+    pub(crate) fn new(world: World) -> Self {
+        Self(RefCell::new(world), Retries::of(SqsBatchCalls::ceilings()))
+    }
+
+    /// Resolves once the virtual clock is there, with what the handler has waited from now on.
+    pub(crate) fn until(&self, moment: Timestamp) -> impl Future<Output = ()> {
+        self.0.borrow_mut().waited = Duration::ZERO;
+        poll_fn(move |_| {
+            let world = self.0.borrow();
+            if world.now.saturating_add(world.waited) >= moment { Poll::Ready(()) } else { Poll::Pending }
+        })
+    }
+
+    /// The world stands still while the handler waits; only its deadline comes nearer.
+    fn wait(&self, wait: Duration) -> Ready<()> {
+        let waited = &mut self.0.borrow_mut().waited;
+        *waited = waited.saturating_add(wait);
+        ready(())
+    }
+
+    fn sender<O: Operation>(&self, operation: O) -> Sender<O, impl Fn(Duration) -> Ready<()>> {
+        Sender::over(operation, |wait| self.wait(wait)).retries(self.1.clone())
+    }
+
+    /// Resolves for as many calls as the handler lives for, and never again.
+    fn alive(&self) -> impl Future<Output = ()> {
+        poll_fn(|_| {
+            let world = &mut *self.0.borrow_mut();
+            let calls_left =
+                &mut world.handling.as_mut().expect("BUG: calls come from the handler").calls_left;
+            match calls_left.checked_sub(1) {
+                Some(left) => {
+                    *calls_left = left;
+                    Poll::Ready(())
+                }
+                None => Poll::Pending,
+            }
+        })
+    }
+
+    /// One API call to this world.
+    async fn call<T>(&self, call: impl FnOnce(&mut World) -> T) -> T {
+        self.alive().await;
+        self.world(call)
+    }
+
+    /// A panic in here is ours; the handler takes it for the call's and goes on, so that it must be
+    /// told from there.
+    fn world<T>(&self, work: impl FnOnce(&mut World) -> T) -> T {
+        let world = &mut *self.0.borrow_mut();
+        assert!(!world.at_work, "BUG: an earlier call panicked");
+        world.at_work = true;
+        let done = work(world);
+        world.at_work = false;
+        done
+    }
+}
+
+/// As the handler delivers.
+pub(crate) async fn deliver<O, F, S>(
+    sender: Sender<O, S>,
+    entries: impl IntoIterator<Item = O::Entry>,
+    deadline: impl Future<Output = ()>,
+) -> Vec<Result<(), CallFailure>>
+where
+    O: Operation,
+    F: Future<Output = ()>,
+    S: Fn(Duration) -> F,
+{
+    let outcomes = by_entry(sender.send_until(entries, deadline).await).into_iter();
+    let failure = |cause: Cause| CallFailure { cause: cause.to_string(), remedy: None };
+    outcomes.map(|outcome| outcome.map_err(failure)).collect()
+}
+
+impl RetryQueue for SimulatedAws {
+    async fn change_visibility(
+        &self,
+        entries: &[VisibilityChange<'_>],
+        deadline: impl Future<Output = ()>,
+    ) -> Vec<Result<(), CallFailure>> {
+        deliver(self.sender(ChangeVisibility(self)), entries, deadline).await
+    }
+}
+
+/// `ChangeMessageVisibilityBatch` on the retry queue.
+struct ChangeVisibility<'a>(&'a SimulatedAws);
+
+impl<'a> Operation for ChangeVisibility<'a> {
+    type Entry = &'a VisibilityChange<'a>;
+
+    fn limits(&self) -> Limits {
+        SQS_RECEIPTS
+    }
+
+    fn size(&self, change: &Self::Entry) -> usize {
+        change.receipt_handle.len()
+    }
+
+    async fn call(&self, changes: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
+        self.0.call(|world| world.change_visibility_batch(changes)).await
+    }
+}
+
+impl Target for SimulatedAws {
+    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+        self.call(|world| world.invoke(function_arn, payload)).await
+    }
+}
+
+impl DeadLetterQueue for SimulatedAws {
+    async fn send(
+        &self,
+        messages: &[DeadLetter],
+        deadline: impl Future<Output = ()>,
+    ) -> Vec<Result<(), CallFailure>> {
+        // Whose they are does not stand in them, and is not to be guessed again when they are sent again.
+        let Some(checked) = self.world(|world| world.check_dead_letters(messages)) else { return Vec::new() };
+        deliver(self.sender(SendMessages(self)), checked, deadline).await
+    }
+}
+
+/// `SendMessageBatch` to the dead-letter queue.
+struct SendMessages<'a>(&'a SimulatedAws);
+
+impl<'a> Operation for SendMessages<'a> {
+    type Entry = CheckedDeadLetter<'a>;
+
+    fn limits(&self) -> Limits {
+        SQS_SEND
+    }
+
+    fn size(&self, checked: &Self::Entry) -> usize {
+        checked.dead_letter.size()
+    }
+
+    async fn call(&self, dead_letters: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
+        self.0.call(|world| world.send_message_batch(dead_letters)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_delivery::FaultKind;
+    use comeback_engine::{Policy, Settings};
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::TARGET_ARN;
+    use crate::scenario::{START, Scenario};
+
+    /// Each call is throttled.
+    struct Throttled(RefCell<u32>);
+
+    impl Operation for &Throttled {
+        type Entry = ();
+
+        fn limits(&self) -> Limits {
+            SQS_RECEIPTS
+        }
+
+        fn size(&self, (): &()) -> usize {
+            0
+        }
+
+        async fn call(&self, _: &[&()]) -> Result<Vec<Answer>, Fault> {
+            *self.0.borrow_mut() += 1;
+            Err(Fault::new(FaultKind::Throttled, "RequestThrottled", ""))
+        }
+    }
+
+    #[test]
+    fn deliveries_climb_the_handlers_ladder_until_the_deadline() {
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+        let policy = Policy::new(settings).expect("a valid policy");
+        let aws = SimulatedAws::new(World::new(Scenario::default(), &policy));
+        for (millis, calls) in [(0, 0), (100, 1), (101, 2), (400, 2), (401, 3), (9_999, 4)] {
+            let operation = Throttled(RefCell::new(0));
+            let deadline = aws.until(START.saturating_add(Duration::from_millis(millis)));
+            let answers = deliver(aws.sender(&operation), [()], deadline).now_or_never();
+            assert!(answers.unwrap()[0].is_err());
+            assert_eq!(*operation.0.borrow(), calls, "within {millis} ms");
+        }
+    }
+}
