@@ -8,7 +8,7 @@ use aws_sdk_eventbridge::{Client, types::PutEventsResultEntry};
 
 use crate::limits::{EVENTBRIDGE, Limits};
 use crate::sdk::{TokioSleep, answer};
-use crate::{Answer, Fault, Operation, classify};
+use crate::{Answer, Operation, ServiceError, classify};
 
 /// Puts events onto event buses: each names its own.
 ///
@@ -64,7 +64,7 @@ impl Operation for PutEvents {
         texts + resources + event.time().map_or(0, |_| TIME)
     }
 
-    async fn call(&self, events: &[&PutEventsRequestEntry]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, events: &[&PutEventsRequestEntry]) -> Result<Vec<Answer>, ServiceError> {
         let events = events.iter().map(|&event| event.clone()).collect();
         let call = self.client.put_events().set_entries(Some(events));
         let output = call.send().await.map_err(|error| classify(&error))?;

@@ -9,7 +9,7 @@ use aws_sdk_firehose::{Client, types::PutRecordBatchResponseEntry};
 
 use crate::limits::{FIREHOSE, Limits};
 use crate::sdk::{TokioSleep, answer};
-use crate::{Answer, Fault, Operation, classify};
+use crate::{Answer, Operation, ServiceError, classify};
 
 /// Puts records into one Firehose stream.
 ///
@@ -53,7 +53,7 @@ impl Operation for PutRecordBatch {
         record.data().as_ref().len()
     }
 
-    async fn call(&self, records: &[&Record]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, records: &[&Record]) -> Result<Vec<Answer>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call = self.client.put_record_batch().delivery_stream_name(&self.stream);
         let output = call.set_records(Some(records)).send().await.map_err(|error| classify(&error))?;

@@ -10,7 +10,7 @@ use aws_sdk_kinesis::{Client, types::PutRecordsResultEntry};
 
 use crate::limits::{KINESIS, Limits};
 use crate::sdk::{TokioSleep, answer};
-use crate::{Answer, Fault, Operation, classify};
+use crate::{Answer, Operation, ServiceError, classify};
 
 /// Puts records into one stream.
 ///
@@ -58,7 +58,7 @@ impl Operation for PutRecords {
         record.data().as_ref().len() + record.partition_key().map_or(0, str::len)
     }
 
-    async fn call(&self, records: &[&PutRecordsRequestEntry]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, records: &[&PutRecordsRequestEntry]) -> Result<Vec<Answer>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call = self.client.put_records().set_records(Some(records));
         let call = if self.stream.starts_with("arn:") {

@@ -3,7 +3,7 @@ use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
 
 use super::{Queue, by_entry};
 use crate::limits::{Limits, SQS_RECEIPTS};
-use crate::{Answer, Fault, Operation, TokioSleep, classify};
+use crate::{Answer, Operation, ServiceError, TokioSleep, classify};
 
 /// Deletes received messages of one queue, by their receipt handles.
 ///
@@ -42,7 +42,7 @@ impl Operation for DeleteMessages {
         receipt_handle.len()
     }
 
-    async fn call(&self, receipt_handles: &[&String]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, receipt_handles: &[&String]) -> Result<Vec<Answer>, ServiceError> {
         let entries = receipt_handles.iter().enumerate().map(|(id, &handle)| {
             let entry = DeleteMessageBatchRequestEntry::builder().id(id.to_string()).receipt_handle(handle);
             entry.build().expect("BUG: id and receipt handle are set")

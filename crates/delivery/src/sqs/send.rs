@@ -3,7 +3,7 @@ use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 
 use super::{Queue, by_entry};
 use crate::limits::{Limits, SQS_SEND};
-use crate::{Answer, Fault, Lane, Operation, TokioSleep, classify};
+use crate::{Answer, Lane, Operation, ServiceError, TokioSleep, classify};
 
 /// Sends messages to one queue.
 ///
@@ -101,7 +101,7 @@ impl Operation for SendMessages {
         message.group_id.as_ref().filter(|_| self.fifo).map(|group| Lane::new([group]))
     }
 
-    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer>, ServiceError> {
         let entries = messages.iter().enumerate().map(|(id, message)| message.request(id)).collect();
         let call = self.queue.client.send_message_batch().queue_url(&self.queue.url);
         let output = call.set_entries(Some(entries)).send().await.map_err(|error| classify(&error))?;

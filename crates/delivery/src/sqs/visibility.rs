@@ -5,7 +5,7 @@ use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry;
 
 use super::{Queue, by_entry};
 use crate::limits::{Limits, SQS_RECEIPTS};
-use crate::{Answer, Fault, Operation, TokioSleep, classify};
+use crate::{Answer, Operation, ServiceError, TokioSleep, classify};
 
 /// Hides received messages of one queue, or shows them again.
 ///
@@ -68,7 +68,7 @@ impl Operation for ChangeVisibility {
         entry.receipt_handle.len()
     }
 
-    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<Answer>, ServiceError> {
         let entries = changes.iter().enumerate().map(|(id, change)| change.request(id)).collect();
         let call = self.queue.client.change_message_visibility_batch().queue_url(&self.queue.url);
         let output = call.set_entries(Some(entries)).send().await.map_err(|error| classify(&error))?;

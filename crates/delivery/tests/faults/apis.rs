@@ -9,8 +9,8 @@ use aws_sdk_sqs::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_types::Blob;
 use comeback_delivery::limits::{self, Limits};
 use comeback_delivery::{
-    Cause, Delivered, Fault, Operation, Retries, Sender, TokioSleep, Undelivered, dynamodb, eventbridge,
-    firehose, kinesis, sqs,
+    Cause, Delivered, Operation, Retries, Sender, ServiceError, TokioSleep, Undelivered, dynamodb,
+    eventbridge, firehose, kinesis, sqs,
 };
 
 use crate::service::Service;
@@ -116,9 +116,9 @@ pub(crate) fn texts(count: usize) -> Vec<String> {
     (0..count).map(|index| index.to_string()).collect()
 }
 
-/// The fault's code.
+/// The error's code.
 pub(crate) fn code(cause: &Cause) -> &str {
-    cause.fault().map_or("", |Fault { code, .. }| code)
+    cause.error().map_or("", |ServiceError { code, .. }| code)
 }
 
 pub(crate) const QUEUE: &str = "http://localhost/000000000000/orders";

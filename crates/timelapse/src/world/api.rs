@@ -1,7 +1,7 @@
 //! The handler's calls, one function for each call to AWS. Each is counted, held against the
 //! invariants, and struck by faults. An answer that is lost was an answer: the call had its effect.
 
-use comeback_delivery::{Answer, FaultKind};
+use comeback_delivery::{Answer, ErrorKind};
 use comeback_engine::{CallFailure, InvokeFailure, VisibilityChange};
 
 use super::{Letter, World};
@@ -12,7 +12,7 @@ use crate::handling::{Done, Handling, Look};
 use crate::invariants::{Broken, Invariant};
 
 /// An answer for each entry, or one for the whole call.
-type Answers = Result<Vec<Answer>, comeback_delivery::Fault>;
+type Answers = Result<Vec<Answer>, comeback_delivery::ServiceError>;
 
 impl World {
     /// SQS `ChangeMessageVisibilityBatch` on the retry queue.
@@ -30,7 +30,9 @@ impl World {
             let (now, agenda) = (self.now, &mut self.agenda);
             let timeout = entry.visibility_timeout;
             let hidden = self.queue.change_visibility(now, agenda, entry.receipt_handle, timeout);
-            hidden.map_err(|error| comeback_delivery::Fault::new(FaultKind::Refused, "", error.to_string()))
+            hidden.map_err(|error| {
+                comeback_delivery::ServiceError::new(ErrorKind::Refused, "", error.to_string())
+            })
         };
         let answers = entries.iter().zip(refused).map(hide).collect();
         if self.dice.strikes(Fault::VisibilityLost, self.now, events) {
@@ -129,8 +131,8 @@ impl World {
 }
 
 /// What another call may mend.
-fn passing(code: &str, message: &str) -> comeback_delivery::Fault {
-    comeback_delivery::Fault::new(FaultKind::Transient, code, message)
+fn passing(code: &str, message: &str) -> comeback_delivery::ServiceError {
+    comeback_delivery::ServiceError::new(ErrorKind::Transient, code, message)
 }
 
 fn failure(cause: &str) -> CallFailure {
