@@ -14,9 +14,9 @@ mod size;
 
 use std::collections::{HashMap, HashSet};
 
-use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
+use aws_sdk_dynamodb::{Client, Config};
 
 use crate::limits::{DYNAMODB, Limits};
 use crate::sdk::TokioSleep;
@@ -46,10 +46,7 @@ pub type Sender = crate::Sender<BatchWriteItem, TokioSleep>;
 impl Sender {
     /// A sender to these tables, whose keys it must know. The client's own retries are switched off.
     pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
-        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
-        let operation =
-            BatchWriteItem { client: Client::from_conf(config), tables: tables.into_iter().collect() };
-        Self::over(operation, tokio::time::sleep)
+        Self::over(BatchWriteItem { client, tables: tables.into_iter().collect() }, tokio::time::sleep)
     }
 }
 
@@ -158,6 +155,7 @@ impl BatchWriteItem {
     ) -> Result<HashSet<Lane>, ServiceError> {
         let asked: HashSet<Lane> = self.keys(&requests).collect::<Option<_>>().expect("BUG: each has a key");
         let call = self.client.batch_write_item().set_request_items(Some(requests));
+        let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
         let output = call.send().await.map_err(|error| classify(&error))?;
         let unprocessed = output.unprocessed_items.unwrap_or_default();
         // One that was not asked for leaves open which was meant.

@@ -1,4 +1,7 @@
 //! What the adapters share.
+//!
+//! An adapter sends through the caller's own client, and switches the SDK's retries off call by call: a
+//! client made anew, with retries off, would open connections of its own.
 
 use std::time::Duration;
 

@@ -14,29 +14,23 @@ pub use send::{Message, SendMessages, Sender};
 pub use visibility::{ChangeVisibility, Visibility, VisibilityChanger};
 
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::Builder;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::types::BatchResultErrorEntry;
 
 use crate::classify::kind_of_code;
 use crate::{Answer, ErrorKind, ServiceError};
 
-/// One queue, by a client whose own retries are off: one layer retries.
+/// One queue, and the caller's client.
 #[derive(Clone, Debug)]
 struct Queue {
     client: Client,
     url: String,
 }
 
-impl Queue {
-    fn new(client: Client, url: impl Into<String>) -> Self {
-        let url = url.into();
-        if client.config().retry_config().is_some_and(|retries| !retries.has_retry()) {
-            // Another client would have connections of its own.
-            return Self { client, url };
-        }
-        let config = client.config().to_builder().retry_config(RetryConfig::disabled());
-        Self { client: Client::from_conf(config.build()), url }
-    }
+/// The settings of each call that differ from the client's.
+fn once() -> Builder {
+    Builder::new().retry_config(RetryConfig::disabled())
 }
 
 /// The answers by entry. The entries' ids in the request are their places in it.

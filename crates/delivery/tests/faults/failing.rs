@@ -17,7 +17,6 @@ crate::for_every_api!(
     what_is_the_senders_fault_is_not_sent_again,
     an_answer_that_is_lost_is_asked_for_again,
     lists_that_are_absent,
-    a_call_is_one_request_though_the_client_would_retry,
 );
 
 async fn partial_failures_at_any_rate<A: Api>() {
@@ -165,14 +164,6 @@ async fn lists_that_are_absent<A: Api>() {
     let causes = accounted::<A>(&service, &texts(3), outcome);
     let unanswered = "no retries left: the service gave no answer for this entry";
     assert!(causes.values().all(|cause| cause.to_string() == unanswered), "{causes:?}");
-}
-
-async fn a_call_is_one_request_though_the_client_would_retry<A: Api>() {
-    for answer in [Answer::Error(500, "InternalFailure"), Answer::Error(400, "ThrottlingException")] {
-        let service = Service::start(move |_| answer.clone()).await;
-        let undelivered = A::sender(&service).retries(Retries::none()).send(A::entries(1)).await.unwrap_err();
-        assert_eq!((undelivered.calls, service.log().calls.len()), (1, 1));
-    }
 }
 
 /// What the services say of records, one by one: the shapes that no count of failures helps with.
