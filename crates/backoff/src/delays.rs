@@ -14,8 +14,8 @@ use crate::strategy::Plan;
 /// For two operations that must not wait in step, take two iterators of the same
 /// [`Streams`](crate::Streams).
 ///
-/// It is a `backon::Backoff`, and fits wherever an `IntoIterator<Item = Duration>` is asked for, such
-/// as `tokio_retry::Retry::start`.
+/// It fits wherever an `IntoIterator<Item = Duration>` is asked for, as by tokio-retry, and is a
+/// `backon::Backoff`.
 ///
 /// ```
 /// use comeback_backoff::Strategy;

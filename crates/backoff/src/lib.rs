@@ -5,11 +5,14 @@
 //! before it is jittered, is never zero and never over its cap, for any number of retries.
 //!
 //! ```
+//! # #[cfg(not(feature = "retry"))]
+//! # fn main() {}
+//! # #[cfg(feature = "retry")]
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //! use comeback_backoff::{Jitter, Strategy, is_transient_io, retry};
 //!
-//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let mut calls = 0;
 //! # let mut fetch = || { calls += 1; let calls = calls; async move {
 //! #     if calls < 3 { Err(std::io::Error::from(std::io::ErrorKind::TimedOut)) } else { Ok("text") }
@@ -25,6 +28,9 @@
 //! # }
 //! ```
 //!
+//! Without features there are the waits alone: strategies, single waits and ladders. The feature `retry`
+//! adds [`retry()`] and [`RetryAfter`].
+//!
 //! | file | holds |
 //! |---|---|
 //! | `strategy` | [`Strategy`]: which waits, described and checked ([`StrategyError`]) |
@@ -35,10 +41,11 @@
 //! | `ceiling` | [`ceiling`]: base · 2ⁿ⁻¹ under a cap, for every n |
 //! | `jitter` | [`Jitter`]: the draw under the ceiling; the only place that draws |
 //! | `backoff` | [`Backoff`]: the exponential wait before retry n alone, in whole units |
-//! | `retry` | [`retry()`]: the loop, over any delays; [`RetryError`] |
-//! | `retry_after` | [`RetryAfter`]: what a server asks for |
-//! | `transient` | [`is_transient_io`], [`is_transient_status`]: which errors pass |
 //! | `ladder` | [`ladder!`]: waits whose growth the compiler checks |
+//! | `retry` | [`retry()`]: the loop, over any delays (feature `retry`) |
+//! | `retry_after` | [`RetryAfter`]: the wait that a server asks for (feature `retry`) |
+//! | `retry_error` | [`RetryError`]: an operation that was given up |
+//! | `transient` | [`is_transient_io`], [`is_transient_status`]: which errors are transient |
 
 mod backoff;
 mod ceiling;
@@ -46,8 +53,11 @@ mod delays;
 mod growth;
 mod jitter;
 mod ladder;
+#[cfg(feature = "retry")]
 mod retry;
+#[cfg(feature = "retry")]
 mod retry_after;
+mod retry_error;
 mod strategy;
 mod streams;
 mod tick;
@@ -60,8 +70,11 @@ pub use jitter::{Jitter, UnknownJitter};
 #[doc(hidden)]
 pub use ladder::millis as __millis;
 pub use ladder::{Ladder, Rung, Rungs, Top};
-pub use retry::{Retry, RetryError, retry};
+#[cfg(feature = "retry")]
+pub use retry::{Retry, retry};
+#[cfg(feature = "retry")]
 pub use retry_after::{RetryAfter, UnreadableRetryAfter};
+pub use retry_error::RetryError;
 pub use strategy::{Strategy, StrategyError};
 pub use streams::Streams;
 pub use tick::Tick;

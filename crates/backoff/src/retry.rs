@@ -1,7 +1,8 @@
-use std::fmt;
 use std::time::Duration;
 
 use backon::{Retryable, Sleeper};
+
+use crate::RetryError;
 
 /// Calls `operation`, and again after each of `delays` while `is_retriable` says so of its error: at
 /// least one call, and at most one more than there are delays.
@@ -110,30 +111,5 @@ impl<D, P, Op, H> Retry<D, P, Op, H> {
             .sleep(sleeper)
             .await;
         result.map_err(|error| RetryError { error, attempts, waited })
-    }
-}
-
-/// An operation that was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryError<E> {
-    /// Of the last call.
-    pub error: E,
-    /// Calls made, the first included.
-    pub attempts: u64,
-    /// What was waited between them, in all.
-    pub waited: Duration,
-}
-
-/// Says only how it was given up; the error itself is the source.
-impl<E> fmt::Display for RetryError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let calls = if self.attempts == 1 { "call" } else { "calls" };
-        write!(f, "gave up after {} {calls} and {:?} of waiting", self.attempts, self.waited)
-    }
-}
-
-impl<E: std::error::Error + 'static> std::error::Error for RetryError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
     }
 }

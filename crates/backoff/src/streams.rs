@@ -11,11 +11,11 @@ use crate::{Delays, Strategy, StrategyError};
 
 /// A checked and seeded [`Strategy`]: makes iterators that each have a random stream of their own.
 ///
-/// Made once and shared: it can be borrowed or cloned freely, for clones number their iterators
-/// together and so never repeat a stream. The seed and the order in which iterators are made set
-/// every wait.
+/// Make it once and share it: clones number their iterators together, and so never repeat a stream.
+/// The seed and the order in which iterators are made determine every wait.
 ///
-/// Both it and a reference to it are a `backon::BackoffBuilder` and an `IntoIterator`.
+/// Both it and a reference to it are an `IntoIterator` and, with feature `retry`, a
+/// `backon::BackoffBuilder`.
 ///
 /// ```
 /// use comeback_backoff::Strategy;
@@ -54,8 +54,8 @@ impl<R: Rng + SeedableRng> Streams<R> {
     ///
     /// What [`StrategyError`] lists.
     pub fn new(strategy: &Strategy, seed: u64) -> Result<Self, StrategyError> {
-        // Scattered first: neighbouring seeds (a host's number, say) would otherwise share all
-        // streams but one.
+        // The seed is scattered first: neighbouring seeds, such as host numbers, would otherwise share
+        // all streams but one.
         let first_seed = Xoshiro256PlusPlus::seed_from_u64(seed).next_u64();
         Ok(Self { plan: Plan::new(strategy)?, first_seed, made: Arc::default(), generator: PhantomData })
     }
@@ -92,6 +92,7 @@ impl<R: Rng + SeedableRng> IntoIterator for Streams<R> {
     }
 }
 
+#[cfg(feature = "retry")]
 impl<R: Rng + SeedableRng + Send + Sync + Unpin> backon::BackoffBuilder for &Streams<R> {
     type Backoff = Delays<R>;
 
@@ -100,6 +101,7 @@ impl<R: Rng + SeedableRng + Send + Sync + Unpin> backon::BackoffBuilder for &Str
     }
 }
 
+#[cfg(feature = "retry")]
 impl<R: Rng + SeedableRng + Send + Sync + Unpin> backon::BackoffBuilder for Streams<R> {
     type Backoff = Delays<R>;
 

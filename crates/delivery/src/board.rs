@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
 use crate::limits::Limits;
-use crate::{Answer, Cause, Fault, Lane, Operation, Progress, Retries};
+use crate::{Answer, Cause, Lane, Operation, Progress, Retries, ServiceError};
 
 pub(crate) struct Board {
     limits: Limits,
@@ -28,8 +28,8 @@ struct Track {
 }
 
 enum State {
-    /// Still to go (again), or under way; the last fault.
-    Open(Option<Fault>),
+    /// Still to go (again), or under way; the last error.
+    Open(Option<ServiceError>),
     Delivered,
     Left(Cause),
 }
@@ -77,14 +77,14 @@ impl Board {
     pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
         let (mut first, mut again) = (Vec::new(), Vec::new());
         for (index, track) in self.tracks.iter_mut().enumerate() {
-            let State::Open(fault) = &mut track.state else { continue };
+            let State::Open(error) = &mut track.state else { continue };
             if track.lane.is_some_and(|lane| self.lanes[lane].front() != Some(&index)) {
                 continue;
             }
             if track.calls == 0 {
                 first.push(Reverse(index));
             } else {
-                fault.get_or_insert_with(Fault::no_answer);
+                error.get_or_insert_with(ServiceError::no_answer);
                 again.push(index);
             }
         }
@@ -126,23 +126,23 @@ impl Board {
     pub(crate) fn answered(
         &mut self,
         batch: &[usize],
-        result: Result<Vec<Answer>, Fault>,
+        result: Result<Vec<Answer>, ServiceError>,
         retries: &Retries,
     ) -> Vec<Wait> {
         let mut again = Vec::new();
         let mut answers = result.map(Vec::into_iter);
         for &index in batch {
             let answer = match &mut answers {
-                Ok(answers) => answers.next().unwrap_or_else(|| Err(Fault::no_answer())),
-                Err(fault) => Err(fault.clone()),
+                Ok(answers) => answers.next().unwrap_or_else(|| Err(ServiceError::no_answer())),
+                Err(error) => Err(error.clone()),
             };
             match answer {
                 Ok(()) => self.deliver(index),
-                Err(fault) if fault.kind.is_retriable() => {
-                    self.tracks[index].state = State::Open(Some(fault));
+                Err(error) if error.kind.is_retriable() => {
+                    self.tracks[index].state = State::Open(Some(error));
                     again.push(index);
                 }
-                Err(fault) => self.leave(index, Cause::Refused(fault)),
+                Err(error) => self.leave(index, Cause::Refused(error)),
             }
         }
         self.retry(again, retries)
@@ -156,9 +156,9 @@ impl Board {
     /// The deadline has passed: nothing goes out any more.
     pub(crate) fn stop(&mut self) {
         for index in 0..self.tracks.len() {
-            if let State::Open(fault) = &mut self.tracks[index].state {
-                let fault = fault.take();
-                self.set_left(index, Cause::Stopped(fault));
+            if let State::Open(error) = &mut self.tracks[index].state {
+                let error = error.take();
+                self.set_left(index, Cause::Stopped(error));
             }
         }
         self.ready.clear();
@@ -170,7 +170,7 @@ impl Board {
         self.tracks.into_iter().map(|track| match track.state {
             State::Delivered => None,
             State::Left(cause) => Some((cause, track.calls)),
-            State::Open(fault) => Some((Cause::Interrupted(fault), track.calls)),
+            State::Open(error) => Some((Cause::Interrupted(error), track.calls)),
         })
     }
 
@@ -191,11 +191,11 @@ impl Board {
     }
 
     fn exhaust(&mut self, index: usize) {
-        let State::Open(fault) = &mut self.tracks[index].state else {
+        let State::Open(error) = &mut self.tracks[index].state else {
             unreachable!("BUG: only what is open is retried")
         };
-        let fault = fault.take().expect("BUG: what is retried has failed");
-        self.leave(index, Cause::Exhausted(fault));
+        let error = error.take().expect("BUG: what is retried has failed");
+        self.leave(index, Cause::Exhausted(error));
     }
 
     fn deliver(&mut self, index: usize) {

@@ -5,7 +5,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
-use crate::{Fault, FaultKind};
+use crate::{ErrorKind, ServiceError};
 
 /// What follows from an AWS SDK error: the one place of the project that says so.
 ///
@@ -20,14 +20,14 @@ use crate::{Fault, FaultKind};
 /// ```
 /// # use aws_smithy_runtime_api::client::{orchestrator::HttpResponse, result::SdkError};
 /// # use aws_smithy_types::error::ErrorMetadata;
-/// use comeback_delivery::{FaultKind, classify};
+/// use comeback_delivery::{ErrorKind, classify};
 ///
 /// # let error: SdkError<ErrorMetadata, HttpResponse> = SdkError::timeout_error("5 s are over");
-/// let fault = classify(&error);
-/// assert_eq!(fault.kind, FaultKind::Transient);
-/// assert!(fault.kind.is_retriable());
+/// let error = classify(&error);
+/// assert_eq!(error.kind, ErrorKind::Transient);
+/// assert!(error.kind.is_retriable());
 /// ```
-pub fn classify<E>(error: &SdkError<E, HttpResponse>) -> Fault
+pub fn classify<E>(error: &SdkError<E, HttpResponse>) -> ServiceError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
@@ -35,19 +35,19 @@ where
     match metadata.and_then(|metadata| Some((metadata.code()?, metadata.message()))) {
         Some((code, message)) if !code.is_empty() => {
             let kind = kind_of_code(code).unwrap_or_else(|| match kind_of_status(error) {
-                FaultKind::Unknown => FaultKind::Refused,
+                ErrorKind::Unknown => ErrorKind::Refused,
                 kind => kind,
             });
-            Fault::new(kind, code, message.unwrap_or_default())
+            ServiceError::new(kind, code, message.unwrap_or_default())
         }
-        _ => Fault::new(kind_without_code(error), "", causes(error)),
+        _ => ServiceError::new(kind_without_code(error), "", causes(error)),
     }
 }
 
 /// What a service said of one entry of a call it answered. A code nobody knows is retried.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-pub(crate) fn entry_fault(code: &str, message: Option<&str>) -> Fault {
-    Fault::new(kind_of_code(code).unwrap_or(FaultKind::Unknown), code, message.unwrap_or_default())
+pub(crate) fn entry_error(code: &str, message: Option<&str>) -> ServiceError {
+    ServiceError::new(kind_of_code(code).unwrap_or(ErrorKind::Unknown), code, message.unwrap_or_default())
 }
 
 /// The HTTP status, if any, and the chain of causes.
@@ -57,38 +57,38 @@ fn causes<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
     status.into_iter().chain(chain.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
 }
 
-fn kind_without_code<E>(error: &SdkError<E, HttpResponse>) -> FaultKind {
+fn kind_without_code<E>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
     match error {
-        SdkError::ConstructionFailure(_) => FaultKind::Refused,
-        SdkError::DispatchFailure(failure) if failure.is_user() => FaultKind::Refused,
+        SdkError::ConstructionFailure(_) => ErrorKind::Refused,
+        SdkError::DispatchFailure(failure) if failure.is_user() => ErrorKind::Refused,
         SdkError::ServiceError(_) => kind_of_status(error),
         // No answer, or one that cannot be read: whatever was sent may have arrived.
-        _ => FaultKind::Transient,
+        _ => ErrorKind::Transient,
     }
 }
 
-fn kind_of_status<E>(error: &SdkError<E, HttpResponse>) -> FaultKind {
+fn kind_of_status<E>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
     match error.raw_response().map(|response| response.status().as_u16()) {
-        Some(429) => FaultKind::Throttled,
-        Some(413) => FaultKind::TooLarge,
+        Some(429) => ErrorKind::Throttled,
+        Some(413) => ErrorKind::TooLarge,
         // A success that cannot be read is one without an answer.
-        Some(200..300 | 408 | 500..) => FaultKind::Transient,
-        _ => FaultKind::Unknown,
+        Some(200..300 | 408 | 500..) => ErrorKind::Transient,
+        _ => ErrorKind::Unknown,
     }
 }
 
 /// What follows from a service's error code, if it is known.
-pub(crate) fn kind_of_code(code: &str) -> Option<FaultKind> {
+pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
     // SQS has its codes of old under this name, and without it.
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
     if code.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case("kms")) {
         return Some(kind_of_kms(code));
     }
     if THROTTLING_ERRORS.contains(&code) {
-        return Some(FaultKind::Throttled);
+        return Some(ErrorKind::Throttled);
     }
     if TRANSIENT_ERRORS.contains(&code) {
-        return Some(FaultKind::Transient);
+        return Some(ErrorKind::Transient);
     }
     let kind = match code {
         "InternalError"
@@ -98,28 +98,28 @@ pub(crate) fn kind_of_code(code: &str) -> Option<FaultKind> {
         | "InternalServerError"
         | "ReplicatedWriteConflictException"
         | "ServiceUnavailable"
-        | "ServiceUnavailableException" => FaultKind::Transient,
+        | "ServiceUnavailableException" => ErrorKind::Transient,
         "BatchRequestTooLong"
         | "RequestEntityTooLarge"
         | "RequestEntityTooLargeException"
         | "RequestTooLargeException"
-        | "SerializedRequestEntityTooLargeException" => FaultKind::TooLarge,
-        "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => FaultKind::Missing,
+        | "SerializedRequestEntityTooLargeException" => ErrorKind::TooLarge,
+        "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => ErrorKind::Missing,
         "IncompleteSignature"
         | "InvalidClientTokenId"
         | "InvalidSignatureException"
         | "MissingAuthenticationToken"
         | "OptInRequired"
         | "SignatureDoesNotMatch"
-        | "UnrecognizedClientException" => FaultKind::Denied,
+        | "UnrecognizedClientException" => ErrorKind::Denied,
         "InvalidAccountIdException"
         | "InvalidArgument"
         | "InvalidMessageContents"
         | "MalformedDetail"
         | "RedactionFailure"
-        | "ValidationException" => FaultKind::Refused,
+        | "ValidationException" => ErrorKind::Refused,
         _ if ["AccessDenied", "ExpiredToken", "NotAuthorized"].iter().any(|it| code.starts_with(it)) => {
-            FaultKind::Denied
+            ErrorKind::Denied
         }
         _ => return None,
     };
@@ -128,8 +128,8 @@ pub(crate) fn kind_of_code(code: &str) -> Option<FaultKind> {
 
 /// The services pass on what KMS says, each with a spelling of its own. A key that is missing or
 /// disabled is the operator's to mend: what was addressed is there.
-fn kind_of_kms(code: &str) -> FaultKind {
-    if code.contains("Throttl") { FaultKind::Throttled } else { FaultKind::Denied }
+fn kind_of_kms(code: &str) -> ErrorKind {
+    if code.contains("Throttl") { ErrorKind::Throttled } else { ErrorKind::Denied }
 }
 
 #[cfg(all(

@@ -10,7 +10,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tracing::Instrument;
 
 use crate::board::{Board, Wait};
-use crate::{Answer, Delivered, Fault, Left, Operation, Sender, Undelivered};
+use crate::{Answer, Delivered, Left, Operation, Sender, ServiceError, Undelivered};
 
 /// Entries on their way: what [`Sender::start`] gives.
 ///
@@ -20,13 +20,13 @@ use crate::{Answer, Delivered, Fault, Left, Operation, Sender, Undelivered};
 /// it. Or run it again: what was under way counts as sent without an answer, and is retried.
 ///
 /// ```
-/// # use comeback_delivery::{Answer, Fault, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
+/// # use comeback_delivery::{Answer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
 /// # struct Never;
 /// # impl Operation for Never {
 /// #     type Entry = &'static str;
 /// #     fn limits(&self) -> Limits { SQS_RECEIPTS }
 /// #     fn size(&self, entry: &&'static str) -> usize { entry.len() }
-/// #     async fn call(&self, _: &[&&'static str]) -> Result<Vec<Answer>, Fault> { std::future::pending().await }
+/// #     async fn call(&self, _: &[&&'static str]) -> Result<Vec<Answer>, ServiceError> { std::future::pending().await }
 /// # }
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
@@ -136,21 +136,21 @@ impl<O: Operation, S> fmt::Debug for Delivery<'_, O, S> {
 }
 
 /// The batch, with what the service answered.
-type Answered = (Vec<usize>, Result<Vec<Answer>, Fault>);
+type Answered = (Vec<usize>, Result<Vec<Answer>, ServiceError>);
 
 /// One call. A panic in it harms no entry but its own.
 async fn call<O: Operation>(operation: &O, entries: &[O::Entry], batch: Vec<usize>) -> Answered {
     let carried: Vec<&O::Entry> = batch.iter().map(|&index| &entries[index]).collect();
     let span = tracing::debug_span!("call", entries = batch.len());
     let calling = AssertUnwindSafe(async { operation.call(&carried).await }).catch_unwind();
-    let result = calling.instrument(span.clone()).await.unwrap_or_else(|_| Err(Fault::panicked()));
+    let result = calling.instrument(span.clone()).await.unwrap_or_else(|_| Err(ServiceError::panicked()));
     span.in_scope(|| match &result {
         Ok(answers) => {
             let done = answers.iter().filter(|answer| answer.is_ok()).count();
             tracing::debug!(done, "answered");
         }
         // Not the message: it may quote an entry.
-        Err(Fault { kind, code, .. }) => tracing::debug!(?kind, code, "failed whole"),
+        Err(ServiceError { kind, code, .. }) => tracing::debug!(?kind, code, "failed whole"),
     });
     (batch, result)
 }

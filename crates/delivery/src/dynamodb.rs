@@ -14,13 +14,13 @@ mod size;
 
 use std::collections::{HashMap, HashSet};
 
-use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
+use aws_sdk_dynamodb::{Client, Config};
 
 use crate::limits::{DYNAMODB, Limits};
 use crate::sdk::TokioSleep;
-use crate::{Answer, Fault, FaultKind, Lane, Operation, classify};
+use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, classify};
 
 pub use key::Table;
 
@@ -46,10 +46,7 @@ pub type Sender = crate::Sender<BatchWriteItem, TokioSleep>;
 impl Sender {
     /// A sender to these tables, whose keys it must know. The client's own retries are switched off.
     pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
-        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
-        let operation =
-            BatchWriteItem { client: Client::from_conf(config), tables: tables.into_iter().collect() };
-        Self::over(operation, tokio::time::sleep)
+        Self::over(BatchWriteItem { client, tables: tables.into_iter().collect() }, tokio::time::sleep)
     }
 }
 
@@ -134,17 +131,17 @@ impl Operation for BatchWriteItem {
     }
 
     /// A write without a proper key would have DynamoDB refuse the whole call: it is refused here.
-    async fn call(&self, writes: &[&Write]) -> Result<Vec<Answer>, Fault> {
-        let keys: Vec<Result<Lane, Fault>> = writes.iter().map(|write| self.key(write)).collect();
+    async fn call(&self, writes: &[&Write]) -> Result<Vec<Answer>, ServiceError> {
+        let keys: Vec<Result<Lane, ServiceError>> = writes.iter().map(|write| self.key(write)).collect();
         let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
         for (write, _) in writes.iter().zip(&keys).filter(|(_, key)| key.is_ok()) {
             requests.entry(write.table.clone()).or_default().push(write.request());
         }
         let sent = if requests.is_empty() { Ok(HashSet::new()) } else { self.send(requests).await };
         let of_sent = |key: Lane| match &sent {
-            Ok(unprocessed) if unprocessed.contains(&key) => Err(unprocessed_fault()),
+            Ok(unprocessed) if unprocessed.contains(&key) => Err(unprocessed_error()),
             Ok(_) => Ok(()),
-            Err(fault) => Err(fault.clone()),
+            Err(error) => Err(error.clone()),
         };
         Ok(keys.into_iter().map(|key| key.and_then(of_sent)).collect())
     }
@@ -152,14 +149,18 @@ impl Operation for BatchWriteItem {
 
 impl BatchWriteItem {
     /// The keys that were not processed. No list of them is an empty one.
-    async fn send(&self, requests: HashMap<String, Vec<WriteRequest>>) -> Result<HashSet<Lane>, Fault> {
+    async fn send(
+        &self,
+        requests: HashMap<String, Vec<WriteRequest>>,
+    ) -> Result<HashSet<Lane>, ServiceError> {
         let asked: HashSet<Lane> = self.keys(&requests).collect::<Option<_>>().expect("BUG: each has a key");
         let call = self.client.batch_write_item().set_request_items(Some(requests));
+        let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
         let output = call.send().await.map_err(|error| classify(&error))?;
         let unprocessed = output.unprocessed_items.unwrap_or_default();
         // One that was not asked for leaves open which was meant.
         let unprocessed: Option<HashSet<Lane>> = self.keys(&unprocessed).collect();
-        unprocessed.filter(|unprocessed| unprocessed.is_subset(&asked)).ok_or_else(Fault::no_answer)
+        unprocessed.filter(|unprocessed| unprocessed.is_subset(&asked)).ok_or_else(ServiceError::no_answer)
     }
 
     fn keys(&self, requests: &HashMap<String, Vec<WriteRequest>>) -> impl Iterator<Item = Option<Lane>> {
@@ -171,7 +172,7 @@ impl BatchWriteItem {
         })
     }
 
-    fn key(&self, write: &Write) -> Result<Lane, Fault> {
+    fn key(&self, write: &Write) -> Result<Lane, ServiceError> {
         let table = self.table(&write.table)?;
         match &write.action {
             Action::Put(item) => table.key(item),
@@ -179,17 +180,17 @@ impl BatchWriteItem {
         }
     }
 
-    fn table(&self, name: &str) -> Result<&Table, Fault> {
+    fn table(&self, name: &str) -> Result<&Table, ServiceError> {
         self.tables.iter().find(|table| table.name == name).ok_or_else(|| {
             let message = format!("table `{name}` is not one of this sender's: give it to `Sender::new`");
-            Fault::new(FaultKind::Refused, "", message)
+            ServiceError::new(ErrorKind::Refused, "", message)
         })
     }
 }
 
 /// DynamoDB says no more of it; most often the table's throughput is exceeded.
-fn unprocessed_fault() -> Fault {
-    Fault::new(FaultKind::Throttled, "", "DynamoDB left it unprocessed")
+fn unprocessed_error() -> ServiceError {
+    ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed")
 }
 
 #[cfg(test)]

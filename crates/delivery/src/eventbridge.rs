@@ -3,12 +3,12 @@
 //! An event that is sent again after its answer was lost is on the bus twice.
 
 use aws_sdk_eventbridge::config::retry::RetryConfig;
-use aws_sdk_eventbridge::types::PutEventsRequestEntry;
-use aws_sdk_eventbridge::{Client, types::PutEventsResultEntry};
+use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
+use aws_sdk_eventbridge::{Client, Config};
 
 use crate::limits::{EVENTBRIDGE, Limits};
 use crate::sdk::{TokioSleep, answer};
-use crate::{Answer, Fault, Operation, classify};
+use crate::{Answer, Operation, ServiceError, classify};
 
 /// Puts events onto event buses: each names its own.
 ///
@@ -34,8 +34,7 @@ impl Sender {
     /// A sender to the buses that the events name, or to the default one. The client's own retries
     /// are switched off.
     pub fn new(client: Client) -> Self {
-        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
-        Self::over(PutEvents { client: Client::from_conf(config) }, tokio::time::sleep)
+        Self::over(PutEvents { client }, tokio::time::sleep)
     }
 }
 
@@ -64,9 +63,10 @@ impl Operation for PutEvents {
         texts + resources + event.time().map_or(0, |_| TIME)
     }
 
-    async fn call(&self, events: &[&PutEventsRequestEntry]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, events: &[&PutEventsRequestEntry]) -> Result<Vec<Answer>, ServiceError> {
         let events = events.iter().map(|&event| event.clone()).collect();
         let call = self.client.put_events().set_entries(Some(events));
+        let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
         let output = call.send().await.map_err(|error| classify(&error))?;
         Ok(output.entries().iter().map(answer_of).collect())
     }

@@ -4,12 +4,12 @@
 //! is sent again after its answer was lost arrives twice.
 
 use aws_sdk_firehose::config::retry::RetryConfig;
-use aws_sdk_firehose::types::Record;
-use aws_sdk_firehose::{Client, types::PutRecordBatchResponseEntry};
+use aws_sdk_firehose::types::{PutRecordBatchResponseEntry, Record};
+use aws_sdk_firehose::{Client, Config};
 
 use crate::limits::{FIREHOSE, Limits};
 use crate::sdk::{TokioSleep, answer};
-use crate::{Answer, Fault, Operation, classify};
+use crate::{Answer, Operation, ServiceError, classify};
 
 /// Puts records into one Firehose stream.
 ///
@@ -28,9 +28,7 @@ pub type Sender = crate::Sender<PutRecordBatch, TokioSleep>;
 impl Sender {
     /// A sender to the Firehose stream of this name. The client's own retries are switched off.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
-        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
-        let operation = PutRecordBatch { client: Client::from_conf(config), stream: stream.into() };
-        Self::over(operation, tokio::time::sleep)
+        Self::over(PutRecordBatch { client, stream: stream.into() }, tokio::time::sleep)
     }
 }
 
@@ -53,10 +51,12 @@ impl Operation for PutRecordBatch {
         record.data().as_ref().len()
     }
 
-    async fn call(&self, records: &[&Record]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, records: &[&Record]) -> Result<Vec<Answer>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
-        let call = self.client.put_record_batch().delivery_stream_name(&self.stream);
-        let output = call.set_records(Some(records)).send().await.map_err(|error| classify(&error))?;
+        let call =
+            self.client.put_record_batch().delivery_stream_name(&self.stream).set_records(Some(records));
+        let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
+        let output = call.send().await.map_err(|error| classify(&error))?;
         Ok(output.request_responses().iter().map(answer_of).collect())
     }
 }

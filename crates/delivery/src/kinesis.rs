@@ -5,12 +5,12 @@
 //! A record that is sent again after its answer was lost is in the stream twice.
 
 use aws_sdk_kinesis::config::retry::RetryConfig;
-use aws_sdk_kinesis::types::PutRecordsRequestEntry;
-use aws_sdk_kinesis::{Client, types::PutRecordsResultEntry};
+use aws_sdk_kinesis::types::{PutRecordsRequestEntry, PutRecordsResultEntry};
+use aws_sdk_kinesis::{Client, Config};
 
 use crate::limits::{KINESIS, Limits};
 use crate::sdk::{TokioSleep, answer};
-use crate::{Answer, Fault, Operation, classify};
+use crate::{Answer, Operation, ServiceError, classify};
 
 /// Puts records into one stream.
 ///
@@ -33,9 +33,7 @@ impl Sender {
     /// A record may have 10 MiB if the stream's maximum record size is set to that; unless told
     /// otherwise a stream takes 1 MiB, and refuses the whole call.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
-        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
-        let operation = PutRecords { client: Client::from_conf(config), stream: stream.into() };
-        Self::over(operation, tokio::time::sleep)
+        Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)
     }
 }
 
@@ -58,7 +56,7 @@ impl Operation for PutRecords {
         record.data().as_ref().len() + record.partition_key().map_or(0, str::len)
     }
 
-    async fn call(&self, records: &[&PutRecordsRequestEntry]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, records: &[&PutRecordsRequestEntry]) -> Result<Vec<Answer>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call = self.client.put_records().set_records(Some(records));
         let call = if self.stream.starts_with("arn:") {
@@ -66,6 +64,7 @@ impl Operation for PutRecords {
         } else {
             call.stream_name(&self.stream)
         };
+        let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
         let output = call.send().await.map_err(|error| classify(&error))?;
         Ok(output.records().iter().map(answer_of).collect())
     }

@@ -40,7 +40,7 @@
 //! - **At least once.** An entry is sent again only if the service answered a failure for it, or its
 //!   answer never came; in the latter case it may have arrived, and may arrive twice.
 //! - **Only what may help is retried**: throttles, what passes, and what nobody knows
-//!   ([`FaultKind::is_retriable`]); each entry as often as [`Retries`] say, so at most once more than
+//!   ([`ErrorKind::is_retriable`]); each entry as often as [`Retries`] say, so at most once more than
 //!   there are waits. A call that is refused whole leaves all its entries, whichever was to blame. One
 //!   layer retries: the adapters switch the SDK's own retries off.
 //! - **Batches are few.** Where no lane constrains it and nothing fails, at most
@@ -52,7 +52,7 @@
 //!   starts once it has passed; one under way is let finish, which is as long as the client's own
 //!   timeouts let it take. The SDK sets none: give it an `operation_attempt_timeout`.
 //! - **No entry is ever logged**: spans, errors and their `Debug` forms hold numbers and the service's
-//!   codes. (A [`Fault`]'s message is the service's own, and may quote.)
+//!   codes. (A [`ServiceError`]'s message is the service's own, and may quote.)
 //!
 //! # Files
 //!
@@ -65,8 +65,8 @@
 //! | `limits` | [`Limits`](limits::Limits): the one table of what services take |
 //! | `retries` | [`Retries`]: how often, and after which waits |
 //! | `outcome` | [`Delivered`], [`Undelivered`] with each entry [`Left`] and its [`Cause`] |
-//! | `fault` | [`Fault`]: what a service said |
-//! | `classify` | from AWS SDK error to [`Fault`]; the one place that does |
+//! | `service_error` | [`ServiceError`]: what a service said |
+//! | `classify` | from AWS SDK error to [`ServiceError`]; the one place that does |
 //! | `sqs`, `dynamodb`, `kinesis`, `firehose`, `eventbridge` | the adapters, each behind its feature |
 
 mod board;
@@ -77,7 +77,6 @@ mod delivery;
 pub mod dynamodb;
 #[cfg(feature = "eventbridge")]
 pub mod eventbridge;
-mod fault;
 #[cfg(feature = "firehose")]
 pub mod firehose;
 #[cfg(feature = "kinesis")]
@@ -89,16 +88,17 @@ mod retries;
 #[cfg(feature = "sdk")]
 mod sdk;
 mod sender;
+mod service_error;
 #[cfg(feature = "sqs")]
 pub mod sqs;
 
 #[cfg(feature = "sdk")]
 pub use classify::classify;
 pub use delivery::Delivery;
-pub use fault::{Fault, FaultKind};
 pub use operation::{Answer, Lane, Operation};
 pub use outcome::{Cause, Delivered, Left, Progress, Undelivered, by_entry};
 pub use retries::Retries;
 #[cfg(feature = "sdk")]
 pub use sdk::TokioSleep;
 pub use sender::{CONCURRENCY, Sender};
+pub use service_error::{ErrorKind, ServiceError};

@@ -1,10 +1,10 @@
 use std::future::Future;
 
-use crate::Fault;
+use crate::ServiceError;
 use crate::limits::Limits;
 
 /// What a service answered for one entry.
-pub type Answer = Result<(), Fault>;
+pub type Answer = Result<(), ServiceError>;
 
 /// A batch API: what its entries are, and one call of it. Everything else is decided on the other
 /// side, so an implementation packs nothing, retries nothing and counts nothing.
@@ -31,12 +31,12 @@ pub trait Operation {
     /// One API call with these entries: at least one, within the limits, no two of one lane.
     ///
     /// Answers for each in their order. One that is absent from the end of the list was not answered;
-    /// for one that is absent from its middle, answer [`Fault::no_answer`].
+    /// for one that is absent from its middle, answer [`ServiceError::no_answer`].
     ///
     /// # Errors
     ///
     /// The call failed whole.
-    fn call(&self, entries: &[&Self::Entry]) -> impl Future<Output = Result<Vec<Answer>, Fault>>;
+    fn call(&self, entries: &[&Self::Entry]) -> impl Future<Output = Result<Vec<Answer>, ServiceError>>;
 }
 
 /// Entries of one lane go out one at a time, in the order of input, never two of them in one call:

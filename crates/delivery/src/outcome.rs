@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::Fault;
+use crate::ServiceError;
 
 /// Every entry was delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Left<E> {
     pub entry: E,
     /// Why.
     pub cause: Cause,
-    /// Calls that carried it. If there was more than one, or the last fault is none that the service
+    /// Calls that carried it. If there was more than one, or the last error is none that the service
     /// answered (it passes, or the operation panicked), the entry may have arrived all the same.
     pub calls: u64,
 }
@@ -53,20 +53,20 @@ pub enum Cause {
         /// Bytes the service takes.
         limit: usize,
     },
-    /// The service refused it, or refused whole the call that carried it: then the fault may be that
+    /// The service refused it, or refused whole the call that carried it: then the error may be that
     /// of another entry of the call, and this one may be taken if it is sent without that one.
     #[error("refused: {0}")]
-    Refused(Fault),
-    /// No retries are left; this was the last fault.
+    Refused(ServiceError),
+    /// No retries are left; this was the last error.
     #[error("no retries left: {0}")]
-    Exhausted(Fault),
-    /// The deadline came before it went out (again); its last fault, if it was sent before.
+    Exhausted(ServiceError),
+    /// The deadline came before it went out (again); its last error, if it was sent before.
     #[error("not sent before the deadline{}", since(.0))]
-    Stopped(Option<Fault>),
-    /// The delivery was ended before it was done; its last fault, if it had one. A call that was
+    Stopped(Option<ServiceError>),
+    /// The delivery was ended before it was done; its last error, if it had one. A call that was
     /// under way for it may have delivered it.
     #[error("interrupted{}", since(.0))]
-    Interrupted(Option<Fault>),
+    Interrupted(Option<ServiceError>),
     /// An earlier entry of its [`Lane`](crate::Lane) was left; it was not sent.
     #[error("not sent: an entry before it, of the same group or key, was left")]
     Behind,
@@ -74,17 +74,17 @@ pub enum Cause {
 
 impl Cause {
     /// What the service last said of the entry, if it was asked.
-    pub fn fault(&self) -> Option<&Fault> {
+    pub fn error(&self) -> Option<&ServiceError> {
         match self {
-            Self::Refused(fault) | Self::Exhausted(fault) => Some(fault),
-            Self::Stopped(fault) | Self::Interrupted(fault) => fault.as_ref(),
+            Self::Refused(error) | Self::Exhausted(error) => Some(error),
+            Self::Stopped(error) | Self::Interrupted(error) => error.as_ref(),
             Self::TooLarge { .. } | Self::Behind => None,
         }
     }
 }
 
-fn since(fault: &Option<Fault>) -> String {
-    fault.as_ref().map(|fault| format!(", after {fault}")).unwrap_or_default()
+fn since(error: &Option<ServiceError>) -> String {
+    error.as_ref().map(|error| format!(", after {error}")).unwrap_or_default()
 }
 
 impl<E> Undelivered<E> {

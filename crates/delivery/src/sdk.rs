@@ -1,9 +1,12 @@
 //! What the adapters share.
+//!
+//! An adapter sends through the caller's own client, and switches the SDK's retries off call by call: a
+//! client made anew, with retries off, would open connections of its own.
 
 use std::time::Duration;
 
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-use crate::{Answer, Fault, classify::entry_fault};
+use crate::{Answer, ServiceError, classify::entry_error};
 
 /// How the adapters' senders wait.
 pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
@@ -14,8 +17,8 @@ pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer(id: Option<&str>, code: Option<&str>, message: Option<&str>) -> Answer {
     match (code, id) {
-        (Some(code), _) => Err(entry_fault(code, message)),
+        (Some(code), _) => Err(entry_error(code, message)),
         (None, Some(_)) => Ok(()),
-        (None, None) => Err(Fault::no_answer()),
+        (None, None) => Err(ServiceError::no_answer()),
     }
 }

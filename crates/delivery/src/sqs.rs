@@ -14,29 +14,23 @@ pub use send::{Message, SendMessages, Sender};
 pub use visibility::{ChangeVisibility, Visibility, VisibilityChanger};
 
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::Builder;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::types::BatchResultErrorEntry;
 
 use crate::classify::kind_of_code;
-use crate::{Answer, Fault, FaultKind};
+use crate::{Answer, ErrorKind, ServiceError};
 
-/// One queue, by a client whose own retries are off: one layer retries.
+/// One queue, and the caller's client.
 #[derive(Clone, Debug)]
 struct Queue {
     client: Client,
     url: String,
 }
 
-impl Queue {
-    fn new(client: Client, url: impl Into<String>) -> Self {
-        let url = url.into();
-        if client.config().retry_config().is_some_and(|retries| !retries.has_retry()) {
-            // Another client would have connections of its own.
-            return Self { client, url };
-        }
-        let config = client.config().to_builder().retry_config(RetryConfig::disabled());
-        Self { client: Client::from_conf(config.build()), url }
-    }
+/// The settings of each call that differ from the client's.
+fn once() -> Builder {
+    Builder::new().retry_config(RetryConfig::disabled())
 }
 
 /// The answers by entry. The entries' ids in the request are their places in it.
@@ -45,8 +39,8 @@ fn by_entry<'a>(
     done: impl Iterator<Item = &'a str>,
     failed: &[BatchResultErrorEntry],
 ) -> Vec<Answer> {
-    let mut answers = vec![Err(Fault::no_answer()); entries];
-    let failed = failed.iter().map(|entry| (entry.id(), Err(fault(entry))));
+    let mut answers = vec![Err(ServiceError::no_answer()); entries];
+    let failed = failed.iter().map(|entry| (entry.id(), Err(error_of(entry))));
     for (id, answer) in done.map(|id| (id, Ok(()))).chain(failed) {
         if let Some(slot) = id.parse().ok().and_then(|index: usize| answers.get_mut(index)) {
             *slot = answer;
@@ -56,14 +50,14 @@ fn by_entry<'a>(
 }
 
 /// Whether it is the sender's is for SQS to say, save that a throttle always passes.
-fn fault(entry: &BatchResultErrorEntry) -> Fault {
+fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
     let kind = match (kind_of_code(entry.code()), entry.sender_fault()) {
-        (Some(FaultKind::Throttled), _) => FaultKind::Throttled,
+        (Some(ErrorKind::Throttled), _) => ErrorKind::Throttled,
         (Some(kind), sender_fault) if kind.is_retriable() != sender_fault => kind,
-        (_, true) => FaultKind::Refused,
-        (_, false) => FaultKind::Transient,
+        (_, true) => ErrorKind::Refused,
+        (_, false) => ErrorKind::Transient,
     };
-    Fault::new(kind, entry.code(), entry.message().unwrap_or_default())
+    ServiceError::new(kind, entry.code(), entry.message().unwrap_or_default())
 }
 
 #[cfg(test)]

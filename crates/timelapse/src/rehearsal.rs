@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::future::{Future, pending, ready};
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use comeback_delivery::{Answer, Fault, Operation, Sender};
+use comeback_delivery::{Answer, Operation, Sender, ServiceError};
 use comeback_engine::{
     BatchReport, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, Policy, Ports, Record, RetryQueue,
     Target, Timestamp, VisibilityChange, handle_batch,
@@ -82,7 +82,7 @@ impl<'a> Operation for ChangeVisibility<'a> {
         change.receipt_handle.len()
     }
 
-    async fn call(&self, changes: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, changes: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
         let message_id = |handle: &str| {
             let record = self.0.records.iter().find(|record| record.receipt_handle == handle);
             record.expect("BUG: a receipt handle of another batch").message_id.clone()
@@ -125,7 +125,7 @@ impl<'a> Operation for SendMessages<'a> {
         message.size()
     }
 
-    async fn call(&self, messages: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, messages: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
         let answers = vec![Ok(()); messages.len()];
         let messages = messages.iter().map(|&&message| message.clone()).collect();
         self.0.calls.borrow_mut().push(Call::SendMessageBatch { messages });

@@ -12,7 +12,9 @@ use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use aws_sdk_sqs::types::MessageAttributeValue;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
-use comeback_delivery::{Cause, Delivered, Fault, FaultKind, Retries, Undelivered, by_entry, classify};
+use comeback_delivery::{
+    Cause, Delivered, ErrorKind, Retries, ServiceError, Undelivered, by_entry, classify,
+};
 use comeback_engine::{
     Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue,
     SqsBatchCalls, Target, VisibilityChange,
@@ -129,7 +131,7 @@ fn answers<E>(
 ) -> Vec<Result<(), CallFailure>> {
     let answer = |outcome: Result<(), Cause>| {
         outcome.map_err(|cause| {
-            let lacks_permission = cause.fault().is_some_and(lacks_permission);
+            let lacks_permission = cause.error().is_some_and(lacks_permission);
             CallFailure { cause: cause.to_string(), remedy: lacks_permission.then_some(remedy) }
         })
     };
@@ -163,39 +165,42 @@ impl Target for Functions<'_> {
 /// What follows from an `Invoke` that was not accepted. Only what can never work is final; what
 /// nobody knows is tried again.
 fn invoke_failure(error: &SdkError<InvokeError>) -> InvokeFailure {
-    let fault = classify(error);
+    let service_error = classify(error);
     // Lambda's message about a payload quotes it, and what is said here is logged.
     let without_message = || {
-        let code = if fault.code.is_empty() { "no code" } else { &fault.code };
+        let code = if service_error.code.is_empty() { "no code" } else { &service_error.code };
         format!("{code} (request {})", error.request_id().unwrap_or("unknown"))
     };
-    match (fault.kind, fault.code.as_str()) {
-        (FaultKind::Missing, _) => InvokeFailure::NotFound(fault.to_string()),
-        (FaultKind::TooLarge, _) => InvokeFailure::TooLarge(without_message()),
+    match (service_error.kind, service_error.code.as_str()) {
+        (ErrorKind::Missing, _) => InvokeFailure::NotFound(service_error.to_string()),
+        (ErrorKind::TooLarge, _) => InvokeFailure::TooLarge(without_message()),
         (_, "InvalidRequestContentException" | "UnsupportedMediaTypeException") => {
             InvokeFailure::Refused(without_message())
         }
-        _ => InvokeFailure::Later(CallFailure { cause: fault.to_string(), remedy: invoke_remedy(&fault) }),
+        _ => InvokeFailure::Later(CallFailure {
+            cause: service_error.to_string(),
+            remedy: invoke_remedy(&service_error),
+        }),
     }
 }
 
 /// Denied for want of a permission, and not for a credential that has expired or is none.
-fn lacks_permission(fault: &Fault) -> bool {
+fn lacks_permission(error: &ServiceError) -> bool {
     let codes = ["AccessDenied", "Kms"];
-    fault.kind == FaultKind::Denied && codes.iter().any(|code| fault.code.starts_with(code))
+    error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.starts_with(code))
 }
 
 /// What an operator can mend. Until then the message waits, and loses no retry.
-fn invoke_remedy(fault: &Fault) -> Option<&'static str> {
-    match (fault.kind, fault.code.as_str()) {
+fn invoke_remedy(error: &ServiceError) -> Option<&'static str> {
+    match (error.kind, error.code.as_str()) {
         (_, "RecursiveInvocationException") => Some(
             "set the recursion configuration of the target and of the retry handler to Allow \
              (aws lambda put-function-recursion-config)",
         ),
-        (FaultKind::Denied, code) if code.starts_with("KMS") => {
+        (ErrorKind::Denied, code) if code.starts_with("KMS") => {
             Some("let the target's role decrypt with its KMS key, and the key be enabled")
         }
-        _ if lacks_permission(fault) => {
+        _ if lacks_permission(error) => {
             Some("allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role")
         }
         _ => None,

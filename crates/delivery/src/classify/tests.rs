@@ -37,7 +37,7 @@ macro_rules! client {
 
 const BODY: &str = r#"{"message": "no"}"#;
 
-async fn sqs(status: u16, code: &'static str, body: &'static str) -> Fault {
+async fn sqs(status: u16, code: &'static str, body: &'static str) -> ServiceError {
     use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry as Entry;
     let client = client!(aws_sdk_sqs, status, code, body);
     let entry = Entry::builder().id("0").receipt_handle("handle").build().expect("both are set");
@@ -45,37 +45,37 @@ async fn sqs(status: u16, code: &'static str, body: &'static str) -> Fault {
     classify(&call.send().await.expect_err("an error"))
 }
 
-async fn dynamodb(status: u16, code: &'static str) -> Fault {
+async fn dynamodb(status: u16, code: &'static str) -> ServiceError {
     let client = client!(aws_sdk_dynamodb, status, code, BODY);
     classify(&client.batch_write_item().request_items("t", vec![]).send().await.expect_err("an error"))
 }
 
-async fn kinesis(status: u16, code: &'static str) -> Fault {
+async fn kinesis(status: u16, code: &'static str) -> ServiceError {
     let client = client!(aws_sdk_kinesis, status, code, BODY);
     classify(
         &client.put_records().stream_name("s").set_records(Some(vec![])).send().await.expect_err("an error"),
     )
 }
 
-async fn firehose(status: u16, code: &'static str) -> Fault {
+async fn firehose(status: u16, code: &'static str) -> ServiceError {
     let client = client!(aws_sdk_firehose, status, code, BODY);
     let call = client.put_record_batch().delivery_stream_name("s").set_records(Some(vec![]));
     classify(&call.send().await.expect_err("an error"))
 }
 
-async fn eventbridge(status: u16, code: &'static str) -> Fault {
+async fn eventbridge(status: u16, code: &'static str) -> ServiceError {
     let client = client!(aws_sdk_eventbridge, status, code, BODY);
     classify(&client.put_events().set_entries(Some(vec![])).send().await.expect_err("an error"))
 }
 
-async fn lambda(status: u16, code: &'static str) -> Fault {
+async fn lambda(status: u16, code: &'static str) -> ServiceError {
     let client = client!(aws_sdk_lambda, status, code, BODY);
     classify(&client.invoke().function_name("orders").send().await.expect_err("an error"))
 }
 
 #[tokio::test]
 async fn throttles_of_each_service() {
-    for fault in [
+    for error in [
         sqs(403, "RequestThrottled", BODY).await,
         sqs(400, "ThrottlingException", BODY).await,
         sqs(400, "KMS.ThrottlingException", BODY).await,
@@ -93,14 +93,14 @@ async fn throttles_of_each_service() {
         lambda(502, "EC2ThrottledException").await,
         sqs(429, "", "").await,
     ] {
-        assert_eq!(fault.kind, FaultKind::Throttled, "{fault}");
-        assert!(fault.kind.is_retriable());
+        assert_eq!(error.kind, ErrorKind::Throttled, "{error}");
+        assert!(error.kind.is_retriable());
     }
 }
 
 #[tokio::test]
 async fn what_passes() {
-    for fault in [
+    for error in [
         sqs(500, "InternalError", BODY).await,
         sqs(503, "", "<html>").await,
         sqs(408, "", "").await,
@@ -115,13 +115,13 @@ async fn what_passes() {
         // Answered with success, but the answer cannot be read.
         sqs(200, "", "{").await,
     ] {
-        assert_eq!(fault.kind, FaultKind::Transient, "{fault}");
+        assert_eq!(error.kind, ErrorKind::Transient, "{error}");
     }
 }
 
 #[tokio::test]
 async fn what_an_operator_must_mend() {
-    for fault in [
+    for error in [
         sqs(403, "AccessDeniedException", BODY).await,
         sqs(403, "AccessDenied", BODY).await,
         sqs(403, "InvalidClientTokenId", BODY).await,
@@ -136,14 +136,14 @@ async fn what_an_operator_must_mend() {
         eventbridge(403, "AccessDeniedException").await,
         lambda(403, "AccessDeniedException").await,
     ] {
-        assert_eq!(fault.kind, FaultKind::Denied, "{fault}");
-        assert!(!fault.kind.is_retriable());
+        assert_eq!(error.kind, ErrorKind::Denied, "{error}");
+        assert!(!error.kind.is_retriable());
     }
 }
 
 #[tokio::test]
 async fn what_does_not_exist() {
-    for fault in [
+    for error in [
         sqs(400, "AWS.SimpleQueueService.NonExistentQueue", BODY).await,
         sqs(400, "com.amazonaws.sqs#QueueDoesNotExist", BODY).await,
         dynamodb(400, "ResourceNotFoundException").await,
@@ -151,26 +151,26 @@ async fn what_does_not_exist() {
         firehose(400, "ResourceNotFoundException").await,
         lambda(404, "ResourceNotFoundException").await,
     ] {
-        assert_eq!(fault.kind, FaultKind::Missing, "{fault}");
+        assert_eq!(error.kind, ErrorKind::Missing, "{error}");
     }
 }
 
 #[tokio::test]
 async fn what_is_over_a_limit() {
-    for fault in [
+    for error in [
         sqs(400, "AWS.SimpleQueueService.BatchRequestTooLong", BODY).await,
         sqs(413, "", "").await,
         eventbridge(413, "RequestEntityTooLargeException").await,
         lambda(413, "RequestTooLargeException").await,
         lambda(413, "SerializedRequestEntityTooLargeException").await,
     ] {
-        assert_eq!(fault.kind, FaultKind::TooLarge, "{fault}");
+        assert_eq!(error.kind, ErrorKind::TooLarge, "{error}");
     }
 }
 
 #[tokio::test]
 async fn a_4xx_with_a_code_is_refused_and_one_without_comes_from_nobody_knows_where() {
-    for fault in [
+    for error in [
         sqs(400, "AWS.SimpleQueueService.EmptyBatchRequest", BODY).await,
         dynamodb(400, "ValidationException").await,
         dynamodb(400, "ItemCollectionSizeLimitExceededException").await,
@@ -181,15 +181,15 @@ async fn a_4xx_with_a_code_is_refused_and_one_without_comes_from_nobody_knows_wh
         lambda(400, "RecursiveInvocationException").await,
         lambda(418, "SomethingNewException").await,
     ] {
-        assert_eq!(fault.kind, FaultKind::Refused, "{fault}");
+        assert_eq!(error.kind, ErrorKind::Refused, "{error}");
     }
-    for fault in [
+    for error in [
         sqs(404, "", "").await,
         sqs(400, "", r#"{"__type": "", "message": "no"}"#).await,
         sqs(403, "", "<html>").await,
         lambda(404, "").await,
     ] {
-        assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::Unknown, ""), "{fault}");
+        assert_eq!((error.kind, error.code.as_str()), (ErrorKind::Unknown, ""), "{error}");
     }
 }
 
@@ -197,47 +197,47 @@ async fn a_4xx_with_a_code_is_refused_and_one_without_comes_from_nobody_knows_wh
 fn what_was_never_sent_is_refused_and_what_may_have_arrived_passes() {
     let dispatch = |error| Bare::dispatch_failure(error);
     for (error, kind) in [
-        (Bare::construction_failure("no region"), FaultKind::Refused),
-        (dispatch(ConnectorError::user("no such scheme".into())), FaultKind::Refused),
-        (dispatch(ConnectorError::io("connection reset".into())), FaultKind::Transient),
-        (dispatch(ConnectorError::timeout("3.1 s are over".into())), FaultKind::Transient),
-        (dispatch(ConnectorError::other("unclear".into(), None)), FaultKind::Transient),
-        (Bare::timeout_error("5 s are over"), FaultKind::Transient),
+        (Bare::construction_failure("no region"), ErrorKind::Refused),
+        (dispatch(ConnectorError::user("no such scheme".into())), ErrorKind::Refused),
+        (dispatch(ConnectorError::io("connection reset".into())), ErrorKind::Transient),
+        (dispatch(ConnectorError::timeout("3.1 s are over".into())), ErrorKind::Transient),
+        (dispatch(ConnectorError::other("unclear".into(), None)), ErrorKind::Transient),
+        (Bare::timeout_error("5 s are over"), ErrorKind::Transient),
     ] {
         assert_eq!(classify(&error).kind, kind, "{error:?}");
     }
 }
 
 #[tokio::test]
-async fn a_fault_says_what_the_service_said_or_why_it_said_nothing() {
-    let fault = sqs(403, "AccessDeniedException", r#"{"message": "not you"}"#).await;
-    assert_eq!(fault.to_string(), "AccessDeniedException: not you");
-    let fault = sqs(403, "AccessDeniedException", "").await;
-    assert_eq!(fault.to_string(), "AccessDeniedException: no message");
+async fn an_error_says_what_the_service_said_or_why_it_did_not_answer() {
+    let error = sqs(403, "AccessDeniedException", r#"{"message": "not you"}"#).await;
+    assert_eq!(error.to_string(), "AccessDeniedException: not you");
+    let error = sqs(403, "AccessDeniedException", "").await;
+    assert_eq!(error.to_string(), "AccessDeniedException: no message");
     assert_eq!(sqs(404, "", "").await.to_string(), "HTTP 404: service error: unhandled error: Error");
     let unreadable = "HTTP 200: service error: unhandled error: failed to parse JSON: \
         expected object key or end object, found: None";
     assert_eq!(sqs(200, "", "{").await.to_string(), unreadable);
-    let fault = classify(&Bare::dispatch_failure(ConnectorError::io("connection reset".into())));
-    assert_eq!(fault.to_string(), "dispatch failure: io error: connection reset");
+    let error = classify(&Bare::dispatch_failure(ConnectorError::io("connection reset".into())));
+    assert_eq!(error.to_string(), "dispatch failure: io error: connection reset");
 }
 
 #[test]
 fn an_entrys_code_nobody_knows_is_retried() {
     for (code, kind) in [
-        ("ProvisionedThroughputExceededException", FaultKind::Throttled),
-        ("ThrottlingException", FaultKind::Throttled),
-        ("InternalFailure", FaultKind::Transient),
-        ("ServiceUnavailableException", FaultKind::Transient),
-        ("NotAuthorizedForSourceException", FaultKind::Denied),
-        ("NotAuthorizedForDetailTypeException", FaultKind::Denied),
-        ("MalformedDetail", FaultKind::Refused),
-        ("InvalidArgument", FaultKind::Refused),
-        ("InvalidAccountIdException", FaultKind::Refused),
-        ("RedactionFailure", FaultKind::Refused),
-        ("SomethingNew", FaultKind::Unknown),
-        ("", FaultKind::Unknown),
+        ("ProvisionedThroughputExceededException", ErrorKind::Throttled),
+        ("ThrottlingException", ErrorKind::Throttled),
+        ("InternalFailure", ErrorKind::Transient),
+        ("ServiceUnavailableException", ErrorKind::Transient),
+        ("NotAuthorizedForSourceException", ErrorKind::Denied),
+        ("NotAuthorizedForDetailTypeException", ErrorKind::Denied),
+        ("MalformedDetail", ErrorKind::Refused),
+        ("InvalidArgument", ErrorKind::Refused),
+        ("InvalidAccountIdException", ErrorKind::Refused),
+        ("RedactionFailure", ErrorKind::Refused),
+        ("SomethingNew", ErrorKind::Unknown),
+        ("", ErrorKind::Unknown),
     ] {
-        assert_eq!(entry_fault(code, None), Fault::new(kind, code, ""));
+        assert_eq!(entry_error(code, None), ServiceError::new(kind, code, ""));
     }
 }

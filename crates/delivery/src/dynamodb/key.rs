@@ -1,7 +1,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::Attributes;
-use crate::{Fault, FaultKind, Lane};
+use crate::{ErrorKind, Lane, ServiceError};
 
 /// A table, and the attributes that make its primary key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Table {
     }
 
     /// What all writes of the same item share.
-    pub(super) fn key(&self, attributes: &Attributes) -> Result<Lane, Fault> {
+    pub(super) fn key(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let mut parts = vec![self.name.clone().into_bytes()];
         for name in self.names() {
             let value = attributes.get(name).ok_or_else(|| self.refused(format_args!("has no `{name}`")))?;
@@ -37,7 +37,7 @@ impl Table {
     }
 
     /// As [`key`](Self::key), of attributes that are a key and nothing else.
-    pub(super) fn key_alone(&self, attributes: &Attributes) -> Result<Lane, Fault> {
+    pub(super) fn key_alone(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let key = self.key(attributes)?;
         match attributes.keys().find(|&name| self.names().all(|key| key != name)) {
             Some(other) => Err(self.refused(format_args!("has `{other}`, which is not of the key"))),
@@ -49,8 +49,12 @@ impl Table {
         [Some(&self.partition), self.sort.as_ref()].into_iter().flatten()
     }
 
-    fn refused(&self, what: std::fmt::Arguments<'_>) -> Fault {
-        Fault::new(FaultKind::Refused, "", format!("the key of a write to table `{}` {what}", self.name))
+    fn refused(&self, what: std::fmt::Arguments<'_>) -> ServiceError {
+        ServiceError::new(
+            ErrorKind::Refused,
+            "",
+            format!("the key of a write to table `{}` {what}", self.name),
+        )
     }
 }
 
@@ -145,7 +149,7 @@ mod tests {
         let with = |name: &str, value| (name.to_owned(), value);
         let (pk, sk) =
             (|| with("pk", AttributeValue::S("a".into())), || with("sk", AttributeValue::N("1".into())));
-        let text = |key: Result<Lane, Fault>| key.expect_err("refused").to_string();
+        let text = |key: Result<Lane, ServiceError>| key.expect_err("refused").to_string();
         assert_eq!(text(table.key(&Attributes::from([pk()]))), "the key of a write to table `t` has no `sk`");
         assert_eq!(
             text(table.key(&Attributes::from([with("pk", AttributeValue::Bool(true)), sk()]))),

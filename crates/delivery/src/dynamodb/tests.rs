@@ -69,7 +69,7 @@ async fn what_is_left_unprocessed_is_matched_by_its_key_however_it_is_written() 
         Write::put("orders", key("b", "1")),
     ];
     let answers = operation.call(&writes.each_ref()).await.unwrap();
-    assert_eq!(answers, [Err(unprocessed_fault()), Ok(()), Err(unprocessed_fault()), Ok(())]);
+    assert_eq!(answers, [Err(unprocessed_error()), Ok(()), Err(unprocessed_error()), Ok(())]);
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn an_unprocessed_item_that_was_not_sent_leaves_all_unanswered() {
     {
         let (operation, _) = answering(200, &json!({"UnprocessedItems": unprocessed}));
         let answers = operation.call(&[&customer("a"), &customer("b")]).await;
-        assert_eq!(answers, Ok(vec![Err(Fault::no_answer()); 2]), "{unprocessed}");
+        assert_eq!(answers, Ok(vec![Err(ServiceError::no_answer()); 2]), "{unprocessed}");
     }
 }
 
@@ -102,7 +102,8 @@ async fn a_write_without_a_proper_key_stays_out_of_the_call() {
     ];
     let [one, two, three] = &bad;
     let answers = operation.call(&[one, &customer("a"), two, three]).await.unwrap();
-    let texts: Vec<_> = answers.iter().map(|answer| answer.as_ref().err().map(Fault::to_string)).collect();
+    let texts: Vec<_> =
+        answers.iter().map(|answer| answer.as_ref().err().map(ServiceError::to_string)).collect();
     assert_eq!(
         texts,
         [
@@ -112,7 +113,7 @@ async fn a_write_without_a_proper_key_stays_out_of_the_call() {
             Some("the key of a write to table `customers` has `sk`, which is not of the key".into()),
         ]
     );
-    assert!(answers.iter().flat_map(|answer| answer.as_ref().err()).all(|fault| !fault.kind.is_retriable()));
+    assert!(answers.iter().flat_map(|answer| answer.as_ref().err()).all(|error| !error.kind.is_retriable()));
     assert!(bad.iter().all(|write| operation.lane(write).is_none()));
     let answers = operation.call(&bad.each_ref()).await.unwrap();
     assert!(answers.iter().all(Result::is_err));
@@ -123,8 +124,8 @@ async fn a_write_without_a_proper_key_stays_out_of_the_call() {
 async fn a_call_that_fails_whole_fails_what_it_carried() {
     let (operation, _) = answering(400, &json!({"__type": "ThrottlingException", "message": "slower"}));
     let answers = operation.call(&[&customer("a"), &Write::put("nowhere", key("a", "1"))]).await.unwrap();
-    assert_eq!(answers[0], Err(Fault::new(FaultKind::Throttled, "ThrottlingException", "slower")));
-    assert_eq!(answers[1].as_ref().unwrap_err().kind, FaultKind::Refused);
+    assert_eq!(answers[0], Err(ServiceError::new(ErrorKind::Throttled, "ThrottlingException", "slower")));
+    assert_eq!(answers[1].as_ref().unwrap_err().kind, ErrorKind::Refused);
 }
 
 fn value() -> impl Strategy<Value = AttributeValue> {

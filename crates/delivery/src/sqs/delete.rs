@@ -1,9 +1,9 @@
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
 
-use super::{Queue, by_entry};
+use super::{Queue, by_entry, once};
 use crate::limits::{Limits, SQS_RECEIPTS};
-use crate::{Answer, Fault, Operation, TokioSleep, classify};
+use crate::{Answer, Operation, ServiceError, TokioSleep, classify};
 
 /// Deletes received messages of one queue, by their receipt handles.
 ///
@@ -20,7 +20,8 @@ pub type Deleter = crate::Sender<DeleteMessages, TokioSleep>;
 impl Deleter {
     /// A deleter for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::over(DeleteMessages { queue: Queue::new(client, queue_url) }, tokio::time::sleep)
+        let queue = Queue { client, url: queue_url.into() };
+        Self::over(DeleteMessages { queue }, tokio::time::sleep)
     }
 }
 
@@ -42,13 +43,13 @@ impl Operation for DeleteMessages {
         receipt_handle.len()
     }
 
-    async fn call(&self, receipt_handles: &[&String]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, receipt_handles: &[&String]) -> Result<Vec<Answer>, ServiceError> {
         let entries = receipt_handles.iter().enumerate().map(|(id, &handle)| {
             let entry = DeleteMessageBatchRequestEntry::builder().id(id.to_string()).receipt_handle(handle);
             entry.build().expect("BUG: id and receipt handle are set")
         });
         let call = self.queue.client.delete_message_batch().queue_url(&self.queue.url);
-        let call = call.set_entries(Some(entries.collect()));
+        let call = call.set_entries(Some(entries.collect())).customize().config_override(once());
         let output = call.send().await.map_err(|error| classify(&error))?;
         let done = output.successful.iter().map(|entry| entry.id());
         Ok(by_entry(receipt_handles.len(), done, &output.failed))

@@ -1,9 +1,9 @@
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 
-use super::{Queue, by_entry};
+use super::{Queue, by_entry, once};
 use crate::limits::{Limits, SQS_SEND};
-use crate::{Answer, Fault, Lane, Operation, TokioSleep, classify};
+use crate::{Answer, Lane, Operation, ServiceError, TokioSleep, classify};
 
 /// Sends messages to one queue.
 ///
@@ -26,7 +26,7 @@ pub type Sender = crate::Sender<SendMessages, TokioSleep>;
 impl Sender {
     /// A sender to the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        let queue = Queue::new(client, queue_url);
+        let queue = Queue { client, url: queue_url.into() };
         let fifo = queue.url.ends_with(".fifo");
         Self::over(SendMessages { queue, fifo }, tokio::time::sleep)
     }
@@ -101,10 +101,11 @@ impl Operation for SendMessages {
         message.group_id.as_ref().filter(|_| self.fifo).map(|group| Lane::new([group]))
     }
 
-    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer>, ServiceError> {
         let entries = messages.iter().enumerate().map(|(id, message)| message.request(id)).collect();
         let call = self.queue.client.send_message_batch().queue_url(&self.queue.url);
-        let output = call.set_entries(Some(entries)).send().await.map_err(|error| classify(&error))?;
+        let call = call.set_entries(Some(entries)).customize().config_override(once());
+        let output = call.send().await.map_err(|error| classify(&error))?;
         let done = output.successful.iter().map(|entry| entry.id());
         Ok(by_entry(messages.len(), done, &output.failed))
     }

@@ -116,7 +116,7 @@ async fn ids_that_were_not_asked_for_are_no_answers() {
     let (client, _) = answering([(200, done([1, 7]))]);
     let sender = Sender::new(client, URL).retries(Retries::none());
     let undelivered = sender.send([Message::new("0")]).await.unwrap_err();
-    assert_eq!(undelivered.by_entry(), [Err(Cause::Exhausted(Fault::no_answer()))]);
+    assert_eq!(undelivered.by_entry(), [Err(Cause::Exhausted(ServiceError::no_answer()))]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,19 +131,19 @@ async fn the_clients_own_retries_are_off() {
 }
 
 #[test]
-fn faults_are_the_senders_if_sqs_says_so() {
+fn sqs_says_whether_an_error_is_the_senders_fault() {
     let kind = |code, sender_fault| {
         let entry = BatchResultErrorEntry::builder().id("0").code(code).sender_fault(sender_fault);
-        fault(&entry.build().unwrap()).kind
+        error_of(&entry.build().unwrap()).kind
     };
-    assert_eq!(kind("SomethingNew", true), FaultKind::Refused);
-    assert_eq!(kind("SomethingNew", false), FaultKind::Transient);
-    assert_eq!(kind("InternalError", false), FaultKind::Transient);
-    assert_eq!(kind("InternalError", true), FaultKind::Refused);
-    assert_eq!(kind("AccessDenied", true), FaultKind::Denied);
-    assert_eq!(kind("AccessDenied", false), FaultKind::Transient);
-    assert_eq!(kind("RequestThrottled", true), FaultKind::Throttled);
-    assert_eq!(kind("RequestThrottled", false), FaultKind::Throttled);
+    assert_eq!(kind("SomethingNew", true), ErrorKind::Refused);
+    assert_eq!(kind("SomethingNew", false), ErrorKind::Transient);
+    assert_eq!(kind("InternalError", false), ErrorKind::Transient);
+    assert_eq!(kind("InternalError", true), ErrorKind::Refused);
+    assert_eq!(kind("AccessDenied", true), ErrorKind::Denied);
+    assert_eq!(kind("AccessDenied", false), ErrorKind::Transient);
+    assert_eq!(kind("RequestThrottled", true), ErrorKind::Throttled);
+    assert_eq!(kind("RequestThrottled", false), ErrorKind::Throttled);
 }
 
 #[test]

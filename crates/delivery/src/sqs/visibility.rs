@@ -3,9 +3,9 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry;
 
-use super::{Queue, by_entry};
+use super::{Queue, by_entry, once};
 use crate::limits::{Limits, SQS_RECEIPTS};
-use crate::{Answer, Fault, Operation, TokioSleep, classify};
+use crate::{Answer, Operation, ServiceError, TokioSleep, classify};
 
 /// Hides received messages of one queue, or shows them again.
 ///
@@ -24,7 +24,8 @@ pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
 impl VisibilityChanger {
     /// A changer for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::over(ChangeVisibility { queue: Queue::new(client, queue_url) }, tokio::time::sleep)
+        let queue = Queue { client, url: queue_url.into() };
+        Self::over(ChangeVisibility { queue }, tokio::time::sleep)
     }
 }
 
@@ -68,10 +69,11 @@ impl Operation for ChangeVisibility {
         entry.receipt_handle.len()
     }
 
-    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<Answer>, ServiceError> {
         let entries = changes.iter().enumerate().map(|(id, change)| change.request(id)).collect();
         let call = self.queue.client.change_message_visibility_batch().queue_url(&self.queue.url);
-        let output = call.set_entries(Some(entries)).send().await.map_err(|error| classify(&error))?;
+        let call = call.set_entries(Some(entries)).customize().config_override(once());
+        let output = call.send().await.map_err(|error| classify(&error))?;
         let done = output.successful.iter().map(|entry| entry.id());
         Ok(by_entry(changes.len(), done, &output.failed))
     }

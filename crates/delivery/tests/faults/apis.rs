@@ -9,8 +9,8 @@ use aws_sdk_sqs::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_types::Blob;
 use comeback_delivery::limits::{self, Limits};
 use comeback_delivery::{
-    Cause, Delivered, Fault, Operation, Retries, Sender, TokioSleep, Undelivered, dynamodb, eventbridge,
-    firehose, kinesis, sqs,
+    Cause, Delivered, Operation, Retries, Sender, ServiceError, TokioSleep, Undelivered, dynamodb,
+    eventbridge, firehose, kinesis, sqs,
 };
 
 use crate::service::Service;
@@ -29,7 +29,12 @@ pub(crate) trait Api {
     const FINAL: Option<&'static str>;
     const ABSENT_IS_NO_ANSWER: bool = true;
 
-    fn over(config: &SdkConfig) -> Sender<Self::Operation, TokioSleep>;
+    /// The SDK's client.
+    type Client: Clone;
+
+    fn client(config: &SdkConfig) -> Self::Client;
+
+    fn over(client: Self::Client) -> Sender<Self::Operation, TokioSleep>;
 
     fn entry(text: String) -> <Self::Operation as Operation>::Entry;
 
@@ -41,7 +46,7 @@ pub(crate) trait Api {
 
     /// A sender that waits for nothing between its retries, five at most.
     fn sender(service: &Service) -> Sender<Self::Operation, TokioSleep> {
-        Self::over(&config(service)).retries(Retries::of([Duration::ZERO; 5]))
+        Self::over(Self::client(&config(service))).retries(Retries::of([Duration::ZERO; 5]))
     }
 
     /// Entries of these texts: `0`, `1`, …
@@ -116,9 +121,9 @@ pub(crate) fn texts(count: usize) -> Vec<String> {
     (0..count).map(|index| index.to_string()).collect()
 }
 
-/// The fault's code.
+/// The error's code.
 pub(crate) fn code(cause: &Cause) -> &str {
-    cause.fault().map_or("", |Fault { code, .. }| code)
+    cause.error().map_or("", |ServiceError { code, .. }| code)
 }
 
 pub(crate) const QUEUE: &str = "http://localhost/000000000000/orders";
@@ -127,12 +132,17 @@ pub(crate) struct SendMessages;
 
 impl Api for SendMessages {
     type Operation = sqs::SendMessages;
+    type Client = aws_sdk_sqs::Client;
     const LIMITS: Limits = limits::SQS_SEND;
     const PASSING: &'static str = "InternalError";
     const FINAL: Option<&'static str> = Some("InvalidMessageContents");
 
-    fn over(config: &SdkConfig) -> sqs::Sender {
-        sqs::Sender::new(aws_sdk_sqs::Client::new(config), QUEUE)
+    fn client(config: &SdkConfig) -> Self::Client {
+        Self::Client::new(config)
+    }
+
+    fn over(client: Self::Client) -> sqs::Sender {
+        sqs::Sender::new(client, QUEUE)
     }
 
     fn entry(text: String) -> sqs::Message {
@@ -148,12 +158,17 @@ pub(crate) struct ChangeVisibility;
 
 impl Api for ChangeVisibility {
     type Operation = sqs::ChangeVisibility;
+    type Client = aws_sdk_sqs::Client;
     const LIMITS: Limits = limits::SQS_RECEIPTS;
     const PASSING: &'static str = "InternalError";
     const FINAL: Option<&'static str> = Some("InvalidMessageContents");
 
-    fn over(config: &SdkConfig) -> sqs::VisibilityChanger {
-        sqs::VisibilityChanger::new(aws_sdk_sqs::Client::new(config), QUEUE)
+    fn client(config: &SdkConfig) -> Self::Client {
+        Self::Client::new(config)
+    }
+
+    fn over(client: Self::Client) -> sqs::VisibilityChanger {
+        sqs::VisibilityChanger::new(client, QUEUE)
     }
 
     fn entry(text: String) -> sqs::Visibility {
@@ -169,12 +184,17 @@ pub(crate) struct DeleteMessages;
 
 impl Api for DeleteMessages {
     type Operation = sqs::DeleteMessages;
+    type Client = aws_sdk_sqs::Client;
     const LIMITS: Limits = limits::SQS_RECEIPTS;
     const PASSING: &'static str = "InternalError";
     const FINAL: Option<&'static str> = Some("InvalidMessageContents");
 
-    fn over(config: &SdkConfig) -> sqs::Deleter {
-        sqs::Deleter::new(aws_sdk_sqs::Client::new(config), QUEUE)
+    fn client(config: &SdkConfig) -> Self::Client {
+        Self::Client::new(config)
+    }
+
+    fn over(client: Self::Client) -> sqs::Deleter {
+        sqs::Deleter::new(client, QUEUE)
     }
 
     fn entry(text: String) -> String {
@@ -190,6 +210,7 @@ pub(crate) struct BatchWriteItem;
 
 impl Api for BatchWriteItem {
     type Operation = dynamodb::BatchWriteItem;
+    type Client = aws_sdk_dynamodb::Client;
     const LIMITS: Limits = limits::DYNAMODB;
     // DynamoDB gives no code: what it did not do is in `UnprocessedItems`.
     const PASSING: &'static str = "";
@@ -197,9 +218,12 @@ impl Api for BatchWriteItem {
     const ABSENT_IS_NO_ANSWER: bool = false;
     const BESIDE: usize = "pk".len();
 
-    fn over(config: &SdkConfig) -> dynamodb::Sender {
-        let tables = [dynamodb::Table::new("orders", "pk")];
-        dynamodb::Sender::new(aws_sdk_dynamodb::Client::new(config), tables)
+    fn client(config: &SdkConfig) -> Self::Client {
+        Self::Client::new(config)
+    }
+
+    fn over(client: Self::Client) -> dynamodb::Sender {
+        dynamodb::Sender::new(client, [dynamodb::Table::new("orders", "pk")])
     }
 
     fn entry(text: String) -> dynamodb::Write {
@@ -217,13 +241,18 @@ pub(crate) struct PutRecords;
 
 impl Api for PutRecords {
     type Operation = kinesis::PutRecords;
+    type Client = aws_sdk_kinesis::Client;
     const LIMITS: Limits = limits::KINESIS;
     const PASSING: &'static str = "ProvisionedThroughputExceededException";
     const FINAL: Option<&'static str> = None;
     const BESIDE: usize = "key".len();
 
-    fn over(config: &SdkConfig) -> kinesis::Sender {
-        kinesis::Sender::new(aws_sdk_kinesis::Client::new(config), "orders")
+    fn client(config: &SdkConfig) -> Self::Client {
+        Self::Client::new(config)
+    }
+
+    fn over(client: Self::Client) -> kinesis::Sender {
+        kinesis::Sender::new(client, "orders")
     }
 
     fn entry(text: String) -> aws_sdk_kinesis::types::PutRecordsRequestEntry {
@@ -240,12 +269,17 @@ pub(crate) struct PutRecordBatch;
 
 impl Api for PutRecordBatch {
     type Operation = firehose::PutRecordBatch;
+    type Client = aws_sdk_firehose::Client;
     const LIMITS: Limits = limits::FIREHOSE;
     const PASSING: &'static str = "ServiceUnavailableException";
     const FINAL: Option<&'static str> = None;
 
-    fn over(config: &SdkConfig) -> firehose::Sender {
-        firehose::Sender::new(aws_sdk_firehose::Client::new(config), "orders")
+    fn client(config: &SdkConfig) -> Self::Client {
+        Self::Client::new(config)
+    }
+
+    fn over(client: Self::Client) -> firehose::Sender {
+        firehose::Sender::new(client, "orders")
     }
 
     fn entry(text: String) -> aws_sdk_firehose::types::Record {
@@ -261,13 +295,18 @@ pub(crate) struct PutEvents;
 
 impl Api for PutEvents {
     type Operation = eventbridge::PutEvents;
+    type Client = aws_sdk_eventbridge::Client;
     const LIMITS: Limits = limits::EVENTBRIDGE;
     const PASSING: &'static str = "ThrottlingException";
     const FINAL: Option<&'static str> = Some("MalformedDetail");
     const BESIDE: usize = "shop".len() + "Placed".len() + "résource".len() + 14;
 
-    fn over(config: &SdkConfig) -> eventbridge::Sender {
-        eventbridge::Sender::new(aws_sdk_eventbridge::Client::new(config))
+    fn client(config: &SdkConfig) -> Self::Client {
+        Self::Client::new(config)
+    }
+
+    fn over(client: Self::Client) -> eventbridge::Sender {
+        eventbridge::Sender::new(client)
     }
 
     fn entry(text: String) -> aws_sdk_eventbridge::types::PutEventsRequestEntry {

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use comeback_delivery::{Cause, FaultKind, Retries};
+use comeback_delivery::{Cause, ErrorKind, Retries};
 
 use crate::apis::{Api, accounted, code, texts};
 use crate::service::{Answer, Service, draw};
@@ -17,7 +17,6 @@ crate::for_every_api!(
     what_is_the_senders_fault_is_not_sent_again,
     an_answer_that_is_lost_is_asked_for_again,
     lists_that_are_absent,
-    a_call_is_one_request_though_the_client_would_retry,
 );
 
 async fn partial_failures_at_any_rate<A: Api>() {
@@ -88,11 +87,11 @@ async fn a_storm_of_throttles_passes<A: Api>() {
 async fn a_failure_that_never_heals_hands_everything_back<A: Api>() {
     let fully = |code| Answer::Error(503, code);
     for (answer, kind) in [
-        (fully("ServiceUnavailable"), FaultKind::Transient),
-        (fully("SlowDown"), FaultKind::Throttled),
-        (Answer::Closed, FaultKind::Transient),
-        (Answer::Lost, FaultKind::Transient),
-        (Answer::Error(404, ""), FaultKind::Unknown),
+        (fully("ServiceUnavailable"), ErrorKind::Transient),
+        (fully("SlowDown"), ErrorKind::Throttled),
+        (Answer::Closed, ErrorKind::Transient),
+        (Answer::Lost, ErrorKind::Transient),
+        (Answer::Error(404, ""), ErrorKind::Unknown),
     ] {
         let always = answer.clone();
         let service = Service::start(move |_| always.clone()).await;
@@ -102,17 +101,17 @@ async fn a_failure_that_never_heals_hands_everything_back<A: Api>() {
         let causes = accounted::<A>(&service, &texts(ENTRIES), Err(undelivered));
         for cause in causes.values() {
             assert!(matches!(cause, Cause::Exhausted(_)), "{cause}");
-            assert_eq!(cause.fault().map(|fault| fault.kind), Some(kind), "{answer:?}: {cause}");
+            assert_eq!(cause.error().map(|error| error.kind), Some(kind), "{answer:?}: {cause}");
         }
     }
 }
 
 async fn what_can_never_work_is_sent_once<A: Api>() {
     for (status, code, kind) in [
-        (403, "AccessDeniedException", FaultKind::Denied),
-        (400, "ResourceNotFoundException", FaultKind::Missing),
-        (413, "RequestEntityTooLarge", FaultKind::TooLarge),
-        (400, "ValidationException", FaultKind::Refused),
+        (403, "AccessDeniedException", ErrorKind::Denied),
+        (400, "ResourceNotFoundException", ErrorKind::Missing),
+        (413, "RequestEntityTooLarge", ErrorKind::TooLarge),
+        (400, "ValidationException", ErrorKind::Refused),
     ] {
         let service = Service::start(move |_| Answer::Error(status, code)).await;
         let undelivered = A::sender(&service).send(A::entries(ENTRIES)).await.unwrap_err();
@@ -120,8 +119,8 @@ async fn what_can_never_work_is_sent_once<A: Api>() {
         let causes = accounted::<A>(&service, &texts(ENTRIES), Err(undelivered));
         assert_eq!(causes.len(), ENTRIES);
         for cause in causes.values() {
-            let Cause::Refused(fault) = cause else { panic!("{cause}") };
-            assert_eq!((fault.kind, fault.to_string()), (kind, format!("{code}: as told")));
+            let Cause::Refused(error) = cause else { panic!("{cause}") };
+            assert_eq!((error.kind, error.to_string()), (kind, format!("{code}: as told")));
         }
     }
 }
@@ -165,14 +164,6 @@ async fn lists_that_are_absent<A: Api>() {
     let causes = accounted::<A>(&service, &texts(3), outcome);
     let unanswered = "no retries left: the service gave no answer for this entry";
     assert!(causes.values().all(|cause| cause.to_string() == unanswered), "{causes:?}");
-}
-
-async fn a_call_is_one_request_though_the_client_would_retry<A: Api>() {
-    for answer in [Answer::Error(500, "InternalFailure"), Answer::Error(400, "ThrottlingException")] {
-        let service = Service::start(move |_| answer.clone()).await;
-        let undelivered = A::sender(&service).retries(Retries::none()).send(A::entries(1)).await.unwrap_err();
-        assert_eq!((undelivered.calls, service.log().calls.len()), (1, 1));
-    }
 }
 
 /// What the services say of records, one by one: the shapes that no count of failures helps with.

@@ -1,4 +1,4 @@
-//! Every API against a service on a real socket that fails in every way there is. Nothing waits, and
+//! Every API against a service on a real socket that fails in every way there is. No test sleeps, and
 //! every draw has a seed.
 //!
 //! | file | holds |
@@ -6,6 +6,7 @@
 //! | `service` | the service: HTTP, and what it does with a call |
 //! | `wire` | the APIs' requests and answers, and the limits as the services document them |
 //! | `apis` | the senders behind one face, and what must hold of every delivery |
+//! | `client` | the caller's client: its connections are used, its own retries are not |
 //! | `failing` | failures of entries, of calls, of connections |
 //! | `ending` | deliveries that end early: cancelled, or at a deadline |
 //! | `limits` | entries at, one under and one over each limit |
@@ -14,6 +15,7 @@
 #![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
 
 mod apis;
+mod client;
 mod ending;
 mod failing;
 mod limits;

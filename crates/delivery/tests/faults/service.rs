@@ -42,6 +42,8 @@ impl Answer {
 /// What became of the calls, by the texts of the entries.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
+    /// How often a client connected.
+    pub(crate) connections: usize,
     /// The entries of each call.
     pub(crate) calls: Vec<Vec<String>>,
     /// The entries done, in that order.
@@ -67,6 +69,7 @@ impl Service {
         let state = Arc::new(State { answer: Mutex::new(answer), log: log.clone() });
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                state.log.lock().expect("no panic while logging").connections += 1;
                 tokio::spawn(serve(stream, state.clone()));
             }
         });

@@ -125,8 +125,8 @@ fn a_queue_that_does_not_exist_hands_everything_back_at_once() {
         let undelivered = deliver.send((0..25).map(|n| Message::new(n.to_string()))).await.unwrap_err();
         assert_eq!(undelivered.entries.len(), 25);
         in_calls(3, undelivered.calls, undelivered.retries);
-        let fault = undelivered.entries[0].cause.fault().unwrap();
-        assert_eq!(fault.kind, comeback_delivery::FaultKind::Missing, "{fault}");
+        let error = undelivered.entries[0].cause.error().unwrap();
+        assert_eq!(error.kind, comeback_delivery::ErrorKind::Missing, "{error}");
     });
 }
 

@@ -3,17 +3,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, FaultKind, Retries, Sender};
+use comeback_delivery::{Cause, ErrorKind, Retries, Sender};
 use proptest::prelude::*;
 
-use crate::service::{Fate, ROOMY, Service, complete, entries, fault};
+use crate::service::{Fate, ROOMY, Service, complete, entries, error};
 
 /// Resolves once the service's clock is there. It wakes nobody.
 fn until(service: &Service, moment: u32) -> impl Future<Output = ()> {
     poll_fn(move |_| if service.clock.get() >= moment { Poll::Ready(()) } else { Poll::Pending })
 }
 
-const PASSING: Fate = Fate::Fault(FaultKind::Transient);
+const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 
 #[test]
 fn past_the_deadline_nothing_is_called() {
@@ -33,7 +33,7 @@ fn a_call_under_way_is_let_finish_and_none_follows() {
     // The clock ticks when a call begins and when it ends: two begin.
     let undelivered = complete(sender.send_until(entries([None; 3]), until(&service, 2))).unwrap_err();
     assert_eq!(service.sent(), [[0], [1]]);
-    let causes = [Ok(()), Err(Cause::Stopped(Some(fault(FaultKind::Transient)))), Err(Cause::Stopped(None))];
+    let causes = [Ok(()), Err(Cause::Stopped(Some(error(ErrorKind::Transient)))), Err(Cause::Stopped(None))];
     assert_eq!(undelivered.entries[0].cause.to_string(), "not sent before the deadline, after Code: message");
     assert_eq!(undelivered.by_entry(), causes);
     assert!(service.waits.borrow().is_empty(), "nobody waits past the deadline");
@@ -57,7 +57,7 @@ async fn a_timer_ends_a_wait_early() {
     let deadline = tokio::time::sleep(Duration::from_secs(2));
     let undelivered = sender.send_until(entries([None]), deadline).await.unwrap_err();
     assert_eq!(started.elapsed().as_secs(), 2);
-    assert_eq!(undelivered.by_entry(), [Err(Cause::Stopped(Some(fault(FaultKind::Transient))))]);
+    assert_eq!(undelivered.by_entry(), [Err(Cause::Stopped(Some(error(ErrorKind::Transient))))]);
 }
 
 proptest! {

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, FaultKind, Retries, Sender};
+use comeback_delivery::{Cause, ErrorKind, Retries, Sender};
 
-use crate::service::{Fate, ROOMY, Service, complete, entries, fault, poll_until};
+use crate::service::{Fate, ROOMY, Service, complete, entries, error, poll_until};
 
-const PASSING: Fate = Fate::Fault(FaultKind::Transient);
+const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 
 #[test]
 fn what_was_not_answered_comes_back() {
@@ -24,7 +24,7 @@ fn what_was_not_answered_comes_back() {
         "{undelivered:?}"
     );
     let interrupted = || Err(Cause::Interrupted(None));
-    let failed = Err(Cause::Interrupted(Some(fault(FaultKind::Transient))));
+    let failed = Err(Cause::Interrupted(Some(error(ErrorKind::Transient))));
     assert_eq!(undelivered.by_entry(), [Ok(()), failed, interrupted(), interrupted(), interrupted()]);
 }
 

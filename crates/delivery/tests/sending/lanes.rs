@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use comeback_delivery::{Cause, FaultKind, Lane, Retries, Sender};
+use comeback_delivery::{Cause, ErrorKind, Lane, Retries, Sender};
 
-use crate::service::{Fate, ROOMY, Service, complete, entries, fault};
+use crate::service::{Fate, ROOMY, Service, complete, entries, error};
 use comeback_delivery::limits::Limits;
 
 const LANE: Option<u8> = Some(1);
@@ -19,7 +19,7 @@ fn entries_of_a_lane_go_one_at_a_time_beside_others() {
 
 #[test]
 fn a_lane_waits_for_its_first_and_the_others_do_not() {
-    let service = Service::new([Fate::Fault(FaultKind::Throttled), Fate::Ok, Fate::Ok]);
+    let service = Service::new([Fate::Error(ErrorKind::Throttled), Fate::Ok, Fate::Ok]);
     let sender = Sender::over(&service, |wait| service.sleep(wait));
     complete(sender.send(entries([LANE, OTHER, LANE, OTHER]))).unwrap();
     assert_eq!(service.sent(), [vec![0, 1], vec![3], vec![0], vec![2]]);
@@ -27,18 +27,18 @@ fn a_lane_waits_for_its_first_and_the_others_do_not() {
 
 #[test]
 fn what_is_behind_an_entry_that_is_left_is_left_too() {
-    let script = [Fate::Fault(FaultKind::Refused), Fate::Ok, Fate::Ok];
+    let script = [Fate::Error(ErrorKind::Refused), Fate::Ok, Fate::Ok];
     let service = Service::new(script);
     let sender = Sender::over(&service, |wait| service.sleep(wait));
     let undelivered = complete(sender.send(entries([LANE, OTHER, LANE, OTHER, None]))).unwrap_err();
-    let causes = [Err(Cause::Refused(fault(FaultKind::Refused))), Ok(()), Err(Cause::Behind), Ok(()), Ok(())];
+    let causes = [Err(Cause::Refused(error(ErrorKind::Refused))), Ok(()), Err(Cause::Behind), Ok(()), Ok(())];
     assert_eq!(undelivered.by_entry(), causes);
     assert_eq!(Cause::Behind.to_string(), "not sent: an entry before it, of the same group or key, was left");
 }
 
 #[test]
 fn what_is_behind_an_entry_out_of_retries_is_left_too() {
-    let service = Service::new([Fate::Fault(FaultKind::Throttled)]);
+    let service = Service::new([Fate::Error(ErrorKind::Throttled)]);
     let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([Duration::ZERO]));
     let undelivered = complete(sender.send(entries([LANE, LANE]))).unwrap_err();
     assert_eq!(service.sent(), [[0], [0]]);

@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `service` | the scripted service: what it answers, and what it saw |
-//! | `outcomes` | any input, any faults: what holds of every outcome |
+//! | `outcomes` | any input, any errors: what holds of every outcome |
 //! | `packing` | batches: how few, how full |
 //! | `retrying` | which waits, how often, what goes again |
 //! | `deadline`, `interruption` | ending before the end |

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, Delivered, FaultKind, Retries, Sender, Undelivered};
+use comeback_delivery::{Cause, Delivered, ErrorKind, Retries, Sender, Undelivered};
 use proptest::prelude::*;
 
 use crate::service::{Call, Entry, Fate, Service, poll_up_to};
@@ -17,15 +17,15 @@ pub(crate) struct Case {
     polls: usize,
 }
 
-fn kind() -> impl Strategy<Value = FaultKind> {
-    use FaultKind::{Denied, Missing, Refused, Throttled, TooLarge, Transient, Unknown};
+fn kind() -> impl Strategy<Value = ErrorKind> {
+    use ErrorKind::{Denied, Missing, Refused, Throttled, TooLarge, Transient, Unknown};
     prop::sample::select(vec![Throttled, Transient, Unknown, Refused, Denied, Missing, TooLarge])
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
         6 => Just(Fate::Ok),
-        4 => kind().prop_map(Fate::Fault),
+        4 => kind().prop_map(Fate::Error),
         1 => Just(Fate::Cut),
         1 => kind().prop_map(Fate::Whole),
         1 => Just(Fate::Panic),
@@ -74,18 +74,18 @@ impl Case {
 
     /// What holds however a delivery ended.
     pub(crate) fn check(&self, outcome: Outcome, calls: &[Call]) -> Result<(), TestCaseError> {
-        let mut known: HashMap<usize, Vec<Option<FaultKind>>> = HashMap::new();
+        let mut known: HashMap<usize, Vec<Option<ErrorKind>>> = HashMap::new();
         for call in calls {
             self.check_call(call)?;
             for (place, &id) in call.ids.iter().enumerate() {
                 let answers = call.answers.as_ref().map(|answers| Fate::kind(answers[place], answers[0]));
                 // A call that was dropped counts as without an answer.
-                known.entry(id).or_default().push(answers.unwrap_or(Some(FaultKind::Transient)));
+                known.entry(id).or_default().push(answers.unwrap_or(Some(ErrorKind::Transient)));
             }
         }
         for (id, answers) in &known {
             let (_, earlier) = answers.split_last().expect("it was sent");
-            let again = earlier.iter().all(|kind| kind.is_some_and(FaultKind::is_retriable));
+            let again = earlier.iter().all(|kind| kind.is_some_and(ErrorKind::is_retriable));
             prop_assert!(again, "{id} was sent again after {earlier:?}");
             prop_assert!(answers.len() <= 1 + self.retries, "{id} was sent {} times", answers.len());
         }
@@ -162,7 +162,7 @@ impl Case {
         &self,
         entry: &Entry,
         cause: &Cause,
-        answers: &[Option<FaultKind>],
+        answers: &[Option<ErrorKind>],
     ) -> Result<(), TestCaseError> {
         let last = answers.last().copied().flatten();
         match cause {
@@ -174,9 +174,9 @@ impl Case {
                 prop_assert!(size > limit && answers.is_empty());
             }
             Cause::Behind => prop_assert!(entry.lane.is_some() && answers.is_empty()),
-            Cause::Refused(fault) => {
-                prop_assert!(!fault.kind.is_retriable());
-                prop_assert_eq!(Some(fault.kind), last);
+            Cause::Refused(error) => {
+                prop_assert!(!error.kind.is_retriable());
+                prop_assert_eq!(Some(error.kind), last);
             }
             Cause::Exhausted(_) => prop_assert_eq!(answers.len(), 1 + self.retries),
             Cause::Interrupted(_) | Cause::Stopped(_) => {}
@@ -192,8 +192,8 @@ proptest! {
         if let Err(undelivered) = &outcome {
             for left in &undelivered.entries {
                 prop_assert!(!matches!(left.cause, Cause::Interrupted(_) | Cause::Stopped(_)), "{left:?}");
-                if let Cause::Exhausted(fault) = &left.cause {
-                    prop_assert!(fault.kind.is_retriable());
+                if let Cause::Exhausted(error) = &left.cause {
+                    prop_assert!(error.kind.is_retriable());
                 }
             }
         }

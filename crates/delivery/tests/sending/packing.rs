@@ -73,7 +73,7 @@ fn a_call_may_count_an_entry_otherwise_than_the_entry_counts() {
 fn progress_is_told_after_each_call() {
     let service = Service {
         limits: Limits { entries: 2, bytes: 9, entry_bytes: 5 },
-        ..Service::new([Fate::Ok, Fate::Fault(comeback_delivery::FaultKind::Refused)])
+        ..Service::new([Fate::Ok, Fate::Error(comeback_delivery::ErrorKind::Refused)])
     };
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = told.clone();

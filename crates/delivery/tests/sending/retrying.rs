@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, FaultKind, Retries, Sender};
+use comeback_delivery::{Cause, ErrorKind, Retries, Sender};
 
-use crate::service::{Fate, ROOMY, Service, complete, entries, fault};
+use crate::service::{Fate, ROOMY, Service, complete, entries, error};
 
-const PASSING: Fate = Fate::Fault(FaultKind::Transient);
+const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 
 fn waits(retries: Retries, script: &[Fate]) -> (Vec<u128>, usize) {
     let service = Service::new(script);
@@ -71,14 +71,14 @@ fn only_what_failed_goes_again_and_with_what_has_not_gone() {
 }
 
 #[test]
-fn the_senders_faults_are_not_retried() {
-    for kind in [FaultKind::Refused, FaultKind::Denied, FaultKind::Missing, FaultKind::TooLarge] {
-        for fate in [Fate::Fault(kind), Fate::Whole(kind)] {
+fn errors_of_the_sender_are_not_retried() {
+    for kind in [ErrorKind::Refused, ErrorKind::Denied, ErrorKind::Missing, ErrorKind::TooLarge] {
+        for fate in [Fate::Error(kind), Fate::Whole(kind)] {
             let service = Service::new([fate]);
             let sender = Sender::over(&service, |wait| service.sleep(wait));
             let undelivered = complete(sender.send(entries([None; 2]))).unwrap_err();
             assert_eq!(undelivered.calls, 1, "{fate:?}");
-            assert!(undelivered.by_entry().iter().all(|it| *it == Err(Cause::Refused(fault(kind)))));
+            assert!(undelivered.by_entry().iter().all(|it| *it == Err(Cause::Refused(error(kind)))));
         }
     }
 }
@@ -95,12 +95,12 @@ fn a_panic_takes_its_own_batch_and_is_not_repeated() {
 }
 
 #[test]
-fn the_last_fault_is_told() {
-    let script = [PASSING, Fate::Fault(FaultKind::Throttled)];
+fn the_last_error_is_the_cause() {
+    let script = [PASSING, Fate::Error(ErrorKind::Throttled)];
     let service = Service::new(script);
     let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([Duration::ZERO]));
     let undelivered = complete(sender.send(entries([None]))).unwrap_err();
-    assert_eq!(undelivered.entries[0].cause, Cause::Exhausted(fault(FaultKind::Throttled)));
+    assert_eq!(undelivered.entries[0].cause, Cause::Exhausted(error(ErrorKind::Throttled)));
     assert_eq!((undelivered.entries[0].calls, undelivered.retries), (2, 1));
     assert_eq!(
         undelivered.to_string(),
@@ -109,7 +109,7 @@ fn the_last_fault_is_told() {
 }
 
 #[test]
-fn silence_is_a_passing_fault() {
+fn silence_is_a_transient_error() {
     let service = Service::new([Fate::Cut]);
     let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::none());
     let undelivered = complete(sender.send(entries([None]))).unwrap_err();
@@ -121,7 +121,7 @@ fn silence_is_a_passing_fault() {
 
 #[test]
 fn what_is_logged_holds_no_entry() {
-    let service = Service::new([Fate::Fault(FaultKind::Refused)]);
+    let service = Service::new([Fate::Error(ErrorKind::Refused)]);
     let sender = Sender::over(&service, |wait| service.sleep(wait));
     let undelivered = complete(sender.send(entries([None]))).unwrap_err();
     let (debug, text) = (format!("{undelivered:?}"), undelivered.to_string());

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Answer, Fault, FaultKind, Lane, Operation};
+use comeback_delivery::{Answer, ErrorKind, Lane, Operation, ServiceError};
 
 pub(crate) const ROOMY: Limits = Limits { entries: 10, bytes: 1_000, entry_bytes: 1_000 };
 
@@ -25,11 +25,11 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Ok,
-    Fault(FaultKind),
+    Error(ErrorKind),
     /// Neither here nor behind it is there an answer.
     Cut,
     /// If it is the fate of a call's first entry: the call fails whole.
-    Whole(FaultKind),
+    Whole(ErrorKind),
     /// Likewise: it panics.
     Panic,
 }
@@ -115,7 +115,7 @@ impl Operation for &Service {
         entry.lane.map(|lane| Lane::new([[lane]]))
     }
 
-    async fn call(&self, entries: &[&Entry]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, entries: &[&Entry]) -> Result<Vec<Answer>, ServiceError> {
         let ids = entries.iter().map(|entry| entry.id).collect();
         let place = self.calls.borrow().len();
         self.calls.borrow_mut().push(Call { ids, began: self.tick(), ..Call::default() });
@@ -126,14 +126,14 @@ impl Operation for &Service {
             (call.answers, call.ended) = (Some(fates.clone()), self.tick());
         }
         match fates[0] {
-            Some(Fate::Whole(kind)) => return Err(fault(kind)),
+            Some(Fate::Whole(kind)) => return Err(error(kind)),
             Some(Fate::Panic) => resume_unwind(Box::new("planned")),
             _ => {}
         }
         let answers = fates.into_iter().map_while(|fate| {
             Some(match fate? {
                 Fate::Ok | Fate::Whole(_) | Fate::Panic | Fate::Cut => Ok(()),
-                Fate::Fault(kind) => Err(fault(kind)),
+                Fate::Error(kind) => Err(error(kind)),
             })
         });
         Ok(answers.collect())
@@ -141,20 +141,20 @@ impl Operation for &Service {
 }
 
 impl Fate {
-    /// The fault that an entry of this fate comes to know; `None` if it is delivered. `first` is the
+    /// The error that an entry of this fate comes to know; `None` if it is delivered. `first` is the
     /// fate of its call's first entry.
-    pub(crate) fn kind(fate: Option<Self>, first: Option<Self>) -> Option<FaultKind> {
+    pub(crate) fn kind(fate: Option<Self>, first: Option<Self>) -> Option<ErrorKind> {
         match (first, fate) {
-            (Some(Self::Panic), _) => Some(FaultKind::Panicked),
-            (Some(Self::Whole(kind)), _) | (_, Some(Self::Fault(kind))) => Some(kind),
-            (_, None) => Some(FaultKind::Transient),
+            (Some(Self::Panic), _) => Some(ErrorKind::Panicked),
+            (Some(Self::Whole(kind)), _) | (_, Some(Self::Error(kind))) => Some(kind),
+            (_, None) => Some(ErrorKind::Transient),
             (_, Some(_)) => None,
         }
     }
 }
 
-pub(crate) fn fault(kind: FaultKind) -> Fault {
-    Fault::new(kind, "Code", "message")
+pub(crate) fn error(kind: ErrorKind) -> ServiceError {
+    ServiceError::new(kind, "Code", "message")
 }
 
 /// Pending so often.

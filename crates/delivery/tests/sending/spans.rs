@@ -1,7 +1,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, Once};
 
-use comeback_delivery::{FaultKind, Retries, Sender};
+use comeback_delivery::{ErrorKind, Retries, Sender};
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::service::{Fate, Service, complete, entries};
@@ -42,10 +42,10 @@ fn traced(work: impl FnOnce()) -> String {
 #[test]
 fn a_span_for_each_delivery_and_each_call_with_the_codes_and_never_a_message() {
     let service = Service::new([
-        Fate::Whole(FaultKind::Throttled),
+        Fate::Whole(ErrorKind::Throttled),
         Fate::Ok,
         Fate::Ok,
-        Fate::Fault(FaultKind::Refused),
+        Fate::Error(ErrorKind::Refused),
     ]);
     let sender =
         Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([std::time::Duration::ZERO]));

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use comeback_delivery::{Answer, Cause, Fault, Operation, Retries, Sender, by_entry};
+use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
     CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, SqsBatchCalls, Target, Timestamp,
     VisibilityChange,
@@ -118,7 +118,7 @@ impl<'a> Operation for ChangeVisibility<'a> {
         change.receipt_handle.len()
     }
 
-    async fn call(&self, changes: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, changes: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
         self.0.call(|world| world.change_visibility_batch(changes)).await
     }
 }
@@ -155,14 +155,14 @@ impl<'a> Operation for SendMessages<'a> {
         checked.dead_letter.size()
     }
 
-    async fn call(&self, dead_letters: &[&Self::Entry]) -> Result<Vec<Answer>, Fault> {
+    async fn call(&self, dead_letters: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
         self.0.call(|world| world.send_message_batch(dead_letters)).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use comeback_delivery::FaultKind;
+    use comeback_delivery::ErrorKind;
     use comeback_engine::{Policy, Settings};
     use futures_util::FutureExt;
 
@@ -184,9 +184,9 @@ mod tests {
             0
         }
 
-        async fn call(&self, _: &[&()]) -> Result<Vec<Answer>, Fault> {
+        async fn call(&self, _: &[&()]) -> Result<Vec<Answer>, ServiceError> {
             *self.0.borrow_mut() += 1;
-            Err(Fault::new(FaultKind::Throttled, "RequestThrottled", ""))
+            Err(ServiceError::new(ErrorKind::Throttled, "RequestThrottled", ""))
         }
     }
 

@@ -1,7 +1,7 @@
 //! The handler's calls, one function for each call to AWS. Each is counted, held against the
 //! invariants, and struck by faults. A call whose answer is lost still takes effect.
 
-use comeback_delivery::{Answer, FaultKind};
+use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{CallFailure, InvokeFailure, VisibilityChange};
 use rand::RngExt;
 
@@ -16,7 +16,7 @@ use crate::faults::fault::Fault;
 use crate::figures::calls::ApiCall;
 
 /// An answer for each entry, or one for the whole call.
-type Answers = Result<Vec<Answer>, comeback_delivery::Fault>;
+type Answers = Result<Vec<Answer>, ServiceError>;
 
 impl World {
     /// SQS `ChangeMessageVisibilityBatch` on the retry queue.
@@ -34,7 +34,7 @@ impl World {
             let (now, agenda) = (self.now, &mut self.agenda);
             let timeout = entry.visibility_timeout;
             let hidden = self.queue.change_visibility(now, agenda, entry.receipt_handle, timeout);
-            hidden.map_err(|error| comeback_delivery::Fault::new(FaultKind::Refused, "", error.to_string()))
+            hidden.map_err(|error| ServiceError::new(ErrorKind::Refused, "", error.to_string()))
         };
         let answers = entries.iter().zip(refused).map(hide).collect();
         if self.dice.strikes(Fault::VisibilityLost, self.now, events) {
@@ -130,8 +130,8 @@ impl World {
 }
 
 /// A failure that another call may not meet.
-fn transient(code: &str, message: &str) -> comeback_delivery::Fault {
-    comeback_delivery::Fault::new(FaultKind::Transient, code, message)
+fn transient(code: &str, message: &str) -> ServiceError {
+    ServiceError::new(ErrorKind::Transient, code, message)
 }
 
 fn failure(cause: &str) -> CallFailure {

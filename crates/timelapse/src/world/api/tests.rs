@@ -245,7 +245,7 @@ fn a_refusal_of_the_queue_is_final() {
     let entry = VisibilityChange { receipt_handle, visibility_timeout: twelve_hours };
     let answers = fixture.world.change_visibility_batch(&[&&entry]).expect("the call is answered");
     assert_eq!(
-        answers.iter().map(|answer| answer.as_ref().map_err(|fault| fault.kind)).collect::<Vec<_>>(),
-        [Err(FaultKind::Refused)]
+        answers.iter().map(|answer| answer.as_ref().map_err(|error| error.kind)).collect::<Vec<_>>(),
+        [Err(ErrorKind::Refused)]
     );
 }

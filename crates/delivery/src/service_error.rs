@@ -2,9 +2,9 @@ use std::fmt;
 
 /// What a service said of an entry, or of a call whole, that did not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ServiceError {
     /// What follows from it.
-    pub kind: FaultKind,
+    pub kind: ErrorKind,
     /// The service's code, such as `AccessDeniedException`; empty where there was none.
     pub code: String,
     /// The service's message, or the chain of causes where it never answered. **It may quote what was
@@ -12,9 +12,9 @@ pub struct Fault {
     pub message: String,
 }
 
-/// What follows from a [`Fault`].
+/// What follows from a [`ServiceError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FaultKind {
+pub enum ErrorKind {
     /// The service asked for less: retried.
     Throttled,
     /// It passes: a 5xx, a timeout, a lost connection, an entry without an answer. Retried. The
@@ -34,31 +34,31 @@ pub enum FaultKind {
     Panicked,
 }
 
-impl FaultKind {
+impl ErrorKind {
     /// Whether another call may help: nothing that is the sender's fault is retried.
     pub const fn is_retriable(self) -> bool {
         matches!(self, Self::Throttled | Self::Transient | Self::Unknown)
     }
 }
 
-impl Fault {
-    /// A fault with what the service said of it.
-    pub fn new(kind: FaultKind, code: impl Into<String>, message: impl Into<String>) -> Self {
+impl ServiceError {
+    /// An error with what the service said of it.
+    pub fn new(kind: ErrorKind, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, code: code.into(), message: message.into() }
     }
 
     /// The service answered, but not for this entry.
     pub fn no_answer() -> Self {
-        Self::new(FaultKind::Transient, "", "the service gave no answer for this entry")
+        Self::new(ErrorKind::Transient, "", "the service gave no answer for this entry")
     }
 
     pub(crate) fn panicked() -> Self {
-        Self::new(FaultKind::Panicked, "", "the operation panicked")
+        Self::new(ErrorKind::Panicked, "", "the operation panicked")
     }
 }
 
 /// `Code: message`, or the one there is.
-impl fmt::Display for Fault {
+impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code.as_str(), self.message.as_str()) {
             ("", "") => f.write_str("no code, no message"),
@@ -69,4 +69,4 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ServiceError {}
