@@ -18,16 +18,16 @@ export function functionArn(stack: Stack, name: string): string {
 }
 
 /**
- * The `TARGET_FUNCTIONS` entries that name patterns, or ARNs, stand for.
+ * The `TARGET_FUNCTIONS` entries for name patterns and ARNs.
  *
- * @param refusals takes what the handler would refuse when it starts, in its words
+ * @param refusals receives a line for each entry that the handler would refuse when it starts
  */
 export function targetFunctions(stack: Stack, patterns: string[], refusals: string[]): string[] {
   return patterns.map((pattern) => {
     const arn = pattern.startsWith('arn:') || isToken(pattern) ? pattern : functionArn(stack, pattern);
     const problem = isToken(arn) ? undefined : problemOf(arn);
     if (problem !== undefined) {
-      refusals.push(`TARGET_FUNCTIONS entry ${JSON.stringify(pattern)} ${problem}`);
+      refusals.push(`targetFunctions (TARGET_FUNCTIONS) entry ${JSON.stringify(pattern)} ${problem}`);
     }
     return arn;
   });
@@ -55,7 +55,7 @@ export function generatedName(stackName: string, logicalId: string): string {
   return name.length > LONGEST_NAME ? `${stackName.slice(0, 20)}?` : name;
 }
 
-/** As the handler's `FunctionPattern` reads an entry. */
+/** What the handler's `FunctionPattern` would find wrong with an entry. */
 function problemOf(arn: string): string | undefined {
   const fields = withoutTokens(arn).split(':');
   const [prefix, partition = '', service, region = '', account = '', resource, name = '', qualifier] = fields;
@@ -72,13 +72,13 @@ function problemOf(arn: string): string | undefined {
   return /^\d{12}$/.test(account) ? undefined : problemOf('');
 }
 
-/** Whether it is one token and nothing else: such an entry only the handler can check. */
+/** Whether an entry is a single token, which only the handler can check. */
 function isToken(entry: string): boolean {
   const { length, firstToken } = Tokenization.reverseString(entry);
   return length === 1 && firstToken !== undefined;
 }
 
-/** Twelve digits in place of each token, which are valid in every field. */
+/** The ARN with twelve digits in place of each token: they are valid in every field. */
 function withoutTokens(arn: string): string {
   const digits = { mapToken: () => '000000000000' };
   const join = { join: (left: string, right: string) => left + right };

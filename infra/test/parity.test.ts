@@ -52,6 +52,8 @@ const INTENDED: Record<string, string> = {
   'ExampleTarget.Runtime': USERS_OWN,
   'ExampleTarget.Tags': SAM_TAG,
   'ExampleTarget.Timeout': USERS_OWN,
+  'ExampleTargetEventInvokeConfig.DependsOn':
+    'SAM makes it from the function, which cannot depend on the handler that refers to it',
   'ExampleTargetEventInvokeConfig.Metadata': SAM_BUILD,
   ExampleTargetLogs: USERS_OWN,
   'ExampleTargetRole.Allowed.logs:CreateLogStream logs:PutLogEvents': USERS_OWN,
