@@ -19,7 +19,7 @@ export interface AttachOptions {
   readonly maxEventAge?: Duration;
 
   /**
-   * Where the records of successful invocations go.
+   * The destination of the records of successful invocations.
    *
    * @default - nowhere
    */

@@ -33,7 +33,7 @@ export function targetFunctions(stack: Stack, patterns: string[], refusals: stri
   });
 }
 
-/** Whether an entry surely allows a function of this name in the stack's account and region. */
+/** Returns whether an entry surely allows a function of this name in the stack's account and region. */
 export function allows(stack: Stack, entry: string, name: string): boolean {
   const [, , , region, account, , pattern, qualifier] = entry.split(':');
   if (region !== stack.region || account !== stack.account || qualifier !== undefined) {
@@ -44,8 +44,8 @@ export function allows(stack: Stack, entry: string, name: string): boolean {
 }
 
 /**
- * What CloudFormation will name a function: stack, logical id and 12 or 13 random characters. If that is too long it
- * shortens the parts in a way of its own; then only the beginning is known, and `?` stands for all the rest.
+ * The name that CloudFormation will give a function: stack, logical id and 12 or 13 random characters. If that is too
+ * long, CloudFormation shortens the parts in a way of its own, and only the beginning is known: `?` stands for the rest.
  */
 export function generatedName(stackName: string, logicalId: string): string {
   if (Token.isUnresolved(stackName)) {
@@ -55,7 +55,7 @@ export function generatedName(stackName: string, logicalId: string): string {
   return name.length > LONGEST_NAME ? `${stackName.slice(0, 20)}?` : name;
 }
 
-/** What the handler's `FunctionPattern` would find wrong with an entry. */
+/** The fault that the handler's `FunctionPattern` would find in an entry. */
 function problemOf(arn: string): string | undefined {
   const fields = withoutTokens(arn).split(':');
   const [prefix, partition = '', service, region = '', account = '', resource, name = '', qualifier] = fields;

@@ -13,7 +13,7 @@ function run(command: string, args: string[], cwd = app): string {
   return execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe' });
 }
 
-/** What a command that fails writes. */
+/** The output of a command that fails. */
 function failure(command: string, args: string[]): string {
   try {
     run(command, args);
@@ -41,7 +41,7 @@ afterAll(() => {
   fs.rmSync(app, { recursive: true });
 });
 
-test('the package holds what it is used with, and nothing else', () => {
+test('the package holds the code, the README and the licences, and nothing else', () => {
   const files = run('find', ['.', '-type', 'f'], path.join(app, 'node_modules', 'comeback-cdk'))
     .trimEnd()
     .split('\n')
@@ -63,7 +63,7 @@ test('the package holds what it is used with, and nothing else', () => {
   }
 });
 
-describe('the README', () => {
+describe('the documentation', () => {
   const AROUND = `
     import { App, Stack, Stage } from 'aws-cdk-lib';
     import * as lambda from 'aws-cdk-lib/aws-lambda';
@@ -75,27 +75,30 @@ describe('the README', () => {
           handler: 'index.handler',
           runtime: lambda.Runtime.PYTHON_3_14,
         });
-        BLOCKS
-        void (() => {
-          OVERVIEW
-        });
+        RUN
+        void [() => { OVERVIEW }, () => { DETACHED }];
       }
     }
     Stage.of(new Readme())?.synth();
   `;
 
-  function blocks(readme: string): string {
-    const found = [...fs.readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)];
-    expect(found.length, readme).toBeGreaterThan(0);
+  function blocks(page: string): string {
+    const found = [...page.matchAll(/^```ts\n(.*?)^```$/gms)];
+    expect(found.length, page).toBeGreaterThan(0);
     return found.map(([, block]) => block).join('');
   }
 
-  /** The `ts` blocks of this README and the checkout's, as one stack. What they import is imported once. */
+  /**
+   * The `ts` blocks of this README and of docs/deploy-cdk.md as one stack, which imports each name once. The overview, and
+   * what replaces `attach` when a function is detached, are compiled only.
+   */
   function program(): string {
-    const source = AROUND.replace('BLOCKS', () => blocks(path.join(INFRA, 'README.md'))).replace(
-      'OVERVIEW',
-      () => blocks(path.join(INFRA, '..', 'README.md')),
-    );
+    const readme = fs.readFileSync(path.join(INFRA, 'README.md'), 'utf8');
+    const overview = fs.readFileSync(path.join(INFRA, '..', 'docs', 'deploy-cdk.md'), 'utf8');
+    const [detach = ''] = /^## Detach a function$.*?(?=^## )/ms.exec(readme) ?? [];
+    const source = AROUND.replace('RUN', () => blocks(readme.replace(detach, '')))
+      .replace('OVERVIEW', () => blocks(overview))
+      .replace('DETACHED', () => blocks(detach));
     const imports = new Map<string, string>();
     const rest = source.replace(/^ *import (.*) from '(.*)';$/gm, (_, names: string, module: string) => {
       for (const name of names.replace(/[{}]/g, '').split(',')) {
@@ -113,7 +116,7 @@ describe('the README', () => {
     run('node', ['node_modules/typescript/bin/tsc', ...options, '--types', 'node', 'app.ts']);
   }, 120_000);
 
-  test('is understood by an app that has the package from npm', () => {
+  test('compiles and runs in an app that has the package from npm', () => {
     expect(failure('node', ['app.js'])).toContain('bootstrap: retry-handler does not exist; build it');
     fs.mkdirSync(path.join(app, 'retry-handler'));
     fs.writeFileSync(path.join(app, 'retry-handler', 'bootstrap'), '#!/bin/sh\n', { mode: 0o755 });
