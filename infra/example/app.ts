@@ -1,8 +1,8 @@
 /**
- * Two functions and the construct they share: a Rust function that unwraps its envelope, and a Python function to
- * which a retry is an event with one key more.
+ * Two functions and the construct they share: a Rust function that opens its envelope, and a Python function that
+ * sees a retry as an event with one more key.
  *
- * The functions are built for arm64, or for what `-c architecture=x86_64` says.
+ * The functions are built for arm64, or with `-c architecture=x86_64` for that architecture.
  */
 import * as path from 'node:path';
 import { App, CfnOutput, Stack } from 'aws-cdk-lib';
@@ -39,7 +39,7 @@ class Example extends Stack {
     const retries = new AsyncRetries(this, 'Retries', {
       architecture,
       envelope: EnvelopeStyle.INLINE,
-      // So few that an event that always fails is given up within a minute.
+      // An event that always fails is given up within a minute.
       maxRetries: 4,
     });
     retries.attach(flaky);

@@ -25,17 +25,17 @@ export class AsyncRetries extends Construct {
   /** The failure destination of every attached function. */
   readonly queue: sqs.IQueue;
 
-  /** Where events go that are given up, with their reason. */
+  /** The queue that receives the events that are given up, with the reason. */
   readonly deadLetterQueue: sqs.IQueue;
 
-  /** The function that defers, re-invokes or dead-letters what the retry queue holds. */
+  /** The function that defers, re-invokes or dead-letters the messages of the retry queue. */
   readonly handler: lambda.IFunction;
 
   private readonly retryQueue: sqs.Queue;
   private readonly retryHandler: RetryHandler;
   private readonly patterns: string[];
 
-  /** @throws with everything that is refused, and not only the first of it */
+  /** @throws with every refused property, not only the first */
   constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
     super(scope, id);
     const refusals = refusedProps(props, Stack.of(this));
@@ -48,7 +48,7 @@ export class AsyncRetries extends Construct {
     this.retryQueue = this.newQueue('Queue', props, {
       // Six times the handler's timeout, as Lambda asks.
       visibilityTimeout: Duration.seconds(6 * HANDLER_TIMEOUT.toSeconds()),
-      // The most SQS allows: the handler gives events up with their reason long before SQS would without one.
+      // The most SQS allows: the handler gives an event up, with the reason, long before SQS would do so without one.
       deadLetterQueue: { queue: deadLetterQueue, maxReceiveCount: 1_000 },
     });
     this.retryHandler = new RetryHandler(this, 'Handler', {
@@ -68,12 +68,12 @@ export class AsyncRetries extends Construct {
   /**
    * Retries the failed asynchronous invocations of a function, or of one of its versions or aliases.
    *
-   * Its failures go to the retry queue at once, and its role may send them there; Lambda's recursive loop detection
-   * lets the retries pass; the retry handler may invoke it again. A function that is invoked by an alias or a version
-   * needs that one attached.
+   * The retry handler may invoke the function, whose role may send to the retry queue; Lambda's recursive loop
+   * detection lets the retries pass; and, once all that is deployed, the function's failures go to the retry queue. If
+   * the function is invoked by an alias or a version, attach that alias or version.
    *
-   * A function of another stack needs a `functionName`, or a pattern in `targetFunctions` that allows it. Of an
-   * imported function a warning says what its owner must do.
+   * A function of another stack needs a `functionName`, or a pattern in `targetFunctions` that allows it. For an
+   * imported function, a warning lists the steps left to its owner.
    *
    * @throws if the function has an invoke configuration already, is in another account or region, or cannot be allowed
    */
@@ -82,15 +82,15 @@ export class AsyncRetries extends Construct {
     const fn = unqualified(target);
     if (fn === this.handler) {
       throw new Error(
-        `TARGET_FUNCTIONS entry ${JSON.stringify(target.node.path)} is the retry handler itself, which must never be its own target`,
+        `targetFunctions (TARGET_FUNCTIONS) entry ${JSON.stringify(target.node.path)} is the retry handler itself, which must never be its own target`,
       );
     }
     checkTarget(target, stack);
     const entry = entryFor(fn, stack, this.patterns);
-    sendFailures(target, this.retryQueue, options);
     if (entry !== undefined) {
       this.retryHandler.allow(entry);
     }
+    sendFailures(target, this.retryQueue, this.retryHandler, options);
   }
 
   /** Failed invocations of attached functions, retries included: messages sent to the retry queue. */
@@ -99,14 +99,14 @@ export class AsyncRetries extends Construct {
   }
 
   /**
-   * Events that wait for their next retry: messages in flight in the retry queue. SQS allows about 120,000; with more,
-   * every retry comes late.
+   * Events that wait for their next retry: messages in flight in the retry queue. SQS allows about 120,000; beyond
+   * that, every retry is late.
    */
   metricWaiting(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricApproximateNumberOfMessagesNotVisible(props);
   }
 
-  /** Events that were given up and not taken care of yet: messages in the dead-letter queue. */
+  /** Events that were given up and still await somebody: messages in the dead-letter queue. */
   metricDeadLetters(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.deadLetterQueue.metricApproximateNumberOfMessagesVisible(props);
   }

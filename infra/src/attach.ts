@@ -5,28 +5,34 @@ import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { type IDependable } from 'constructs';
 
 import { allowKey } from './allow-key';
+import { type RetryHandler } from './retry-handler';
 import { configurable, logicalIdOf, resourceOf, unqualified } from './target';
 
 /** How a function is attached. */
 export interface AttachOptions {
   /**
-   * How long Lambda itself keeps an event that it cannot hand to the function, because the function is throttled; 60
-   * seconds to 6 hours. After that the event is retried like a failed one.
+   * How long Lambda itself keeps an event that it cannot deliver because the function is throttled; 60 seconds to 6
+   * hours. After that the event is retried like a failed one.
    *
    * @default Duration.minutes(1)
    */
   readonly maxEventAge?: Duration;
 
   /**
-   * Where the records of successful invocations go.
+   * The destination of the records of successful invocations.
    *
    * @default - nowhere
    */
   readonly onSuccess?: lambda.IDestination;
 }
 
-/** Sends the failures of a function's asynchronous invocations to the retry queue, and nothing else to Lambda's own retries. */
-export function sendFailures(target: lambda.IFunction, queue: sqs.Queue, options: AttachOptions): void {
+/** Sends the failures of a function's asynchronous invocations to the retry queue, instead of to Lambda's own retries. */
+export function sendFailures(
+  target: lambda.IFunction,
+  queue: sqs.Queue,
+  handler: RetryHandler,
+  options: AttachOptions,
+): void {
   const fn = unqualified(target);
   const resource = resourceOf(fn);
   const granted = grantSend(fn, queue);
@@ -38,12 +44,15 @@ export function sendFailures(target: lambda.IFunction, queue: sqs.Queue, options
     maxEventAge: options.maxEventAge ?? Duration.minutes(1),
     retryAttempts: 0,
   });
+  const configuration = configured.node.findChild('EventInvokeConfig').node;
+  // The handler dead-letters the events of a function that it does not allow yet.
+  configuration.addDependency(handler.function, handler.role);
   if (resource !== undefined) {
     // This loop is a Lambda→SQS→Lambda chain, which Lambda would cut after 16 rounds. The policy bounds it.
     resource.recursiveLoop = lambda.RecursiveLoop.ALLOW;
   } else if (granted !== undefined) {
-    // Lambda checks the permission when it is told the destination. A function made here depends on its role itself.
-    configured.node.findChild('EventInvokeConfig').node.addDependency(granted);
+    // Lambda checks the permission when the destination is set. A function made here depends on its role itself.
+    configuration.addDependency(granted);
   }
   const duties = [
     ...(granted === undefined ? [sendDuty(queue)] : []),
@@ -55,7 +64,7 @@ export function sendFailures(target: lambda.IFunction, queue: sqs.Queue, options
   }
 }
 
-/** Lets the function's role send its failures, if the role is known, and returns the policy that does. */
+/** Lets the function's role, if it is known, send to the queue, and returns the policy that allows it. */
 function grantSend({ role }: lambda.IFunction, queue: sqs.Queue): IDependable | undefined {
   if (role === undefined) {
     return undefined;

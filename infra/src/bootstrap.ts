@@ -31,13 +31,17 @@ export function checkBootstrap(bootstrap: string, architecture: lambda.Architect
   }
 }
 
-/** How to come by one. */
+/** How to get a `bootstrap` for this architecture. */
 export function buildHint(architecture: lambda.Architecture): string {
-  const flag = architecture.name.replace('_', '-');
   return (
-    `build it in a checkout of Comeback with \`cargo lambda build --release --${flag} -p retry-handler\`, ` +
+    `build it in a checkout of Comeback with \`cargo lambda build --release ${architectureFlag(architecture)} -p retry-handler\`, ` +
     'and give the path of target/lambda/retry-handler there'
   );
+}
+
+/** cargo-lambda's flag for an architecture. */
+export function architectureFlag(architecture: lambda.Architecture): string {
+  return `--${architecture.name.replace('_', '-')}`;
 }
 
 function checkBinary(binary: string, architecture: lambda.Architecture): void {

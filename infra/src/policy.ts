@@ -24,7 +24,7 @@ export enum EnvelopeStyle {
   INLINE = 'inline',
 }
 
-/** What is retried, how often and how long: the retry handler's policy variables. */
+/** The retry policy: each property is an environment variable of the retry handler. */
 export interface PolicyProps {
   /**
    * The time from an event's first failure after which no retry is made; 60 seconds to 14 days.
@@ -85,39 +85,55 @@ const LONGEST_BACKOFF = 43_170;
 /**
  * The policy as the retry handler's environment.
  *
- * @param refusals takes what the handler would refuse when it starts, in its words
+ * @param refusals receives a line for each property that the handler would refuse when it starts
  */
 export function policyVariables(props: PolicyProps, refusals: string[]): Record<string, string> {
-  const maxAge = seconds('MAX_AGE', props.maxAge ?? Duration.hours(24), refusals);
-  const maxRetries = wholeNumber('MAX_RETRIES', props.maxRetries ?? 185, refusals);
-  const baseBackoff = seconds('BASE_BACKOFF', props.baseBackoff ?? Duration.seconds(1), refusals);
-  const maxBackoff = seconds('MAX_BACKOFF', props.maxBackoff ?? Duration.seconds(43_170), refusals);
+  const maxAge = seconds('maxAge (MAX_AGE)', props.maxAge ?? Duration.hours(24), refusals);
+  const maxRetries = wholeNumber('maxRetries (MAX_RETRIES)', props.maxRetries ?? 185, refusals);
+  const baseBackoff = seconds(
+    'baseBackoff (BASE_BACKOFF)',
+    props.baseBackoff ?? Duration.seconds(1),
+    refusals,
+  );
+  const maxBackoff = seconds(
+    'maxBackoff (MAX_BACKOFF)',
+    props.maxBackoff ?? Duration.seconds(43_170),
+    refusals,
+  );
   const jitter = props.jitter ?? Jitter.FULL;
   if (!Object.values(Jitter).includes(jitter)) {
-    refusals.push(`JITTER is ${JSON.stringify(jitter)}; it must be full, equal, decorrelated or none`);
+    refusals.push(
+      `jitter (JITTER) is ${JSON.stringify(jitter)}; it must be full, equal, decorrelated or none`,
+    );
   }
   const envelope = props.envelope ?? EnvelopeStyle.WRAP;
   if (!Object.values(EnvelopeStyle).includes(envelope)) {
-    refusals.push(`ENVELOPE is ${JSON.stringify(envelope)}; it must be wrap or inline`);
+    refusals.push(`envelope (ENVELOPE) is ${JSON.stringify(envelope)}; it must be wrap or inline`);
   }
   if (isOutside(maxAge, 60, 1_209_600)) {
-    refusals.push(`MAX_AGE is ${maxAge} s; it must be 60 s to 1209600 s (14 days)`);
+    refusals.push(`maxAge (MAX_AGE) is ${maxAge} s; it must be 60 s to 1209600 s (14 days)`);
   }
   if (isOutside(maxRetries, 0, 10_000)) {
-    refusals.push(`MAX_RETRIES is ${maxRetries}; it must be 0 to 10000`);
+    refusals.push(`maxRetries (MAX_RETRIES) is ${maxRetries}; it must be 0 to 10000`);
   }
   if (isOutside(maxBackoff, 1, LONGEST_BACKOFF)) {
-    refusals.push(`MAX_BACKOFF is ${maxBackoff} s; it must be 1 s to 43170 s (12 hours less 30 s)`);
+    refusals.push(
+      `maxBackoff (MAX_BACKOFF) is ${maxBackoff} s; it must be 1 s to 43170 s (12 hours less 30 s)`,
+    );
   }
   // A base is not refused for a cap that is refused itself, or not known yet.
   const cap = Math.min(LONGEST_BACKOFF, Number(maxBackoff) || LONGEST_BACKOFF);
   if (isOutside(baseBackoff, 1, cap)) {
-    refusals.push(`BASE_BACKOFF is ${baseBackoff} s; it must be 1 s to MAX_BACKOFF (${String(cap)} s)`);
+    refusals.push(
+      `baseBackoff (BASE_BACKOFF) is ${baseBackoff} s; it must be 1 s to maxBackoff (${String(cap)} s)`,
+    );
   }
   for (const glob of props.nonRetryableErrors ?? []) {
-    // A comma would make two globs of it, and the handler passes over a blank one.
+    // The handler would read two globs where there is a comma, and ignore a blank one.
     if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {
-      refusals.push(`NON_RETRYABLE_ERRORS has ${JSON.stringify(glob)}; each must be one errorType glob`);
+      refusals.push(
+        `nonRetryableErrors (NON_RETRYABLE_ERRORS) has ${JSON.stringify(glob)}; each must be one errorType glob`,
+      );
     }
   }
   return {
@@ -131,32 +147,32 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   };
 }
 
-/** The number of seconds as text; of a duration that is a token, the token. */
-function seconds(name: string, duration: Duration, refusals: string[]): string {
+/** The number of seconds as text, or the token if the duration is one. */
+function seconds(label: string, duration: Duration, refusals: string[]): string {
   if (duration.isUnresolved()) {
     return Tokenization.stringifyNumber(duration.toSeconds());
   }
   const value = duration.toSeconds({ integral: false });
   if (!Number.isInteger(value)) {
     const text = `"${String(duration.toMilliseconds({ integral: false }))}ms"`;
-    refusals.push(`${name} is ${text}; it must be whole seconds, or a duration such as 90s, 24h or 14d`);
+    refusals.push(`${label} is ${text}; it must be whole seconds`);
     return '';
   }
   return String(value);
 }
 
-function wholeNumber(name: string, value: number, refusals: string[]): string {
+function wholeNumber(label: string, value: number, refusals: string[]): string {
   if (Token.isUnresolved(value)) {
     return Tokenization.stringifyNumber(value);
   }
   if (!Number.isInteger(value) || value < 0) {
-    refusals.push(`${name} is "${String(value)}"; it must be a whole number`);
+    refusals.push(`${label} is "${String(value)}"; it must be a whole number`);
     return '';
   }
   return String(value);
 }
 
-/** What could not be read was refused already, and what is a token only the handler can check. */
+/** An empty value was refused already, and only the handler can check a token. */
 function isOutside(value: string, min: number, max: number): boolean {
   return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
 }

@@ -6,14 +6,14 @@ import type * as sqs from 'aws-cdk-lib/aws-sqs';
 
 import { type PolicyProps } from './policy';
 
-/** What {@link AsyncRetries} is made from. */
+/** The properties of {@link AsyncRetries}. */
 export interface AsyncRetriesProps extends PolicyProps {
   /**
-   * Functions that may be re-invoked beside those that are attached, by name.
+   * The names of functions that may be re-invoked, besides those that are attached.
    *
-   * `*` stands for any characters, and a name without `:QUALIFIER` for all its versions and aliases. Names are of this
-   * stack's account and region; an ARN is taken as it stands. A pattern takes one place in the handler's environment,
-   * which holds 4 KB: it is also the way to allow very many functions.
+   * `*` stands for any characters, and a name without `:QUALIFIER` for all its versions and aliases. A name means a
+   * function of this stack's account and region; an ARN is used as it is given. The handler's environment holds 4 KB, so
+   * use patterns to allow a large number of functions.
    *
    * @default []
    */
@@ -73,20 +73,22 @@ export interface AsyncRetriesProps extends PolicyProps {
   readonly encryptionKey?: kms.IKey;
 
   /**
-   * Where events go that are given up: a standard queue.
+   * The standard queue that receives the events that are given up.
    *
    * @default - a new queue that keeps them for 14 days
    */
   readonly deadLetterQueue?: sqs.IQueue;
 }
 
-/** What is wrong with the props that are no part of the policy: the dead-letter queue in the retry handler's words. */
+/** A line for each property outside the policy that is refused. */
 export function refusedProps(props: AsyncRetriesProps, stack: Stack): string[] {
   const { deadLetterQueue } = props;
   const refusals: string[] = [];
   if (deadLetterQueue?.fifo === true) {
     const url = JSON.stringify(deadLetterQueue.queueUrl);
-    refusals.push(`DEAD_LETTER_QUEUE_URL is ${url}; it must be a standard queue, not a FIFO one`);
+    refusals.push(
+      `deadLetterQueue (DEAD_LETTER_QUEUE_URL) is ${url}; it must be a standard queue, not a FIFO one`,
+    );
   }
   for (const place of ['account', 'region'] as const) {
     const theirs = deadLetterQueue?.env[place];

@@ -9,10 +9,10 @@ import { allowKey } from './allow-key';
 import { handlerFunction } from './handler-code';
 import { type AsyncRetriesProps } from './props';
 
-/** Lambda asks that a queue hides a message for six times as long. */
+/** Lambda asks for a queue whose visibility timeout is six times as long. */
 export const HANDLER_TIMEOUT = Duration.seconds(30);
 
-/** The queues the retry handler takes from and gives up to, and its policy as environment variables. */
+/** The two queues between which the retry handler stands, and its policy as environment variables. */
 export interface RetryHandlerProps extends AsyncRetriesProps {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
@@ -22,7 +22,7 @@ export interface RetryHandlerProps extends AsyncRetriesProps {
 /** The Lambda function between the two queues, its role, its log and the event source mapping that feeds it. */
 export class RetryHandler extends Construct {
   readonly function: lambda.Function;
-  private readonly role: iam.Role;
+  readonly role: iam.Role;
   private readonly targets = new Set<string>();
   private readonly reinvokeTargets = new iam.PolicyStatement({
     sid: 'ReinvokeTargets',
@@ -38,7 +38,7 @@ export class RetryHandler extends Construct {
     this.role = new iam.Role(this, 'Role', { assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com') });
     this.grant(props, logGroup);
     this.function = handlerFunction(this, 'Function', props.bootstrap, {
-      description: 'Defers, re-invokes or dead-letters what the retry queue holds.',
+      description: 'Defers, re-invokes or dead-letters the messages of the retry queue.',
       architecture: props.architecture ?? lambda.Architecture.ARM_64,
       memorySize: props.memorySize ?? 256,
       timeout: HANDLER_TIMEOUT,
@@ -77,7 +77,7 @@ export class RetryHandler extends Construct {
     }
   }
 
-  /** What the retry handler does and nothing else, hence none of the queues' own grants. */
+  /** Exactly the calls that the retry handler makes. The queues' own grants would allow more. */
   private grant({ queue, deadLetterQueue }: RetryHandlerProps, logGroup: logs.LogGroup): void {
     const statements = {
       TakeFromTheRetryQueue: {
@@ -100,7 +100,8 @@ export class RetryHandler extends Construct {
   }
 
   private withoutTargets(): string[] {
-    const refusal = 'TARGET_FUNCTIONS is empty; name at least one function ARN that may be re-invoked';
+    const refusal =
+      'targetFunctions (TARGET_FUNCTIONS) is empty; name at least one function ARN that may be re-invoked';
     return this.targets.size > 0 ? [] : [`${refusal}: attach a function, or give targetFunctions`];
   }
 }

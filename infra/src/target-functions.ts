@@ -18,22 +18,22 @@ export function functionArn(stack: Stack, name: string): string {
 }
 
 /**
- * The `TARGET_FUNCTIONS` entries that name patterns, or ARNs, stand for.
+ * The `TARGET_FUNCTIONS` entries for name patterns and ARNs.
  *
- * @param refusals takes what the handler would refuse when it starts, in its words
+ * @param refusals receives a line for each entry that the handler would refuse when it starts
  */
 export function targetFunctions(stack: Stack, patterns: string[], refusals: string[]): string[] {
   return patterns.map((pattern) => {
     const arn = pattern.startsWith('arn:') || isToken(pattern) ? pattern : functionArn(stack, pattern);
     const problem = isToken(arn) ? undefined : problemOf(arn);
     if (problem !== undefined) {
-      refusals.push(`TARGET_FUNCTIONS entry ${JSON.stringify(pattern)} ${problem}`);
+      refusals.push(`targetFunctions (TARGET_FUNCTIONS) entry ${JSON.stringify(pattern)} ${problem}`);
     }
     return arn;
   });
 }
 
-/** Whether an entry surely allows a function of this name in the stack's account and region. */
+/** Returns whether an entry surely allows a function of this name in the stack's account and region. */
 export function allows(stack: Stack, entry: string, name: string): boolean {
   const [, , , region, account, , pattern, qualifier] = entry.split(':');
   if (region !== stack.region || account !== stack.account || qualifier !== undefined) {
@@ -44,8 +44,8 @@ export function allows(stack: Stack, entry: string, name: string): boolean {
 }
 
 /**
- * What CloudFormation will name a function: stack, logical id and 12 or 13 random characters. If that is too long it
- * shortens the parts in a way of its own; then only the beginning is known, and `?` stands for all the rest.
+ * The name that CloudFormation will give a function: stack, logical id and 12 or 13 random characters. If that is too
+ * long, CloudFormation shortens the parts in a way of its own, and only the beginning is known: `?` stands for the rest.
  */
 export function generatedName(stackName: string, logicalId: string): string {
   if (Token.isUnresolved(stackName)) {
@@ -55,7 +55,7 @@ export function generatedName(stackName: string, logicalId: string): string {
   return name.length > LONGEST_NAME ? `${stackName.slice(0, 20)}?` : name;
 }
 
-/** As the handler's `FunctionPattern` reads an entry. */
+/** The fault that the handler's `FunctionPattern` would find in an entry. */
 function problemOf(arn: string): string | undefined {
   const fields = withoutTokens(arn).split(':');
   const [prefix, partition = '', service, region = '', account = '', resource, name = '', qualifier] = fields;
@@ -72,13 +72,13 @@ function problemOf(arn: string): string | undefined {
   return /^\d{12}$/.test(account) ? undefined : problemOf('');
 }
 
-/** Whether it is one token and nothing else: such an entry only the handler can check. */
+/** Whether an entry is a single token, which only the handler can check. */
 function isToken(entry: string): boolean {
   const { length, firstToken } = Tokenization.reverseString(entry);
   return length === 1 && firstToken !== undefined;
 }
 
-/** Twelve digits in place of each token, which are valid in every field. */
+/** The ARN with twelve digits in place of each token: they are valid in every field. */
 function withoutTokens(arn: string): string {
   const digits = { mapToken: () => '000000000000' };
   const join = { join: (left: string, right: string) => left + right };

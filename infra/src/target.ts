@@ -8,7 +8,7 @@ export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
 
-/** What an invoke configuration can be given to: `$LATEST` has the function's own. */
+/** The target of an invoke configuration: `$LATEST` shares the function's own. */
 export function configurable(target: lambda.IFunction): lambda.IFunction {
   return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
 }
@@ -57,7 +57,7 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 }
 
 /**
- * Refuses what could not be deployed, or would not retry what it should.
+ * Refuses a function whose retries could not be deployed, or would never happen.
  *
  * @throws if the function is elsewhere, or its asynchronous invocation is configured already
  */
@@ -86,7 +86,7 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   }
 }
 
-/** However it was made: by the function's own props, by `configureAsyncInvoke`, or by itself. */
+/** The target's invoke configuration, made by the function's props, by `configureAsyncInvoke` or as a construct of its own. */
 function invokeConfigOf(target: lambda.IFunction): lambda.CfnEventInvokeConfig | undefined {
   const fn = unqualified(target);
   const stack = Stack.of(target);

@@ -49,6 +49,12 @@ function invocable(retries: AsyncRetries): unknown {
   return (statement as { Resource: unknown }).Resource;
 }
 
+/** The logical ids that an invoke configuration waits for: the handler, its role and its role's policy. */
+function handlersParts(retries: AsyncRetries): string[] {
+  const role = retries.handler.role as IConstruct;
+  return [retries.handler, role, role.node.findChild('DefaultPolicy')].map(logicalId);
+}
+
 const anyQualifier = (construct: IConstruct) => ({ 'Fn::Join': ['', [arn(construct), ':*']] });
 
 /** The warnings of a stack that an owner must do something. */
@@ -64,11 +70,40 @@ test('a function', () => {
   expect(statements(orders.role as IConstruct)).toEqual([
     { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.queue) },
   ]);
-  // Lambda checks the permission when it is told the destination, and the configuration refers to the function.
+  // Lambda checks the permission when the destination is set, and the configuration refers to the function.
   expect(resource(orders).DependsOn).toContain(
     logicalId((orders.role as IConstruct).node.findChild('DefaultPolicy')),
   );
   expect(warnings(stack)).toEqual([]);
+});
+
+test('failures are sent only once the handler allows the function and may invoke it', () => {
+  const { stack, retries, orders } = withOne();
+  const live = newFunction(stack, 'Billing').addAlias('live');
+  retries.attach(live);
+  const configs = resources(stack, 'AWS::Lambda::EventInvokeConfig');
+  expect(configs).toHaveLength(2);
+  for (const { DependsOn } of configs) {
+    expect(new Set(DependsOn as string[])).toEqual(new Set(handlersParts(retries)));
+  }
+  // The recursion setting is a property of the function, to which the configuration refers.
+  expect(configs[0]?.Properties.FunctionName).toEqual(ref(orders));
+  expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
+});
+
+test('the first of the two deployments that detach keeps all that waiting events need', () => {
+  const before = withOne();
+  const stack = newStack();
+  const orders = newFunction(stack, 'Orders', { recursiveLoop: lambda.RecursiveLoop.ALLOW });
+  const retries = newRetries(stack, { targetFunctions: [orders.functionArn] });
+  retries.queue.grantSendMessages(orders);
+  expect(resources(stack, 'AWS::Lambda::EventInvokeConfig')).toEqual([]);
+  expect(targetFunctions(retries)).toEqual(targetFunctions(before.retries));
+  expect(invocable(retries)).toEqual(invocable(before.retries));
+  expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
+  const [granted] = statements(orders.role as IConstruct) as Record<string, unknown>[];
+  expect(granted?.Action).toContain('sqs:SendMessage');
+  expect(granted?.Resource).toEqual(arn(retries.queue));
 });
 
 test('a version and an alias have configurations of their own, and their function is allowed once', () => {
@@ -204,7 +239,9 @@ test.each<[string, (orders: lambda.Function) => unknown, string]>([
     }),
   ).toBe(already('Stack/Orders', existing));
   // Nothing was done by halves.
-  expect(refusal(() => Stage.of(stack)?.synth())).toContain('[Stack/Mine/Handler] TARGET_FUNCTIONS is empty');
+  expect(refusal(() => Stage.of(stack)?.synth())).toContain(
+    '[Stack/Mine/Handler] targetFunctions (TARGET_FUNCTIONS) is empty',
+  );
 });
 
 test('an alias that is configured already, and one beside it', () => {
@@ -230,7 +267,7 @@ const recursion = (name: string) =>
 const attached = 'attached, but not all that it needs can be done from here; its owner must ';
 const ack = ' [ack: comeback-cdk:ownerMust]';
 
-test('an imported function: what can be done is done, and its owner is told the rest', () => {
+test('an imported function: all that is possible is done, and a warning lists the rest for its owner', () => {
   const stack = newStack('Stack', { env: ENV });
   const retries = newRetries(stack);
   retries.attach(lambda.Function.fromFunctionArn(stack, 'Orders', ORDERS));
@@ -247,7 +284,7 @@ test('an imported function: what can be done is done, and its owner is told the 
   ]);
 });
 
-test('the owner of an imported function is told of the key', () => {
+test('the warning to the owner of an imported function names the key', () => {
   const stack = newStack('Stack', { env: ENV });
   const retries = newRetries(stack, { encryptionKey: new kms.Key(stack, 'Key') });
   retries.attach(lambda.Function.fromFunctionArn(stack, 'Orders', ORDERS));
@@ -270,7 +307,9 @@ test('a function imported with its role needs only its recursion setting', () =>
     },
   });
   const [config] = resources(stack, 'AWS::Lambda::EventInvokeConfig');
-  expect(config?.DependsOn).toEqual([logicalId(policy)]);
+  expect(new Set(config?.DependsOn as string[])).toEqual(
+    new Set([logicalId(policy), ...handlersParts(retries)]),
+  );
 });
 
 test('a function imported by name in any account and region', () => {

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { type AsyncRetriesProps, type AttachOptions, EnvelopeStyle, Jitter } from '../src';
 import { newFunction, newRetries, newStack } from './support';
 
-/** What the docs' words for a default mean. */
+/** The value of each default that the docs name. */
 const MEANING = new Map<string, unknown>([
   ['[]', []],
   ['10', 10],
@@ -25,7 +25,7 @@ const MEANING = new Map<string, unknown>([
   ['logs.RetentionDays.ONE_MONTH', logs.RetentionDays.ONE_MONTH],
 ]);
 
-/** The defaults that the docs of an interface's properties name; those told in words (`- …`) are left out. */
+/** The defaults that the docs of an interface's properties name; those described in words (`- …`) are left out. */
 function documented(file: string): Record<string, unknown> {
   const source = fs.readFileSync(path.join(__dirname, '..', 'src', file), 'utf8');
   const properties = [...source.matchAll(/@default (.+)\n\s+\*\/\n\s+readonly (\w+)\?:/g)];
@@ -46,7 +46,7 @@ function template(props: AsyncRetriesProps, options: AttachOptions): unknown {
   return Template.fromStack(stack).toJSON();
 }
 
-test('what the docs call the default is what is done without the prop', () => {
+test('a property that is left out has the default that its docs name', () => {
   const policy = documented('policy.ts');
   const others = documented('props.ts');
   const options = documented('attach.ts');

@@ -13,7 +13,7 @@ function run(command: string, args: string[], cwd = app): string {
   return execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe' });
 }
 
-/** What a command that fails writes. */
+/** The output of a command that fails. */
 function failure(command: string, args: string[]): string {
   try {
     run(command, args);
@@ -32,7 +32,7 @@ beforeAll(() => {
   const modules = path.join(app, 'node_modules');
   fs.mkdirSync(path.join(modules, 'comeback-cdk'), { recursive: true });
   run('tar', ['-xzf', tarball ?? '', '--strip-components=1', '-C', 'node_modules/comeback-cdk']);
-  for (const dependency of ['aws-cdk-lib', 'constructs', 'cargo-lambda-cdk', '@types', 'typescript']) {
+  for (const dependency of ['aws-cdk-lib', 'constructs', '@types', 'typescript']) {
     fs.symlinkSync(path.join(INFRA, 'node_modules', dependency), path.join(modules, dependency));
   }
 }, 120_000);
@@ -41,15 +41,20 @@ afterAll(() => {
   fs.rmSync(app, { recursive: true });
 });
 
-test('the package holds what it is used with, and nothing else', () => {
+test('the package holds the code, the README and the licences, and nothing else', () => {
   const files = run('find', ['.', '-type', 'f'], path.join(app, 'node_modules', 'comeback-cdk'))
     .trimEnd()
     .split('\n')
     .filter((file) => !/^\.\/dist\/[\w-]+\.(js|d\.ts)$/.test(file));
   expect(files.sort()).toEqual(['./LICENSE-APACHE', './LICENSE-MIT', './README.md', './package.json']);
-  const { scripts, exports } = JSON.parse(
+  const { scripts, exports, dependencies } = JSON.parse(
     fs.readFileSync(path.join(app, 'node_modules/comeback-cdk/package.json'), 'utf8'),
-  ) as { scripts: Record<string, string>; exports: Record<string, Record<string, string>> };
+  ) as {
+    scripts: Record<string, string>;
+    exports: Record<string, Record<string, string>>;
+    dependencies?: Record<string, string>;
+  };
+  expect(dependencies).toBeUndefined();
   for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) {
     expect(scripts).not.toHaveProperty(script);
   }
@@ -58,7 +63,7 @@ test('the package holds what it is used with, and nothing else', () => {
   }
 });
 
-describe('the README', () => {
+describe('the documentation', () => {
   const AROUND = `
     import { App, Stack, Stage } from 'aws-cdk-lib';
     import * as lambda from 'aws-cdk-lib/aws-lambda';
@@ -70,27 +75,30 @@ describe('the README', () => {
           handler: 'index.handler',
           runtime: lambda.Runtime.PYTHON_3_14,
         });
-        BLOCKS
-        void (() => {
-          OVERVIEW
-        });
+        RUN
+        void [() => { OVERVIEW }, () => { DETACHED }];
       }
     }
     Stage.of(new Readme())?.synth();
   `;
 
-  function blocks(readme: string): string {
-    const found = [...fs.readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)];
-    expect(found.length, readme).toBeGreaterThan(0);
+  function blocks(page: string): string {
+    const found = [...page.matchAll(/^```ts\n(.*?)^```$/gms)];
+    expect(found.length, page).toBeGreaterThan(0);
     return found.map(([, block]) => block).join('');
   }
 
-  /** The `ts` blocks of this README and the checkout's, as one stack. What they import is imported once. */
+  /**
+   * The `ts` blocks of this README and of docs/deploy-cdk.md as one stack, which imports each name once. The overview, and
+   * what replaces `attach` when a function is detached, are compiled only.
+   */
   function program(): string {
-    const source = AROUND.replace('BLOCKS', () => blocks(path.join(INFRA, 'README.md'))).replace(
-      'OVERVIEW',
-      () => blocks(path.join(INFRA, '..', 'README.md')),
-    );
+    const readme = fs.readFileSync(path.join(INFRA, 'README.md'), 'utf8');
+    const overview = fs.readFileSync(path.join(INFRA, '..', 'docs', 'deploy-cdk.md'), 'utf8');
+    const [detach = ''] = /^## Detach a function$.*?(?=^## )/ms.exec(readme) ?? [];
+    const source = AROUND.replace('RUN', () => blocks(readme.replace(detach, '')))
+      .replace('OVERVIEW', () => blocks(overview))
+      .replace('DETACHED', () => blocks(detach));
     const imports = new Map<string, string>();
     const rest = source.replace(/^ *import (.*) from '(.*)';$/gm, (_, names: string, module: string) => {
       for (const name of names.replace(/[{}]/g, '').split(',')) {
@@ -108,7 +116,7 @@ describe('the README', () => {
     run('node', ['node_modules/typescript/bin/tsc', ...options, '--types', 'node', 'app.ts']);
   }, 120_000);
 
-  test('is understood by an app that has the package from npm', () => {
+  test('compiles and runs in an app that has the package from npm', () => {
     expect(failure('node', ['app.js'])).toContain('bootstrap: retry-handler does not exist; build it');
     fs.mkdirSync(path.join(app, 'retry-handler'));
     fs.writeFileSync(path.join(app, 'retry-handler', 'bootstrap'), '#!/bin/sh\n', { mode: 0o755 });

@@ -18,7 +18,7 @@ const golden = JSON.parse(
 const duration = (text: string) =>
   text.endsWith('ms') ? Duration.millis(Number(text.slice(0, -2))) : Duration.seconds(Number(text));
 
-/** A variable of the handler as the prop that stands for it. */
+/** Each variable of the handler as a property of the construct. */
 const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> = {
   MAX_AGE: (value) => ({ maxAge: duration(value) }),
   MAX_RETRIES: (value) => ({ maxRetries: Number(value) }),
@@ -34,12 +34,23 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
   },
 };
 
+/** A refusal of the handler in the construct's words: by the property, with the variable in brackets. */
+function worded(refusal: string): string {
+  const [variable = ''] = /^[A-Z_]+/.exec(refusal) ?? [];
+  const words = variable.replace(/_URL$/, '').toLowerCase();
+  const property = words.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  return refusal
+    .replace(variable, `${property} (${variable})`)
+    .replace('to MAX_BACKOFF', 'to maxBackoff')
+    .replace('whole seconds, or a duration such as 90s, 24h or 14d', 'whole seconds');
+}
+
 function synthesize(variables: Variables): void {
   const stack = newStack();
   const given = Object.entries(variables).map(([name, value]) => {
     const prop = PROPS[name];
     if (prop === undefined) {
-      throw new Error(`no prop stands for ${name}`);
+      throw new Error(`no property stands for ${name}`);
     }
     return prop(value, stack);
   });
@@ -61,7 +72,7 @@ describe('what the handler accepts and refuses', () => {
       refusal(() => {
         synthesize(variables);
       }),
-    ).toBe(refusals.join('\n'));
+    ).toBe(refusals.map(worded).join('\n'));
   });
 
   test('nothing to re-invoke, which shows when the app is complete', () => {
@@ -71,7 +82,9 @@ describe('what the handler accepts and refuses', () => {
       refusal(() => {
         synthesize({ TARGET_FUNCTIONS: '' });
       }),
-    ).toContain(`[Stack/Retries/Handler] ${String(text)}: attach a function, or give targetFunctions`);
+    ).toContain(
+      `[Stack/Retries/Handler] ${worded(String(text))}: attach a function, or give targetFunctions`,
+    );
   });
 
   test('the handler itself, its versions and its aliases', () => {
@@ -83,7 +96,7 @@ describe('what the handler accepts and refuses', () => {
         refusal(() => {
           retries.attach(target);
         }),
-      ).toBe(given?.refusals.join().replace(arn, target.node.path));
+      ).toBe(given?.refusals.map(worded).join().replace(arn, target.node.path));
     }
   });
 
@@ -101,8 +114,14 @@ test.each<[AsyncRetriesProps, string]>([
   [{ batchSize: 2.5 }, 'batchSize is 2.5; it must be a whole number from 1 to 10'],
   [{ maxConcurrency: 1 }, 'maxConcurrency is 1; it must be a whole number from 2 to 1000'],
   [{ maxConcurrency: 1_001 }, 'maxConcurrency is 1001; it must be a whole number from 2 to 1000'],
-  [{ nonRetryableErrors: ['A,*'] }, 'NON_RETRYABLE_ERRORS has "A,*"; each must be one errorType glob'],
-  [{ nonRetryableErrors: ['A', ' '] }, 'NON_RETRYABLE_ERRORS has " "; each must be one errorType glob'],
+  [
+    { nonRetryableErrors: ['A,*'] },
+    'nonRetryableErrors (NON_RETRYABLE_ERRORS) has "A,*"; each must be one errorType glob',
+  ],
+  [
+    { nonRetryableErrors: ['A', ' '] },
+    'nonRetryableErrors (NON_RETRYABLE_ERRORS) has " "; each must be one errorType glob',
+  ],
 ])('%j is refused', (props, text) => {
   expect(refusal(() => newRetries(newStack(), props))).toBe(text);
 });
@@ -128,7 +147,7 @@ test('a key that no role can be allowed to use is refused', () => {
 
 test.each(['orders?', 'orders,billing', ' orders', 'orders:li ve'])('the name %j is refused', (name) => {
   expect(refusal(() => newRetries(newStack(), { targetFunctions: [name] }))).toBe(
-    `TARGET_FUNCTIONS entry "${name}" has a character that no function's name or qualifier has`,
+    `targetFunctions (TARGET_FUNCTIONS) entry "${name}" has a character that no function's name or qualifier has`,
   );
 });
 

@@ -1,11 +1,11 @@
-import { type App, NestedStack, Stack, type StackProps } from 'aws-cdk-lib';
+import { type App, NestedStack, Stack, type StackProps, Stage } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import * as kms from 'aws-cdk-lib/aws-kms';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import { describe, expect, test } from 'vitest';
 
 import { type AsyncRetries, type AsyncRetriesProps } from '../src';
-import { ENV, newApp, newFunction, newRetries, refusal, resource } from './support';
+import { ENV, newApp, newFunction, newRetries, refusal, resource, resources } from './support';
 
 interface Two {
   readonly app: App;
@@ -44,6 +44,9 @@ function expectOneWay({ app, retries, orders }: Two): void {
   expect(Stack.of(retries).dependencies).toEqual([]);
   expect(JSON.stringify(Template.fromStack(Stack.of(retries)).toJSON())).not.toContain('Fn::ImportValue');
   expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
+  // The whole stack of the retries is deployed first, so that no resource needs to wait for one of them.
+  const [config] = resources(orders.stack, 'AWS::Lambda::EventInvokeConfig');
+  expect(config).not.toHaveProperty('DependsOn');
 }
 
 function targetFunctions(retries: AsyncRetries): string {
@@ -143,4 +146,13 @@ test('a nested stack, whose name is not known before', () => {
   ).toContain('Stack/Nested/Orders is in another stack');
   const billing = newFunction(new NestedStack(stack, 'Second'), 'Billing', { functionName: 'billing' });
   retries.attach(billing);
+  Stage.of(stack)?.synth();
+});
+
+test('retries in a nested stack, and functions around it', () => {
+  const stack = new Stack(newApp(), 'Stack');
+  const retries = newRetries(new NestedStack(stack, 'Nested'));
+  retries.attach(newFunction(stack, 'Orders', { functionName: 'orders' }));
+  retries.attach(newFunction(new NestedStack(stack, 'Sibling'), 'Billing', { functionName: 'billing' }));
+  Stage.of(stack)?.synth();
 });

@@ -24,7 +24,7 @@ fs.writeFileSync(path.join(BOOTSTRAP, 'bootstrap'), '#!/bin/sh\n', { mode: 0o755
 
 export const ENV = { account: '123456789012', region: 'eu-west-1' };
 
-/** What a template says of a resource. */
+/** A resource of a template. */
 export interface Resource {
   readonly Type: string;
   readonly Properties: Record<string, unknown>;
@@ -57,7 +57,7 @@ export function newFunction(
   });
 }
 
-/** What is made with these props and one function attached. */
+/** A stack with these props and one function attached. */
 export function withOne(props: AsyncRetriesProps = {}): {
   stack: Stack;
   retries: AsyncRetries;
@@ -110,7 +110,7 @@ export function statements(role: IConstruct): unknown[] {
     .flatMap(({ Properties }) => (Properties.PolicyDocument as { Statement: unknown[] }).Statement);
 }
 
-/** What is thrown. */
+/** The message of the error that is thrown. */
 export function refusal(make: () => unknown): string {
   try {
     make();

@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `repository` | where things are: the repository, the tools `make` installed |
-//! | `readme` | a README's shell blocks, to be run as they are written |
+//! | `pages` | the documentation pages and their shell blocks, to be run as they are written |
 //! | `shell` | [`Shell`]: commands in a fixed environment; [`Background`]: a server that ends with us |
 //! | `poll` | [`eventually`]: waiting with a bounded deadline |
 //! | `http` | a request on a plain socket |
@@ -18,8 +18,8 @@ mod cdk;
 mod chromium;
 mod http;
 mod ministack;
+pub mod pages;
 mod poll;
-pub mod readme;
 mod repository;
 mod shell;
 mod stack;

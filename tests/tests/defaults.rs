@@ -1,12 +1,14 @@
-//! The handler's defaults and ranges stand in `Settings`; README.md and template.yaml repeat them.
+//! The handler's defaults and ranges stand in `Settings`; docs/settings.md and template.yaml repeat them.
 
 use std::ops::RangeInclusive;
 
 use comeback_engine::{BACKOFF_RANGE, Jitter, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Settings, Style};
-use comeback_tests::{root, template};
+use comeback_tests::{pages, template};
 use serde_json::{Value, json};
 
-/// A policy variable as every place must tell it.
+const PAGE: &str = "docs/settings.md";
+
+/// A policy variable as every place must describe it.
 struct Variable {
     name: &'static str,
     parameter: &'static str,
@@ -50,17 +52,17 @@ fn variables() -> Vec<Variable> {
     ]
 }
 
-/// The cells of the README's row for a variable.
-fn readme_row(readme: &str, name: &str) -> Vec<String> {
+/// The cells of the page's row for a variable.
+fn row(page: &str, name: &str) -> Vec<String> {
     let start = format!("| `{name}` |");
-    let rows: Vec<_> = readme.lines().filter(|line| line.starts_with(&start)).collect();
-    let [row] = rows.as_slice() else { panic!("README.md has {} rows for {name}", rows.len()) };
+    let rows: Vec<_> = page.lines().filter(|line| line.starts_with(&start)).collect();
+    let [row] = rows.as_slice() else { panic!("{PAGE} has {} rows for {name}", rows.len()) };
     row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
 }
 
 #[test]
-fn the_readme_repeats_the_defaults() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+fn the_page_repeats_the_defaults() {
+    let page = pages::read(PAGE);
     for Variable { name, default, .. } in variables() {
         let expected = match &default {
             _ if name == "TARGET_FUNCTIONS" => "required".to_owned(),
@@ -68,23 +70,23 @@ fn the_readme_repeats_the_defaults() {
             Value::String(text) => format!("`{text}`"),
             number => format!("`{number}`"),
         };
-        assert_eq!(readme_row(&readme, name)[1], expected, "the README's default of {name}");
+        assert_eq!(row(&page, name)[1], expected, "the page's default of {name}");
     }
 }
 
 #[test]
-fn the_readme_repeats_the_ranges() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+fn the_page_repeats_the_ranges() {
+    let page = pages::read(PAGE);
     for Variable { name, range, values, .. } in variables() {
-        let cell = readme_row(&readme, name)[2].clone();
+        let cell = row(&page, name)[2].clone();
         if name == "BASE_BACKOFF" {
             assert_eq!(cell, "1 to `MAX_BACKOFF`");
         } else if let Some(range) = range {
-            assert_eq!(cell, format!("{} to {}", range.start(), range.end()), "the README's range of {name}");
+            assert_eq!(cell, format!("{} to {}", range.start(), range.end()), "the page's range of {name}");
         }
         if let Some(values) = values {
             let listed = values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
-            assert_eq!(cell, listed, "the README's values of {name}");
+            assert_eq!(cell, listed, "the page's values of {name}");
         }
     }
 }

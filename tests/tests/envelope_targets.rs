@@ -1,5 +1,5 @@
-//! The lines that targets copy from the documentation, in three languages, run as they stand there
-//! against the golden envelopes.
+//! The lines of docs/envelope.md that targets copy, in three languages, run as they stand there against
+//! the golden envelopes.
 //!
 //! A golden file holds an `event`, the `request_id` of the invocation that receives it, and what to
 //! `expect`: the `payload`, the `attempt` and the `idempotency_key`, or the words it `raises`. Python
@@ -14,7 +14,7 @@ use lambda_runtime::{Context, Error, LambdaEvent};
 use serde_json::value::RawValue;
 
 /// The page with one fenced block for each language.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/envelope.md");
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes");
 
@@ -118,11 +118,10 @@ fn golden_files() -> Vec<PathBuf> {
 /// The page's only block in `language`, without its fences.
 fn block(language: &str) -> String {
     let page = fs::read_to_string(PAGE).expect("the page");
-    let section = page.split("\n## In your function\n").nth(1).and_then(|rest| rest.split("\n## ").next());
     let fence = format!("\n```{language}\n");
-    let mut parts = section.expect("its section").split(&fence).skip(1);
+    let mut parts = page.split(&fence).skip(1);
     let (Some(part), None) = (parts.next(), parts.next()) else {
-        panic!("{PAGE} must have exactly one ```{language} block in that section");
+        panic!("{PAGE} must have exactly one ```{language} block");
     };
     let (block, _) = part.split_once("```").expect("a closing fence");
     block.to_owned()

@@ -1,14 +1,14 @@
 //! The page of `comeback simulate --report`, looked at in a browser: wide and narrow, light and dark.
 //!
-//! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` takes the README's picture
-//! of it anew.
+//! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` takes the picture of it in
+//! docs/simulate.md anew.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
 
 use base64::Engine as _;
-use comeback_tests::{Chromium, Look, root, scratch};
+use comeback_tests::{Chromium, Look, pages, root, scratch};
 use serde_json::{Value, json};
 
 const WIDE: u32 = 1_120;
@@ -23,7 +23,7 @@ struct Pages {
     compared: PathBuf,
     /// A run that reaches the in-flight limit.
     full: PathBuf,
-    /// That of the README's command.
+    /// The page of the command in docs/simulate.md.
     shown: PathBuf,
 }
 
@@ -45,22 +45,21 @@ static PAGES: LazyLock<Pages> = LazyLock::new(|| {
         plain: page("plain.html", &[]),
         compared: page("compared.html", &["--vs", "jitter=none,max-backoff=1h"]),
         full: page("full.html", &["--events", "400", "--in-flight-limit", "150", "--jitter", "equal"]),
-        shown: page("shown.html", &readmes_arguments()),
+        shown: page("shown.html", &documented_arguments()),
     }
 });
 
-fn readme() -> &'static str {
-    static README: LazyLock<String> =
-        LazyLock::new(|| std::fs::read_to_string(root().join("README.md")).expect("README.md can be read"));
-    &README
+fn documentation() -> &'static str {
+    static PAGE: LazyLock<String> = LazyLock::new(|| pages::read("docs/simulate.md"));
+    &PAGE
 }
 
-/// What the README's command for a page says beside its place.
-fn readmes_arguments() -> Vec<&'static str> {
-    let command = readme()
+/// The arguments of the documented command, without the place of its page.
+fn documented_arguments() -> Vec<&'static str> {
+    let command = documentation()
         .lines()
         .find_map(|line| line.split_once(" simulate ")?.1.split_once("--report out/report.html"));
-    let (before, after) = command.expect("README.md has a command with --report");
+    let (before, after) = command.expect("docs/simulate.md has a command with --report");
     before.split_whitespace().chain(after.split_whitespace()).collect()
 }
 
@@ -245,7 +244,7 @@ fn who_does_not_see_it_is_told() {
 }
 
 #[test]
-fn a_picture_is_taken_for_the_readme() {
+fn a_picture_is_taken_for_the_documentation() {
     let mut chromium = browser("report-picture");
     chromium.open(&PAGES.shown, Look { width: WIDE, dark: false });
     let edges = ask(
@@ -268,5 +267,5 @@ fn a_picture_is_taken_for_the_readme() {
     }
     let kept = std::fs::read(&picture).expect("docs/report.png is there");
     assert!(kept.starts_with(b"\x89PNG") && kept.len() < 400_000, "{} bytes", kept.len());
-    assert!(readme().contains("(docs/report.png)"), "the README shows it");
+    assert!(documentation().contains("(report.png)"), "docs/simulate.md shows it");
 }

@@ -1,36 +1,23 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use comeback_tests::{allow_batches, eventually, example_target, readme, root, scratch};
+use comeback_tests::{Shell, allow_batches, eventually, pages, root, scratch};
 use serde_json::{Value, json};
 
-use crate::attach::{Steps, is_retried, send_failures_to};
 use crate::world::World;
 
-/// Without CloudFormation, in queues and a handler of its own.
-pub(crate) async fn the_commands_of_the_readme_deploy_everything(world: &World) {
-    world.built().await;
-    let ministack = world.ministack().await;
-    let shell = ministack.shell();
-    example_target(ministack, "invoices").await;
-    let script =
-        readme::blocks("README.md", "Deploy with cargo-lambda").join("\n") + "\necho \"$RETRY_QUEUE_ARN\"";
-    let said = shell.run(&script).unwrap_or_else(|error| panic!("{error}"));
-    let retry_queue_arn = said.trim_end().lines().last().expect("the ARN was said last");
-    allow_batches(&shell, "comeback-retry-handler").unwrap_or_else(|error| panic!("{error}"));
-    send_failures_to(&shell, retry_queue_arn, "invoices");
-    is_retried(ministack, "invoices").await;
-
-    example_target(ministack, "payments").await;
-    send_failures_to(&shell, retry_queue_arn, "payments");
-    let attach = shell.with("FUNCTION", "payments").run(&Steps::read().cargo_lambda);
-    attach.unwrap_or_else(|error| panic!("{error}"));
-    is_retried(ministack, "payments").await;
+/// Deploys queues and a handler without CloudFormation, for a function `invoices`, and returns the retry queue's ARN.
+pub(crate) fn deploy_by_hand(shell: &Shell) -> String {
+    let blocks = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand");
+    let script = blocks.join("\n") + "\necho \"$RETRY_QUEUE_ARN\"";
+    let printed = shell.run(&script).unwrap_or_else(|error| panic!("{error}"));
+    allow_batches(shell, "comeback-retry-handler").unwrap_or_else(|error| panic!("{error}"));
+    printed.trim_end().lines().last().expect("the ARN was printed last").to_owned()
 }
 
 pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     const WATCH: (&str, u16) = ("127.0.0.1", 9000);
-    let blocks = readme::blocks("README.md", "Rehearse locally with cargo lambda watch");
+    let blocks = pages::blocks("docs/simulate.md", "Rehearse locally with cargo lambda watch");
     let [watch, invoke] =
         <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"));
     assert!(TcpStream::connect(WATCH).is_err(), "somebody already listens where `cargo lambda watch` will");

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use comeback_tests::{Shell, Stack, dead_letter, deploy_example, eventually, readme, root, scratch};
+use comeback_tests::{Shell, Stack, dead_letter, deploy_example, eventually, pages, root, scratch};
 use serde_json::{Value, json};
 
 use crate::limits::is_given_up_after;
@@ -20,7 +20,7 @@ struct Commands {
 
 impl Commands {
     fn read() -> Self {
-        let blocks = readme::blocks("infra/README.md", "The example");
+        let blocks = pages::blocks("infra/README.md", "The example");
         let [install, deploy, invoke] =
             <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
         assert_eq!(install, "npm ci --ignore-scripts");

@@ -9,6 +9,7 @@ mod emulator;
 mod hours;
 mod limits;
 mod retries;
+mod sam;
 mod world;
 
 use std::process::ExitCode;
@@ -39,9 +40,9 @@ fn main() -> ExitCode {
         limits::never_invokes_a_function_outside_the_allow_list,
         limits::the_handlers_role_allows_exactly_what_it_does,
         limits::a_refused_parameter_fails_the_deployment,
-        attach::the_example_of_the_readme_can_be_watched,
-        attach::the_five_steps_of_the_readme_attach_a_function,
-        cargo_lambda::the_commands_of_the_readme_deploy_everything,
+        sam::the_example_can_be_watched_with_the_commands_of_the_pages,
+        attach::a_function_is_attached_and_detached_to_a_stack_of_sam,
+        attach::functions_are_attached_and_detached_to_a_handler_of_cargo_lambda,
         cargo_lambda::a_sample_is_rehearsed_with_cargo_lambda_watch,
         cdk::the_cdk_example_succeeds_on_the_fourth_invocation,
         cdk::the_cdk_example_gives_up_with_all_that_is_known,

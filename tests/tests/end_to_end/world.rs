@@ -37,7 +37,7 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up")).await)
     }
 
-    /// The stack of the README's section on SAM: its commands, the shipped defaults.
+    /// The stack of docs/deploy-sam.md: its commands, the shipped defaults.
     pub(crate) async fn comeback(&self) -> &Stack {
         self.built().await;
         let shell = self.ministack().await.shell();

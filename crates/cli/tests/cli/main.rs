@@ -1,7 +1,7 @@
 //! The compiled command: what it prints and writes, and how it ends.
 
 mod event_files;
-mod readme;
+mod pages;
 mod report;
 mod schedule;
 mod simulation;

@@ -1,27 +1,34 @@
-//! What the README shows of `comeback` is what it prints, and each of its commands runs.
+//! The documentation of `comeback` shows what the command prints, and each of its commands runs.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::support::{comeback, repository, stdout};
 
-fn readme() -> String {
-    std::fs::read_to_string(repository().join("README.md")).expect("README.md can be read")
+fn read(page: &str) -> String {
+    std::fs::read_to_string(repository().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
 #[test]
-fn each_command_of_the_readme_runs() {
-    let readme = readme();
-    let commands: Vec<&str> = readme
-        .lines()
+fn each_command_of_the_pages_runs() {
+    let docs = std::fs::read_dir(repository().join("docs")).expect("docs/ is a directory");
+    let docs = docs.map(|entry| entry.expect("an entry").path());
+    let pages: Vec<PathBuf> = docs.chain([repository().join("README.md")]).collect();
+    let texts = pages.iter().filter(|page| page.extension().is_some_and(|extension| extension == "md"));
+    let texts: Vec<String> =
+        texts.map(|page| std::fs::read_to_string(page).expect("a readable page")).collect();
+    let commands: Vec<&str> = texts
+        .iter()
+        .flat_map(|text| text.lines())
         .filter(|line| line.starts_with("cargo run "))
         .filter_map(|line| line.split_once(" -p comeback -- "))
         .map(|(_, arguments)| arguments)
-        // What goes into a file belongs to the rehearsal, which the end-to-end tests run.
+        // The end-to-end tests run the one that writes a file, with the rehearsal that needs the file.
         .filter(|arguments| !arguments.contains(" > "))
         .collect();
-    assert!(commands.len() >= 7, "{commands:?}");
+    assert!(commands.len() >= 12, "{commands:?}");
     for arguments in commands {
         // By a shell, for the sake of events/*.json.
         let output = Command::new("sh")
@@ -49,22 +56,22 @@ fn the_scale_table_begins_with_the_retries_of_todays_run() {
             table.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{start}: {table}"));
         row.split('|').map(|cell| cell.trim().to_owned()).collect()
     };
-    let [shown, measured] = [&readme(), &measured].map(|table| cells(table, "1,000"));
+    let [shown, measured] = [&read("docs/simulate.md"), &measured].map(|table| cells(table, "1,000"));
     assert_eq!((shown.len(), &shown[2]), (measured.len(), &measured[2]), "retries of 1,000 events");
 }
 
 #[test]
-fn the_readmes_price_of_thin_traffic_is_the_demos() {
+fn the_documented_price_of_thin_traffic_is_the_demos() {
     let demo: Value = serde_json::from_str(&stdout(comeback(&["simulate", "--json"]))).expect("JSON");
     let [usd, retries] = ["cost_usd", "retries"].map(|figure| demo[figure].as_f64().expect("a number"));
     let price = format!("the demo cost {:.2} USD a million retries", usd / retries * 1e6);
-    let prose = readme().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(prose.contains(&price), "README.md does not say: {price}");
+    let prose = read("docs/limits-and-costs.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(prose.contains(&price), "docs/limits-and-costs.md does not say: {price}");
 }
 
 #[test]
 fn the_readmes_summary_is_what_simulate_prints() {
-    let readme = readme();
+    let readme = read("README.md");
     let shown: Vec<&str> = readme
         .lines()
         .skip_while(|line| !line.contains("events arrive within"))
