@@ -17,6 +17,7 @@
 //! | `contention` | `comeback simulate`: backoff strategies compared on one contended row |
 //! | `schedule` | `comeback schedule`: what a policy means, as a table and two pictures |
 //! | `svg`, `count_axis`, `time_axis` | what plots share |
+//! | `report` | a page about a run |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | how the command ends when it does not work |
 
