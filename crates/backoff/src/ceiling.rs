@@ -14,7 +14,7 @@
 /// ```
 pub fn ceiling(base: u64, cap: u64, n: u64) -> u64 {
     let doublings = u32::try_from(n.saturating_sub(1)).unwrap_or(u32::MAX);
-    // What saturates is over every cap, so the cap is right for it too.
+    // A saturated product is over every cap, so the cap is still right.
     cap.min(base.saturating_mul(1u64.checked_shl(doublings).unwrap_or(u64::MAX)))
 }
 

@@ -40,7 +40,7 @@ impl<R> Delays<R> {
         Self { plan, made: 0, previous, rng }
     }
 
-    /// How many are left, if there is an end.
+    /// How many are left, if their number is limited.
     fn left(&self) -> Option<u64> {
         let limits = self.plan.retries.into_iter().chain(self.plan.growth.len());
         limits.min().map(|retries| retries.saturating_sub(self.made))

@@ -19,7 +19,7 @@ impl Growth {
     pub(crate) fn ceiling(&self, cap: u64, n: u64) -> Option<u64> {
         match self {
             Self::Exponential { base } => Some(ceiling(*base, cap, n)),
-            // What saturates is over every cap, so the cap is right for it too.
+            // A saturated product is over every cap, so the cap is still right.
             Self::Polynomial { step, power } => {
                 Some(cap.min(step.saturating_mul(n.max(1).saturating_pow(*power))))
             }
@@ -35,7 +35,7 @@ impl Growth {
         self.ceiling(u64::MAX, 1).unwrap_or(0)
     }
 
-    /// How many retries there are, if that has an end.
+    /// How many retries there are, if their number is limited.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::List(ceilings) => Some(ceilings.len() as u64),

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use rand::{Rng, RngExt};
 
-/// How a wait is drawn under its ceiling c, in whole ticks. The cap has been applied to c before,
-/// and no draw is 0, which would be no backoff.
+/// How a wait is drawn under its ceiling c, in whole ticks. The cap has already been applied to c. No
+/// draw is 0, which would be no backoff.
 ///
 /// | jitter | range, each uniform | mean | variance |
 /// |---|---|---|---|
@@ -15,8 +15,8 @@ use rand::{Rng, RngExt};
 /// | none | {c} | c | 0 |
 ///
 /// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), there over real numbers
-/// from 0. One difference: decorrelated jitter bounds its range by the cap, where the article caps
-/// the draw, which piles a growing share of the waits up at the cap.
+/// from 0. One difference: decorrelated jitter bounds its range by the cap. The article caps the draw,
+/// so that a growing share of the waits piles up at the cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Jitter {
     /// Uniform over {1 … c}; mean (c + 1) / 2. The default: it spreads retries the most.
@@ -24,8 +24,8 @@ pub enum Jitter {
     Full,
     /// Uniform over {⌈c/2⌉ … c}; mean about 3c/4. Never shorter than half the ceiling.
     Equal,
-    /// s₁ uniform over {base … min(cap, 3·base)}, sₙ over {base … min(cap, 3·sₙ₋₁)}. Knows no
-    /// ceiling, only the cap: it takes the place of exponential growth.
+    /// s₁ uniform over {base … min(cap, 3·base)}, sₙ over {base … min(cap, 3·sₙ₋₁)}. It replaces
+    /// exponential growth: there is a cap, but no ceiling.
     Decorrelated,
     /// Always c. Events that failed together come back together.
     None,
@@ -63,7 +63,7 @@ impl Jitter {
     }
 }
 
-/// What the wait before one retry is drawn from: 1 ≤ base ≤ cap, 1 ≤ ceiling ≤ cap, base ≤ previous.
+/// The parameters of one draw: 1 ≤ base ≤ cap, 1 ≤ ceiling ≤ cap, base ≤ previous.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     /// The first ceiling.
@@ -76,7 +76,7 @@ pub(crate) struct Step {
     pub(crate) previous: u64,
 }
 
-/// The name is no jitter's.
+/// There is no jitter of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownJitter;
 

@@ -21,7 +21,7 @@ pub use rungs::{Rung, Rungs, Top};
 /// use std::time::Duration;
 ///
 /// ladder! {
-///     /// How long a write is retried before its caller hears of it.
+///     /// How long a write is retried before its caller gets the error.
 ///     pub Writes: 100ms, 300ms, 1s
 /// }
 /// assert_eq!(Writes::RUNGS, 3);
@@ -44,7 +44,7 @@ pub use rungs::{Rung, Rungs, Top};
 /// }
 /// ```
 ///
-/// A ladder that does not rise is refused, by `cargo check` already:
+/// `cargo check` already refuses a ladder that does not rise:
 ///
 /// ```compile_fail
 /// comeback_backoff::ladder! { Writes: 100ms, 100ms }
@@ -67,10 +67,10 @@ macro_rules! ladder {
 
 /// A sequence of waits, each strictly longer than the one before. Declared by [`ladder!`].
 ///
-/// It is climbed by handles that are used up: [`start`](Self::start) stands on the first rung, and
-/// each [`climb`](Rung::climb) gives that rung's wait and the handle of the next. There is no way
-/// back, no rung is climbed twice, and from the [`Top`] the only way on is to give up. Or it feeds
-/// [`retry`](crate::retry()) by its [`ceilings`](Self::ceilings).
+/// Climbing consumes a handle: [`start`](Self::start) gives the first rung, and each
+/// [`climb`](Rung::climb) gives that rung's wait and the next rung. There is no way back, no rung is
+/// climbed twice, and from the [`Top`] there is only giving up. Or feed the loop of feature `retry` with
+/// its [`ceilings`](Self::ceilings).
 ///
 /// The idea of letting the compiler check that backoff grows is Mike Solomon's, "Exponential backoff
 /// with indexed monads" (2021).
@@ -92,7 +92,7 @@ impl<First: Rungs> Ladder<First> {
         First::reached(0, Duration::ZERO)
     }
 
-    /// Every rung's wait, to feed [`retry`](crate::retry()) or any other loop.
+    /// Every rung's wait, for a retry loop.
     ///
     /// ```
     /// use std::time::Duration;
@@ -106,8 +106,8 @@ impl<First: Rungs> Ladder<First> {
         rungs.into_iter().map(Duration::from_millis)
     }
 
-    /// Waits drawn with [full jitter](Jitter::Full) under each rung: {1 ms … rung}, mean half of it.
-    /// It is the ceilings that rise; a wait may be shorter than the one before.
+    /// Waits drawn with [full jitter](Jitter::Full) under each rung: {1 ms … rung}, mean half of it. Only
+    /// the ceilings rise; a wait may be shorter than the one before.
     ///
     /// ```
     /// use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};

@@ -1,8 +1,8 @@
 //! How long to wait before a retry, and the loop that waits.
 //!
-//! Time, randomness and sleeping are parameters: nothing here asks a clock, seeds itself or knows a
-//! runtime. A wait is a whole number of ticks (microseconds, milliseconds or seconds), is capped
-//! before it is jittered, is never zero and never over its cap, for any number of retries.
+//! Time, randomness and sleeping are parameters: nothing here reads a clock, seeds itself or knows a
+//! runtime. A wait is a whole number of ticks (microseconds, milliseconds or seconds). It is capped
+//! before it is jittered, never zero and never over its cap, for any number of retries.
 //!
 //! ```
 //! # #[cfg(not(feature = "retry"))]
@@ -20,7 +20,7 @@
 //! let strategy = Strategy::exponential(Duration::from_millis(50), Duration::from_secs(2))
 //!     .jitter(Jitter::Full)
 //!     .retries(5)
-//!     .seeded(7)?; // made once; each use has a random stream of its own
+//!     .seeded(7)?; // make it once; each use has a random stream of its own
 //!
 //! let text = retry(&strategy, is_transient_io, || fetch()).sleeping(tokio::time::sleep).await?;
 //! # assert_eq!(text, "text");
@@ -36,10 +36,10 @@
 //! | `strategy` | [`Strategy`]: which waits, described and checked ([`StrategyError`]) |
 //! | `streams` | [`Streams`]: a seeded strategy; each iterator it makes has its own random stream |
 //! | `delays` | [`Delays`]: the waits, as an `Iterator<Item = Duration>` |
-//! | `tick` | [`Tick`]: what waits are whole numbers of |
+//! | `tick` | [`Tick`]: the unit of waits |
 //! | `growth` | how ceilings grow: exponential, constant, linear, squared, or a list |
 //! | `ceiling` | [`ceiling`]: base · 2ⁿ⁻¹ under a cap, for every n |
-//! | `jitter` | [`Jitter`]: the draw under the ceiling; the only place that draws |
+//! | `jitter` | [`Jitter`]: the draw under the ceiling; every wait is drawn there |
 //! | `backoff` | [`Backoff`]: the exponential wait before retry n alone, in whole units |
 //! | `ladder` | [`ladder!`]: waits whose growth the compiler checks |
 //! | `retry` | [`retry()`]: the loop, over any delays (feature `retry`) |
@@ -79,3 +79,8 @@ pub use strategy::{Strategy, StrategyError};
 pub use streams::Streams;
 pub use tick::Tick;
 pub use transient::{is_transient_io, is_transient_status};
+
+/// Compiles the README's examples.
+#[cfg(all(doctest, feature = "retry"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,12 +4,12 @@ use backon::{Retryable, Sleeper};
 
 use crate::RetryError;
 
-/// Calls `operation`, and again after each of `delays` while `is_retriable` says so of its error: at
-/// least one call, and at most one more than there are delays.
+/// Calls `operation`, and calls it again after each of `delays` as long as `is_retriable` accepts its
+/// error. There is at least one call, and at most one more than there are delays.
 ///
 /// `delays` is anything that yields durations: a [`&Streams`](crate::Streams), a
-/// [ladder](crate::Ladder)'s `ceilings()`, an array. Without an end to them, there is none to the
-/// retries of an operation that keeps failing.
+/// [ladder](crate::Ladder)'s `ceilings()`, an array. If they are endless, so are the retries of an
+/// operation that keeps failing.
 ///
 /// Nothing happens until [`sleeping`](Retry::sleeping) is given a sleeper and awaited.
 ///
@@ -43,7 +43,7 @@ where
 
 type NoHint<E> = fn(&E) -> Option<Duration>;
 
-/// What [`retry`] is about to do.
+/// A retry that has not started: what [`retry`] returns.
 #[must_use = "nothing is called until `sleeping` is awaited"]
 pub struct Retry<D, P, Op, H> {
     delays: D,
@@ -54,9 +54,9 @@ pub struct Retry<D, P, Op, H> {
 }
 
 impl<D, P, Op, H> Retry<D, P, Op, H> {
-    /// Also heeds what the error asks for, such as its [`RetryAfter`](crate::RetryAfter): each wait is
-    /// min(`longest`, max(delay, hint)), and min(`longest`, delay) where there is no hint. A hint
-    /// makes no retry where there is no delay left.
+    /// Also obeys the wait that an error asks for, such as its [`RetryAfter`](crate::RetryAfter): each wait
+    /// is min(`longest`, max(delay, hint)), or min(`longest`, delay) without a hint. A hint adds no retry
+    /// when no delay is left.
     ///
     /// ```
     /// use comeback_backoff::{RetryAfter, is_transient_status, retry};
@@ -84,7 +84,7 @@ impl<D, P, Op, H> Retry<D, P, Op, H> {
         Retry { delays, is_retriable, operation, hint, longest }
     }
 
-    /// Runs it, waiting by `sleeper`: any `Fn(Duration) -> impl Future`, such as `tokio::time::sleep`.
+    /// Runs it and waits with `sleeper`: any `Fn(Duration) -> impl Future`, such as `tokio::time::sleep`.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-/// A `Retry-After` header: how long a server asks to be left alone. A number of seconds or an HTTP
-/// date, in any of the three forms of HTTP dates.
+/// A `Retry-After` header: how long a server asks its client to wait. It is a number of seconds or an
+/// HTTP date, in any of the three forms of HTTP dates.
 ///
 /// Source: RFC 9110 § 10.2.3 and § 5.6.7.
 ///
@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// So long after the response.
+    /// This long after the response.
     Delay(Duration),
     /// Not before this time.
     At(SystemTime),
@@ -44,7 +44,7 @@ impl FromStr for RetryAfter {
     fn from_str(value: &str) -> Result<Self, UnreadableRetryAfter> {
         let trimmed = value.trim_matches([' ', '\t']);
         if !trimmed.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
-            // All digits, so only a number over 64 bits fails: a wait that its user bounds anyway.
+            // Only digits, so nothing but a number over 64 bits fails, and users bound such a wait anyway.
             return Ok(Self::Delay(Duration::from_secs(trimmed.parse().unwrap_or(u64::MAX))));
         }
         httpdate::parse_http_date(trimmed).map(Self::At).map_err(|_| UnreadableRetryAfter(value.to_owned()))

@@ -4,15 +4,15 @@ use std::time::Duration;
 /// An operation that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryError<E> {
-    /// Of the last call.
+    /// The error of the last call.
     pub error: E,
     /// Calls made, the first included.
     pub attempts: u64,
-    /// What was waited between them, in all.
+    /// The time waited between them, in all.
     pub waited: Duration,
 }
 
-/// Says only how it was given up; the error itself is the source.
+/// Says only when it was given up; the error itself is the source.
 impl<E> fmt::Display for RetryError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let calls = if self.attempts == 1 { "call" } else { "calls" };

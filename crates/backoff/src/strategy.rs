@@ -12,9 +12,9 @@ pub use check::StrategyError;
 
 /// Which waits to make: a growth, a cap, a jitter, a tick and a number of retries.
 ///
-/// This is a description; [`seeded`](Self::seeded) and [`with_rng`](Self::with_rng) check it. Growing
-/// strategies have [full jitter](Jitter::Full) unless told otherwise, lists none; waits are whole
-/// milliseconds; there is no end to the retries, save that of a list.
+/// This is a description; [`seeded`](Self::seeded) and [`with_rng`](Self::with_rng) check it. By default
+/// growing strategies have [full jitter](Jitter::Full) and lists none, waits are whole milliseconds,
+/// and only a list limits the number of retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategy {
     shape: Shape,
@@ -37,7 +37,7 @@ impl Strategy {
     /// Ceilings min(cap, base · 2ⁿ⁻¹): base, 2·base, 4·base, … for n = 1, 2, 3, …
     ///
     /// With full jitter the nth wait is uniform over {1 … c} ticks of its ceiling c; mean (c + 1) / 2.
-    /// The one growth that takes [decorrelated jitter](Jitter::Decorrelated).
+    /// Only this growth takes [decorrelated jitter](Jitter::Decorrelated).
     ///
     /// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
     ///
@@ -109,8 +109,8 @@ impl Strategy {
         Self::new(Shape::Squared { step, cap }, Jitter::default())
     }
 
-    /// These waits and no more, exactly as they stand unless jitter is asked for; then they are
-    /// ceilings. An empty list means no retries.
+    /// These waits and no more. They are exact unless jitter is asked for, which makes them ceilings. An
+    /// empty list means no retries.
     ///
     /// ```
     /// use comeback_backoff::Strategy;
@@ -130,7 +130,7 @@ impl Strategy {
         Self { jitter, ..self }
     }
 
-    /// What waits are whole numbers of.
+    /// The unit of waits: each is a whole number of ticks.
     ///
     /// ```
     /// use comeback_backoff::{Strategy, Tick};
@@ -146,13 +146,13 @@ impl Strategy {
         Self { tick, ..self }
     }
 
-    /// At most so many retries, and so one call more. 0 means no retries.
+    /// At most this many retries, and so one call more. 0 means no retries.
     #[must_use]
     pub fn retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
     }
 
-    /// A maker of iterators that each have a random stream of their own, all set by `seed` alone.
+    /// A maker of iterators. Each has a random stream of its own, and `seed` alone determines them all.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl Strategy {
         Streams::new(self, seed)
     }
 
-    /// One iterator, on a generator of the caller's.
+    /// One iterator, on the caller's generator.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// What waits are whole numbers of. Draws are integers, so nothing is ever rounded or cut off.
+/// The unit of waits: each is a whole number of ticks. Draws are integers, so nothing is ever rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tick {
     /// For waits inside a process.
@@ -18,7 +18,7 @@ impl Tick {
         self.times(1)
     }
 
-    /// So many ticks.
+    /// This many ticks.
     ///
     /// ```
     /// use comeback_backoff::Tick;

@@ -3,7 +3,7 @@ use std::io;
 /// Whether an HTTP status says that the same request may succeed later: 408, 425, 429, 500, 502,
 /// 503 and 504.
 ///
-/// | status | why it passes |
+/// | status | why it is transient |
 /// |---|---|
 /// | 408, 504 | a timeout, of the server or of one behind it |
 /// | 425 | asks for the request again, once the handshake is done |
@@ -11,11 +11,11 @@ use std::io;
 /// | 500 | an unexpected condition: most often a crash or an overload |
 /// | 502 | a proxy whose server is restarting |
 ///
-/// Not the other 4xx, which find fault with the request, nor 501, 505, 506, 508, 510 and 511 (not
-/// implemented, version, negotiation, loop, extension, login), which stay as they are, nor 507, whose
-/// storage no retry frees. Statuses of one vendor, such as 520 to 529, are left to their users.
+/// Not the other 4xx, which are errors of the request; not 501, 505, 506, 508, 510 and 511 (not
+/// implemented, version, negotiation, loop, extension, login), which do not change; and not 507, since no
+/// retry frees storage. Statuses of one vendor, such as 520 to 529, are left to their users.
 ///
-/// Only repeat a request whose repetition is safe: after a timeout or a 5xx it may have taken effect.
+/// Repeat a request only if that is safe: after a timeout or a 5xx it may have taken effect.
 ///
 /// Source: RFC 9110 § 15, RFC 6585 § 4 (429), RFC 8470 § 5.2 (425).
 ///
@@ -27,17 +27,17 @@ pub const fn is_transient_status(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// Whether an I/O error is one of the network, and passes: timeouts, resets and refused connections.
+/// Whether an I/O error is a transient one of the network: timeouts, resets and refused connections.
 ///
-/// | kind | why it passes |
+/// | kind | why it is transient |
 /// |---|---|
 /// | `TimedOut` | the peer or the network is slow |
 /// | `ConnectionReset`, `BrokenPipe` | the peer dropped the connection, noticed when reading or writing |
 /// | `ConnectionRefused` | the peer is restarting |
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
 ///
-/// Not `ConnectionAborted`: the caller's own side gave it up, and would be overruled. All others are
-/// about this machine or this call (permissions, addresses, file ends) and stay as they are.
+/// Not `ConnectionAborted`: the caller's own side closed it, and a retry would overrule that. All others
+/// are about this machine or this call (permissions, addresses, file ends) and do not change.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};

@@ -1,6 +1,6 @@
 //! The `comeback` command, as a library so that its parts can be tested.
 //!
-//! | folder or file | holds |
+//! | file | holds |
 //! |---|---|
 //! | `simulate` | `comeback simulate`: a day in fast motion |
 //! | `replay` | `comeback replay FILE…`: the retry handler on recorded events |

@@ -14,11 +14,11 @@ use comeback_delivery::kinesis::Sender;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stream = std::env::args().nth(1).ok_or("usage: kinesis STREAM")?;
-    // The SDK waits for an answer as long as it takes, unless it is told not to.
+    // By default the SDK waits for an answer without limit.
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     // A shard takes a thousand records a second: those over it fail, and are sent again after a while.
-    // The process id, so that programs that run at once do not wait in step.
+    // The seed is the process id, so that programs that run at once do not wait in step.
     let deliver = Sender::new(aws_sdk_kinesis::Client::new(&config), stream)
         .retries(Retries::exponential(std::process::id().into()));
 

@@ -11,7 +11,7 @@ use comeback_delivery::sqs::{Message, Sender};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queue_url = std::env::args().nth(1).ok_or("usage: sqs QUEUE_URL")?;
-    // The SDK waits for an answer as long as it takes, unless it is told not to.
+    // By default the SDK waits for an answer without limit.
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_sqs::Client::new(&config), queue_url);

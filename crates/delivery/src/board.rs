@@ -1,4 +1,4 @@
-//! Which entry is where. Everything a delivery decides is decided here, without waiting for anything.
+//! Which entry is where. Every decision of a delivery is made here, and nothing here waits.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -10,10 +10,10 @@ use crate::{Answer, Cause, Lane, Operation, Progress, Retries, ServiceError};
 pub(crate) struct Board {
     limits: Limits,
     tracks: Vec<Track>,
-    /// What may go out now; the lowest index is taken first. Of each lane, only its first open entry
-    /// can be here.
+    /// Entries that may go out now; the lowest index is taken first. Of each lane, only the first open
+    /// entry can be here.
     ready: BinaryHeap<Reverse<usize>>,
-    /// Of each lane, the open entries in their order.
+    /// The open entries of each lane, in their order.
     lanes: Vec<VecDeque<usize>>,
     pub(crate) progress: Progress,
 }
@@ -28,7 +28,7 @@ struct Track {
 }
 
 enum State {
-    /// Still to go (again), or under way; the last error.
+    /// Still to be sent (again), or under way; the last error.
     Open(Option<ServiceError>),
     Delivered,
     Left(Cause),
@@ -73,7 +73,8 @@ impl Board {
         board
     }
 
-    /// Makes ready what was never sent. What was sent, and its answer not awaited, failed by that.
+    /// Makes ready the entries that were never sent. An entry that was sent, but whose answer was not
+    /// awaited, has failed.
     pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
         let (mut first, mut again) = (Vec::new(), Vec::new());
         for (index, track) in self.tracks.iter_mut().enumerate() {
@@ -97,8 +98,8 @@ impl Board {
         !self.ready.is_empty()
     }
 
-    /// The next batch, in the order of input as far as lanes allow: full, or the next entry does not
-    /// fit. So any two batches in a row are over one of the limits together.
+    /// The next batch, in the order of input as far as lanes allow. It ends when it is full or the next
+    /// entry does not fit, so any two successive batches together exceed one of the limits.
     pub(crate) fn take(&mut self) -> Vec<usize> {
         let most = self.limits.entries.min(self.ready.len());
         let mut batch = Vec::with_capacity(most);
@@ -122,7 +123,7 @@ impl Board {
         batch
     }
 
-    /// A batch was answered; what failed may go again after these waits.
+    /// Takes in the answer to a batch. Entries that failed may go again after the returned waits.
     pub(crate) fn answered(
         &mut self,
         batch: &[usize],
@@ -148,7 +149,7 @@ impl Board {
         self.retry(again, retries)
     }
 
-    /// These have waited.
+    /// Makes ready the entries whose wait is over.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
         self.ready.extend(entries.into_iter().map(Reverse));
     }
@@ -165,7 +166,7 @@ impl Board {
         self.lanes.iter_mut().for_each(VecDeque::clear);
     }
 
-    /// What became of each entry, with the calls that carried it: `None` if it was delivered.
+    /// Why each entry was left, with the number of calls that carried it; `None` if it was delivered.
     pub(crate) fn into_causes(self) -> impl Iterator<Item = Option<(Cause, u64)>> {
         self.tracks.into_iter().map(|track| match track.state {
             State::Delivered => None,
@@ -174,7 +175,7 @@ impl Board {
         })
     }
 
-    /// Entries of one batch may have been sent unequally often, so each number of calls waits apart.
+    /// Entries of one batch may have been sent a different number of times: each number has its own wait.
     fn retry(&mut self, failed: Vec<usize>, retries: &Retries) -> Vec<Wait> {
         let mut by_calls: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for index in failed {
@@ -192,9 +193,9 @@ impl Board {
 
     fn exhaust(&mut self, index: usize) {
         let State::Open(error) = &mut self.tracks[index].state else {
-            unreachable!("BUG: only what is open is retried")
+            unreachable!("BUG: only open entries are retried")
         };
-        let error = error.take().expect("BUG: what is retried has failed");
+        let error = error.take().expect("BUG: an entry that is retried has failed");
         self.leave(index, Cause::Exhausted(error));
     }
 
@@ -208,13 +209,13 @@ impl Board {
         }
     }
 
-    /// Leaves an open entry, and with it those behind it.
+    /// Leaves an open entry, and the entries behind it in its lane.
     fn leave(&mut self, index: usize, cause: Cause) {
         self.set_left(index, cause);
         if let Some(lane) = self.tracks[index].lane {
             let lane = &mut self.lanes[lane];
             let place = lane.iter().position(|&open| open == index);
-            let left = lane.split_off(place.expect("BUG: what is open is in its lane"));
+            let left = lane.split_off(place.expect("BUG: an open entry is in its lane"));
             left.into_iter().skip(1).for_each(|behind| self.set_left(behind, Cause::Behind));
         }
     }

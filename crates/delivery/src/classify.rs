@@ -7,15 +7,15 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 use crate::{ErrorKind, ServiceError};
 
-/// What follows from an AWS SDK error: the one place of the project that says so.
+/// Classifies an AWS SDK error.
 ///
-/// The service's code decides, where it is known, else the HTTP status; where nothing was answered,
-/// the request may have arrived, and only what was never sent is refused. A 4xx with a code that is
-/// not known is refused; without one it comes from something between here and the service, and
-/// nobody knows, but for a 413, which is too large for whoever says so.
+/// The service's code decides if it is known, otherwise the HTTP status. Without an answer the request
+/// may have arrived, and the error is transient; a request that could not be built is refused. A 4xx
+/// with an unknown code is refused. A 4xx without a code comes from something between here and the
+/// service and is unknown, except a 413: the request is too large, whoever says so.
 ///
-/// Sources: the codes that AWS SDKs retry (`aws-runtime`), "Common errors" of the services' API
-/// references, and what they say of each batch operation.
+/// Sources: the codes that AWS SDKs retry (`aws-runtime`), and the services' API references ("Common
+/// errors", and the errors of each batch operation).
 ///
 /// ```
 /// # use aws_smithy_runtime_api::client::{orchestrator::HttpResponse, result::SdkError};
@@ -44,7 +44,7 @@ where
     }
 }
 
-/// What a service said of one entry of a call it answered. A code nobody knows is retried.
+/// The error of one entry of a call that was answered. An unknown code is retried.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn entry_error(code: &str, message: Option<&str>) -> ServiceError {
     ServiceError::new(kind_of_code(code).unwrap_or(ErrorKind::Unknown), code, message.unwrap_or_default())
@@ -62,7 +62,7 @@ fn kind_without_code<E>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
         SdkError::ConstructionFailure(_) => ErrorKind::Refused,
         SdkError::DispatchFailure(failure) if failure.is_user() => ErrorKind::Refused,
         SdkError::ServiceError(_) => kind_of_status(error),
-        // No answer, or one that cannot be read: whatever was sent may have arrived.
+        // No answer, or an unreadable one: the request may have arrived.
         _ => ErrorKind::Transient,
     }
 }
@@ -71,15 +71,15 @@ fn kind_of_status<E>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
     match error.raw_response().map(|response| response.status().as_u16()) {
         Some(429) => ErrorKind::Throttled,
         Some(413) => ErrorKind::TooLarge,
-        // A success that cannot be read is one without an answer.
+        // An unreadable success counts as no answer.
         Some(200..300 | 408 | 500..) => ErrorKind::Transient,
         _ => ErrorKind::Unknown,
     }
 }
 
-/// What follows from a service's error code, if it is known.
+/// The kind of a service's error code, if the code is known.
 pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
-    // SQS has its codes of old under this name, and without it.
+    // SQS's older codes come with this prefix and without it.
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
     if code.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case("kms")) {
         return Some(kind_of_kms(code));
@@ -126,8 +126,8 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
     Some(kind)
 }
 
-/// The services pass on what KMS says, each with a spelling of its own. A key that is missing or
-/// disabled is the operator's to mend: what was addressed is there.
+/// Services pass on the errors of KMS, each in a spelling of its own. A missing or disabled key is for
+/// an operator to correct; the queue or table itself is there, so it is not `Missing`.
 fn kind_of_kms(code: &str) -> ErrorKind {
     if code.contains("Throttl") { ErrorKind::Throttled } else { ErrorKind::Denied }
 }

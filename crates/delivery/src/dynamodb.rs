@@ -1,13 +1,13 @@
 //! DynamoDB: `BatchWriteItem`, puts and deletes over several tables.
 //!
 //! DynamoDB refuses a call that names a key twice, so writes of one key go out one after another, in
-//! the order of input, and the last one stands. Writing again what was written changes nothing, so an
-//! answer that is lost does no harm, unless someone else writes the same key in between.
+//! the order of input, and the last one stands. Repeating a write changes nothing, so a lost answer does
+//! no harm, unless someone else writes the same key in between.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `key` | [`Table`], and which writes have the same key |
-//! | `size` | what DynamoDB counts for an item, and what it is in a call |
+//! | `size` | an item's bytes as DynamoDB counts them, and in a call |
 
 mod key;
 mod size;
@@ -44,7 +44,7 @@ pub use key::Table;
 pub type Sender = crate::Sender<BatchWriteItem, TokioSleep>;
 
 impl Sender {
-    /// A sender to these tables, whose keys it must know. The client's own retries are switched off.
+    /// A sender to these tables. It must know their keys. The client's own retries are switched off.
     pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
         Self::over(BatchWriteItem { client, tables: tables.into_iter().collect() }, tokio::time::sleep)
     }
@@ -116,12 +116,12 @@ impl Operation for BatchWriteItem {
         DYNAMODB
     }
 
-    /// What the item is once it is stored.
+    /// The bytes of the item once it is stored.
     fn size(&self, write: &Write) -> usize {
         size::stored(write.attributes())
     }
 
-    /// What the write is in the JSON of a call.
+    /// The bytes of the write in the JSON of a call.
     fn size_in_call(&self, write: &Write) -> usize {
         size::sent(&write.table, write.attributes())
     }
@@ -130,7 +130,8 @@ impl Operation for BatchWriteItem {
         self.key(write).ok()
     }
 
-    /// A write without a proper key would have DynamoDB refuse the whole call: it is refused here.
+    /// DynamoDB would refuse the whole call for one write without a proper key, so that write is refused
+    /// here.
     async fn call(&self, writes: &[&Write]) -> Result<Vec<Answer>, ServiceError> {
         let keys: Vec<Result<Lane, ServiceError>> = writes.iter().map(|write| self.key(write)).collect();
         let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
@@ -148,7 +149,7 @@ impl Operation for BatchWriteItem {
 }
 
 impl BatchWriteItem {
-    /// The keys that were not processed. No list of them is an empty one.
+    /// The keys that were not processed. An absent list counts as empty.
     async fn send(
         &self,
         requests: HashMap<String, Vec<WriteRequest>>,
@@ -158,7 +159,7 @@ impl BatchWriteItem {
         let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
         let output = call.send().await.map_err(|error| classify(&error))?;
         let unprocessed = output.unprocessed_items.unwrap_or_default();
-        // One that was not asked for leaves open which was meant.
+        // A key that was not in the call leaves open which was meant.
         let unprocessed: Option<HashSet<Lane>> = self.keys(&unprocessed).collect();
         unprocessed.filter(|unprocessed| unprocessed.is_subset(&asked)).ok_or_else(ServiceError::no_answer)
     }
@@ -188,7 +189,7 @@ impl BatchWriteItem {
     }
 }
 
-/// DynamoDB says no more of it; most often the table's throughput is exceeded.
+/// DynamoDB gives no reason; most often the table's throughput is exceeded.
 fn unprocessed_error() -> ServiceError {
     ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed")
 }

@@ -44,7 +44,7 @@ pub struct PutEvents {
     client: Client,
 }
 
-/// What EventBridge counts for a time, however it is written.
+/// Bytes that EventBridge counts for a time, however it is written.
 const TIME: usize = 14;
 
 impl Operation for PutEvents {

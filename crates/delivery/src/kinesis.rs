@@ -1,7 +1,7 @@
 //! Kinesis Data Streams: `PutRecords`.
 //!
-//! Kinesis keeps no order among the records of a call, and one that is sent again goes behind those
-//! that went through: where order matters, `PutRecord` with its `SequenceNumberForOrdering` keeps it.
+//! Kinesis keeps no order among the records of a call, and a record that is sent again comes after
+//! those that went through. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`.
 //! A record that is sent again after its answer was lost is in the stream twice.
 
 use aws_sdk_kinesis::config::retry::RetryConfig;
@@ -30,8 +30,8 @@ pub type Sender = crate::Sender<PutRecords, TokioSleep>;
 impl Sender {
     /// A sender to the stream of this name or ARN. The client's own retries are switched off.
     ///
-    /// A record may have 10 MiB if the stream's maximum record size is set to that; unless told
-    /// otherwise a stream takes 1 MiB, and refuses the whole call.
+    /// A record may have 10 MiB if the stream's maximum record size is set to that. By default a stream
+    /// takes 1 MiB, and refuses the whole call for a larger record.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)
     }

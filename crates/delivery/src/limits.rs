@@ -1,6 +1,6 @@
-//! What the services take: the one table.
+//! The limits of every service.
 
-/// What one call, and one entry, may hold. Bytes are counted as the service counts them.
+/// The limits of one call and of one entry. Bytes are counted as the service counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Entries of a call; at least 1.
@@ -14,11 +14,11 @@ pub struct Limits {
 const KIB: usize = 1_024;
 const MIB: usize = 1_024 * KIB;
 
-/// `SendMessageBatch`: bodies and attributes, a message and a batch alike.
+/// `SendMessageBatch`: bodies and attributes, the same limit for a message and for a batch.
 /// Source: SQS developer guide, "Message quotas": 1 MiB since August 2025.
 pub const SQS_SEND: Limits = Limits { entries: 10, bytes: MIB, entry_bytes: MIB };
 
-/// `ChangeMessageVisibilityBatch` and `DeleteMessageBatch`: they carry no payload, so only the count binds.
+/// `ChangeMessageVisibilityBatch` and `DeleteMessageBatch`: they carry no payload, so only the count is limited.
 /// Source: SQS API reference.
 pub const SQS_RECEIPTS: Limits = Limits { entries: 10, bytes: usize::MAX, entry_bytes: usize::MAX };
 
@@ -35,6 +35,6 @@ pub const KINESIS: Limits = Limits { entries: 500, bytes: 10 * MIB, entry_bytes:
 /// Source: Firehose API reference: 500 records, 4 MiB in all, 1,000 KiB a record.
 pub const FIREHOSE: Limits = Limits { entries: 500, bytes: 4 * MIB, entry_bytes: 1_000 * KIB };
 
-/// `PutEvents`: an event and a call alike.
+/// `PutEvents`: the same limit for an event and for a call.
 /// Source: EventBridge API reference: 10 events, *less than* 1 MB in all (256 KB before January 2026).
 pub const EVENTBRIDGE: Limits = Limits { entries: 10, bytes: MIB - 1, entry_bytes: MIB - 1 };

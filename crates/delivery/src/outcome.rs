@@ -45,7 +45,7 @@ pub struct Left<E> {
 /// Why an entry was left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
-    /// It can never fit; it was not sent.
+    /// It can never fit, and was not sent.
     #[error("too large: {size} bytes, the limit is {limit}")]
     TooLarge {
         /// Bytes, as the service counts them.
@@ -53,11 +53,11 @@ pub enum Cause {
         /// Bytes the service takes.
         limit: usize,
     },
-    /// The service refused it, or refused whole the call that carried it: then the error may be that
-    /// of another entry of the call, and this one may be taken if it is sent without that one.
+    /// The service refused it, or the whole call that carried it. In the latter case another entry of the
+    /// call may be to blame, and the service may take this one without it.
     #[error("refused: {0}")]
     Refused(ServiceError),
-    /// No retries are left; this was the last error.
+    /// No retries are left; this is the last error.
     #[error("no retries left: {0}")]
     Exhausted(ServiceError),
     /// The deadline came before it went out (again); its last error, if it was sent before.
@@ -73,7 +73,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// What the service last said of the entry, if it was asked.
+    /// The entry's last error, if it was sent and failed.
     pub fn error(&self) -> Option<&ServiceError> {
         match self {
             Self::Refused(error) | Self::Exhausted(error) => Some(error),

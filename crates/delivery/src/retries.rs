@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use comeback_backoff::{Jitter, Strategy};
 
-/// How often an entry is sent again, and after which waits: the nth wait comes before its nth
-/// retry, and where there is no nth there is no nth retry.
+/// How often an entry is sent again, and after which waits: the nth wait comes before its nth retry, and
+/// without an nth wait there is no nth retry.
 #[derive(Clone)]
 pub struct Retries {
     wait: Arc<dyn Fn(usize) -> Option<Duration> + Send + Sync>,
@@ -38,8 +38,8 @@ impl Retries {
         Self::of([])
     }
 
-    /// These waits, the same for every entry: an array, a ladder's `ceilings()`, an iterator. Without
-    /// an end to them, only a deadline ends the retries of an entry that keeps failing.
+    /// These waits, the same for every entry: an array, a ladder's `ceilings()`, an iterator. If they are
+    /// endless, only a deadline ends the retries of an entry that keeps failing.
     pub fn of<D>(waits: D) -> Self
     where
         D: IntoIterator<Item = Duration>,
@@ -49,7 +49,7 @@ impl Retries {
         Self::each(move || waits.clone())
     }
 
-    /// The waits that `make` makes, anew for each failed batch: for jitter. Such as
+    /// The waits that `make` makes anew for each failed batch, so that they can have jitter:
     /// `Retries::each(move || streams.delays())`, with comeback-backoff's `Streams`.
     pub fn each<D: IntoIterator<Item = Duration>>(make: impl Fn() -> D + Send + Sync + 'static) -> Self {
         Self { wait: Arc::new(move |retry| make().into_iter().nth(retry.checked_sub(1)?)) }

@@ -11,9 +11,8 @@ use crate::{Answer, ServiceError, classify::entry_error};
 /// How the adapters' senders wait.
 pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
 
-/// The answer for an entry that got this result. Whatever counts of failures the service adds, what it
-/// says of the entry itself is believed: an error code is a failure, an id is a success, and neither
-/// is no answer.
+/// The answer for an entry with this result. The service's counts of failures are ignored; the entry's
+/// own result decides: an error code is a failure, an id is a success, and neither is no answer.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer(id: Option<&str>, code: Option<&str>, message: Option<&str>) -> Answer {
     match (code, id) {

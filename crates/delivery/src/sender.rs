@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{Delivered, Delivery, Operation, Progress, Retries, Undelivered};
 
-/// Delivers entries through a batch API. Built once per queue, table, stream or bus, and used for
-/// any number of deliveries, also at the same time.
+/// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any
+/// number of deliveries, also at the same time.
 pub struct Sender<O, S> {
     pub(crate) operation: O,
     pub(crate) sleep: S,
@@ -14,7 +14,7 @@ pub struct Sender<O, S> {
     pub(crate) on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
 }
 
-/// Calls of one delivery that are under way at once, unless told otherwise.
+/// How many calls of one delivery are under way at once by default.
 pub const CONCURRENCY: usize = 4;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
@@ -24,13 +24,13 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { operation, sleep, retries: Retries::default(), concurrency: CONCURRENCY, on_progress: None }
     }
 
-    /// What is sent again, and when; [`Retries::linear`] unless told otherwise.
+    /// How often entries are sent again, and when; by default [`Retries::linear`].
     #[must_use]
     pub fn retries(self, retries: Retries) -> Self {
         Self { retries, ..self }
     }
 
-    /// At most so many calls of one delivery under way at once; [`CONCURRENCY`] unless told otherwise.
+    /// At most this many calls of one delivery are under way at once; by default [`CONCURRENCY`].
     ///
     /// # Panics
     ///
@@ -41,7 +41,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { concurrency: calls, ..self }
     }
 
-    /// Told after each call how far its delivery is.
+    /// Calls `tell` after each call, with the progress of its delivery.
     #[must_use]
     pub fn on_progress(self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         Self { on_progress: Some(Box::new(tell)), ..self }

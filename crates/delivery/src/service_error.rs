@@ -1,32 +1,32 @@
 use std::fmt;
 
-/// What a service said of an entry, or of a call whole, that did not work.
+/// What a service said of an entry, or of a whole call, that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceError {
-    /// What follows from it.
+    /// What kind it is, and so whether it is retried.
     pub kind: ErrorKind,
     /// The service's code, such as `AccessDeniedException`; empty where there was none.
     pub code: String,
     /// The service's message, or the chain of causes where it never answered. **It may quote what was
-    /// sent**: whoever logs it must know that this service does not.
+    /// sent**: log it only if you know that this service does not.
     pub message: String,
 }
 
-/// What follows from a [`ServiceError`].
+/// The kind of a [`ServiceError`]: it says whether a retry may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The service asked for less: retried.
     Throttled,
-    /// It passes: a 5xx, a timeout, a lost connection, an entry without an answer. Retried. The
-    /// entry may have arrived nevertheless.
+    /// A 5xx, a timeout, a lost connection, an entry without an answer: retried. The entry may have
+    /// arrived nevertheless.
     Transient,
-    /// Nobody knows what it is: retried.
+    /// An error that is not known: retried.
     Unknown,
     /// The request or the entry is wrong and stays so.
     Refused,
-    /// Permissions, credentials or keys are wrong until someone mends them.
+    /// Permissions, credentials or keys are wrong until someone corrects them.
     Denied,
-    /// What was addressed does not exist.
+    /// The queue, table, stream, bus or function does not exist.
     Missing,
     /// Over a limit of the service.
     TooLarge,
@@ -35,14 +35,14 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether another call may help: nothing that is the sender's fault is retried.
+    /// Whether another call may help. Errors of the sender are not retried.
     pub const fn is_retriable(self) -> bool {
         matches!(self, Self::Throttled | Self::Transient | Self::Unknown)
     }
 }
 
 impl ServiceError {
-    /// An error with what the service said of it.
+    /// An error of this kind, with the service's code and message.
     pub fn new(kind: ErrorKind, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, code: code.into(), message: message.into() }
     }

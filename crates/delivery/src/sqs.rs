@@ -1,9 +1,9 @@
 //! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
 //!
 //! On a FIFO queue (its name ends in `.fifo`) the messages of one group go out one at a time, in the
-//! order of input, and when one is left those behind it are. A message with a deduplication id that
-//! is sent again after its answer was lost arrives once. On a standard queue there is no order, and
-//! what is sent again may arrive twice.
+//! order of input, and when one is left, so are those behind it. A message with a deduplication id
+//! arrives once, even if it is sent again because its answer was lost. On a standard queue there is no
+//! order, and a message that is sent again may arrive twice.
 
 mod delete;
 mod send;
@@ -33,7 +33,7 @@ fn once() -> Builder {
     Builder::new().retry_config(RetryConfig::disabled())
 }
 
-/// The answers by entry. The entries' ids in the request are their places in it.
+/// The answer for each entry. An entry's id in the request is its position in it.
 fn by_entry<'a>(
     entries: usize,
     done: impl Iterator<Item = &'a str>,
@@ -49,7 +49,7 @@ fn by_entry<'a>(
     answers
 }
 
-/// Whether it is the sender's is for SQS to say, save that a throttle always passes.
+/// SQS itself says whether the sender is to blame, except that a throttle is always retried.
 fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
     let kind = match (kind_of_code(entry.code()), entry.sender_fault()) {
         (Some(ErrorKind::Throttled), _) => ErrorKind::Throttled,

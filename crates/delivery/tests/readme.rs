@@ -1,17 +1,14 @@
-//! What the README shows of this crate is what the crate's own documentation shows, which is compiled.
-
-use std::path::Path;
+//! The README's example is also the one in the crate's documentation.
 
 #[test]
 fn the_readmes_example_is_the_crates() {
-    let read = |path: &str| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        std::fs::read_to_string(path).expect("it can be read")
-    };
-    let readme = read("../../README.md");
-    let section = readme.split("\n## Batch delivery\n").nth(1).expect("the README has such a section");
-    let example = section.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
-    let example = example.expect("the section has an example");
-    let documented = example.lines().map(|line| format!("//! {line}\n")).collect::<String>();
-    assert!(read("src/lib.rs").contains(&documented), "not in the crate's documentation:\n{example}");
+    let readme = include_str!("../README.md");
+    let example = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
+    let example = example.expect("the README has an example");
+    let documented: String =
+        example.lines().map(|line| format!("{}\n", format!("//! {line}").trim_end())).collect();
+    assert!(
+        include_str!("../src/lib.rs").contains(&documented),
+        "not in the crate's documentation:\n{example}"
+    );
 }

@@ -12,7 +12,7 @@
 //! | `event` | [`FailedEvent`]: which retry of what comes next |
 //! | `variables`, `settings`, `policy`, `function_arn` | [`Policy`]: how retries are made, checked when built |
 //! | `decide`, `due` | [`decide()`]: the rules, in order; the moment a retry is due |
-//! | `handle_batch`, its `item` and `calls` | [`handle_batch`]: performing, grouped; partial failure |
+//! | `handle_batch` | [`handle_batch`]: performing, grouped; partial failure |
 //! | `ports` | what the handler needs of the world |
 //! | `reason`, `dead_letter` | why an event is given up, and its dead-letter on the wire |
 //! | `report` | what became of each message |

@@ -5,7 +5,7 @@
 //! stays the same on every retry). This crate writes and reads that envelope and knows nothing else:
 //! no AWS, no clock, only serde.
 //!
-//! A target takes whatever it was invoked with and asks for the payload:
+//! A target opens the event it was invoked with, and reads the payload:
 //!
 //! ```
 //! use serde_json::value::RawValue;
@@ -21,15 +21,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An event that was never retried opens as well: its payload is the whole event and its attempt 0.
+//! An event that was never retried opens as well: its payload is the whole event, and its attempt is 0.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `open` | [`open`] and [`Event`]: from an event to its payload, both styles |
 //! | `seal` | [`Envelope`] and [`Style`]: from a payload to the event of its next retry |
 //! | `metadata` | [`Metadata`], read strictly |
-//! | `members` | the members of a JSON object with the bytes they stand at |
-//! | `malformed` | [`Malformed`]: each way an envelope can be wrong |
+//! | `members` | the members of a JSON object, with their byte ranges |
+//! | `malformed` | [`Malformed`]: every way in which an envelope can be wrong |
 
 mod malformed;
 mod members;
@@ -41,3 +41,8 @@ pub use malformed::Malformed;
 pub use metadata::Metadata;
 pub use open::{Event, open};
 pub use seal::{Envelope, Style, UnknownStyle};
+
+/// Compiles the README's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,7 @@
 use std::fmt;
 
-/// Why an event that has `_retry_metadata` is no envelope. Such an event must not be guessed at:
-/// the retry handler dead-letters it as `malformed_envelope`.
+/// Why an event that has `_retry_metadata` is no envelope. Do not guess at such an event: the retry
+/// handler dead-letters it as `malformed_envelope`.
 ///
 /// ```
 /// use comeback_envelope::Malformed;
@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// A key that may stand once stands more than once.
+    /// A key appears more than once.
     Duplicate(&'static str),
     /// `_retry_metadata` is not an object.
     NotAnObject,
@@ -25,7 +25,7 @@ pub enum Malformed {
         key: &'static str,
         /// The JSON text found there, cut to 40 characters.
         found: String,
-        /// What would have been right.
+        /// What the key requires.
         expected: &'static str,
     },
     /// Wrap style has another key beside `_retry_metadata` and `_original_payload`: this one, cut to
@@ -45,7 +45,7 @@ impl Malformed {
     }
 }
 
-/// Enough to recognise a value by, too little to leak a payload into a log.
+/// Enough to recognise a value, too little to leak a payload into a log.
 fn cut(text: &str) -> String {
     text.chars().take(40).collect()
 }

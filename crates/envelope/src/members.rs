@@ -1,5 +1,5 @@
-//! The members of a JSON object together with the bytes they stand at, so that one can be taken
-//! out and the rest stays as it was. serde_json does the parsing.
+//! The members of a JSON object, with their byte ranges, so that one can be removed and the rest stays
+//! as it was. serde_json does the parsing.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,12 +17,12 @@ pub(crate) struct Member<'a> {
     pub(crate) value: &'a RawValue,
 }
 
-/// Whether the value is an object. A raw value starts at its first byte that is not white space.
+/// Whether the value is an object. A raw value has no white space before it.
 pub(crate) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
 
-/// Calls `visit` for each member of `object` in order; calls nothing if it is no object.
+/// Calls `visit` for each member of `object` in order, and never if it is no object.
 pub(crate) fn for_each_member<'a>(object: &'a RawValue, visit: impl FnMut(Member<'a>)) {
     if !is_object(object) {
         return;
@@ -47,8 +47,8 @@ impl<'a, F: FnMut(Member<'a>)> Visitor<'a> for Members<'a, F> {
     fn visit_map<A: MapAccess<'a>>(mut self, mut map: A) -> Result<(), A::Error> {
         let mut previous_end = 1; // past the opening brace
         while let Some((Key(key), value)) = map.next_entry::<Key<'a>, &'a RawValue>()? {
-            // The value borrows from the text, so its address tells where it stands; between two
-            // values there are only white space, one comma, and the key.
+            // The value borrows from the text, so its address gives its position. Between two values there
+            // are only white space, one comma and the key.
             let end = value.get().as_ptr() as usize - self.text.as_ptr() as usize + value.get().len();
             let gap = &self.text[previous_end..end];
             let quote = gap.bytes().position(|byte| byte == b'"').expect("BUG: a member starts with a quote");

@@ -7,7 +7,7 @@ use crate::{Malformed, Style};
 pub(crate) const METADATA: &str = "_retry_metadata";
 pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 
-/// What a retried event says about itself.
+/// The metadata of a retried event.
 ///
 /// ```
 /// use comeback_envelope::Metadata;
@@ -23,11 +23,10 @@ pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Metadata {
     /// The number of the retry that carries the event: 1 on the first re-invocation. A failure of
-    /// attempt *k* is followed by retry *k* + 1. From 1 to `u64::MAX`, which a forged envelope may
-    /// well hold: add to it with care.
+    /// attempt *k* is followed by retry *k* + 1. A forged envelope may hold any number from 1 to
+    /// `u64::MAX`: do not let an addition overflow.
     pub attempt: u64,
-    /// When the event first failed, in epoch seconds; any `u64`, so do not take it for a true time
-    /// unchecked.
+    /// When the event first failed, in epoch seconds. It may be any `u64`: check it before you trust it.
     pub initial_timestamp: u64,
     /// The request id of the first invocation, the same on every retry; never empty. `None` only in
     /// envelopes written by a handler other than Comeback's.
@@ -102,7 +101,7 @@ fn required<'a, T: Deserialize<'a>>(
         .ok_or_else(|| Malformed::value(key, raw.get(), expected))
 }
 
-/// Null counts as absent: a target in another language may write it back so.
+/// Null counts as absent: a target in another language may write it so.
 fn optional<'a, T: Deserialize<'a>>(
     key: &'static str,
     raw: Option<&'a RawValue>,

@@ -7,7 +7,7 @@ use crate::members::{Member, for_each_member};
 use crate::metadata::{METADATA, ORIGINAL_PAYLOAD};
 use crate::{Malformed, Metadata, Style};
 
-/// An event out of its envelope: what [`open`] gives.
+/// An event out of its envelope: what [`open`] returns.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
     /// What the function was first invoked with, byte for byte: any JSON value, and never itself an
@@ -24,11 +24,11 @@ impl Event<'_> {
     }
 
     /// A key that is the same on the first invocation and on each of its retries: the first
-    /// invocation's request id. Pass the request id of the invocation at hand, which *is* that id
-    /// on the first invocation.
+    /// invocation's request id. Pass the request id of the current invocation, which *is* that id on the
+    /// first invocation.
     ///
-    /// An envelope without an id gives the request id at hand, which is then the key from here on:
-    /// Comeback's handler writes that id into the next retry's envelope.
+    /// For an envelope without an id, the key is the current request id. It stays the key from then on,
+    /// since Comeback's handler writes it into the next retry's envelope.
     ///
     /// ```
     /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;
@@ -46,12 +46,12 @@ impl Event<'_> {
 
 /// Takes an event out of its envelope, whichever style it has, or none.
 ///
-/// Only an object with a top-level `_retry_metadata` is an envelope; anything else is a payload as
-/// it stands, `null` included.
+/// Only an object with a top-level `_retry_metadata` is an envelope. Anything else is itself the payload,
+/// `null` included.
 ///
 /// # Errors
 ///
-/// [`Malformed`] if `_retry_metadata` is there but is not as it must be. A target should fail on
+/// [`Malformed`] if `_retry_metadata` is there but the envelope is not valid. A target should fail with
 /// it: the retry handler then dead-letters the event with the same words.
 ///
 /// # Example
@@ -80,7 +80,7 @@ pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
     Ok(Event { payload, metadata: Some(metadata) })
 }
 
-/// What of an event's top-level members matters here.
+/// The top-level members of an event that matter here.
 #[derive(Default)]
 struct TopLevel<'a> {
     metadata: Option<(&'a RawValue, Range<usize>)>,
@@ -105,7 +105,7 @@ impl<'a> TopLevel<'a> {
         top
     }
 
-    /// The payload as wrap style has it. Inline style, where any key may stand, does not ask.
+    /// The payload in wrap style. Not for inline style, in which any other key is allowed.
     fn wrapped_payload(&self) -> Result<&'a RawValue, Malformed> {
         if self.original_payload_twice {
             return Err(Malformed::Duplicate(ORIGINAL_PAYLOAD));
@@ -125,15 +125,15 @@ fn has_metadata(payload: &RawValue) -> bool {
     found
 }
 
-/// The object without the member at `span`, and without one comma beside it. White space between the
-/// two goes as well; all else stays.
+/// The object without the member at `span`, and without one comma beside it and the white space between
+/// the two. All else stays.
 fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
     let (before, after) = (&object[..span.start], &object[span.end..]);
     let (before, after) = match after.trim_start().strip_prefix(',') {
         Some(after) => (before, after),
-        // The last member: the comma to go, if there is one, stands before it.
+        // It is the last member: the comma to remove, if there is one, is before it.
         None => (before.trim_end().strip_suffix(',').unwrap_or(before), after),
     };
     RawValue::from_string([before, after].concat())
-        .expect("BUG: an object less one member and one comma is an object")
+        .expect("BUG: an object without one member and one comma is an object")
 }

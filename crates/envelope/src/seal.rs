@@ -9,7 +9,7 @@ use crate::Metadata;
 use crate::members::is_object;
 use crate::metadata::{METADATA, ORIGINAL_PAYLOAD};
 
-/// How the metadata travels with the payload. Reading understands both, always.
+/// How the metadata travels with the payload. [`open`](crate::open) always understands both.
 ///
 /// ```
 /// use comeback_envelope::Style;
@@ -41,7 +41,7 @@ impl Style {
     }
 }
 
-/// The name is no style's. Names are lower case and nothing is trimmed.
+/// There is no style of this name. Names are lower case, and nothing is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStyle;
 
@@ -53,7 +53,7 @@ impl FromStr for Style {
     }
 }
 
-/// Reading goes through the name: serde's own reader of an enum takes `{"inline":null}` as well.
+/// A style is read by its name, since serde's own reader of an enum accepts `{"inline":null}` as well.
 impl TryFrom<String> for Style {
     type Error = UnknownStyle;
 
@@ -76,19 +76,19 @@ impl fmt::Display for UnknownStyle {
 
 impl std::error::Error for UnknownStyle {}
 
-/// An original payload and what its next retry says of itself.
+/// An original payload and the metadata of its next retry.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
-    /// Travels as `_retry_metadata`. Its attempt is at least 1 and its id not empty, or no one can
-    /// open what [`seal`](Self::seal) writes.
+    /// Travels as `_retry_metadata`. Its attempt must be at least 1 and its id not empty, or nobody can open
+    /// what [`seal`](Self::seal) writes.
     pub metadata: Metadata,
-    /// The payload of the first invocation. Never itself an envelope: [`open`](crate::open) refuses
-    /// those, so take it from there.
+    /// The payload of the first invocation. It must not be an envelope itself, and is none if it comes from
+    /// [`open`](crate::open).
     pub original_payload: Cow<'a, RawValue>,
 }
 
 impl Envelope<'_> {
-    /// The JSON text to invoke the target with. The payload's bytes stand in it unchanged.
+    /// The JSON text to invoke the target with. It holds the payload's bytes unchanged.
     ///
     /// ```
     /// use comeback_envelope::{Envelope, Metadata, Style};
@@ -110,7 +110,7 @@ impl Envelope<'_> {
         self.parts(&self.metadata_text(), style).concat()
     }
 
-    /// The bytes that [`seal`](Self::seal) would write, without writing them.
+    /// The number of bytes that [`seal`](Self::seal) would write.
     ///
     /// ```
     /// # use comeback_envelope::{Envelope, Metadata, Style};
@@ -127,7 +127,8 @@ impl Envelope<'_> {
     fn metadata_text(&self) -> String {
         let mut metadata = serde_json::to_string(&self.metadata).expect("BUG: metadata is plain JSON");
         if !metadata.is_ascii() {
-            // An id may hold them, decoded from an escape; raw, SQS would refuse the next failure's record.
+            // An id may hold these two, decoded from an escape. SQS would refuse the next failure's record if
+            // they were written raw.
             metadata = metadata.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
         }
         metadata
@@ -166,7 +167,7 @@ mod tests {
         }
     }
 
-    /// Lambda would write them raw into the record of the next failure, which SQS then refuses.
+    /// Lambda would write them raw into the record of the next failure, and SQS would refuse it.
     #[test]
     fn characters_that_sqs_refuses_stay_escaped() {
         let id = "a\u{fffe}\u{ffff}b";

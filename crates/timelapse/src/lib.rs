@@ -11,19 +11,19 @@
 //! assert_eq!(summary.delivered, 50);
 //! ```
 //!
-//! | place | holds |
+//! | file | holds |
 //! |---|---|
 //! | `scenario` | [`Scenario`]: what happens in a run, validated |
 //! | `simulation` | [`run`]: the loop over the agenda, and one batch through the handler |
 //! | `rehearsal` | [`rehearse`]: one batch on AWS that always works |
 //! | `event` | [`EventNumber`]: which event; and the payload that it carries |
-//! | `aws/` | SQS, the event source mapping and Lambda |
-//! | `world/` | the simulated account: its parts, how one leads to another, and the calls it takes |
-//! | `faults/` | [`Fault`]: what goes wrong, how often and when |
-//! | `check/` | [`Invariant`]: what must hold of every run; [`Violation`]: one that did not |
-//! | `figures/` | [`Summary`]: the figures of a run |
-//! | `watch/` | [`Watcher`]: sees a run as it goes; [`Trace`]: writes it down |
-//! | `schedule/` | [`Schedule`]: what a policy means, by following events that fail every time |
+//! | `aws` | SQS, the event source mapping and Lambda |
+//! | `world` | the simulated account: its parts, how one leads to another, and the calls it takes |
+//! | `faults` | [`Fault`]: what goes wrong, how often and when |
+//! | `check` | [`Invariant`]: what must hold of every run; [`Violation`]: one that did not |
+//! | `figures` | [`Summary`]: the figures of a run |
+//! | `watch` | [`Watcher`]: sees a run as it goes; [`Trace`]: writes it down |
+//! | `schedule` | [`Schedule`]: what a policy means, by following events that fail every time |
 
 mod aws;
 mod check;

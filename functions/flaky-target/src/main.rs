@@ -3,7 +3,11 @@
 //! `{"fail_times": 3}` fails the first three invocations, `{"fail": true}` every one, and
 //! `{"error_type": "…"}` beside either chooses the error. Anything else succeeds.
 //!
-//! What a real target needs of this is one line: [`comeback_envelope::open`].
+//! Of this, a real target needs one line: [`comeback_envelope::open`].
+//!
+//! | file | holds |
+//! |---|---|
+//! | `behaviour` | what an event asks for, and the failure it gets |
 
 mod behaviour;
 

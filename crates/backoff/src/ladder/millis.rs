@@ -1,4 +1,4 @@
-/// Reads a rung as `ladder!` spells it: `100ms`, `1_500ms`, `1s`, `2m`, `1h`. Where it cannot, the
+/// Reads a rung as `ladder!` spells it: `100ms`, `1_500ms`, `1s`, `2m`, `1h`. For anything else the
 /// compiler points at the caller.
 #[doc(hidden)]
 #[track_caller]

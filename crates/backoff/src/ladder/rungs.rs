@@ -7,8 +7,8 @@ use super::millis::{require, sum};
 use crate::jitter::Step;
 use crate::{Jitter, RetryError};
 
-/// A place on a [`Ladder`](crate::Ladder), from which one may wait `MILLIS` milliseconds, once, and
-/// so come to `Up`. Its type spells the rungs that are left: `Rung<300, Rung<1000, Top>>`.
+/// A rung of a [`Ladder`](crate::Ladder): wait `MILLIS` milliseconds, once, to reach `Up`. The type
+/// spells the rungs that are left: `Rung<300, Rung<1000, Top>>`.
 #[derive(Debug)]
 #[must_use = "a rung is there to be climbed, or given up on"]
 pub struct Rung<const MILLIS: u64, Up> {
@@ -16,7 +16,7 @@ pub struct Rung<const MILLIS: u64, Up> {
     up: PhantomData<fn() -> Up>,
 }
 
-/// Past the last rung: the only way on is to give up.
+/// Above the last rung: nothing is left but to give up.
 #[derive(Debug)]
 #[must_use = "after the last rung, give up"]
 pub struct Top {
@@ -36,14 +36,14 @@ impl<const MILLIS: u64, Up: Rungs> Rung<MILLIS, Up> {
         self.after(MILLIS)
     }
 
-    /// As [`climb`](Self::climb), the wait drawn with [full jitter](Jitter::Full) from
-    /// {1 ms … the rung's}: it is the ceilings that rise.
+    /// As [`climb`](Self::climb), but the wait is drawn with [full jitter](Jitter::Full) from
+    /// {1 ms … the rung's}: only the ceilings rise.
     pub fn climb_jittered(self, rng: &mut (impl Rng + ?Sized)) -> (Duration, Up) {
         let step = Step { base: MILLIS, cap: MILLIS, ceiling: MILLIS, previous: MILLIS };
         self.after(Jitter::Full.draw(step, rng))
     }
 
-    /// Gives up early, for an error that no retry mends. The call before this rung was the last.
+    /// Gives up early, for an error that no retry can help. The call before this rung was the last.
     pub fn give_up<E>(self, error: E) -> RetryError<E> {
         self.climbed.given_up(error)
     }
@@ -55,7 +55,7 @@ impl<const MILLIS: u64, Up: Rungs> Rung<MILLIS, Up> {
 }
 
 impl Top {
-    /// What to tell the caller: `error` is that of the call after the last wait.
+    /// Gives up. `error` is that of the call after the last wait.
     pub fn give_up<E>(self, error: E) -> RetryError<E> {
         self.climbed.given_up(error)
     }
@@ -67,17 +67,17 @@ impl Climbed {
     }
 }
 
-/// The rungs from one place up to the [`Top`]. Nothing else can be one.
+/// The rungs from one of them up to the [`Top`]. No other type can implement it.
 pub trait Rungs: sealed::Sealed {
     /// How many there are.
     const COUNT: usize;
     /// Their sum.
     const TOTAL_MILLIS: u64;
-    /// The next one; over every rung for the top.
+    /// The next one; for the top, longer than every rung.
     #[doc(hidden)]
     const NEXT_MILLIS: u64;
-    /// Fails to evaluate unless each is longer than the one before, the first longer than nothing,
-    /// and their sum below 2^64 ms.
+    /// Fails to evaluate unless the first is longer than zero, each is longer than the one before, and
+    /// their sum is below 2^64 ms.
     #[doc(hidden)]
     const RISES: ();
 

@@ -35,13 +35,13 @@ pub enum StrategyError {
         /// The first ceiling.
         first: Duration,
     },
-    /// Decorrelated jitter with anything but exponential growth: it grows by its own last wait, and
-    /// would void any other growth.
+    /// Decorrelated jitter with anything but exponential growth: each wait follows from the last, so any
+    /// other growth would have no effect.
     #[error("decorrelated jitter has a growth of its own; it must be used with an exponential strategy")]
     Decorrelated,
 }
 
-/// A strategy in ticks that was found valid: 1 ≤ every ceiling ≤ cap.
+/// A checked strategy, in ticks: 1 ≤ every ceiling ≤ cap.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) growth: Growth,

@@ -23,7 +23,7 @@ impl Table {
         Self { sort: Some(sort_key.into()), ..self }
     }
 
-    /// What all writes of the same item share.
+    /// The lane that all writes of one item share.
     pub(super) fn key(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let mut parts = vec![self.name.clone().into_bytes()];
         for name in self.names() {
@@ -36,7 +36,7 @@ impl Table {
         Ok(Lane::new(parts))
     }
 
-    /// As [`key`](Self::key), of attributes that are a key and nothing else.
+    /// As [`key`](Self::key), for attributes that must be a key and nothing else.
     pub(super) fn key_alone(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let key = self.key(attributes)?;
         match attributes.keys().find(|&name| self.names().all(|key| key != name)) {
@@ -58,7 +58,7 @@ impl Table {
     }
 }
 
-/// The type and the value, written so that equal values are written alike.
+/// The type and the value, in a form that is the same for equal values.
 fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     match value {
         AttributeValue::S(text) => Some(["S".into(), text.clone().into_bytes()]),
@@ -68,7 +68,8 @@ fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     }
 }
 
-/// `1`, `1.0`, `+01` and `10e-1` name one item. What is no number is left to DynamoDB, as it stands.
+/// `1`, `1.0`, `+01` and `10e-1` name one item. A text that is no number stays as it is, for DynamoDB to
+/// refuse.
 fn canonical_number(text: &str) -> String {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(unsigned) => (true, unsigned),

@@ -1,4 +1,4 @@
-//! Two sizes of one item: stored it may have 400 KB, and a call may have 16 MB of JSON.
+//! The two sizes of an item: up to 400 KB stored, and its share of the 16 MB of JSON of a call.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -32,15 +32,15 @@ fn stored_value(value: &AttributeValue) -> usize {
     }
 }
 
-/// About 1 byte for two significant digits, and 1 more; zeros before and after do not count. "About":
-/// the least it can be, so that nothing is refused that DynamoDB would take.
+/// About 1 byte for two significant digits, and 1 more; leading and trailing zeros do not count. This is
+/// the least it can be, so that no item is refused that DynamoDB would take.
 fn stored_number(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     digits.trim_matches('0').len().div_ceil(2) + 1
 }
 
-/// Bytes of the write in the JSON of a call, with its share of what is around it, or a little more.
+/// Bytes of the write in the JSON of a call and of the JSON around it, or a little more.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
     // `"table":[…],` and `{"DeleteRequest":{"Item":…}},`, as if each write named its table.
     const AROUND: usize = r#""":[],{"DeleteRequest":{"Item":}},"#.len();

@@ -38,7 +38,7 @@ impl Operation for DeleteMessages {
         SQS_RECEIPTS
     }
 
-    /// Of no consequence: no limit of bytes applies.
+    /// Irrelevant: no limit of bytes applies.
     fn size(&self, receipt_handle: &String) -> usize {
         receipt_handle.len()
     }

@@ -46,9 +46,10 @@ pub struct Message {
     pub body: String,
     /// Attributes by name, ten at most. They count in the message's size.
     pub attributes: Vec<(String, MessageAttributeValue)>,
-    /// Of a FIFO queue: what keeps its order. Of a standard queue: whose message it is (fair queues).
+    /// On a FIFO queue, messages of one group keep their order. On a standard queue it names the tenant
+    /// (fair queues).
     pub group_id: Option<String>,
-    /// Of a FIFO queue; not needed if the queue deduplicates by content.
+    /// For a FIFO queue; not needed if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
 }
 

@@ -38,10 +38,10 @@ pub struct ChangeVisibility {
 /// For how long a received message is hidden, from now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visibility {
-    /// Of the latest receive.
+    /// The one of the latest receive.
     pub receipt_handle: String,
-    /// Up to 12 hours from the receive, which SQS refuses to exceed. A part of a second counts as a
-    /// whole one: no message is shown earlier than asked.
+    /// At most 12 hours from the receive: SQS refuses more. A part of a second counts as a whole one, so
+    /// no message is shown early.
     pub timeout: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Visibility {
         let entry = ChangeMessageVisibilityBatchRequestEntry::builder()
             .id(id.to_string())
             .receipt_handle(&self.receipt_handle)
-            // What is over 2³¹ s is as far over 12 hours.
+            // SQS refuses whatever is over 12 hours.
             .visibility_timeout(i32::try_from(seconds).unwrap_or(i32::MAX));
         entry.build().expect("BUG: id and receipt handle are set")
     }
@@ -64,7 +64,7 @@ impl Operation for ChangeVisibility {
         SQS_RECEIPTS
     }
 
-    /// Of no consequence: no limit of bytes applies.
+    /// Irrelevant: no limit of bytes applies.
     fn size(&self, entry: &Visibility) -> usize {
         entry.receipt_handle.len()
     }
