@@ -31,7 +31,7 @@ pub use chromium::{Chromium, Look};
 pub use http::{free_port, request};
 pub use ministack::MiniStack;
 pub use poll::eventually;
-pub use repository::{root, scratch, template};
+pub use repository::{built_command, root, scratch, template};
 pub use shell::{Background, Shell};
 pub use stack::{ARCHITECTURE, Stack, allow_batches, build, deploy};
 pub use target::{

@@ -26,6 +26,24 @@ pub fn scratch(name: &str) -> PathBuf {
     directory
 }
 
+/// The `comeback` command, built from the repository with the features that the tests are built with, so that nothing
+/// is built twice.
+///
+/// # Panics
+///
+/// If it cannot be built.
+#[must_use]
+pub fn built_command() -> PathBuf {
+    let output = Command::new("cargo")
+        .args(["build", "--quiet", "--workspace", "--all-features", "--bin", "comeback"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let test = std::env::current_exe().expect("a test is a program");
+    test.ancestors().nth(2).expect("it lies in target/PROFILE/deps").join("comeback")
+}
+
 /// `PATH` with the tools of `make tools` before everything else.
 pub(crate) fn path_with_tools() -> OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();

@@ -76,7 +76,7 @@ fn every_make_target_exists() {
 
 #[test]
 fn the_demo_is_a_simulation_with_the_defaults() {
-    assert_eq!(recipe("demo"), "cargo run --release -p comeback -- simulate\n");
+    assert_eq!(recipe("demo"), "cargo run --profile demo -p comeback --no-default-features -- simulate\n");
 }
 
 /// The commands that `make` would run for a target.

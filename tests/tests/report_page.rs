@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use base64::Engine as _;
-use comeback_tests::{Chromium, Look, pages, root, scratch};
+use comeback_tests::{Chromium, Look, built_command, pages, root, scratch};
 use serde_json::{Value, json};
 
 const WIDE: u32 = 1_120;
@@ -28,16 +28,15 @@ struct Pages {
 }
 
 static PAGES: LazyLock<Pages> = LazyLock::new(|| {
-    let directory = scratch("report-pages");
+    let (directory, comeback) = (scratch("report-pages"), built_command());
     let page = |name: &str, arguments: &[&str]| {
         let file = directory.join(name);
-        let output = Command::new(env!("CARGO"))
-            .args(["run", "--quiet", "-p", "comeback", "--", "simulate", "--json", "--report"])
+        let output = Command::new(&comeback)
+            .args(["simulate", "--json", "--report"])
             .arg(&file)
             .args(arguments)
-            .current_dir(root())
             .output()
-            .expect("cargo runs");
+            .expect("the command runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         file
     };

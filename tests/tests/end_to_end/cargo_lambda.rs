@@ -1,7 +1,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use comeback_tests::{Shell, allow_batches, eventually, pages, root, scratch};
+use comeback_tests::{Shell, allow_batches, built_command, eventually, pages, root, scratch};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -29,6 +29,7 @@ pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World)
         TcpStream::connect(WATCH).ok()
     })
     .await;
+    let invoke = invoke.replace("cargo run -q -p comeback --", built_command().to_str().expect("a plain path"));
     let answer = shell.run(&invoke).unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
     let (not_allowed, first_failure) = answer.trim_end().split_once('\n').expect("two answers");
     assert_kept(not_allowed, "events/target-not-allowed.json");
