@@ -14,9 +14,8 @@ FUZZ_SECONDS ?= 600
 # One selection for every cargo command: another would unify features anew, and build most dependencies again.
 ALL := --workspace --all-features
 # All of it but the tests that need servers, a browser, Node or what `make tools` installs; those tests have a feature.
-FAST := --workspace --features comeback-delivery/all
-SERVERS := --test contract --test defaults --test end_to_end --test envelope_targets --test ministack \
-	--test report_page --test template
+FAST := --workspace --features comeback-backoff/retry
+SERVERS := $(addprefix --test ,contract defaults delivery end_to_end envelope_targets report_page template)
 STAGE := python3 tests/tools/stage.py
 
 TOOLS := $(CURDIR)/.tools

@@ -1,5 +1,5 @@
 //! How many calls, and how many entries a second, on a local service: this crate, one entry a call, and
-//! what one writes with boto3. `cargo bench -p comeback-delivery --all-features`
+//! what one writes with boto3. `cargo bench -p comeback-tests --all-features --bench delivery`
 //!
 //! The figures are the local service's as much as the sender's: read the ratios, and the calls.
 
@@ -107,7 +107,7 @@ async fn timed(
 }
 
 fn boto3(server: &MiniStack, service: &str, name: &str) -> Result<Run, Box<dyn std::error::Error>> {
-    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/local/boto3_loops.py");
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/delivery/boto3_loops.py");
     let command = format!(".tools/ministack/bin/python '{program}' {service} '{name}' {ENTRIES}");
     let printed: serde_json::Value = serde_json::from_str(&server.shell().run(&command)?)?;
     let calls = printed["calls"].as_u64().ok_or("no calls")?;
