@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, Policy, Ports, RESERVE, Record, handle_batch, read_batch};
+use comeback_engine::{BatchReport, Policy, RESERVE, Record, handle_batch, read_batch};
 use futures_util::FutureExt;
 
 use crate::agenda::Happening;
@@ -136,9 +136,8 @@ fn drive<'a>(
     records: &'a [Record],
     policy: &Policy,
 ) -> Option<BatchReport<'a>> {
-    let deadline = aws.until(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
-    let ports = Ports { retry_queue: aws, target: aws, dead_letter_queue: aws };
-    let report = handle_batch(records, policy, batch.clock, deadline, ports).now_or_never();
+    let past_deadline = aws.until(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
+    let report = handle_batch(records, policy, batch.clock, &past_deadline, aws).now_or_never();
     assert!(!aws.0.borrow().at_work, "BUG: a simulated call panicked; see above");
     report
 }

@@ -57,8 +57,8 @@ impl World {
     }
 
     /// What the handler is about to dead-letter, held against the invariants; `None` if one is broken.
-    pub(crate) fn letters<'a>(&mut self, messages: &'a [DeadLetter]) -> Option<Vec<Letter<'a>>> {
-        let letters = messages.iter().map(|message| self.letter(message)).collect();
+    pub(crate) fn letters<'a>(&mut self, messages: &[&'a DeadLetter]) -> Option<Vec<Letter<'a>>> {
+        let letters = messages.iter().map(|&message| self.letter(message)).collect();
         self.hold(letters)
     }
 

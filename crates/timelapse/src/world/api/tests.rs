@@ -62,8 +62,8 @@ impl Bench {
     fn dead_letter(&mut self, reason: &str, body: String) {
         let value = reason.to_owned();
         let attributes = vec![Attribute { name: "Reason", data_type: "String", value }];
-        let messages = [DeadLetter { body, attributes }];
-        if let Some(letters) = self.world.letters(&messages) {
+        let message = DeadLetter { body, attributes };
+        if let Some(letters) = self.world.letters(&[&message]) {
             assert_eq!(self.world.send_message_batch(&[&letters[0]]), Ok(vec![Ok(())]));
         }
     }
@@ -216,7 +216,7 @@ fn dead_letters_that_look_alike_are_told_apart_when_they_are_sent_again() {
         body: letter(0, &payload()),
         attributes: vec![Attribute { name: "Reason", data_type: "String", value: "max_retries".into() }],
     };
-    let messages = [message.clone(), message];
+    let messages = [&message; 2];
     for (fault, accepted) in [(Fault::DeadLetterRefused, 0), (Fault::DeadLetterLost, 6)] {
         let mut world = given_up_twice(Faults::default().with(fault, Strikes::always(1.0)));
         let letters = world.letters(&messages).expect("they are lawful");
