@@ -48,7 +48,7 @@
 //!   is handed back with its size before anything is sent.
 //! - **Order.** Results are in the order of input. Entries are sent in no set order, as calls run
 //!   beside each other, save those of one [`Lane`]: a FIFO queue's message group, or a DynamoDB item.
-//! - **A deadline** ([`Sender::send_until`]) is looked at before each call and after each wait. No call
+//! - **A deadline** ([`Sender::send_until`]) is asked for before each call and after each wait. No call
 //!   starts once it has passed; one under way is let finish, which is as long as the client's own
 //!   timeouts let it take. The SDK sets none: give it an `operation_attempt_timeout`.
 //! - **No entry is ever logged**: spans, errors and their `Debug` forms hold numbers and the service's
