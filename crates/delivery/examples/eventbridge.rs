@@ -25,8 +25,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .detail(format!(r#"{{"order": {number}}}"#))
             .build()
     };
-    let deadline = tokio::time::sleep(Duration::from_secs(10));
-    match deliver.send_until((0..100).map(event), deadline).await {
+    let end = tokio::time::Instant::now() + Duration::from_secs(10);
+    match deliver.send_until((0..100).map(event), || tokio::time::Instant::now() >= end).await {
         Ok(delivered) => println!("{} events in {} calls", delivered.count, delivered.calls),
         Err(undelivered) => {
             for left in &undelivered.entries {

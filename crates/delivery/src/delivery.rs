@@ -1,8 +1,8 @@
 use std::fmt;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -59,47 +59,45 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
 
     /// Sends until every entry is delivered or given up.
     pub async fn run(&mut self) {
-        self.run_until(pending()).await;
+        self.run_until(|| false).await;
     }
 
-    /// As [`run`](Self::run), but starts no call once `deadline` has resolved.
+    /// As [`run`](Self::run), but starts no call once `past_deadline` answers true.
     ///
-    /// The deadline is looked at before each call and after each wait, and need not wake anyone; one
-    /// that does, such as a timer, also ends a wait early.
-    pub async fn run_until(&mut self, deadline: impl Future<Output = ()>) {
+    /// It is asked before each call and after each wait. A wait under way is not cut short; to end one
+    /// early, drop the future of [`run`](Self::run).
+    pub async fn run_until(&mut self, past_deadline: impl Fn() -> bool) {
         let span = tracing::debug_span!("deliver", entries = self.entries.len());
-        self.calls_and_waits(deadline).instrument(span).await;
+        self.calls_and_waits(past_deadline).instrument(span).await;
     }
 
-    async fn calls_and_waits(&mut self, deadline: impl Future<Output = ()>) {
+    async fn calls_and_waits(&mut self, past_deadline: impl Fn() -> bool) {
         let Self { sender, entries, board } = self;
         let Sender { operation, sleep, retries, concurrency, .. } = sender;
         let sleeping = |wait: Wait| sleep(wait.delay).map(|()| wait.entries);
-        let mut deadline = Deadline { future: pin!(deadline), passed: false };
         let mut calls = FuturesUnordered::new();
         let mut waits: FuturesUnordered<_> = board.resume(retries).into_iter().map(sleeping).collect();
         loop {
-            let (batch, result) =
-                if calls.len() < *concurrency && board.is_ready() && !deadline.has_passed().await {
-                    // Begun here, and not when it is first awaited: just after a look at the deadline.
-                    let mut call = Box::pin(call(operation, entries, board.take()));
-                    match poll_once(call.as_mut()).await {
-                        Poll::Ready(answered) => answered,
-                        Poll::Pending => {
-                            calls.push(call);
-                            continue;
-                        }
+            let (batch, result) = if calls.len() < *concurrency && board.is_ready() && !past_deadline() {
+                // Begun here, and not when it is first awaited: just after a look at the deadline.
+                let mut call = Box::pin(call(operation, entries, board.take()));
+                match poll_once(call.as_mut()).await {
+                    Poll::Ready(answered) => answered,
+                    Poll::Pending => {
+                        calls.push(call);
+                        continue;
                     }
-                } else {
-                    match next(&mut deadline, &mut calls, &mut waits).await {
-                        Next::Answered(answered) => answered,
-                        Next::Waited(entries) => {
-                            board.waited(entries);
-                            continue;
-                        }
-                        Next::Nothing => break,
+                }
+            } else {
+                match next(&past_deadline, &mut calls, &mut waits).await {
+                    Next::Answered(answered) => answered,
+                    Next::Waited(entries) => {
+                        board.waited(entries);
+                        continue;
                     }
-                };
+                    Next::Nothing => break,
+                }
+            };
             let again = board.answered(&batch, result, retries);
             sender.tell(board.progress);
             waits.extend(again.into_iter().map(sleeping));
@@ -155,22 +153,6 @@ async fn call<O: Operation>(operation: &O, entries: &[O::Entry], batch: Vec<usiz
     (batch, result)
 }
 
-struct Deadline<'d, F> {
-    future: Pin<&'d mut F>,
-    passed: bool,
-}
-
-impl<F: Future<Output = ()>> Deadline<'_, F> {
-    fn look(&mut self, context: &mut Context<'_>) -> bool {
-        self.passed = self.passed || self.future.as_mut().poll(context).is_ready();
-        self.passed
-    }
-
-    async fn has_passed(&mut self) -> bool {
-        poll_fn(|context| Poll::Ready(self.look(context))).await
-    }
-}
-
 enum Next {
     Answered(Answered),
     /// These entries have waited.
@@ -180,18 +162,17 @@ enum Next {
 }
 
 /// What comes first. Past the deadline nobody waits; calls are let finish.
-async fn next<F, C, W>(
-    deadline: &mut Deadline<'_, F>,
+async fn next<C, W>(
+    past_deadline: impl Fn() -> bool,
     calls: &mut FuturesUnordered<Pin<Box<C>>>,
     waits: &mut FuturesUnordered<W>,
 ) -> Next
 where
-    F: Future<Output = ()>,
     C: Future<Output = Answered>,
     W: Future<Output = Vec<usize>>,
 {
     poll_fn(|context| {
-        if deadline.look(context) {
+        if past_deadline() {
             waits.clear();
         }
         if let Poll::Ready(Some(answered)) = calls.poll_next_unpin(context) {

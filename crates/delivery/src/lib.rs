@@ -50,7 +50,7 @@
 //!   never fit is handed back with its size before anything is sent.
 //! - **Order.** Results are in the order of the input. Calls run concurrently, so entries are sent in no
 //!   set order, except those of one [`Lane`]: a FIFO queue's message group, or a DynamoDB item.
-//! - **A deadline** ([`Sender::send_until`]) is checked before each call and after each wait. No call
+//! - **A deadline** ([`Sender::send_until`]) is asked for before each call and after each wait. No call
 //!   starts once it has passed; a call under way may finish, which takes as long as the client's own
 //!   timeouts allow. The SDK sets none: give it an `operation_attempt_timeout`.
 //! - **No entry is ever logged**: spans, errors and their `Debug` forms hold numbers and the service's

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::future::{Future, pending};
 use std::time::Duration;
 
 use crate::{Delivered, Delivery, Operation, Progress, Retries, Undelivered};
@@ -59,11 +58,11 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
     ) -> Result<Delivered, Undelivered<O::Entry>> {
-        self.send_until(entries, pending()).await
+        self.send_until(entries, || false).await
     }
 
-    /// As [`send`](Self::send), but no call is started once `deadline` has resolved; those under way
-    /// are let finish.
+    /// As [`send`](Self::send), but no call is started once `past_deadline` answers true; those under
+    /// way are let finish.
     ///
     /// # Errors
     ///
@@ -71,10 +70,10 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     pub async fn send_until(
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
-        deadline: impl Future<Output = ()>,
+        past_deadline: impl Fn() -> bool,
     ) -> Result<Delivered, Undelivered<O::Entry>> {
         let mut delivery = self.start(entries);
-        delivery.run_until(deadline).await;
+        delivery.run_until(past_deadline).await;
         delivery.finish()
     }
 

@@ -1,40 +1,39 @@
 //! One batch of the retry queue, from records to the report its response is made of.
 
-mod calls;
+mod guarded;
 mod item;
 
 use std::collections::HashMap;
-use std::future::Future;
 
 use futures_util::stream::{self, StreamExt};
 
-use self::calls::{CONCURRENT_INVOKES, Calls};
+use self::guarded::{CONCURRENT_INVOKES, Guarded};
 use self::item::Item;
+use crate::account::{Account, VisibilityChange};
+use crate::dead_letter::DeadLetter;
 use crate::due::hiding;
-use crate::ports::{DeadLetterQueue, Ports, RetryQueue, Target, VisibilityChange};
 use crate::report::{BatchReport, Step};
 use crate::{Policy, Record, Timestamp};
 
 /// Handles one batch: decides for each record, then performs, deferrals first.
 ///
-/// `deadline` is looked at before each call, never waited for.
-/// Once `deadline` resolves no further call is started; what is left is reported failed and comes
-/// back. Nothing a record holds, and nothing a port does, can harm another record: each is decided
-/// and performed apart, panics included.
-pub async fn handle_batch<'a, Q: RetryQueue, T: Target, D: DeadLetterQueue>(
+/// `past_deadline` is asked before each call. Once it answers true no further call is started; what
+/// is left is reported failed and comes back. Nothing a record holds, and nothing the account does,
+/// can harm another record: each is decided and performed apart, panics included.
+pub async fn handle_batch<'a, A: Account>(
     records: &'a [Record],
     policy: &Policy,
     now: Timestamp,
-    deadline: impl Future<Output = ()>,
-    ports: Ports<'_, Q, T, D>,
+    past_deadline: &dyn Fn() -> bool,
+    account: &A,
 ) -> BatchReport<'a> {
     let mut items: Vec<Item<'a>> =
         latest_copies(records).into_iter().map(|record| Item::decided(record, policy, now)).collect();
-    let calls = Calls::new(ports, deadline);
-    defer(&mut items, &calls).await;
-    reinvoke(&mut items, &calls, policy).await;
-    dead_letter(&mut items, &calls, now).await;
-    hide_what_did_not_work(&mut items, &calls).await;
+    let account = Guarded { account, past_deadline };
+    defer(&mut items, &account).await;
+    reinvoke(&mut items, &account, policy).await;
+    dead_letter(&mut items, &account, now).await;
+    hide_what_did_not_work(&mut items, &account).await;
     BatchReport { outcomes: items.into_iter().map(|item| item.outcome).collect() }
 }
 
@@ -54,37 +53,26 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-async fn defer<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>>(
-    items: &mut [Item<'_>],
-    calls: &Calls<'_, Q, T, D, F>,
-) {
+async fn defer<A: Account>(items: &mut [Item<'_>], account: &Guarded<'_, A>) {
     let deferred: Vec<_> = with_step(items, Step::Defer).collect();
-    let answers = calls.change_visibility(&visibility_changes(&deferred)).await;
+    let answers = account.change_visibility(&visibility_changes(&deferred)).await;
     for (item, answer) in deferred.into_iter().zip(answers) {
         // Kept either way: an early return finds the backoff unserved and waits on.
         item.outcome.problem = answer.err();
     }
 }
 
-async fn reinvoke<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>>(
-    items: &mut [Item<'_>],
-    calls: &Calls<'_, Q, T, D, F>,
-    policy: &Policy,
-) {
+async fn reinvoke<A: Account>(items: &mut [Item<'_>], account: &Guarded<'_, A>, policy: &Policy) {
     let due = stream::iter(with_step(items, Step::Reinvoke));
     due.for_each_concurrent(CONCURRENT_INVOKES, |item| async move {
         let (function_arn, envelope) = item.reinvocation();
-        let answer = calls.invoke(function_arn, envelope, policy.envelope).await;
+        let answer = account.invoke(function_arn, envelope, policy.envelope).await;
         item.invoked(answer);
     })
     .await;
 }
 
-async fn dead_letter<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>>(
-    items: &mut [Item<'_>],
-    calls: &Calls<'_, Q, T, D, F>,
-    now: Timestamp,
-) {
+async fn dead_letter<A: Account>(items: &mut [Item<'_>], account: &Guarded<'_, A>, now: Timestamp) {
     let mut given_up = Vec::new();
     let mut letters = Vec::new();
     for item in with_step(items, Step::DeadLetter) {
@@ -96,20 +84,18 @@ async fn dead_letter<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Out
             Err(failure) => item.settle(Err(failure)),
         }
     }
-    for (item, answer) in given_up.into_iter().zip(calls.send(&letters).await) {
+    let letters: Vec<&DeadLetter> = letters.iter().collect();
+    for (item, answer) in given_up.into_iter().zip(account.send_dead_letters(&letters).await) {
         item.settle(answer);
     }
 }
 
-async fn hide_what_did_not_work<Q: RetryQueue, T: Target, D: DeadLetterQueue, F: Future<Output = ()>>(
-    items: &mut [Item<'_>],
-    calls: &Calls<'_, Q, T, D, F>,
-) {
+async fn hide_what_did_not_work<A: Account>(items: &mut [Item<'_>], account: &Guarded<'_, A>) {
     let mut failed: Vec<_> = items.iter_mut().filter(|item| item.failed).collect();
     for item in &mut failed {
         item.outcome.delay = Some(hiding(item.record));
     }
-    let answers = calls.change_visibility(&visibility_changes(&failed)).await;
+    let answers = account.change_visibility(&visibility_changes(&failed)).await;
     for (item, answer) in failed.into_iter().zip(answers) {
         if answer.is_err() {
             item.outcome.delay = None; // back after the queue's own timeout

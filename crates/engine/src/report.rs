@@ -1,7 +1,7 @@
 use std::time::Duration;
 
+use crate::account::CallFailure;
 use crate::decide::{Action, Decision};
-use crate::ports::CallFailure;
 use crate::{Reason, Record, Timestamp};
 
 /// What became of a batch, one [`Outcome`] a message.

@@ -1,17 +1,17 @@
 //! One batch on AWS that always works, and every call it makes.
 
 use std::cell::RefCell;
-use std::future::{Future, pending, ready};
+use std::future::ready;
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Operation, Sender, ServiceError};
 use comeback_engine::{
-    BatchReport, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, Policy, Ports, Record, RetryQueue,
-    Target, Timestamp, VisibilityChange, handle_batch,
+    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, Policy, Record, Timestamp,
+    VisibilityChange, handle_batch,
 };
 use futures_util::FutureExt;
 
-use crate::world::ports::deliver;
+use crate::world::account::deliver;
 
 /// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +47,7 @@ pub struct Rehearsal<'a> {
 /// Runs the handler on a batch at `now`. Every call is accepted.
 pub fn rehearse<'a>(records: &'a [Record], policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
     let aws = WillingAws { records, calls: RefCell::default() };
-    let ports = Ports { retry_queue: &aws, target: &aws, dead_letter_queue: &aws };
-    let report = handle_batch(records, policy, now, pending(), ports)
+    let report = handle_batch(records, policy, now, &|| false, &aws)
         .now_or_never()
         .expect("BUG: these calls answer at once");
     Rehearsal { report, calls: aws.calls.into_inner() }
@@ -59,13 +58,27 @@ struct WillingAws<'a> {
     calls: RefCell<Vec<Call>>,
 }
 
-impl RetryQueue for WillingAws<'_> {
+impl Account for WillingAws<'_> {
     async fn change_visibility(
         &self,
-        entries: &[VisibilityChange<'_>],
-        deadline: impl Future<Output = ()>,
+        changes: &[VisibilityChange<'_>],
+        past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        deliver(Sender::over(ChangeVisibility(self), |_| ready(())), entries, deadline).await
+        deliver(Sender::over(ChangeVisibility(self), |_| ready(())), changes, past_deadline).await
+    }
+
+    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+        self.calls.borrow_mut().push(Call::Invoke { function_arn: function_arn.into(), payload });
+        Ok(())
+    }
+
+    async fn send_dead_letters(
+        &self,
+        letters: &[&DeadLetter],
+        past_deadline: &dyn Fn() -> bool,
+    ) -> Vec<Result<(), CallFailure>> {
+        let letters = letters.iter().copied();
+        deliver(Sender::over(SendMessages(self), |_| ready(())), letters, past_deadline).await
     }
 }
 
@@ -92,23 +105,6 @@ impl<'a> Operation for ChangeVisibility<'a> {
         let entries = changes.iter().map(named).collect();
         self.0.calls.borrow_mut().push(Call::ChangeMessageVisibilityBatch { entries });
         Ok(vec![Ok(()); changes.len()])
-    }
-}
-
-impl Target for WillingAws<'_> {
-    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
-        self.calls.borrow_mut().push(Call::Invoke { function_arn: function_arn.into(), payload });
-        Ok(())
-    }
-}
-
-impl DeadLetterQueue for WillingAws<'_> {
-    async fn send(
-        &self,
-        messages: &[DeadLetter],
-        deadline: impl Future<Output = ()>,
-    ) -> Vec<Result<(), CallFailure>> {
-        deliver(Sender::over(SendMessages(self), |_| ready(())), messages, deadline).await
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, Policy, Ports, RESERVE, Record, handle_batch, read_batch};
+use comeback_engine::{BatchReport, Policy, RESERVE, Record, handle_batch, read_batch};
 use futures_util::FutureExt;
 
 use crate::aws::mapping::kept;
@@ -12,9 +12,9 @@ use crate::figures::summary::Summary;
 use crate::scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError};
 use crate::watch::watcher::Watcher;
 use crate::world::World;
+use crate::world::account::SimulatedAccount;
 use crate::world::batch::Batch;
 use crate::world::happening::Happened;
-use crate::world::ports::SimulatedAws;
 
 /// Between one call of [`Watcher::clock`] and the next.
 const HAPPENINGS_PER_CLOCK: u64 = 4_096;
@@ -55,7 +55,7 @@ fn simulate(
     policy: &Policy,
     watcher: &mut impl Watcher,
 ) -> Result<Summary, (Broken, Duration)> {
-    let aws = SimulatedAws::new(World::new(scenario.clone(), policy));
+    let aws = SimulatedAccount::new(World::new(scenario.clone(), policy));
     let mut happenings = 0u64;
     while let Some(happened) = next(&aws) {
         match happened {
@@ -81,11 +81,11 @@ fn simulate(
 }
 
 // A function of its own, so that the world is free again when the handler calls it.
-fn next(aws: &SimulatedAws) -> Option<Happened> {
+fn next(aws: &SimulatedAccount) -> Option<Happened> {
     aws.0.borrow_mut().next()
 }
 
-fn elapsed(aws: &SimulatedAws) -> Duration {
+fn elapsed(aws: &SimulatedAccount) -> Duration {
     aws.0.borrow().now.since(START)
 }
 
@@ -98,7 +98,7 @@ fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
 
 /// One batch through the handler that ships. It reads its clock when it starts; its calls come at
 /// the end of its run time, and none once its deadline has passed.
-fn handle(aws: &SimulatedAws, batch: Batch, policy: &Policy, watcher: &mut impl Watcher) {
+fn handle(aws: &SimulatedAccount, batch: Batch, policy: &Policy, watcher: &mut impl Watcher) {
     let struck = aws.0.borrow_mut().strike_fields(&batch);
     let (records, incomplete) = match struck.map(read_batch) {
         None => (None, Vec::new()),
@@ -130,14 +130,13 @@ fn handle(aws: &SimulatedAws, batch: Batch, policy: &Policy, watcher: &mut impl 
 
 /// `None` if the handler dies on the way and does nothing more.
 fn drive<'a>(
-    aws: &SimulatedAws,
+    aws: &SimulatedAccount,
     batch: &Batch,
     records: &'a [Record],
     policy: &Policy,
 ) -> Option<BatchReport<'a>> {
-    let deadline = aws.until(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
-    let ports = Ports { retry_queue: aws, target: aws, dead_letter_queue: aws };
-    let report = handle_batch(records, policy, batch.clock, deadline, ports).now_or_never();
+    let past_deadline = aws.past_deadline(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
+    let report = handle_batch(records, policy, batch.clock, &past_deadline, aws).now_or_never();
     assert!(!aws.0.borrow().at_work, "BUG: a simulated call panicked; see above");
     report
 }

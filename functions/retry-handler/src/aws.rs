@@ -1,4 +1,4 @@
-//! The engine's ports on the AWS SDK. The only file that names it.
+//! The handler's account on the AWS SDK. The only file that names it.
 
 use std::time::Duration;
 
@@ -16,8 +16,7 @@ use comeback_delivery::{
     Cause, Delivered, ErrorKind, Retries, ServiceError, Undelivered, by_entry, classify,
 };
 use comeback_engine::{
-    Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue,
-    SqsBatchCalls, Target, VisibilityChange,
+    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, InvokeFailure, SqsBatchCalls, VisibilityChange,
 };
 
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
@@ -56,55 +55,63 @@ impl Aws {
         }
     }
 
-    /// The queue that messages came from.
-    pub(crate) fn retry_queue(&self, url: &str) -> Deferrals {
-        Deferrals(VisibilityChanger::new(self.sqs.clone(), url).retries(batch_calls()))
-    }
-
-    /// The queue that events end in.
-    pub(crate) fn dead_letter_queue(&self, url: &str) -> DeadLetters {
-        DeadLetters(Sender::new(self.sqs.clone(), url).retries(batch_calls()))
-    }
-
-    pub(crate) fn functions(&self) -> Functions<'_> {
-        Functions { client: &self.lambda }
+    /// The account for one batch, which came from that retry queue.
+    pub(crate) fn account(&self, retry_queue_url: &str, dead_letter_queue_url: &str) -> AwsAccount<'_> {
+        let retries = Retries::of(SqsBatchCalls::ceilings());
+        AwsAccount {
+            lambda: &self.lambda,
+            retry_queue: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
+            dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
+        }
     }
 }
 
-fn batch_calls() -> Retries {
-    Retries::of(SqsBatchCalls::ceilings())
-}
-
-/// Hides messages of the retry queue.
+/// The account as one batch sees it: its retry queue, the functions and the dead-letter queue.
 #[derive(Debug)]
-pub(crate) struct Deferrals(VisibilityChanger);
+pub(crate) struct AwsAccount<'c> {
+    lambda: &'c aws_sdk_lambda::Client,
+    retry_queue: VisibilityChanger,
+    dead_letter_queue: Sender,
+}
 
-impl RetryQueue for Deferrals {
+impl Account for AwsAccount<'_> {
     async fn change_visibility(
         &self,
-        entries: &[VisibilityChange<'_>],
-        deadline: impl Future<Output = ()>,
+        changes: &[VisibilityChange<'_>],
+        past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        let changes = entries.iter().map(|change| Visibility {
+        let changes = changes.iter().map(|change| Visibility {
             receipt_handle: change.receipt_handle.into(),
             timeout: change.visibility_timeout,
         });
-        let outcome = self.0.send_until(changes, deadline).await;
+        let outcome = self.retry_queue.send_until(changes, past_deadline).await;
         answers(outcome, "allow sqs:ChangeMessageVisibility on the retry queue")
     }
-}
 
-/// Sends to the dead-letter queue.
-#[derive(Debug)]
-pub(crate) struct DeadLetters(Sender);
+    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+        let call = self
+            .lambda
+            .invoke()
+            .function_name(function_arn)
+            .invocation_type(InvocationType::Event)
+            .payload(Blob::new(payload));
+        match call.send().await {
+            Ok(answer) if answer.status_code() == 202 => Ok(()),
+            Ok(answer) => {
+                let cause = format!("Invoke answered {}, not 202", answer.status_code());
+                Err(InvokeFailure::Later(CallFailure { cause, remedy: None }))
+            }
+            Err(error) => Err(invoke_failure(&error)),
+        }
+    }
 
-impl DeadLetterQueue for DeadLetters {
-    async fn send(
+    async fn send_dead_letters(
         &self,
-        letters: &[DeadLetter],
-        deadline: impl Future<Output = ()>,
+        letters: &[&DeadLetter],
+        past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        let outcome = self.0.send_until(letters.iter().map(message), deadline).await;
+        let messages = letters.iter().copied().map(message);
+        let outcome = self.dead_letter_queue.send_until(messages, past_deadline).await;
         answers(
             outcome,
             "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one",
@@ -138,35 +145,11 @@ fn answers<E>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// The functions that may be re-invoked.
-pub(crate) struct Functions<'a> {
-    client: &'a aws_sdk_lambda::Client,
-}
-
-impl Target for Functions<'_> {
-    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
-        let call = self
-            .client
-            .invoke()
-            .function_name(function_arn)
-            .invocation_type(InvocationType::Event)
-            .payload(Blob::new(payload));
-        match call.send().await {
-            Ok(answer) if answer.status_code() == 202 => Ok(()),
-            Ok(answer) => {
-                let cause = format!("Invoke answered {}, not 202", answer.status_code());
-                Err(InvokeFailure::Later(CallFailure { cause, remedy: None }))
-            }
-            Err(error) => Err(invoke_failure(&error)),
-        }
-    }
-}
-
-/// What follows from an `Invoke` that was not accepted. Only what can never work is final; what
-/// nobody knows is tried again.
+/// What follows from an `Invoke` that was not accepted. Only an error that can never pass is final; an
+/// unknown one is tried again.
 fn invoke_failure(error: &SdkError<InvokeError>) -> InvokeFailure {
     let service_error = classify(error);
-    // Lambda's message about a payload quotes it, and what is said here is logged.
+    // Lambda's message about a payload quotes it, and this text is logged.
     let without_message = || {
         let code = if service_error.code.is_empty() { "no code" } else { &service_error.code };
         format!("{code} (request {})", error.request_id().unwrap_or("unknown"))
@@ -184,13 +167,13 @@ fn invoke_failure(error: &SdkError<InvokeError>) -> InvokeFailure {
     }
 }
 
-/// Denied for want of a permission, and not for a credential that has expired or is none.
+/// Denied because a permission is missing, and not because a credential is invalid or has expired.
 fn lacks_permission(error: &ServiceError) -> bool {
     let codes = ["AccessDenied", "Kms"];
     error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.starts_with(code))
 }
 
-/// What an operator can mend. Until then the message waits, and loses no retry.
+/// What an operator can do about it. Until then the message waits, and loses no retry.
 fn invoke_remedy(error: &ServiceError) -> Option<&'static str> {
     match (error.kind, error.code.as_str()) {
         (_, "RecursiveInvocationException") => Some(

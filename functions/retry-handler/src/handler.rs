@@ -1,15 +1,10 @@
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use comeback_engine::{Ports, RESERVE, Timestamp, handle_batch, read_batch};
+use comeback_engine::{RESERVE, Timestamp, handle_batch, read_batch};
 use lambda_runtime::{Error, LambdaEvent};
 
-use crate::aws::{Aws, DeadLetters, Deferrals};
+use crate::aws::Aws;
 use crate::config::Config;
 use crate::log;
 use crate::queue::{Queue, url_of};
@@ -19,15 +14,11 @@ use crate::queue::{Queue, url_of};
 pub(crate) struct Handler {
     config: Config,
     aws: Aws,
-    dead_letter_queue: DeadLetters,
-    /// By URL, each built for its first batch: there is one, unless the function has several mappings.
-    retry_queues: RefCell<HashMap<String, Rc<Deferrals>>>,
 }
 
 impl Handler {
     pub(crate) fn new(config: Config, aws: Aws) -> Self {
-        let dead_letter_queue = aws.dead_letter_queue(&config.dead_letter_queue_url);
-        Self { config, aws, dead_letter_queue, retry_queues: RefCell::default() }
+        Self { config, aws }
     }
 
     /// Always `Ok`: an error would return the whole batch, settled messages included.
@@ -41,14 +32,14 @@ impl Handler {
                 "no time to call anything: the whole batch is kept"
             );
         }
-        Ok(self.batch(event.payload.records, now, passing(left.saturating_sub(RESERVE))).await)
+        Ok(self.batch(event.payload.records, now, &passed_after(left.saturating_sub(RESERVE))).await)
     }
 
     async fn batch(
         &self,
         messages: Vec<SqsMessage>,
         now: Timestamp,
-        deadline: impl Future<Output = ()>,
+        past_deadline: &dyn Fn() -> bool,
     ) -> SqsBatchResponse {
         let ids: Vec<String> = messages.iter().map(|m| m.message_id.clone().unwrap_or_default()).collect();
         let retry_queue_url = match self.retry_queue_url(&messages) {
@@ -70,19 +61,10 @@ impl Handler {
             tracing::error!(message_id = message.message_id, "{message}; it is kept");
         }
         let incomplete = incomplete.into_iter().map(|message| message.message_id);
-        let ports = Ports {
-            retry_queue: &*self.retry_queue(retry_queue_url),
-            target: &self.aws.functions(),
-            dead_letter_queue: &self.dead_letter_queue,
-        };
-        let report = handle_batch(&records, &self.config.policy, now, deadline, ports).await;
+        let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url);
+        let report = handle_batch(&records, &self.config.policy, now, past_deadline, &account).await;
         report.outcomes.iter().for_each(log::outcome);
         kept(report.batch_item_failures().map(Into::into).chain(incomplete).collect())
-    }
-
-    fn retry_queue(&self, url: String) -> Rc<Deferrals> {
-        let mut known = self.retry_queues.borrow_mut();
-        known.entry(url).or_insert_with_key(|url| Rc::new(self.aws.retry_queue(url))).clone()
     }
 
     /// The queue the batch came from. The messages say which; the configuration says by which URL.
@@ -106,12 +88,11 @@ impl Handler {
     }
 }
 
-/// Resolves once `left` has passed. It looks at the clock itself: the engine looks at a deadline and
-/// never waits for it, and a timer that nobody waits for would be late.
-fn passing(left: Duration) -> impl Future<Output = ()> {
+/// Whether `left` has passed since now.
+fn passed_after(left: Duration) -> impl Fn() -> bool {
     // The runtime's monotonic clock, which its timers share and tests can pause.
     let end = tokio::time::Instant::now() + left;
-    poll_fn(move |_| if tokio::time::Instant::now() < end { Poll::Pending } else { Poll::Ready(()) })
+    move || tokio::time::Instant::now() >= end
 }
 
 fn kept(ids: Vec<String>) -> SqsBatchResponse {

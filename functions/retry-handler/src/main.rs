@@ -5,7 +5,7 @@
 //! | `config` | the environment, read once and checked whole |
 //! | `queue` | which queue a URL or an ARN names |
 //! | `handler` | one event: records in, batch response out |
-//! | `aws` | the engine's ports on the AWS SDK, and what its errors mean |
+//! | `aws` | the handler's account on the AWS SDK, and what its errors mean |
 //! | `log` | JSON lines, always |
 
 mod aws;

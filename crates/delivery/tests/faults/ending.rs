@@ -1,7 +1,5 @@
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
 
 use comeback_delivery::Cause;
 use tokio::sync::Notify;
@@ -83,7 +81,7 @@ async fn past_its_deadline_it_calls_no_more<A: Api>() {
         Answer::done(call)
     })
     .await;
-    let over = poll_fn(|_| if calls.load(Ordering::SeqCst) < 2 { Poll::Pending } else { Poll::Ready(()) });
+    let over = || calls.load(Ordering::SeqCst) >= 2;
     let sender = A::sender(&service).concurrency(1);
     let undelivered = sender.send_until(A::entries(count), over).await.unwrap_err();
     assert_eq!((undelivered.delivered, undelivered.calls), (2 * A::LIMITS.entries, 2));

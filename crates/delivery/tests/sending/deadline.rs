@@ -1,5 +1,3 @@
-use std::future::poll_fn;
-use std::task::Poll;
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
@@ -8,9 +6,9 @@ use proptest::prelude::*;
 
 use crate::service::{Fate, ROOMY, Service, complete, entries, error};
 
-/// Resolves once the service's clock is there. It wakes nobody.
-fn until(service: &Service, moment: u32) -> impl Future<Output = ()> {
-    poll_fn(move |_| if service.clock.get() >= moment { Poll::Ready(()) } else { Poll::Pending })
+/// Whether the service's clock is there.
+fn until(service: &Service, moment: u32) -> impl Fn() -> bool {
+    move || service.clock.get() >= moment
 }
 
 const PASSING: Fate = Fate::Error(ErrorKind::Transient);
@@ -19,7 +17,7 @@ const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 fn past_the_deadline_nothing_is_called() {
     let service = Service::new([Fate::Ok]);
     let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let undelivered = complete(sender.send_until(entries([None]), async {})).unwrap_err();
+    let undelivered = complete(sender.send_until(entries([None]), || true)).unwrap_err();
     assert_eq!(service.sent().len(), 0);
     assert_eq!(undelivered.entries[0].cause, Cause::Stopped(None));
     assert_eq!(undelivered.entries[0].cause.to_string(), "not sent before the deadline");
@@ -49,15 +47,25 @@ fn it_is_looked_at_after_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timer_ends_a_wait_early() {
+async fn a_wait_is_not_cut_short_but_a_timer_beside_it_ends_it() {
     let service = Service::new([PASSING]);
     let hour = Duration::from_secs(3_600);
     let sender = Sender::over(&service, tokio::time::sleep).retries(Retries::of([hour]));
     let started = tokio::time::Instant::now();
-    let deadline = tokio::time::sleep(Duration::from_secs(2));
-    let undelivered = sender.send_until(entries([None]), deadline).await.unwrap_err();
-    assert_eq!(started.elapsed().as_secs(), 2);
+    let past_deadline = || started.elapsed().as_secs() >= 2;
+    let undelivered = sender.send_until(entries([None]), past_deadline).await.unwrap_err();
+    assert_eq!(started.elapsed(), hour);
     assert_eq!(undelivered.by_entry(), [Err(Cause::Stopped(Some(error(ErrorKind::Transient))))]);
+
+    let started = tokio::time::Instant::now();
+    let mut delivery = sender.start(entries([None]));
+    tokio::select! {
+        () = delivery.run() => panic!("it waits for an hour"),
+        () = tokio::time::sleep(Duration::from_secs(2)) => {}
+    }
+    assert_eq!(started.elapsed().as_secs(), 2);
+    let undelivered = delivery.finish().unwrap_err();
+    assert_eq!(undelivered.by_entry(), [Err(Cause::Interrupted(Some(error(ErrorKind::Transient))))]);
 }
 
 proptest! {

@@ -1,9 +1,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::calls::panicked;
+use super::guarded::panicked;
+use crate::account::{CallFailure, InvokeFailure};
 use crate::dead_letter::DeadLetter;
 use crate::decide::{Action, Decision, decide};
-use crate::ports::{CallFailure, InvokeFailure};
 use crate::report::{Outcome, Step};
 use crate::{Envelope, Policy, Reason, ReasonCode, Record, Timestamp};
 

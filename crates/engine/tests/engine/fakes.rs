@@ -1,4 +1,4 @@
-//! Ports that record what they are asked and fail as told, and an executor that cannot hang.
+//! An account that records its calls and fails as planned, and an executor that cannot hang.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
-    BatchReport, CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, Policy, Ports, Record, RetryQueue,
-    Target, Timestamp, VisibilityChange, handle_batch,
+    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, Policy, Record, Timestamp,
+    VisibilityChange, handle_batch,
 };
 
 /// What a batch call does.
@@ -49,7 +49,7 @@ pub(crate) enum Call {
     Send(Vec<DeadLetter>),
 }
 
-/// All three ports; a box says what its next call does.
+/// The account; a box says what its next call does.
 pub(crate) struct World<'w> {
     pub(crate) hide: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
@@ -94,7 +94,7 @@ impl World<'_> {
         self.handle_until(records, policy, now, usize::MAX)
     }
 
-    /// The deadline resolves when `calls` were started.
+    /// The deadline has passed once `calls` were started.
     pub(crate) fn handle_until<'r>(
         &self,
         records: &'r [Record],
@@ -102,35 +102,26 @@ impl World<'_> {
         now: Timestamp,
         calls: usize,
     ) -> BatchReport<'r> {
-        let deadline = poll_fn(|_| match self.calls.borrow().len() < calls {
-            true => Poll::Pending,
-            false => Poll::Ready(()),
-        });
-        let ports = Ports { retry_queue: self, target: self, dead_letter_queue: self };
-        run(handle_batch(records, policy, now, deadline, ports))
+        let past_deadline = || self.calls.borrow().len() >= calls;
+        run(handle_batch(records, policy, now, &past_deadline, self))
     }
 
     fn start(&self, call: Call) {
         self.calls.borrow_mut().push(call);
     }
-
-    fn look_at(&self, deadline: impl Future<Output = ()>) {
-        let passed = pin!(deadline).poll(&mut Context::from_waker(Waker::noop())).is_ready();
-        self.passed.borrow_mut().push(passed);
-    }
 }
 
-impl RetryQueue for World<'_> {
+impl Account for World<'_> {
     fn change_visibility(
         &self,
         entries: &[VisibilityChange<'_>],
-        deadline: impl Future<Output = ()>,
+        past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
         let entry = |entry: &VisibilityChange<'_>| {
             (entry.receipt_handle.to_owned(), entry.visibility_timeout.as_secs())
         };
         self.start(Call::Hide(entries.iter().map(entry).collect()));
-        self.look_at(deadline);
+        self.passed.borrow_mut().push(past_deadline());
         let behaviour = (self.hide)();
         panic_if(behaviour == Batch::PanicsBeforeItsFuture);
         let entries = entries.len();
@@ -139,30 +130,26 @@ impl RetryQueue for World<'_> {
             answers(behaviour, entries)
         }
     }
-}
 
-impl DeadLetterQueue for World<'_> {
-    fn send(
+    fn send_dead_letters(
         &self,
-        messages: &[DeadLetter],
-        deadline: impl Future<Output = ()>,
+        letters: &[&DeadLetter],
+        past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
-        self.start(Call::Send(messages.to_vec()));
-        self.look_at(deadline);
+        self.start(Call::Send(letters.iter().map(|&letter| letter.clone()).collect()));
+        self.passed.borrow_mut().push(past_deadline());
         let behaviour = (self.send)();
         panic_if(behaviour == Batch::PanicsBeforeItsFuture);
         async move {
             step().await;
-            let answers = answers(behaviour, messages.len());
+            let answers = answers(behaviour, letters.len());
             let kept = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
-            let kept = messages.iter().zip(&answers).filter(|(_, answer)| kept(answer));
-            self.sent.borrow_mut().extend(kept.map(|(letter, _)| letter.clone()));
+            let kept = letters.iter().zip(&answers).filter(|(_, answer)| kept(answer));
+            self.sent.borrow_mut().extend(kept.map(|(&letter, _)| letter.clone()));
             answers
         }
     }
-}
 
-impl Target for World<'_> {
     fn invoke(&self, function_arn: &str, payload: String) -> impl Future<Output = Result<(), InvokeFailure>> {
         self.start(Call::Invoke(function_arn.into(), payload.clone()));
         let behaviour = (self.invoke)();

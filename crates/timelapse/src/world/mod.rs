@@ -10,10 +10,11 @@
 //! | `polling`, `batch` | from the queue to the handler and back: polls, batches and their answers |
 //! | `strikes`, `missing_fields` | faults of messages and batches on their way to the handler |
 //! | `handling` | the batch that the handler is working on |
-//! | `ports` | the handler's ports on this account |
+//! | `account` | the account as the handler sees it |
 //! | `requests`, `api` | the handler's calls: checked, then performed |
 //! | `minutes` | the run minute by minute |
 
+pub(crate) mod account;
 mod api;
 mod arrivals;
 pub(crate) mod batch;
@@ -22,7 +23,7 @@ pub(crate) mod happening;
 pub(crate) mod minutes;
 mod missing_fields;
 mod polling;
-pub(crate) mod ports;
+
 mod requests;
 mod sending;
 mod strikes;

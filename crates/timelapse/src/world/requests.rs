@@ -59,9 +59,9 @@ impl World {
     /// Checks what the handler is about to dead-letter; `None` if an invariant is broken.
     pub(crate) fn check_dead_letters<'a>(
         &mut self,
-        dead_letters: &'a [DeadLetter],
+        dead_letters: &[&'a DeadLetter],
     ) -> Option<Vec<CheckedDeadLetter<'a>>> {
-        let checked = dead_letters.iter().map(|dead_letter| self.check_dead_letter(dead_letter)).collect();
+        let checked = dead_letters.iter().map(|&dead_letter| self.check_dead_letter(dead_letter)).collect();
         self.note_broken(checked)
     }
 

@@ -1,9 +1,7 @@
-//! The real SDK clients against canned HTTP answers: what the local stack cannot be made to say.
+//! The real SDK clients against canned HTTP answers that the local stack cannot be made to give.
 
-use std::future::{pending, poll_fn};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
@@ -14,7 +12,10 @@ use serde_json::{Value, json};
 use super::*;
 
 const QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/retries";
+const DEAD_LETTERS: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
+/// A deadline that never passes.
+const IN_TIME: &dyn Fn() -> bool = &|| false;
 
 /// A request as the service would see it.
 #[derive(Clone, Debug)]
@@ -56,9 +57,13 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
     (Aws::new(&shared), requests)
 }
 
+fn account(aws: &Aws) -> AwsAccount<'_> {
+    aws.account(QUEUE, DEAD_LETTERS)
+}
+
 async fn invoked(status: u16, error: &'static str) -> (Result<(), InvokeFailure>, Vec<Request>) {
     let (aws, requests) = answering(status, error, &json!({"message": "no"}));
-    let result = aws.functions().invoke(FUNCTION, r#"{"n": 1E400}"#.into()).await;
+    let result = account(&aws).invoke(FUNCTION, r#"{"n": 1E400}"#.into()).await;
     let requests = requests.lock().unwrap().clone();
     (result, requests)
 }
@@ -134,7 +139,7 @@ fn entries(requests: &Requests) -> Vec<Value> {
 #[tokio::test(start_paused = true)]
 async fn deferrals_are_calls_of_ten() {
     let (aws, requests) = answering(200, "", &done(0..10));
-    let results = aws.retry_queue(QUEUE).change_visibility(&[hidden(43_170); 13], pending()).await;
+    let results = account(&aws).change_visibility(&[hidden(43_170); 13], IN_TIME).await;
     assert_eq!(results, vec![Ok(()); 13]);
     let entry = json!({"Id": "9", "ReceiptHandle": "handle", "VisibilityTimeout": 43_170});
     assert_eq!(entries(&requests)[0][9], entry);
@@ -145,11 +150,11 @@ async fn deferrals_are_calls_of_ten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_failed_is_told_entry_by_entry() {
+async fn each_entry_has_its_own_failure() {
     let failed =
         json!([{"Id": "2", "Code": "ReceiptHandleIsInvalid", "SenderFault": true, "Message": "old"}]);
     let (aws, _) = answering(200, "", &json!({"Successful": [{"Id": "0"}, {"Id": "1"}], "Failed": failed}));
-    let results = aws.retry_queue(QUEUE).change_visibility(&[hidden(1); 3], pending()).await;
+    let results = account(&aws).change_visibility(&[hidden(1); 3], IN_TIME).await;
     let failure = CallFailure { cause: "refused: ReceiptHandleIsInvalid: old".into(), remedy: None };
     assert_eq!(results, [Ok(()), Ok(()), Err(failure)]);
 }
@@ -159,12 +164,13 @@ async fn a_dead_letter_goes_out_with_its_attributes() {
     let (aws, requests) = answering(200, "", &done(0..1));
     let attributes = vec![Attribute { name: "RetriesMade", data_type: "Number", value: "2".into() }];
     let letter = DeadLetter { attributes, ..letter("{}") };
-    assert_eq!(aws.dead_letter_queue(QUEUE).send(&[letter], pending()).await, [Ok(())]);
+    assert_eq!(account(&aws).send_dead_letters(&[&letter], IN_TIME).await, [Ok(())]);
     let attributes = json!({"RetriesMade": {"DataType": "Number", "StringValue": "2"}});
     assert_eq!(
         entries(&requests),
         [json!([{"Id": "0", "MessageBody": "{}", "MessageAttributes": attributes}])]
     );
+    assert!(requests.lock().unwrap()[0].body.contains(DEAD_LETTERS));
 }
 
 /// The engine counts a dead-letter's bytes so that it fits; the delivery counts them again.
@@ -176,7 +182,7 @@ async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() 
         DeadLetter { attributes: attributes.clone(), ..letter(&"x".repeat(SQS_MESSAGE_BYTES - 14)) };
     assert_eq!(largest.size(), SQS_MESSAGE_BYTES);
     let over = DeadLetter { attributes, ..letter(&"x".repeat(SQS_MESSAGE_BYTES - 13)) };
-    let results = aws.dead_letter_queue(QUEUE).send(&[largest, over], pending()).await;
+    let results = account(&aws).send_dead_letters(&[&largest, &over], IN_TIME).await;
     let failure =
         CallFailure { cause: "too large: 1048577 bytes, the limit is 1048576".into(), remedy: None };
     assert_eq!(results, [Ok(()), Err(failure)]);
@@ -184,17 +190,17 @@ async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_permission_is_told_with_its_remedy() {
+async fn a_missing_permission_comes_with_its_remedy() {
     let (aws, requests) = answering(403, "AccessDeniedException", &json!({"message": "no"}));
     let failure =
         |remedy| CallFailure { cause: "refused: AccessDeniedException: no".into(), remedy: Some(remedy) };
     let send = "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one";
-    let sent = aws.dead_letter_queue(QUEUE).send(&[letter("{}"), letter("{}")], pending()).await;
+    let sent = account(&aws).send_dead_letters(&[&letter("{}"); 2], IN_TIME).await;
     assert_eq!(sent, vec![Err(failure(send)); 2]);
     let hide = "allow sqs:ChangeMessageVisibility on the retry queue";
-    let changed = aws.retry_queue(QUEUE).change_visibility(&[hidden(1)], pending()).await;
+    let changed = account(&aws).change_visibility(&[hidden(1)], IN_TIME).await;
     assert_eq!(changed, [Err(failure(hide))]);
-    assert_eq!(requests.lock().unwrap().len(), 2, "what an operator must mend is not called again");
+    assert_eq!(requests.lock().unwrap().len(), 2, "nothing is called again that an operator must fix");
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,8 +208,8 @@ async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
     let started = tokio::time::Instant::now();
     for results in [
-        aws.retry_queue(QUEUE).change_visibility(&[hidden(1)], pending()).await,
-        aws.dead_letter_queue(QUEUE).send(&[letter("{}")], pending()).await,
+        account(&aws).change_visibility(&[hidden(1)], IN_TIME).await,
+        account(&aws).send_dead_letters(&[&letter("{}")], IN_TIME).await,
     ] {
         let cause = results.into_iter().map(|result| result.unwrap_err().cause).collect::<Vec<_>>();
         assert_eq!(cause, ["no retries left: InternalError: oops"]);
@@ -216,9 +222,8 @@ async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
 async fn past_the_deadline_nothing_is_called_again() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
     let end = tokio::time::Instant::now() + Duration::from_millis(250);
-    let deadline =
-        poll_fn(|_| if tokio::time::Instant::now() < end { Poll::Pending } else { Poll::Ready(()) });
-    let results = aws.dead_letter_queue(QUEUE).send(&[letter("{}")], deadline).await;
+    let past_deadline = || tokio::time::Instant::now() >= end;
+    let results = account(&aws).send_dead_letters(&[&letter("{}")], &past_deadline).await;
     // At once, after 100 ms, and not after 300 ms more.
     assert_eq!(requests.lock().unwrap().len(), 2);
     let cause = "not sent before the deadline, after InternalError: oops".into();

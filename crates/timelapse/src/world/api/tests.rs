@@ -66,8 +66,8 @@ impl Fixture {
     fn dead_letter(&mut self, reason: &str, body: String) {
         let value = reason.to_owned();
         let attributes = vec![Attribute { name: "Reason", data_type: "String", value }];
-        let dead_letters = [DeadLetter { body, attributes }];
-        if let Some(checked) = self.world.check_dead_letters(&dead_letters) {
+        let dead_letter = DeadLetter { body, attributes };
+        if let Some(checked) = self.world.check_dead_letters(&[&dead_letter]) {
             assert_eq!(self.world.send_message_batch(&[&checked[0]]), Ok(vec![Ok(())]));
         }
     }
@@ -216,7 +216,7 @@ fn identical_dead_letters_stay_apart_when_they_are_sent_again() {
         body: dead_letter_body(0, &payload()),
         attributes: vec![Attribute { name: "Reason", data_type: "String", value: "max_retries".into() }],
     };
-    let dead_letters = [dead_letter.clone(), dead_letter];
+    let dead_letters = [&dead_letter; 2];
     for (fault, accepted) in [(Fault::DeadLetterRefused, 0), (Fault::DeadLetterLost, 6)] {
         let mut world = given_up_twice(Faults::default().with(fault, Strikes::always(1.0)));
         let checked = world.check_dead_letters(&dead_letters).expect("they break nothing");

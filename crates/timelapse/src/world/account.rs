@@ -1,6 +1,6 @@
-//! The handler's ports on the simulated world, its deliveries made as on AWS. Each API call is answered
-//! at once, at the moment the world is at: the end of the handler's run time. A handler that has died
-//! makes no more.
+//! The simulated account as the handler sees it; its deliveries are made as on AWS. Each API call is
+//! answered at once, at the world's present moment: the end of the handler's run time. A handler that
+//! has died makes no more calls.
 
 use std::cell::RefCell;
 use std::future::{Future, Ready, poll_fn, ready};
@@ -10,27 +10,27 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
-    CallFailure, DeadLetter, DeadLetterQueue, InvokeFailure, RetryQueue, SqsBatchCalls, Target, Timestamp,
-    VisibilityChange,
+    Account, CallFailure, DeadLetter, InvokeFailure, SqsBatchCalls, Timestamp, VisibilityChange,
 };
 
 use super::World;
 use super::requests::CheckedDeadLetter;
 
-pub(crate) struct SimulatedAws(pub(crate) RefCell<World>, Retries);
+pub(crate) struct SimulatedAccount(pub(crate) RefCell<World>, Retries);
 
-impl SimulatedAws {
+impl SimulatedAccount {
     pub(crate) fn new(world: World) -> Self {
         Self(RefCell::new(world), Retries::of(SqsBatchCalls::ceilings()))
     }
 
-    /// Resolves once the virtual clock is there, with what the handler has waited from now on.
-    pub(crate) fn until(&self, moment: Timestamp) -> impl Future<Output = ()> {
+    /// A deadline: whether the virtual clock has reached this moment, with the time that the handler waits
+    /// from now on.
+    pub(crate) fn past_deadline(&self, moment: Timestamp) -> impl Fn() -> bool {
         self.0.borrow_mut().waited = Duration::ZERO;
-        poll_fn(move |_| {
+        move || {
             let world = self.0.borrow();
-            if world.now.saturating_add(world.waited) >= moment { Poll::Ready(()) } else { Poll::Pending }
-        })
+            world.now.saturating_add(world.waited) >= moment
+        }
     }
 
     /// The world stands still while the handler waits; only its deadline comes nearer.
@@ -66,8 +66,8 @@ impl SimulatedAws {
         self.world(call)
     }
 
-    /// A panic in here is ours; the handler takes it for the call's and goes on, so that it must be
-    /// told from there.
+    /// A panic in here is ours, but the handler takes it for the call's and goes on; `at_work` tells the
+    /// two apart.
     fn world<T>(&self, work: impl FnOnce(&mut World) -> T) -> T {
         let world = &mut *self.0.borrow_mut();
         assert!(!world.at_work, "BUG: an earlier call panicked");
@@ -82,30 +82,45 @@ impl SimulatedAws {
 pub(crate) async fn deliver<O, F, S>(
     sender: Sender<O, S>,
     entries: impl IntoIterator<Item = O::Entry>,
-    deadline: impl Future<Output = ()>,
+    past_deadline: impl Fn() -> bool,
 ) -> Vec<Result<(), CallFailure>>
 where
     O: Operation,
     F: Future<Output = ()>,
     S: Fn(Duration) -> F,
 {
-    let outcomes = by_entry(sender.send_until(entries, deadline).await).into_iter();
+    let outcomes = by_entry(sender.send_until(entries, past_deadline).await).into_iter();
     let failure = |cause: Cause| CallFailure { cause: cause.to_string(), remedy: None };
     outcomes.map(|outcome| outcome.map_err(failure)).collect()
 }
 
-impl RetryQueue for SimulatedAws {
+impl Account for SimulatedAccount {
     async fn change_visibility(
         &self,
-        entries: &[VisibilityChange<'_>],
-        deadline: impl Future<Output = ()>,
+        changes: &[VisibilityChange<'_>],
+        past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        deliver(self.sender(ChangeVisibility(self)), entries, deadline).await
+        deliver(self.sender(ChangeVisibility(self)), changes, past_deadline).await
+    }
+
+    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+        self.call(|world| world.invoke(function_arn, payload)).await
+    }
+
+    async fn send_dead_letters(
+        &self,
+        dead_letters: &[&DeadLetter],
+        past_deadline: &dyn Fn() -> bool,
+    ) -> Vec<Result<(), CallFailure>> {
+        // A dead-letter does not name its message, so it is matched once, and not again when it is resent.
+        let checked = self.world(|world| world.check_dead_letters(dead_letters));
+        let Some(checked) = checked else { return Vec::new() };
+        deliver(self.sender(SendMessages(self)), checked, past_deadline).await
     }
 }
 
 /// `ChangeMessageVisibilityBatch` on the retry queue.
-struct ChangeVisibility<'a>(&'a SimulatedAws);
+struct ChangeVisibility<'a>(&'a SimulatedAccount);
 
 impl<'a> Operation for ChangeVisibility<'a> {
     type Entry = &'a VisibilityChange<'a>;
@@ -123,26 +138,8 @@ impl<'a> Operation for ChangeVisibility<'a> {
     }
 }
 
-impl Target for SimulatedAws {
-    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
-        self.call(|world| world.invoke(function_arn, payload)).await
-    }
-}
-
-impl DeadLetterQueue for SimulatedAws {
-    async fn send(
-        &self,
-        messages: &[DeadLetter],
-        deadline: impl Future<Output = ()>,
-    ) -> Vec<Result<(), CallFailure>> {
-        // Whose they are does not stand in them, and is not to be guessed again when they are sent again.
-        let Some(checked) = self.world(|world| world.check_dead_letters(messages)) else { return Vec::new() };
-        deliver(self.sender(SendMessages(self)), checked, deadline).await
-    }
-}
-
 /// `SendMessageBatch` to the dead-letter queue.
-struct SendMessages<'a>(&'a SimulatedAws);
+struct SendMessages<'a>(&'a SimulatedAccount);
 
 impl<'a> Operation for SendMessages<'a> {
     type Entry = CheckedDeadLetter<'a>;
@@ -194,11 +191,11 @@ mod tests {
     fn deliveries_climb_the_handlers_ladder_until_the_deadline() {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let policy = Policy::new(settings).expect("a valid policy");
-        let aws = SimulatedAws::new(World::new(Scenario::default(), &policy));
+        let aws = SimulatedAccount::new(World::new(Scenario::default(), &policy));
         for (millis, calls) in [(0, 0), (100, 1), (101, 2), (400, 2), (401, 3), (9_999, 4)] {
             let operation = Throttled(RefCell::new(0));
-            let deadline = aws.until(START.saturating_add(Duration::from_millis(millis)));
-            let answers = deliver(aws.sender(&operation), [()], deadline).now_or_never();
+            let past_deadline = aws.past_deadline(START.saturating_add(Duration::from_millis(millis)));
+            let answers = deliver(aws.sender(&operation), [()], past_deadline).now_or_never();
             assert!(answers.unwrap()[0].is_err());
             assert_eq!(*operation.0.borrow(), calls, "within {millis} ms");
         }

@@ -1,5 +1,5 @@
-//! What the handler needs of the world. What a failure means is decided on this side; how many API
-//! calls it takes, and what is called again within the deadline, on the other.
+//! The AWS account as the handler sees it: the one port. This side decides what a failure means; the
+//! other side decides how many API calls a request takes, and repeats calls within the deadline.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,8 +9,7 @@ use comeback_backoff::ladder;
 use crate::dead_letter::DeadLetter;
 
 ladder! {
-    /// The waits between the API calls that carry one entry to SQS: for every implementation of
-    /// [`RetryQueue`] and [`DeadLetterQueue`].
+    /// The waits between the API calls that carry one entry to SQS, in every [`Account`].
     pub SqsBatchCalls: 100ms, 300ms, 1s
 }
 
@@ -22,43 +21,29 @@ pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2)
 // A wait between calls is not cut short by the deadline, so it must end within as much.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 
-/// The three ports, borrowed for one batch.
-#[derive(Debug)]
-pub struct Ports<'a, Q, T, D> {
-    /// The queue the batch came from.
-    pub retry_queue: &'a Q,
-    /// The functions that may be re-invoked.
-    pub target: &'a T,
-    /// Where events go that are given up.
-    pub dead_letter_queue: &'a D,
-}
-
-/// Hides messages of the retry queue.
-pub trait RetryQueue {
-    /// Hides each of these, any number of them. Answers for each in order; an entry without an answer
-    /// counts as failed. No API call is started once `deadline` has resolved, which wakes nobody: it
-    /// is to be looked at before each.
+/// What the handler can do in its account.
+///
+/// `past_deadline` answers whether it is too late to start an API call. It wakes nobody, so it has to
+/// be asked before each call.
+pub trait Account {
+    /// Hides these messages of the retry queue, any number of them. Answers for each in order; an
+    /// entry without an answer counts as failed.
     fn change_visibility(
         &self,
-        entries: &[VisibilityChange<'_>],
-        deadline: impl Future<Output = ()>,
+        changes: &[VisibilityChange<'_>],
+        past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
-}
 
-/// Re-invokes functions.
-pub trait Target {
-    /// One asynchronous `Invoke` of exactly `function_arn`, without a qualifier of its own.
+    /// Re-invokes a function: one asynchronous `Invoke` of exactly `function_arn`, without a
+    /// qualifier of its own.
     fn invoke(&self, function_arn: &str, payload: String) -> impl Future<Output = Result<(), InvokeFailure>>;
-}
 
-/// Keeps events that were given up.
-pub trait DeadLetterQueue {
-    /// Sends each of these, any number of them. Answers for each in order; a message without an
-    /// answer counts as not sent. The deadline is as for [`RetryQueue::change_visibility`].
-    fn send(
+    /// Sends these to the dead-letter queue, any number of them. Answers for each in order; a
+    /// dead-letter without an answer counts as not sent.
+    fn send_dead_letters(
         &self,
-        messages: &[DeadLetter],
-        deadline: impl Future<Output = ()>,
+        letters: &[&DeadLetter],
+        past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 }
 
@@ -83,8 +68,8 @@ pub struct CallFailure {
 /// Why an `Invoke` was not accepted, by what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// It may work later: throttled, 5xx, timed out, unknown, or mendable by an operator. The
-    /// message is kept and hidden; no retry is consumed.
+    /// It may work later: throttled, 5xx, timed out, unknown, or something that an operator can fix.
+    /// The message is kept and hidden; no retry is consumed.
     Later(CallFailure),
     /// The function does not exist (404).
     NotFound(String),
