@@ -115,17 +115,3 @@ fn only_sqs_events_can_be_shifted() {
         "error: events/target-order.json: not an SQS event: a payload for the target has no times to shift\n";
     assert_eq!(failed(&output), (1, message));
 }
-
-#[test]
-fn help_shows_examples() {
-    for (command, example) in [
-        ("simulate", "comeback simulate --chaos"),
-        ("replay", "comeback replay events/*.json"),
-        ("event", "cargo lambda invoke"),
-        ("schedule", "comeback schedule --max-age"),
-        ("contention", "comeback contention --plot"),
-    ] {
-        let text = stdout(comeback(&[command, "--help"]));
-        assert!(text.contains("Examples:") && text.contains(example), "{text}");
-    }
-}

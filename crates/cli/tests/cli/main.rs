@@ -4,6 +4,6 @@ mod event_files;
 mod pages;
 mod report;
 mod schedule;
-mod simulation;
+mod simulate;
 mod subcommands;
 mod support;

@@ -1,4 +1,4 @@
-//! Which subcommand is meant: a flag or a file of another one is refused with its name.
+//! The list of subcommands: their help, and a flag or a file of another one, refused with its name.
 
 use crate::support::*;
 
@@ -81,4 +81,18 @@ fn what_no_subcommand_takes_is_refused_without_a_tip() {
     let (code, text) = failed(&output);
     assert_eq!(code, 2);
     assert!(text.starts_with("error: unexpected argument '--gremlins' found\n\nUsage: "), "{text}");
+}
+
+#[test]
+fn help_shows_examples() {
+    for (command, example) in [
+        ("simulate", "comeback simulate --chaos"),
+        ("replay", "comeback replay events/*.json"),
+        ("event", "cargo lambda invoke"),
+        ("schedule", "comeback schedule --max-age"),
+        ("contention", "comeback contention --plot"),
+    ] {
+        let text = stdout(comeback(&[command, "--help"]));
+        assert!(text.contains("Examples:") && text.contains(example), "{text}");
+    }
 }
