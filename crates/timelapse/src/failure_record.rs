@@ -47,7 +47,7 @@ impl FailureRecords {
         request_id.write(&mut text);
         text.push_str(r#"","functionArn":""#);
         text.push_str(TARGET_ARN);
-        // The target's own retries are off (DESIGN: MaximumRetryAttempts 0), so one invoke is all.
+        // The target's own retries are off (MaximumRetryAttempts 0), so one invoke is all.
         text.push_str(
             r#":$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":"#,
         );

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, Policy, RESERVE, Record, handle_batch, read_batch};
+use comeback_engine::{BatchReport, Policy, RESERVE, Record, handle_batch};
 use futures_util::FutureExt;
 
 use crate::agenda::Happening;
@@ -14,7 +14,7 @@ use crate::violation::{Recorder, Violation};
 use crate::watcher::Watcher;
 use crate::world::World;
 
-/// A watcher is told the time once in so many happenings.
+/// How many happenings pass between two calls of a watcher's clock.
 const CLOCK_EVERY: u64 = 4_096;
 
 /// Why a run has no summary.
@@ -101,16 +101,13 @@ fn tell_strikes(world: &mut World, watcher: &mut impl Watcher) {
 fn handle(aws: &SimulatedAws, place: usize, policy: &Policy, watcher: &mut impl Watcher) {
     let batch = aws.0.borrow_mut().open_batch(place);
     let struck = aws.0.borrow_mut().strike_fields(&batch);
-    let (records, incomplete) = match struck.map(read_batch) {
-        None => (None, Vec::new()),
-        Some(Ok((records, incomplete))) => (Some(records), incomplete),
+    if struck.as_ref().is_some_and(|event| event.check_ids().is_err()) {
         // The shell reports the whole batch failed, and does nothing.
-        Some(Err(_)) => {
-            let all = vec![true; batch.records.len()];
-            return aws.0.borrow_mut().delete_settled(batch, &all);
-        }
-    };
-    let report = drive(aws, &batch, records.as_ref().unwrap_or(&batch.records), policy);
+        let all = vec![true; batch.records.len()];
+        return aws.0.borrow_mut().delete_settled(batch, &all);
+    }
+    let records = struck.as_ref().map_or(&batch.records, |event| &event.records);
+    let report = drive(aws, &batch, records, policy);
     let world = &mut *aws.0.borrow_mut();
     tell_strikes(world, watcher);
     let report = match (report, batch.death) {
@@ -124,7 +121,8 @@ fn handle(aws: &SimulatedAws, place: usize, policy: &Policy, watcher: &mut impl 
         watcher.decided(world.now.since(START), event_of(&batch, outcome.message_id), outcome);
     }
     let mut failures: Vec<&str> = report.batch_item_failures().collect();
-    failures.extend(incomplete.iter().map(|message| message.message_id.as_str()));
+    let incomplete = struck.iter().flat_map(|event| &event.incomplete);
+    failures.extend(incomplete.map(|message| message.message_id.as_str()));
     let kept = kept(&batch.records, &failures);
     world.delete_settled(batch, &kept);
 }

@@ -10,7 +10,7 @@ use super::{Broken, Invariant};
 use crate::handling::Look;
 use crate::queue::Flaw;
 
-/// Less than this before the due time counts as due. Source: DESIGN, rule 7.
+/// Less than this before the due time counts as due: rule 7 of the engine's `decide.rs`.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Waits are asked for in whole seconds, rounded up.
 const SECOND: Duration = Duration::from_secs(1);
