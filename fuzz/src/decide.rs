@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Action, BACKOFF_RANGE, Decision, Envelope, Jitter, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Policy, Record,
+    Action, BACKOFF_RANGE, Envelope, FailedEvent, Jitter, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Policy, Record,
     Settings, Style, Timestamp,
 };
 
@@ -86,18 +86,18 @@ impl Question {
     fn check(&self) {
         let Self { settings, record, now } = self;
         let policy = Policy::new(settings.clone()).expect("BUG: settings are brought into range");
-        let decision = comeback_engine::decide(record, &policy, *now);
+        let action = comeback_engine::decide(record, &policy, *now);
         let again = comeback_engine::decide(record, &policy, *now);
-        assert_eq!(format!("{decision:?}"), format!("{again:?}"), "the same question has the same answer");
-        match &decision.action {
-            Action::Defer { visibility_timeout } => {
+        assert_eq!(format!("{action:?}"), format!("{again:?}"), "the same question has the same answer");
+        match &action {
+            Action::Defer { due, visibility_timeout, .. } => {
                 assert_eq!(visibility_timeout.subsec_nanos(), 0, "SQS counts whole seconds");
                 assert!((1..=43_170).contains(&visibility_timeout.as_secs()), "{visibility_timeout:?}");
-                self.check_later_look(&policy, &decision, *visibility_timeout);
+                self.check_later_look(&policy, *due, *visibility_timeout);
             }
-            Action::Reinvoke(envelope) => self.check_retry(&policy, &decision, envelope),
-            Action::DeadLetter(reason) => {
-                assert_eq!(decision.due, None);
+            Action::Reinvoke { event, envelope, .. } => self.check_retry(&policy, event, envelope),
+            Action::DeadLetter { reason, .. } => {
+                assert_eq!(action.due(), None);
                 assert!(!reason.detail.is_empty());
             }
         }
@@ -105,19 +105,17 @@ impl Question {
 
     /// A message that was received again is not hidden longer than until it is due, and its due time
     /// does not move.
-    fn check_later_look(&self, policy: &Policy, decision: &Decision<'_>, hidden: Duration) {
-        let due = decision.due.expect("what is deferred has its due time");
+    fn check_later_look(&self, policy: &Policy, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
         if self.record.receive_count > 1 && later >= due {
             let look = comeback_engine::decide(&self.record, policy, later);
-            assert!(!matches!(look.action, Action::Defer { .. }), "deferred again: {look:?}");
-            assert!(look.due.is_none_or(|moved| moved == due), "{due} has moved: {look:?}");
+            assert!(!matches!(look, Action::Defer { .. }), "deferred again: {look:?}");
+            assert!(look.due().is_none_or(|moved| moved == due), "{due} has moved: {look:?}");
         }
     }
 
-    fn check_retry(&self, policy: &Policy, decision: &Decision<'_>, envelope: &Envelope<'_>) {
-        let event = decision.event.as_ref().expect("what is re-invoked was understood");
+    fn check_retry(&self, policy: &Policy, event: &FailedEvent<'_>, envelope: &Envelope<'_>) {
         let first_failure = Timestamp::from_secs(envelope.metadata.initial_timestamp);
         assert!(self.record.receive_count > 1, "no backoff was served yet");
         assert!(policy.allows(&event.function_arn));

@@ -9,7 +9,7 @@ use crate::Question;
 /// A sample event as the input of one entry point.
 #[derive(Debug)]
 pub struct Seed {
-    /// `invocation_record`, `envelope` or `decide`.
+    /// `batch_event`, `invocation_record`, `envelope` or `decide`.
     pub target: &'static str,
     /// The file it is from, and which of its messages.
     pub name: String,
@@ -17,7 +17,7 @@ pub struct Seed {
     pub data: Vec<u8>,
 }
 
-/// Every sample of `events/`: bodies, payloads, and questions about them twelve hours later.
+/// Every sample of `events/`: batches, bodies, payloads, and questions about them twelve hours later.
 ///
 /// # Panics
 ///
@@ -43,6 +43,7 @@ fn seeds_of(file: &Path) -> Vec<Seed> {
     let Some(messages) = event["Records"].as_array() else {
         return vec![Seed { target: "envelope", name, data: text.into_bytes() }];
     };
+    let batch = Seed { target: "batch_event", name: name.clone(), data: text.clone().into_bytes() };
     let bodies = messages.iter().map(|message| (message, message["body"].as_str().unwrap_or_default()));
     let seeds = bodies.enumerate().flat_map(|(place, (message, body))| {
         let name = format!("{name}-{place}");
@@ -56,7 +57,7 @@ fn seeds_of(file: &Path) -> Vec<Seed> {
             .into_iter()
             .filter_map(move |(target, data)| Some(Seed { target, name: name.clone(), data: data? }))
     });
-    seeds.collect()
+    std::iter::once(batch).chain(seeds).collect()
 }
 
 /// Zero stands for what a sample lacks.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use comeback_engine::{Action, Jitter, Policy, Record, Settings, Style, Timestamp};
-use comeback_fuzz::{Question, Seed, decide, envelope, invocation_record, seeds};
+use comeback_fuzz::{Question, Seed, batch_event, decide, envelope, invocation_record, seeds};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -96,11 +96,12 @@ fn question() -> impl Strategy<Value = Question> {
 }
 
 #[test]
-fn every_sample_is_as_it_must_be() {
+fn every_sample_holds() {
     let seeds = seeds();
     for Seed { target, name, data } in &seeds {
         println!("{target} {name}");
         match *target {
+            "batch_event" => batch_event(data),
             "invocation_record" => invocation_record(data),
             "envelope" => envelope(data),
             "decide" => decide(data),
@@ -118,10 +119,10 @@ fn the_samples_lead_to_every_action() {
         let question = Question::from_bytes(&data);
         assert_eq!(question.to_bytes(), data, "what is read is what was written");
         let policy = Policy::new(question.settings).unwrap();
-        match comeback_engine::decide(&question.record, &policy, question.now).action {
+        match comeback_engine::decide(&question.record, &policy, question.now) {
             Action::Defer { .. } => seen[0] += 1,
-            Action::Reinvoke(_) => seen[1] += 1,
-            Action::DeadLetter(_) => seen[2] += 1,
+            Action::Reinvoke { .. } => seen[1] += 1,
+            Action::DeadLetter { .. } => seen[2] += 1,
         }
     }
     assert!(seen.iter().all(|count| *count >= 5), "deferred, re-invoked, dead-lettered: {seen:?}");
@@ -129,6 +130,11 @@ fn the_samples_lead_to_every_action() {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(5_000) })]
+
+    #[test]
+    fn any_message_is_in_its_batch_by_its_id(data in any_data("batch_event")) {
+        batch_event(&data);
+    }
 
     #[test]
     fn any_body_is_read_as_it_stands_or_refused(data in any_data("invocation_record")) {

@@ -32,15 +32,15 @@ MUTANTS = [
     ),
     Mutant(
         "failed dead-letter dropped",
-        "crates/engine/src/handle_batch.rs",
-        "        item.settle(answer);",
-        "        item.settle(answer.or(Ok(())));",
+        "crates/engine/src/handle_batch/answered.rs",
+        "Err(problem) => Sent::Failed(self.attempt.failed(problem)),",
+        "Err(_) => Sent::Ended(self.attempt.outcome(None, None)),",
     ),
     Mutant(
         "failed deferral deleted",
-        "crates/engine/src/handle_batch.rs",
-        "        item.outcome.problem = answer.err();",
-        "        item.outcome.settled = answer.is_err();\n        item.outcome.problem = answer.err();",
+        "crates/engine/src/report.rs",
+        "Some(Step::Defer { .. }) | None => false,",
+        "Some(Step::Defer { .. }) => self.problem.is_some(),\n            None => false,",
     ),
     Mutant(
         "allow-list skipped",

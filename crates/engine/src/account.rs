@@ -23,8 +23,8 @@ const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEO
 
 /// What the handler can do in its account.
 ///
-/// `past_deadline` answers whether it is too late to start an API call. It wakes nobody, so it has to
-/// be asked before each call.
+/// `past_deadline` answers whether it is too late to start an API call. An implementation asks it
+/// before each call that it starts.
 pub trait Account {
     /// Hides these messages of the retry queue, any number of them. Answers for each in order; an
     /// entry without an answer counts as failed.

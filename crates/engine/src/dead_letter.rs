@@ -1,17 +1,19 @@
 //! The dead-letter on the wire: what an operator sees of an event that was given up, and what a
 //! redrive starts it anew from.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::event::FailedEvent;
-use crate::{Reason, ReasonCode, Record, Timestamp};
+use crate::json::{non_empty_string, object};
+use crate::{Reason, ReasonCode, Record};
 
 /// Bytes of an SQS message with its attributes.
 /// Source: SQS quotas, 1 MiB since August 2025.
 pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 
-/// Attributes are for filtering; whoever wants more reads the body.
+/// Attributes are for filtering; the body holds the whole text.
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
 /// A message for the dead-letter queue.
@@ -34,71 +36,75 @@ pub struct Attribute {
     pub value: String,
 }
 
+/// The body, of an event that was understood.
 #[derive(Serialize)]
-struct Body<'a> {
-    reason: &'static str,
-    detail: &'a str,
-    function_arn: &'a str,
-    retries_made: u64,
-    initial_timestamp: u64,
-    dead_lettered_at: u64,
-    origin_request_id: &'a str,
-    error: Option<ErrorBody<'a>>,
-    payload: &'a RawValue,
+pub(crate) struct Body<'a> {
+    pub(crate) reason: &'static str,
+    pub(crate) detail: &'a str,
+    pub(crate) function_arn: &'a str,
+    pub(crate) retries_made: u64,
+    pub(crate) initial_timestamp: u64,
+    pub(crate) dead_lettered_at: u64,
+    pub(crate) origin_request_id: &'a str,
+    pub(crate) error: Option<ErrorBody<'a>>,
+    pub(crate) payload: &'a RawValue,
 }
 
 #[derive(Serialize)]
-struct ErrorBody<'a> {
-    r#type: Option<&'a RawValue>,
-    message: Option<&'a RawValue>,
+pub(crate) struct ErrorBody<'a> {
+    pub(crate) r#type: Option<&'a RawValue>,
+    pub(crate) message: Option<&'a RawValue>,
+}
+
+/// The body read back: what tells a dead-letter of ours from any other JSON, and what a redrive needs
+/// of it.
+#[derive(Deserialize)]
+pub(crate) struct RedrivenLetter<'a> {
+    #[serde(borrow)]
+    reason: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) function_arn: Cow<'a, str>,
+    #[serde(rename = "dead_lettered_at")]
+    _dead_lettered_at: u64,
+    #[serde(borrow)]
+    pub(crate) origin_request_id: &'a RawValue,
+    #[serde(borrow)]
+    pub(crate) payload: &'a RawValue,
+}
+
+impl<'a> RedrivenLetter<'a> {
+    pub(crate) fn read(body: &'a str) -> Option<Self> {
+        object(body).ok().filter(|letter: &Self| is_reason(&letter.reason))
+    }
+}
+
+fn is_reason(name: &str) -> bool {
+    ReasonCode::ALL.iter().any(|code| code.name() == name)
 }
 
 impl DeadLetter {
-    /// The dead-letter of a record, `event` being what could be understood of it.
-    pub(crate) fn new(
-        record: &Record,
-        event: Option<&FailedEvent<'_>>,
-        reason: &Reason,
-        now: Timestamp,
-    ) -> Self {
-        let full = match event {
-            Some(event) => Self::of_event(event, reason, now),
-            None => Self {
-                body: record.body.clone(),
-                attributes: attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]),
-            },
+    /// The dead-letter of an event, in place of the record that was received.
+    pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
+        let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_string);
+        let retries_made = body.retries_made.to_string();
+        let json = serde_json::to_string(body).expect("BUG: strings, numbers and raw JSON are JSON");
+        let letter = Self {
+            // Raw U+FFFE and U+FFFF can come out of a decoded escape; SQS refuses both.
+            body: json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff"),
+            attributes: attributes([
+                text("Reason", body.reason),
+                text("TargetFunction", body.function_arn),
+                Attribute { name: "RetriesMade", data_type: "Number", value: retries_made },
+                text("ErrorType", &error_type.unwrap_or_default()),
+            ]),
         };
-        full.or_verbatim(record, reason)
+        letter.or_verbatim(record, reason)
     }
 
-    fn of_event(event: &FailedEvent<'_>, reason: &Reason, now: Timestamp) -> Self {
-        let error = event.error.as_ref();
-        let body = Body {
-            reason: reason.code.name(),
-            detail: &reason.detail,
-            function_arn: &event.function_arn,
-            retries_made: event.retries_made(),
-            initial_timestamp: event.first_failure.as_secs(),
-            dead_lettered_at: now.as_secs(),
-            origin_request_id: &event.origin_request_id,
-            error: error.map(|error| ErrorBody { r#type: error.error_type, message: error.message }),
-            payload: &event.payload,
-        };
-        let body = serde_json::to_string(&body).expect("BUG: strings, numbers and raw JSON are JSON");
-        Self {
-            // Raw U+FFFE and U+FFFF can come out of a decoded escape; SQS refuses both.
-            body: body.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff"),
-            attributes: attributes([
-                text("Reason", reason.code.name()),
-                text("TargetFunction", &event.function_arn),
-                Attribute {
-                    name: "RetriesMade",
-                    data_type: "Number",
-                    value: event.retries_made().to_string(),
-                },
-                text("ErrorType", &event.error_type().unwrap_or_default()),
-            ]),
-        }
+    /// The dead-letter of a record that could not be understood.
+    pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
+        let attributes = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
+        Self { body: record.body.clone(), attributes }.or_verbatim(record, reason)
     }
 
     /// Itself if it fits; else the received body, with as much of an attribute as fits beside it.
@@ -137,11 +143,6 @@ fn accepted(character: char) -> char {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => character,
         _ => char::REPLACEMENT_CHARACTER,
     }
-}
-
-/// Whether `name` is one of our reasons: how a dead-letter body is told from anything else.
-pub(crate) fn is_reason(name: &str) -> bool {
-    ReasonCode::ALL.iter().any(|code| code.name() == name)
 }
 
 #[cfg(test)]

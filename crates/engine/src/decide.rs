@@ -1,16 +1,40 @@
 //! The rules, in the order they apply. Pure and total: the same message, policy and time always
 //! give the same answer, and no message can make it panic.
+//!
+//! *n* is the retry about to be made, 1 for the first; *t0* is the first failure; *start* is now on a
+//! first receive, and the time of the first receive on a later one.
+//!
+//! 1. A message that holds no invocation record, or a malformed envelope, is dead-lettered; but a
+//!    dead-letter of ours that was redriven to the retry queue starts anew, with *n* = 1 and *t0* =
+//!    `SentTimestamp`.
+//! 2. An event of a function that `TARGET_FUNCTIONS` does not allow is dead-lettered
+//!    (`target_not_allowed`).
+//! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error type
+//!    matches `NON_RETRYABLE_ERRORS` (`non_retryable_error`).
+//! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed
+//!    since *t0*, or if its message was sent over 13 days and 12 hours ago (both `max_age`).
+//! 5. The delay is drawn in whole seconds, as `JITTER` says, under the ceiling
+//!    min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), from a generator that the message seeds.
+//! 6. A delay from *start* that would end after *t0* + `MAX_AGE` is cut to end 60 s before it, and the
+//!    event is dead-lettered (`max_age`) if that leaves under 60 s.
+//! 7. A first receive defers the message by the delay; a later one defers it until *start* + delay,
+//!    and re-invokes the target once less than 0.5 s of that is left.
+//! 8. A deferral is rounded up to whole seconds, 1 at least, and ends at the latest 43,170 s after a
+//!    first receive, or 43,170 s after now on a later one.
+//! 9. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next
+//!    failure could be over 1,048,576 bytes: this record with its payload newly enveloped, and 3 KiB.
 
 use std::time::Duration;
 
 use comeback_envelope::{Envelope, Metadata};
 
+use crate::action::Action;
 use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::due::{due, end, is_first_receive};
 use crate::event::FailedEvent;
 use crate::{Policy, Reason, ReasonCode, Record, Timestamp};
 
-/// SQS's longest visibility timeout. It is counted from the receive, over it SQS errors.
+/// SQS's longest visibility timeout. SQS counts it from the receive and refuses a longer one.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Kept free below it for the time between the receive and SQS's receipt of our call.
 const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
@@ -23,58 +47,38 @@ const SHOWN_CHARACTERS: usize = 256;
 /// What a failure record may hold beside the payload, more than the last one did.
 const RECORD_ALLOWANCE: usize = 3 * 1_024;
 
-/// What happens to a message next.
-#[derive(Clone, Debug)]
-pub enum Action<'a> {
-    /// Hide the message for a while and keep it.
-    Defer {
-        /// Whole seconds, 1 to 43,170.
-        visibility_timeout: Duration,
-    },
-    /// Call the target again with this.
-    Reinvoke(Envelope<'a>),
-    /// Give the event up.
-    DeadLetter(Reason),
-}
-
-/// An [`Action`] and what it was decided from.
-#[derive(Clone, Debug)]
-pub struct Decision<'a> {
-    /// The event; `None` if the message could not be understood.
-    pub event: Option<FailedEvent<'a>>,
-    /// When the retry is due; `None` if there will be none.
-    pub due: Option<Timestamp>,
-    /// What to do now.
-    pub action: Action<'a>,
-}
-
 /// Decides what happens to a message at `now`.
-pub fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Decision<'a> {
-    let event = match FailedEvent::read(record) {
-        Ok(event) => event,
-        Err(reason) => return Decision { event: None, due: None, action: Action::DeadLetter(reason) },
-    };
-    let (due, action) = match retry(&event, record, policy, now) {
-        Ok((due, action)) => (Some(due), action),
-        Err(reason) => (None, Action::DeadLetter(reason)),
-    };
-    Decision { event: Some(event), due, action }
+pub fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Action<'a> {
+    match FailedEvent::read(record) {
+        Ok(event) => retry(event, record, policy, now),
+        Err(reason) => Action::DeadLetter { event: None, reason },
+    }
 }
 
 /// Rules 2 to 9: when the next retry is due and what that means now, or why there is none.
-fn retry<'a>(
-    event: &FailedEvent<'a>,
+fn retry<'a>(event: FailedEvent<'a>, record: &Record, policy: &Policy, now: Timestamp) -> Action<'a> {
+    let due = match due_unless_ruled_out(&event, record, policy, now) {
+        Ok(due) => due,
+        Err(reason) => return Action::DeadLetter { event: Some(event), reason },
+    };
+    if let Some(visibility_timeout) = left_to_serve(record, now, due) {
+        return Action::Defer { event, due, visibility_timeout };
+    }
+    match envelope(&event, record, policy) {
+        Ok(envelope) => Action::Reinvoke { event, due, envelope },
+        Err(reason) => Action::DeadLetter { event: Some(event), reason },
+    }
+}
+
+/// Rules 2 to 6.
+fn due_unless_ruled_out(
+    event: &FailedEvent<'_>,
     record: &Record,
     policy: &Policy,
     now: Timestamp,
-) -> Result<(Timestamp, Action<'a>), Reason> {
+) -> Result<Timestamp, Reason> {
     rule_out(event, record, policy, now)?;
-    let due = due(event, record, policy, now).ok_or_else(|| too_old(event, policy))?;
-    let action = match left_to_serve(record, now, due) {
-        Some(visibility_timeout) => Action::Defer { visibility_timeout },
-        None => Action::Reinvoke(envelope(event, record, policy)?),
-    };
-    Ok((due, action))
+    due(event, record, policy, now).ok_or_else(|| too_old(event, policy))
 }
 
 /// Rules 2 to 4: what rules a retry out, whenever it would be.

@@ -1,14 +1,11 @@
 //! When a retry is due: the backoff under `MAX_AGE`, and the draw behind it.
 
-use std::hash::Hasher;
 use std::time::Duration;
 
-use comeback_backoff::{Backoff, Jitter};
-use rand::SeedableRng;
-use rand::rngs::Xoshiro256PlusPlus;
-use siphasher::sip::SipHasher13;
+use comeback_backoff::Jitter;
 
 use crate::event::FailedEvent;
+use crate::seed::generator;
 use crate::{Policy, Record, Timestamp};
 
 /// The last retry is made this long before `MAX_AGE`, to be well inside it.
@@ -41,7 +38,7 @@ pub(crate) fn is_first_receive(record: &Record) -> bool {
     record.receive_count <= 1
 }
 
-/// Seeded by the message and the retry, so that whoever looks at the message draws the same delay;
+/// Seeded by the message and the retry, so that every look at the message draws the same delay;
 /// decorrelated jitter by the event, whose chain must be the same on each of its messages.
 fn delay(event: &FailedEvent<'_>, record: &Record, policy: &Policy) -> Duration {
     let mut rng = match policy.backoff.jitter {
@@ -49,21 +46,4 @@ fn delay(event: &FailedEvent<'_>, record: &Record, policy: &Policy) -> Duration 
         Jitter::Full | Jitter::Equal | Jitter::None => generator(&record.message_id, event.retry),
     };
     Duration::from_secs(policy.backoff.delay(event.retry, &mut rng))
-}
-
-/// How long a message is hidden whose action did not work: full jitter under min(3,600 s,
-/// 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
-pub(crate) fn hiding(record: &Record) -> Duration {
-    let backoff = Backoff { base: 1, cap: 3_600, jitter: Jitter::Full };
-    let count = u64::from(record.receive_count);
-    Duration::from_secs(backoff.delay(count + 1, &mut generator(&record.message_id, count)))
-}
-
-fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
-    // Bytes are written one piece after another rather than through `Hash`, whose framing is not
-    // the same on every platform. The id ends before the last eight bytes, so no two inputs meet.
-    let mut hasher = SipHasher13::new();
-    hasher.write(id.as_bytes());
-    hasher.write(&number.to_le_bytes());
-    Xoshiro256PlusPlus::seed_from_u64(hasher.finish())
 }

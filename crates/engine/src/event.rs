@@ -1,11 +1,11 @@
 use std::borrow::Cow;
 
 use comeback_envelope::Metadata;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::is_reason;
-use crate::invocation_record::{InvocationError, InvocationRecord, non_empty_string, object};
+use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
+use crate::invocation_record::{InvocationError, InvocationRecord};
+use crate::json::non_empty_string;
 use crate::{Reason, ReasonCode, Record, Timestamp};
 
 /// An event that failed, as far as its message tells: which retry comes next, since when, of what.
@@ -56,6 +56,23 @@ impl<'a> FailedEvent<'a> {
         self.error.as_ref()?.error_type.and_then(non_empty_string)
     }
 
+    /// Its dead-letter, in place of the record it was read from.
+    pub(crate) fn dead_letter(&self, record: &Record, reason: &Reason, now: Timestamp) -> DeadLetter {
+        let error = self.error.as_ref();
+        let body = Body {
+            reason: reason.code.name(),
+            detail: &reason.detail,
+            function_arn: &self.function_arn,
+            retries_made: self.retries_made(),
+            initial_timestamp: self.first_failure.as_secs(),
+            dead_lettered_at: now.as_secs(),
+            origin_request_id: &self.origin_request_id,
+            error: error.map(|error| ErrorBody { r#type: error.error_type, message: error.message }),
+            payload: &self.payload,
+        };
+        DeadLetter::of_event(record, reason, &body)
+    }
+
     fn failed(record: &Record, failure: InvocationRecord<'a>) -> Result<Self, Reason> {
         let event = open(failure.request_payload)?;
         let (attempt, first_failure, origin_request_id) = match event.metadata {
@@ -99,25 +116,4 @@ impl<'a> FailedEvent<'a> {
 fn open(payload: &RawValue) -> Result<comeback_envelope::Event<'_>, Reason> {
     comeback_envelope::open(payload)
         .map_err(|malformed| Reason::new(ReasonCode::MalformedEnvelope, malformed.to_string()))
-}
-
-/// What tells a dead-letter of ours from any other JSON, and what a redrive needs of it.
-#[derive(Deserialize)]
-struct RedrivenLetter<'a> {
-    #[serde(borrow)]
-    reason: Cow<'a, str>,
-    #[serde(borrow)]
-    function_arn: Cow<'a, str>,
-    #[serde(rename = "dead_lettered_at")]
-    _dead_lettered_at: u64,
-    #[serde(borrow)]
-    origin_request_id: &'a RawValue,
-    #[serde(borrow)]
-    payload: &'a RawValue,
-}
-
-impl<'a> RedrivenLetter<'a> {
-    fn read(body: &'a str) -> Option<Self> {
-        object(body).ok().filter(|letter: &Self| is_reason(&letter.reason))
-    }
 }

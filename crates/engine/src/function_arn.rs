@@ -110,9 +110,9 @@ impl FunctionPattern {
     }
 }
 
-/// The retry handler's own name, as its runtime tells it. It is never a target, whatever the
-/// patterns say: it would retry its own batches. Its account is not told, so a function of the
-/// same name and region in another account is refused as well.
+/// The retry handler's own name, from its runtime. It is never a target, whatever the patterns say:
+/// it would retry its own batches. The runtime does not give its account, so a function of the same
+/// name and region in another account is refused as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// `AWS_LAMBDA_FUNCTION_NAME`.

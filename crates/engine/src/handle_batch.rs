@@ -1,19 +1,21 @@
 //! One batch of the retry queue, from records to the report its response is made of.
 
+mod answered;
+mod decided;
 mod guarded;
-mod item;
+mod hiding;
 
 use std::collections::HashMap;
 
 use futures_util::stream::{self, StreamExt};
 
+use self::answered::{Answered, Sent};
+use self::decided::Decided;
 use self::guarded::{CONCURRENT_INVOKES, Guarded};
-use self::item::Item;
 use crate::account::{Account, VisibilityChange};
 use crate::dead_letter::DeadLetter;
-use crate::due::hiding;
-use crate::report::{BatchReport, Step};
-use crate::{Policy, Record, Timestamp};
+use crate::report::{BatchReport, Outcome};
+use crate::{Policy, Record, Style, Timestamp};
 
 /// Handles one batch: decides for each record, then performs, deferrals first.
 ///
@@ -27,14 +29,13 @@ pub async fn handle_batch<'a, A: Account>(
     past_deadline: &dyn Fn() -> bool,
     account: &A,
 ) -> BatchReport<'a> {
-    let mut items: Vec<Item<'a>> =
-        latest_copies(records).into_iter().map(|record| Item::decided(record, policy, now)).collect();
     let account = Guarded { account, past_deadline };
-    defer(&mut items, &account).await;
-    reinvoke(&mut items, &account, policy).await;
-    dead_letter(&mut items, &account, now).await;
-    hide_what_did_not_work(&mut items, &account).await;
-    BatchReport { outcomes: items.into_iter().map(|item| item.outcome).collect() }
+    let records = latest_copies(records).into_iter();
+    let mut decided: Vec<Decided<'a>> = records.map(|record| Decided::of(record, policy, now)).collect();
+    defer(&mut decided, &account).await;
+    let answered = reinvoke(decided, &account, policy.envelope, now).await;
+    let sent = send_dead_letters(answered, &account).await;
+    BatchReport { outcomes: hide_failed(sent, &account).await }
 }
 
 /// SQS may deliver a message twice in one batch. The copies are one event, so one of them is
@@ -53,65 +54,67 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-async fn defer<A: Account>(items: &mut [Item<'_>], account: &Guarded<'_, A>) {
-    let deferred: Vec<_> = with_step(items, Step::Defer).collect();
-    let answers = account.change_visibility(&visibility_changes(&deferred)).await;
-    for (item, answer) in deferred.into_iter().zip(answers) {
-        // Kept either way: an early return finds the backoff unserved and waits on.
-        item.outcome.problem = answer.err();
+async fn defer<A: Account>(decided: &mut [Decided<'_>], account: &Guarded<'_, A>) {
+    let mut deferrals: Vec<_> = decided
+        .iter_mut()
+        .filter_map(|message| match message {
+            Decided::Defer(deferral) => Some(deferral),
+            _ => None,
+        })
+        .collect();
+    let changes: Vec<VisibilityChange<'_>> = deferrals.iter().map(|deferral| deferral.change()).collect();
+    let mut answers = account.change_visibility(&changes).await;
+    for deferral in &mut deferrals {
+        deferral.answered(answers.next_answer());
     }
 }
 
-async fn reinvoke<A: Account>(items: &mut [Item<'_>], account: &Guarded<'_, A>, policy: &Policy) {
-    let due = stream::iter(with_step(items, Step::Reinvoke));
-    due.for_each_concurrent(CONCURRENT_INVOKES, |item| async move {
-        let (function_arn, envelope) = item.reinvocation();
-        let answer = account.invoke(function_arn, envelope, policy.envelope).await;
-        item.invoked(answer);
-    })
-    .await;
+async fn reinvoke<'a, A: Account>(
+    decided: Vec<Decided<'a>>,
+    account: &Guarded<'_, A>,
+    style: Style,
+    now: Timestamp,
+) -> Vec<Answered<'a>> {
+    let calls = decided.into_iter().map(async |message| match message {
+        Decided::Defer(deferral) => Answered::Ended(deferral.outcome()),
+        Decided::Reinvoke(reinvocation) => reinvocation.invoke(account, style, now).await,
+        Decided::Neither(answered) => answered,
+    });
+    stream::iter(calls).buffered(CONCURRENT_INVOKES).collect().await
 }
 
-async fn dead_letter<A: Account>(items: &mut [Item<'_>], account: &Guarded<'_, A>, now: Timestamp) {
-    let mut given_up = Vec::new();
-    let mut letters = Vec::new();
-    for item in with_step(items, Step::DeadLetter) {
-        match item.letter(now) {
-            Ok(letter) => {
-                letters.push(letter);
-                given_up.push(item);
-            }
-            Err(failure) => item.settle(Err(failure)),
-        }
-    }
-    let letters: Vec<&DeadLetter> = letters.iter().collect();
-    for (item, answer) in given_up.into_iter().zip(account.send_dead_letters(&letters).await) {
-        item.settle(answer);
-    }
+async fn send_dead_letters<'a, A: Account>(
+    answered: Vec<Answered<'a>>,
+    account: &Guarded<'_, A>,
+) -> Vec<Sent<'a>> {
+    let letters: Vec<&DeadLetter> = answered
+        .iter()
+        .filter_map(|message| match message {
+            Answered::DeadLetter(given_up) => Some(&given_up.letter),
+            _ => None,
+        })
+        .collect();
+    let mut answers = account.send_dead_letters(&letters).await;
+    let sent = answered.into_iter().map(|message| match message {
+        Answered::Ended(outcome) => Sent::Ended(outcome),
+        Answered::DeadLetter(given_up) => given_up.answered(answers.next_answer()),
+        Answered::Failed(failed) => Sent::Failed(failed),
+    });
+    sent.collect()
 }
 
-async fn hide_what_did_not_work<A: Account>(items: &mut [Item<'_>], account: &Guarded<'_, A>) {
-    let mut failed: Vec<_> = items.iter_mut().filter(|item| item.failed).collect();
-    for item in &mut failed {
-        item.outcome.delay = Some(hiding(item.record));
-    }
-    let answers = account.change_visibility(&visibility_changes(&failed)).await;
-    for (item, answer) in failed.into_iter().zip(answers) {
-        if answer.is_err() {
-            item.outcome.delay = None; // back after the queue's own timeout
-        }
-    }
-}
-
-fn with_step<'i, 'a>(items: &'i mut [Item<'a>], step: Step) -> impl Iterator<Item = &'i mut Item<'a>> {
-    items.iter_mut().filter(move |item| item.outcome.step == Some(step))
-}
-
-/// Each message hidden for its outcome's delay.
-fn visibility_changes<'a>(items: &[&mut Item<'a>]) -> Vec<VisibilityChange<'a>> {
-    let change = |item: &&mut Item<'a>| VisibilityChange {
-        receipt_handle: &item.record.receipt_handle,
-        visibility_timeout: item.outcome.delay.expect("BUG: what is hidden has its delay"),
-    };
-    items.iter().map(change).collect()
+async fn hide_failed<'a, A: Account>(sent: Vec<Sent<'a>>, account: &Guarded<'_, A>) -> Vec<Outcome<'a>> {
+    let changes: Vec<VisibilityChange<'_>> = sent
+        .iter()
+        .filter_map(|message| match message {
+            Sent::Failed(failed) => Some(failed.change()),
+            Sent::Ended(_) => None,
+        })
+        .collect();
+    let mut answers = account.change_visibility(&changes).await;
+    let outcomes = sent.into_iter().map(|message| match message {
+        Sent::Ended(outcome) => outcome,
+        Sent::Failed(failed) => failed.answered(answers.next_answer()),
+    });
+    outcomes.collect()
 }

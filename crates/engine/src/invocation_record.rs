@@ -1,9 +1,10 @@
 use std::borrow::Cow;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Timestamp;
+use crate::json::{non_empty_string, object, present};
 
 /// What Lambda writes to an asynchronous function's failure destination.
 ///
@@ -76,11 +77,6 @@ struct ResponsePayload<'a> {
     error_message: Option<&'a RawValue>,
 }
 
-/// `Option<&RawValue>` reads `null` as absent; here it is a value like any other.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    Deserialize::deserialize(deserializer).map(Some)
-}
-
 impl<'a> InvocationRecord<'a> {
     /// Reads a message's body.
     ///
@@ -114,16 +110,4 @@ impl<'a> InvocationRecord<'a> {
             error,
         })
     }
-}
-
-/// Reads an object. Derived structs accept arrays too, which no record is.
-pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
-    match text.trim_ascii_start().chars().next() {
-        Some('{') => serde_json::from_str(text).map_err(|error| error.to_string()),
-        _ => Err("not a JSON object".into()),
-    }
-}
-
-pub(crate) fn non_empty_string(raw: &RawValue) -> Option<String> {
-    serde_json::from_str(raw.get()).ok().filter(|text: &String| !text.is_empty())
 }

@@ -34,7 +34,7 @@ pub enum ReasonCode {
     PayloadTooLarge,
     /// The message's body is no invocation record.
     MalformedRecord,
-    /// The payload has `_retry_metadata` that is not as it must be.
+    /// The payload has a `_retry_metadata` that cannot be read.
     MalformedEnvelope,
 }
 

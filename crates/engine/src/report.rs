@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use crate::account::CallFailure;
-use crate::decide::{Action, Decision};
-use crate::{Reason, Record, Timestamp};
+use crate::event::FailedEvent;
+use crate::{Reason, Timestamp};
 
 /// What became of a batch, one [`Outcome`] a message.
 #[derive(Clone, Debug)]
@@ -14,29 +14,7 @@ pub struct BatchReport<'a> {
 impl BatchReport<'_> {
     /// The ids for `batchItemFailures`: every message that SQS must keep.
     pub fn batch_item_failures(&self) -> impl Iterator<Item = &str> {
-        self.outcomes.iter().filter(|outcome| !outcome.settled).map(|outcome| outcome.message_id)
-    }
-}
-
-/// The step that was taken, or tried, for a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
-    /// Hide it and keep it.
-    Defer,
-    /// Call the target again.
-    Reinvoke,
-    /// Send it to the dead-letter queue.
-    DeadLetter,
-}
-
-impl Step {
-    /// `defer`, `reinvoke` or `dead_letter`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Defer => "defer",
-            Self::Reinvoke => "reinvoke",
-            Self::DeadLetter => "dead_letter",
-        }
+        self.outcomes.iter().filter(|outcome| !outcome.settled()).map(|outcome| outcome.message_id)
     }
 }
 
@@ -45,53 +23,98 @@ impl Step {
 pub struct Outcome<'a> {
     /// SQS's id.
     pub message_id: &'a str,
-    /// The target; `None` if the message could not be understood.
-    pub function_arn: Option<String>,
-    /// The retry it is about; `None` likewise.
-    pub retry: Option<u64>,
+    /// The retry it is about; `None` if the message could not be understood.
+    pub retry: Option<Retry>,
     /// The step; `None` only if deciding itself failed.
     pub step: Option<Step>,
-    /// When the retry is due.
-    pub due: Option<Timestamp>,
-    /// The visibility timeout asked for, be it as the step or because the step did not work.
-    pub delay: Option<Duration>,
-    /// Why the event is given up.
-    pub reason: Option<Reason>,
     /// What went wrong with the step.
     pub problem: Option<CallFailure>,
-    /// Re-invoked or dead-lettered. Anything else is reported failed, so that SQS keeps it.
-    pub settled: bool,
+    /// For how long the message was hidden because its step did not work; `None` if the step worked, or
+    /// the hiding did not work either.
+    pub hidden_for: Option<Duration>,
 }
 
-impl<'a> Outcome<'a> {
-    pub(crate) fn of(record: &'a Record, decision: &Decision<'a>) -> Self {
-        let (step, delay, reason) = match &decision.action {
-            Action::Defer { visibility_timeout } => (Step::Defer, Some(*visibility_timeout), None),
-            Action::Reinvoke(_) => (Step::Reinvoke, None, None),
-            Action::DeadLetter(reason) => (Step::DeadLetter, None, Some(reason.clone())),
-        };
-        Self {
-            step: Some(step),
-            function_arn: decision.event.as_ref().map(|event| event.function_arn.to_string()),
-            retry: decision.event.as_ref().map(|event| event.retry),
-            due: decision.due,
-            delay,
-            reason,
-            ..Self::undecided(record)
+/// A retry of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// The target.
+    pub function_arn: String,
+    /// 1 for the first.
+    pub number: u64,
+}
+
+/// The step that was taken, or tried, for a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Hide it and keep it.
+    Defer {
+        /// When the retry is due.
+        due: Timestamp,
+        /// For how long it is hidden.
+        visibility_timeout: Duration,
+    },
+    /// Call the target again.
+    Reinvoke {
+        /// When the retry was due.
+        due: Timestamp,
+    },
+    /// Send it to the dead-letter queue.
+    DeadLetter {
+        /// When the retry was due, if it was the target that refused it.
+        due: Option<Timestamp>,
+        /// Why the event is given up.
+        reason: Reason,
+    },
+}
+
+impl Step {
+    /// `defer`, `reinvoke` or `dead_letter`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Defer { .. } => "defer",
+            Self::Reinvoke { .. } => "reinvoke",
+            Self::DeadLetter { .. } => "dead_letter",
+        }
+    }
+}
+
+impl Outcome<'_> {
+    /// Re-invoked or dead-lettered. Anything else is reported failed, so that SQS keeps it.
+    pub const fn settled(&self) -> bool {
+        match self.step {
+            Some(Step::Reinvoke { .. } | Step::DeadLetter { .. }) => self.problem.is_none(),
+            Some(Step::Defer { .. }) | None => false,
         }
     }
 
-    pub(crate) fn undecided(record: &'a Record) -> Self {
-        Self {
-            message_id: &record.message_id,
-            function_arn: None,
-            retry: None,
-            step: None,
-            due: None,
-            delay: None,
-            reason: None,
-            problem: None,
-            settled: false,
+    /// When the retry is due.
+    pub const fn due(&self) -> Option<Timestamp> {
+        match self.step {
+            Some(Step::Defer { due, .. } | Step::Reinvoke { due }) => Some(due),
+            Some(Step::DeadLetter { due, .. }) => due,
+            None => None,
         }
+    }
+
+    /// Why the event is given up.
+    pub const fn reason(&self) -> Option<&Reason> {
+        match &self.step {
+            Some(Step::DeadLetter { reason, .. }) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// The visibility timeout, either of the deferral or because the step did not work.
+    pub const fn visibility_timeout(&self) -> Option<Duration> {
+        match self.step {
+            Some(Step::Defer { visibility_timeout, .. }) => Some(visibility_timeout),
+            _ => self.hidden_for,
+        }
+    }
+}
+
+impl Retry {
+    pub(crate) fn of(event: &FailedEvent<'_>) -> Self {
+        Self { function_arn: event.function_arn.to_string(), number: event.retry }
     }
 }

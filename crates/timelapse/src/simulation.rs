@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, Policy, RESERVE, Record, handle_batch, read_batch};
+use comeback_engine::{BatchReport, Policy, RESERVE, Record, handle_batch};
 use futures_util::FutureExt;
 
 use crate::aws::mapping::kept;
@@ -100,16 +100,13 @@ fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
 /// the end of its run time, and none once its deadline has passed.
 fn handle(aws: &SimulatedAccount, batch: Batch, policy: &Policy, watcher: &mut impl Watcher) {
     let struck = aws.0.borrow_mut().strike_fields(&batch);
-    let (records, incomplete) = match struck.map(read_batch) {
-        None => (None, Vec::new()),
-        Some(Ok((records, incomplete))) => (Some(records), incomplete),
+    if struck.as_ref().is_some_and(|event| event.check_ids().is_err()) {
         // The handler's shell reports the whole batch failed, and does nothing.
-        Some(Err(_)) => {
-            let all = vec![true; batch.records.len()];
-            return aws.0.borrow_mut().delete_settled(batch, &all);
-        }
-    };
-    let report = drive(aws, &batch, records.as_ref().unwrap_or(&batch.records), policy);
+        let all = vec![true; batch.records.len()];
+        return aws.0.borrow_mut().delete_settled(batch, &all);
+    }
+    let records = struck.as_ref().map_or(&batch.records, |event| &event.records);
+    let report = drive(aws, &batch, records, policy);
     let world = &mut *aws.0.borrow_mut();
     report_strikes(world, watcher);
     let report = match (report, batch.death) {
@@ -123,7 +120,8 @@ fn handle(aws: &SimulatedAccount, batch: Batch, policy: &Policy, watcher: &mut i
         watcher.decided(world.now.since(START), event_of(&batch, outcome.message_id), outcome);
     }
     let mut failures: Vec<&str> = report.batch_item_failures().collect();
-    failures.extend(incomplete.iter().map(|message| message.message_id.as_str()));
+    let incomplete = struck.iter().flat_map(|event| &event.incomplete);
+    failures.extend(incomplete.map(|message| message.message_id.as_str()));
     let kept = kept(&batch.records, &failures);
     world.delete_settled(batch, &kept);
 }

@@ -100,7 +100,7 @@ fn the_longest_deferral_is_one_sqs_accepts() {
     impl Watcher for Longest {
         fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
             assert!(outcome.problem.is_none(), "{outcome:?}");
-            self.0 = self.0.max(outcome.delay.unwrap_or_default().as_secs());
+            self.0 = self.0.max(outcome.visibility_timeout().unwrap_or_default().as_secs());
         }
     }
     let settings =
@@ -305,8 +305,8 @@ struct Tally {
 impl Watcher for Tally {
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
         match outcome.step {
-            Some(Step::Reinvoke) if outcome.settled => self.reinvoked += 1,
-            Some(Step::DeadLetter) if outcome.settled => self.dead_lettered += 1,
+            Some(Step::Reinvoke { .. }) if outcome.settled() => self.reinvoked += 1,
+            Some(Step::DeadLetter { .. }) if outcome.settled() => self.dead_lettered += 1,
             _ => {}
         }
     }

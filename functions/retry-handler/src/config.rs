@@ -31,7 +31,7 @@ pub(crate) enum ConfigError {
 
 impl Config {
     pub(crate) fn from_env() -> Result<Self, Vec<ConfigError>> {
-        // What is not Unicode is refused as a value, like any other text nobody can read.
+        // A value that is not Unicode is refused like any other unreadable text.
         Self::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 

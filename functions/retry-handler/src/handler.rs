@@ -1,8 +1,9 @@
 use std::time::{Duration, SystemTime};
 
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use comeback_engine::{RESERVE, Timestamp, handle_batch, read_batch};
+use aws_lambda_events::sqs::SqsBatchResponse;
+use comeback_engine::{BatchEvent, RESERVE, Timestamp, handle_batch};
 use lambda_runtime::{Error, LambdaEvent};
+use serde_json::value::RawValue;
 
 use crate::aws::Aws;
 use crate::config::Config;
@@ -21,8 +22,12 @@ impl Handler {
         Self { config, aws }
     }
 
-    /// Always `Ok`: an error would return the whole batch, settled messages included.
-    pub(crate) async fn handle(&self, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Error> {
+    /// # Errors
+    ///
+    /// The event is no batch. No other error leaves the handler: it would return the whole batch, settled
+    /// messages included.
+    pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
+        let batch = BatchEvent::read(event.payload.get())?;
         let now = now();
         let left = Timestamp::from_millis(event.context.deadline).since(now);
         if left <= RESERVE {
@@ -32,44 +37,39 @@ impl Handler {
                 "no time to call anything: the whole batch is kept"
             );
         }
-        Ok(self.batch(event.payload.records, now, &passed_after(left.saturating_sub(RESERVE))).await)
+        Ok(self.batch(batch, now, &passed_after(left.saturating_sub(RESERVE))).await)
     }
 
     async fn batch(
         &self,
-        messages: Vec<SqsMessage>,
+        batch: BatchEvent,
         now: Timestamp,
         past_deadline: &dyn Fn() -> bool,
     ) -> SqsBatchResponse {
-        let ids: Vec<String> = messages.iter().map(|m| m.message_id.clone().unwrap_or_default()).collect();
-        let retry_queue_url = match self.retry_queue_url(&messages) {
+        let retry_queue_url = match self.retry_queue_url(batch.queue_arn.as_deref()) {
             Ok(url) => url,
             Err(problem) => {
                 tracing::error!("{problem}; the whole batch is kept");
-                return kept(ids);
+                return kept(batch.message_ids());
             }
         };
-        let (records, incomplete) = match read_batch(messages) {
-            Ok(read) => read,
-            Err(problem) => {
-                // An empty identifier makes Lambda keep the whole batch.
-                tracing::error!("{problem}");
-                return kept(ids);
-            }
-        };
-        for message in &incomplete {
+        if let Err(problem) = batch.check_ids() {
+            // An empty identifier makes Lambda keep the whole batch.
+            tracing::error!("{problem}");
+            return kept(batch.message_ids());
+        }
+        for message in &batch.incomplete {
             tracing::error!(message_id = message.message_id, "{message}; it is kept");
         }
-        let incomplete = incomplete.into_iter().map(|message| message.message_id);
         let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url);
-        let report = handle_batch(&records, &self.config.policy, now, past_deadline, &account).await;
+        let report = handle_batch(&batch.records, &self.config.policy, now, past_deadline, &account).await;
         report.outcomes.iter().for_each(log::outcome);
-        kept(report.batch_item_failures().map(Into::into).chain(incomplete).collect())
+        let incomplete = batch.incomplete.iter().map(|message| message.message_id.as_str());
+        kept(report.batch_item_failures().chain(incomplete))
     }
 
-    /// The queue the batch came from. The messages say which; the configuration says by which URL.
-    fn retry_queue_url(&self, messages: &[SqsMessage]) -> Result<String, String> {
-        let arn = messages.iter().find_map(|message| message.event_source_arn.as_deref());
+    /// The queue the batch came from. Its messages say which; the configuration says by which URL.
+    fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         if arn.and_then(Queue::from_arn).is_some_and(|queue| queue == self.config.dead_letter_queue) {
             return Err("the batch came from the queue that DEAD_LETTER_QUEUE_URL names".into());
         }
@@ -95,7 +95,7 @@ fn passed_after(left: Duration) -> impl Fn() -> bool {
     move || tokio::time::Instant::now() >= end
 }
 
-fn kept(ids: Vec<String>) -> SqsBatchResponse {
+fn kept<'a>(ids: impl Iterator<Item = &'a str>) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
     response.set_failures(ids);
     response

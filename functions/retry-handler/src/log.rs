@@ -1,4 +1,4 @@
-use comeback_engine::Outcome;
+use comeback_engine::{Outcome, Step};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -27,18 +27,19 @@ where
 
 /// One line for what was decided for a message and whether it worked. Never the payload.
 pub(crate) fn outcome(outcome: &Outcome<'_>) {
-    let reason = outcome.reason.as_ref();
+    let retry = outcome.retry.as_ref();
+    let reason = outcome.reason();
     let problem = outcome.problem.as_ref();
     macro_rules! line {
         ($level:expr) => {
             tracing::event!(
                 $level,
                 message_id = outcome.message_id,
-                target = outcome.function_arn.as_deref().map(cut),
-                retry = outcome.retry,
-                action = outcome.step.map(|step| step.name()),
-                delay = outcome.delay.map(|delay| delay.as_secs()),
-                due = outcome.due.map(tracing::field::display),
+                target = retry.map(|retry| cut(&retry.function_arn)),
+                retry = retry.map(|retry| retry.number),
+                action = outcome.step.as_ref().map(Step::name),
+                delay = outcome.visibility_timeout().map(|timeout| timeout.as_secs()),
+                due = outcome.due().map(tracing::field::display),
                 reason = reason.map(|reason| reason.code.name()),
                 detail = reason.map(|reason| reason.detail.as_str()),
                 problem = problem.map(|problem| cut(&problem.cause)),
@@ -67,7 +68,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use comeback_engine::{CallFailure, Reason, ReasonCode, Step, Timestamp};
+    use comeback_engine::{CallFailure, Reason, ReasonCode, Retry, Timestamp};
     use serde_json::{Value, json};
 
     use super::*;
@@ -102,14 +103,13 @@ mod tests {
     fn deferred() -> Outcome<'static> {
         Outcome {
             message_id: "m-1",
-            function_arn: Some("arn:f".into()),
-            retry: Some(3),
-            step: Some(Step::Defer),
-            due: Some(Timestamp::from_secs(1_700_000_000)),
-            delay: Some(Duration::from_secs(4)),
-            reason: None,
+            retry: Some(Retry { function_arn: "arn:f".into(), number: 3 }),
+            step: Some(Step::Defer {
+                due: Timestamp::from_secs(1_700_000_000),
+                visibility_timeout: Duration::from_secs(4),
+            }),
             problem: None,
-            settled: false,
+            hidden_for: None,
         }
     }
 
@@ -124,20 +124,15 @@ mod tests {
 
     #[test]
     fn a_forged_arn_cannot_make_a_line_long() {
-        let outcome = Outcome { function_arn: Some("é".repeat(700_000)), ..deferred() };
+        let retry = Retry { function_arn: "é".repeat(700_000), number: 3 };
+        let outcome = Outcome { retry: Some(retry), ..deferred() };
         assert_eq!(line(&outcome)["target"], "é".repeat(512));
     }
 
     #[test]
     fn a_dead_letter_has_its_reason_and_warns() {
         let reason = Reason { code: ReasonCode::MaxRetries, detail: "185 made".into() };
-        let outcome = Outcome {
-            step: Some(Step::DeadLetter),
-            delay: None,
-            due: None,
-            reason: Some(reason),
-            ..deferred()
-        };
+        let outcome = Outcome { step: Some(Step::DeadLetter { due: None, reason }), ..deferred() };
         assert_eq!(
             line(&outcome),
             json!({"level": "WARN", "message_id": "m-1", "target": "arn:f", "retry": 3,
@@ -146,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_can_mend_is_an_error_with_its_remedy() {
+    fn a_problem_that_an_operator_can_fix_is_an_error_with_its_remedy() {
         let problem = |remedy| Some(CallFailure { cause: "denied".into(), remedy });
-        let mendable = line(&Outcome { problem: problem(Some("allow it")), ..deferred() });
-        assert_eq!((&mendable["level"], &mendable["remedy"]), (&json!("ERROR"), &json!("allow it")));
+        let fixable = line(&Outcome { problem: problem(Some("allow it")), ..deferred() });
+        assert_eq!((&fixable["level"], &fixable["remedy"]), (&json!("ERROR"), &json!("allow it")));
         let passing = line(&Outcome { problem: problem(None), ..deferred() });
         assert_eq!((&passing["level"], &passing["problem"]), (&json!("WARN"), &json!("denied")));
     }

@@ -1,5 +1,5 @@
-/// An SQS queue, told apart from others. The client's region is the only one it can send to, so
-/// account and name are enough.
+/// Which SQS queue it is. The client can send only within its own region, so account and name are
+/// enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Queue {
     account: String,

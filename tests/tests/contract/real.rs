@@ -2,12 +2,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aws_lambda_events::sqs::SqsEvent;
 use aws_sdk_lambda::types::{DestinationConfig, FunctionResponseType, OnFailure};
 use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, Message, MessageSystemAttributeName, QueueAttributeName,
 };
-use comeback_engine::{Record, Timestamp};
+use comeback_engine::{BatchEvent, Record, Timestamp};
 use comeback_tests::{MiniStack, answering_target, eventually, failing_target, scratch};
 use tokio::sync::OnceCell;
 
@@ -147,11 +146,9 @@ impl Stand for Real<'_> {
         // Or what is kept would be delivered again.
         let disable = self.ministack.lambda.update_event_source_mapping().uuid(uuid).enabled(false);
         disable.send().await.expect("Lambda changes the mapping");
-        let event: SqsEvent = serde_json::from_str(&batch).expect("one batch, which is an SQS event");
-        let records: Vec<Record> =
-            event.records.into_iter().map(|message| message.try_into().expect("a whole record")).collect();
-        assert_eq!(records.len(), messages);
-        records
+        let batch = BatchEvent::read(&batch).expect("one batch, which is an SQS event");
+        assert_eq!((batch.records.len(), batch.incomplete), (messages, Vec::new()));
+        batch.records
     }
 
     async fn answer(&self, _: &[Record], batch_item_failures: &[&str]) {

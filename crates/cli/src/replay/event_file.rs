@@ -1,7 +1,6 @@
 use std::path::Path;
 
-use aws_lambda_events::sqs::SqsEvent;
-use comeback_engine::{IncompleteMessage, Policy, Record, Timestamp, decide};
+use comeback_engine::{BatchEvent, IncompleteMessage, Policy, Record, Timestamp, decide};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -30,23 +29,15 @@ impl EventFile {
     ///
     /// # Errors
     ///
-    /// The text is not JSON, or has SQS messages that cannot be read.
+    /// The text is not JSON.
     pub fn read(path: &Path, text: &str) -> Result<Self, BadFile> {
         let json: &RawValue =
             serde_json::from_str(text).map_err(|error| BadFile::new(path, format!("not JSON: {error}")))?;
         if !is_sqs_event(json) {
             return Ok(Self::Payload);
         }
-        let event: SqsEvent = serde_json::from_str(text)
-            .map_err(|error| BadFile::new(path, format!("not a readable SQS event: {error}")))?;
-        let mut messages = Messages::default();
-        for message in event.records {
-            match Record::try_from(message) {
-                Ok(record) => messages.records.push(record),
-                Err(incomplete) => messages.incomplete.push(incomplete),
-            }
-        }
-        Ok(Self::Sqs(messages))
+        let batch = BatchEvent::read(text).map_err(|error| BadFile::new(path, error))?;
+        Ok(Self::Sqs(Messages { records: batch.records, incomplete: batch.incomplete }))
     }
 }
 
@@ -88,7 +79,7 @@ impl Messages {
     pub fn due(&self, policy: &Policy) -> Option<Timestamp> {
         let due = |record: &Record| match record.receive_count {
             0 | 1 => record.sent,
-            _ => decide(record, policy, record.first_receive).due.unwrap_or(record.first_receive),
+            _ => decide(record, policy, record.first_receive).due().unwrap_or(record.first_receive),
         };
         self.records.iter().map(due).max()
     }
@@ -127,15 +118,24 @@ mod tests {
     }
 
     #[test]
+    fn a_message_of_an_odd_shape_is_incomplete_as_it_is_for_the_handler() {
+        for (message, what) in [
+            (r#"{"receiptHandle": 7}"#, "messageId"),
+            (r#"{"messageId": "m", "receiptHandle": 7}"#, "receiptHandle"),
+        ] {
+            let Ok(EventFile::Sqs(messages)) = read(&format!(r#"{{"Records": [{message}]}}"#)) else {
+                panic!("an SQS event")
+            };
+            assert!(messages.records.is_empty());
+            assert_eq!(messages.incomplete[0].what, what);
+        }
+    }
+
+    #[test]
     fn errors_name_the_file_and_the_position() {
         assert_eq!(
             read("{\n  \"Records\": }").unwrap_err(),
             "event.json: not JSON: expected value at line 2 column 14"
-        );
-        let unreadable = r#"{"Records": [{"receiptHandle": 7}]}"#;
-        assert_eq!(
-            read(unreadable).unwrap_err(),
-            "event.json: not a readable SQS event: invalid type: integer `7`, expected a string at line 1 column 32"
         );
     }
 }

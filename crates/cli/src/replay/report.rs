@@ -105,25 +105,24 @@ impl MessageDecision {
         let receives = record.map_or(0, |record| record.receive_count);
         Self {
             message_id: outcome.message_id.into(),
-            function_arn: outcome.function_arn.clone(),
-            retry: outcome.retry,
-            step: outcome.step.map(Step::name),
-            reason: outcome.reason.as_ref().map(|reason| reason.code.name()),
-            due: outcome.due.map(|due| due.to_string()),
-            visibility_timeout: outcome.delay.map(|delay| delay.as_secs()),
+            function_arn: outcome.retry.as_ref().map(|retry| retry.function_arn.clone()),
+            retry: outcome.retry.as_ref().map(|retry| retry.number),
+            step: outcome.step.as_ref().map(Step::name),
+            reason: outcome.reason().map(|reason| reason.code.name()),
+            due: outcome.due().map(|due| due.to_string()),
+            visibility_timeout: outcome.visibility_timeout().map(|timeout| timeout.as_secs()),
             why: why(outcome, receives),
         }
     }
 }
 
 fn why(outcome: &Outcome<'_>, receives: u32) -> String {
-    let due = outcome.due.map(|due| due.to_string()).unwrap_or_default();
-    match (outcome.step, &outcome.reason) {
-        (_, Some(reason)) => reason.detail.clone(),
-        (Some(Step::Defer), None) if receives <= 1 => format!("first receive; its backoff ends at {due}"),
-        (Some(Step::Defer), None) => format!("receive {receives}, back early; its backoff ends at {due}"),
-        (Some(Step::Reinvoke), None) => format!("receive {receives}; its backoff ended at {due}"),
-        (Some(Step::DeadLetter) | None, None) => String::new(),
+    match &outcome.step {
+        Some(Step::DeadLetter { reason, .. }) => reason.detail.clone(),
+        Some(Step::Defer { due, .. }) if receives <= 1 => format!("first receive; its backoff ends at {due}"),
+        Some(Step::Defer { due, .. }) => format!("receive {receives}, back early; its backoff ends at {due}"),
+        Some(Step::Reinvoke { due }) => format!("receive {receives}; its backoff ended at {due}"),
+        None => String::new(),
     }
 }
 

@@ -1,5 +1,6 @@
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::vec;
 
 use futures_util::future::FutureExt;
 
@@ -10,7 +11,7 @@ use crate::{Envelope, Style};
 /// Invokes under way at once. A batch of ten due messages costs ten concurrent invokes.
 pub(super) const CONCURRENT_INVOKES: usize = 10;
 
-type Answer = Result<(), CallFailure>;
+pub(super) type Answer = Result<(), CallFailure>;
 
 /// The account as one batch uses it: it is not asked past the deadline, and each entry has an
 /// answer, whatever the account does.
@@ -19,15 +20,28 @@ pub(super) struct Guarded<'c, A> {
     pub(super) past_deadline: &'c dyn Fn() -> bool,
 }
 
+/// The answers to the entries of a call, in their order.
+pub(super) struct Answers {
+    given: vec::IntoIter<Answer>,
+    /// Of an entry that was given none.
+    otherwise: CallFailure,
+}
+
+impl Answers {
+    pub(super) fn next_answer(&mut self) -> Answer {
+        self.given.next().unwrap_or_else(|| Err(self.otherwise.clone()))
+    }
+}
+
 impl<A: Account> Guarded<'_, A> {
-    pub(super) async fn change_visibility(&self, changes: &[VisibilityChange<'_>]) -> Vec<Answer> {
-        let call = || self.account.change_visibility(changes, self.past_deadline);
-        self.answers(changes.len(), call).await
+    pub(super) async fn change_visibility(&self, changes: &[VisibilityChange<'_>]) -> Answers {
+        let call = async { self.account.change_visibility(changes, self.past_deadline).await };
+        self.answers(changes.is_empty(), call).await
     }
 
-    pub(super) async fn send_dead_letters(&self, letters: &[&DeadLetter]) -> Vec<Answer> {
-        let call = || self.account.send_dead_letters(letters, self.past_deadline);
-        self.answers(letters.len(), call).await
+    pub(super) async fn send_dead_letters(&self, letters: &[&DeadLetter]) -> Answers {
+        let call = async { self.account.send_dead_letters(letters, self.past_deadline).await };
+        self.answers(letters.is_empty(), call).await
     }
 
     pub(super) async fn invoke(
@@ -40,18 +54,13 @@ impl<A: Account> Guarded<'_, A> {
         self.started_in_time(call).await.unwrap_or_else(|failure| Err(InvokeFailure::Later(failure)))
     }
 
-    async fn answers<C: Future<Output = Vec<Answer>>>(
-        &self,
-        entries: usize,
-        call: impl FnOnce() -> C,
-    ) -> Vec<Answer> {
-        if entries == 0 {
-            return Vec::new();
-        }
-        let answers = self.started_in_time(async { call().await }).await;
-        let mut answers = answers.unwrap_or_else(|failure| vec![Err(failure); entries]);
-        answers.resize(entries, Err(failure("the service gave no answer for this entry")));
-        answers
+    async fn answers(&self, nothing_to_do: bool, call: impl Future<Output = Vec<Answer>>) -> Answers {
+        let given = if nothing_to_do { Ok(Vec::new()) } else { self.started_in_time(call).await };
+        let (given, otherwise) = match given {
+            Ok(given) => (given, failure("the service gave no answer for this entry")),
+            Err(failure) => (Vec::new(), failure),
+        };
+        Answers { given: given.into_iter(), otherwise }
     }
 
     /// `call` does nothing until it is polled: so the account is not even asked once the deadline has

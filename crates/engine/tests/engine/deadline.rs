@@ -41,7 +41,7 @@ fn what_failed_just_before_the_deadline_is_kept_though_it_cannot_be_hidden() {
     let world = World { invoke: Box::new(|| Invoke::Later), ..World::default() };
     let records = due(1);
     let report = world.handle_until(&records, &policy(|_| ()), NOW, 1);
-    assert_eq!((kept(&report), report.outcomes[0].delay), (ids(0..1), None));
+    assert_eq!((kept(&report), report.outcomes[0].hidden_for), (ids(0..1), None));
     assert_eq!(report.outcomes[0].problem, Some(failure()));
 }
 

@@ -26,7 +26,7 @@ fn a_first_receive_serves_the_whole_delay_from_now() {
     let now = after(FIRST_RECEIVE, 700);
     let record = record(body("7"));
     assert_eq!(decided(&record, &waits(8), now), Seen::Defer(8));
-    assert_eq!(decide(&record, &waits(8), now).due, Some(after(now, 8_000)));
+    assert_eq!(decide(&record, &waits(8), now).due(), Some(after(now, 8_000)));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_later_receive_serves_what_is_left_since_the_first() {
     ] {
         let now = after(FIRST_RECEIVE, millis);
         assert_eq!(decided(&record, &waits(8), now), expected, "{millis} ms after the first receive");
-        assert_eq!(decide(&record, &waits(8), now).due, due);
+        assert_eq!(decide(&record, &waits(8), now).due(), due);
     }
 }
 
@@ -78,8 +78,8 @@ fn the_last_retry_is_made_a_minute_before_max_age() {
     let last = after(T0, 540_000);
     let first = record(body("7"));
     let again = received_again(body("7"));
-    assert_eq!(decide(&first, &policy, FIRST_RECEIVE).due, Some(last));
-    assert_eq!(decide(&again, &policy, after(FIRST_RECEIVE, 60_000)).due, Some(last));
+    assert_eq!(decide(&first, &policy, FIRST_RECEIVE).due(), Some(last));
+    assert_eq!(decide(&again, &policy, after(FIRST_RECEIVE, 60_000)).due(), Some(last));
     assert_eq!(decided(&again, &policy, after(FIRST_RECEIVE, 60_000)), Seen::Defer(479));
     assert_eq!(decided(&again, &policy, last), Seen::Reinvoke(1));
 }
@@ -163,10 +163,10 @@ proptest! {
         let payload = if attempt == 0 { "7".into() } else { enveloped(attempt, "7") };
         let first = Record { message_id: id, ..record(body(&payload)) };
         let deferred_at = after(FIRST_RECEIVE, 400);
-        let promised = decide(&first, &policy, deferred_at).due.unwrap().since(deferred_at);
+        let promised = decide(&first, &policy, deferred_at).due().unwrap().since(deferred_at);
         for (receive_count, millis) in looks {
             let record = Record { receive_count, ..first.clone() };
-            let due = decide(&record, &policy, after(FIRST_RECEIVE, millis)).due;
+            let due = decide(&record, &policy, after(FIRST_RECEIVE, millis)).due();
             prop_assert_eq!(due, Some(FIRST_RECEIVE.saturating_add(promised)));
         }
     }

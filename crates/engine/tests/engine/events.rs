@@ -8,8 +8,8 @@ fn read(record: &Record) -> FailedEvent<'_> {
 
 /// What the target is called with once the message is due.
 fn reinvoked(record: &Record) -> Envelope<'_> {
-    match decide(record, &policy(|_| ()), after(SENT, 60_000)).action {
-        Action::Reinvoke(envelope) => envelope,
+    match decide(record, &policy(|_| ()), after(SENT, 60_000)) {
+        Action::Reinvoke { envelope, .. } => envelope,
         other => panic!("not re-invoked: {other:?}"),
     }
 }

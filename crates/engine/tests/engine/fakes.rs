@@ -19,7 +19,7 @@ pub(crate) enum Batch {
     FailsFor(usize),
     AnswersOnly(usize),
     AnswersTooMuch,
-    /// Works, and nobody hears of it.
+    /// Works, but its answer is lost.
     AnswerLost,
     Panics,
     PanicsBeforeItsFuture,
@@ -30,7 +30,7 @@ pub(crate) enum Batch {
 pub(crate) enum Invoke {
     Works,
     Later,
-    /// Works, and nobody hears of it.
+    /// Works, but its answer is lost.
     AnswerLost,
     NotFound,
     TooLarge,

@@ -1,4 +1,6 @@
-use comeback_engine::{Record, Step};
+use std::time::Duration;
+
+use comeback_engine::{Record, Retry, Step};
 
 use crate::fakes::{Call, World};
 use crate::support::*;
@@ -19,11 +21,10 @@ fn ten_first_receives_are_one_visibility_call_and_all_kept() {
     assert_eq!(*world.calls.borrow(), [Call::Hide(hidden)]);
     assert_eq!(kept(&report), ids(0..10));
     for outcome in &report.outcomes {
-        assert_eq!(outcome.step, Some(Step::Defer));
-        assert_eq!(outcome.delay.unwrap().as_secs(), 9);
-        assert_eq!(outcome.due, Some(after(NOW, 9_000)));
-        assert_eq!((outcome.retry, outcome.function_arn.as_deref()), (Some(1), Some(TARGET)));
-        assert_eq!((outcome.problem.as_ref(), outcome.reason.as_ref()), (None, None));
+        let (due, visibility_timeout) = (after(NOW, 9_000), Duration::from_secs(9));
+        assert_eq!(outcome.step, Some(Step::Defer { due, visibility_timeout }));
+        assert_eq!(outcome.retry, Some(Retry { function_arn: TARGET.into(), number: 1 }));
+        assert_eq!((outcome.problem.as_ref(), outcome.hidden_for), (None, None));
     }
 }
 
@@ -47,7 +48,7 @@ fn ten_due_messages_are_ten_concurrent_invokes_of_the_arn_as_it_stands() {
     assert_eq!(*world.calls.borrow(), expected);
     assert_eq!(world.most_in_flight.get(), 10, "all at once");
     assert!(kept(&report).is_empty());
-    assert!(report.outcomes.iter().all(|outcome| outcome.settled && outcome.problem.is_none()));
+    assert!(report.outcomes.iter().all(|outcome| outcome.settled() && outcome.problem.is_none()));
 }
 
 #[test]
@@ -68,8 +69,8 @@ fn deferrals_go_out_first_then_invokes_then_dead_letters() {
     assert!(matches!(world.calls.borrow()[..], [Call::Hide(_), Call::Invoke(..), Call::Send(_)]));
     assert_eq!(kept(&report), ["m-2"]);
     // The report keeps the order of the batch.
-    let steps: Vec<_> = report.outcomes.iter().filter_map(|outcome| outcome.step).collect();
-    assert_eq!(steps, [Step::DeadLetter, Step::Reinvoke, Step::Defer]);
+    let steps: Vec<_> = report.outcomes.iter().filter_map(|outcome| outcome.step.as_ref()).collect();
+    assert_eq!(steps.into_iter().map(Step::name).collect::<Vec<_>>(), ["dead_letter", "reinvoke", "defer"]);
 }
 
 #[test]

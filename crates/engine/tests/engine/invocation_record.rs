@@ -179,7 +179,7 @@ fn payload_bytes_are_kept_to_the_end() {
             let mut event = payload.to_owned();
             for attempt in 1..=3 {
                 let record = received_again(body(&event));
-                let Action::Reinvoke(envelope) = decide(&record, &policy, after(SENT, 60_000)).action else {
+                let Action::Reinvoke { envelope, .. } = decide(&record, &policy, after(SENT, 60_000)) else {
                     panic!("{payload} is not re-invoked")
                 };
                 assert_eq!(envelope.metadata.attempt, attempt, "{payload}");
@@ -192,7 +192,7 @@ fn payload_bytes_are_kept_to_the_end() {
             let letter = world.sent.borrow()[0].body.clone();
             assert!(letter.ends_with(&format!(r#","payload":{payload}}}"#)), "{letter}");
             let redriven = received_again(letter);
-            let Action::Reinvoke(envelope) = decide(&redriven, &policy, after(SENT, 60_000)).action else {
+            let Action::Reinvoke { envelope, .. } = decide(&redriven, &policy, after(SENT, 60_000)) else {
                 panic!("{payload} is not redriven")
             };
             assert_eq!(envelope.original_payload.get(), payload);

@@ -8,15 +8,17 @@
 //! | `events` | which retry comes next, since when, of what: envelopes, redriven dead-letters |
 //! | `allow_list` | `TARGET_FUNCTIONS`, field by field |
 //! | `policy`, `variables` | every refusal with its text, defaults, durations |
+//! | `batch_event` | that an event is read as AWS's own crate reads it |
 //! | `invocation_record` | what a record may lack, and payload bytes kept to the end |
 //! | `dead_letter` | the dead-letter on the wire |
 //! | `handle_batch` | performing, grouped, in order, concurrently, once a message |
 //! | `port_failures`, `deadline` | what is kept, hidden or dead-lettered when calls fail or must not start |
 //! | `batch_invariants` | nothing is lost or done twice, whatever fails when |
 //! | `model` | one event's protocol, every order of steps and faults: no loss, bounded retries, an end |
-//! | `support`, `fakes` | messages and policies to test with; ports to fail with |
+//! | `support`, `fakes` | messages and policies to test with; an account to fail with |
 
 mod allow_list;
+mod batch_event;
 mod batch_invariants;
 mod dead_letter;
 mod deadline;

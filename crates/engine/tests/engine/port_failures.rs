@@ -38,9 +38,9 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
         assert_eq!(kept(&report), ["m-1"], "{invoke:?}");
         assert_eq!(world.invoked.borrow().len(), 2);
         let outcome = &report.outcomes[1];
-        let delay = outcome.delay.unwrap().as_secs();
+        let delay = outcome.hidden_for.unwrap().as_secs();
         assert_eq!(world.calls.borrow().last(), Some(&Call::Hide(vec![("h-1".into(), delay)])));
-        assert_eq!(outcome.step, Some(Step::Reinvoke));
+        assert!(matches!(outcome.step, Some(Step::Reinvoke { .. })));
         match invoke {
             Invoke::Later => assert_eq!(outcome.problem, Some(failure())),
             _ => assert_eq!(problem(outcome), "internal error (a panic; see the log above)"),
@@ -54,7 +54,7 @@ fn a_message_that_could_not_be_hidden_says_no_delay() {
         World { invoke: Box::new(|| Invoke::Later), hide: Box::new(|| Batch::Fails), ..World::default() };
     let records = due(1);
     let report = world.handle(&records, &policy(|_| ()), NOW);
-    assert_eq!((report.outcomes[0].delay, kept(&report)), (None, ids(0..1)));
+    assert_eq!((report.outcomes[0].hidden_for, kept(&report)), (None, ids(0..1)));
     assert_eq!(report.outcomes[0].problem, Some(failure()));
 }
 
@@ -78,8 +78,8 @@ fn an_invoke_that_never_works_is_dead_lettered() {
             assert_eq!(body["retries_made"], 0, "the retry that was refused was not made");
         }
         let outcome = &report.outcomes[0];
-        assert_eq!(outcome.step, Some(Step::DeadLetter));
-        assert_eq!(outcome.reason.as_ref().unwrap().to_string(), format!("{code}: {detail}"));
+        assert!(matches!(outcome.step, Some(Step::DeadLetter { due: Some(_), .. })));
+        assert_eq!(outcome.reason().unwrap().to_string(), format!("{code}: {detail}"));
         assert_eq!(world.sent.borrow().len(), 2);
     }
 }
@@ -102,7 +102,7 @@ fn a_dead_letter_that_could_not_be_sent_is_kept_and_hidden() {
         let handles: Vec<String> = hidden.iter().map(|(handle, _)| handle.replace('h', "m")).collect();
         assert_eq!(handles, expected, "{send:?}");
         let failed = report.outcomes.iter().filter(|outcome| outcome.problem.is_some());
-        assert!(failed.clone().all(|outcome| outcome.reason.is_some() && outcome.delay.is_some()));
+        assert!(failed.clone().all(|outcome| outcome.reason().is_some() && outcome.hidden_for.is_some()));
         match send {
             AnswersOnly(_) => {
                 assert!(failed.clone().all(|o| problem(o) == "the service gave no answer for this entry"),)
@@ -124,7 +124,7 @@ fn a_refused_target_whose_dead_letter_fails_is_kept() {
 fn hidden(message_id: &str, receive_count: u32) -> u64 {
     let world = World { send: Box::new(|| Batch::Fails), ..World::default() };
     let record = Record { message_id: message_id.into(), receive_count, ..record("garbage") };
-    let report = world.handle(&[record], &policy(|_| ()), NOW).outcomes[0].delay;
+    let report = world.handle(&[record], &policy(|_| ()), NOW).outcomes[0].hidden_for;
     report.expect("it was hidden").as_secs()
 }
 

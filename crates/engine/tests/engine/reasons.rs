@@ -175,8 +175,8 @@ fn a_reason_leaves_no_due_time() {
     let refused = record(replaced(&body("7"), "orders", "payments"));
     let large = received_again(body(&string_of(SQS_MESSAGE_BYTES - 1_000)));
     for record in [record("hello"), refused, large] {
-        let decision = decide(&record, &policy(|_| ()), long_after(SENT));
-        assert!(matches!(decision.action, Action::DeadLetter(_)));
-        assert_eq!(decision.due, None);
+        let action = decide(&record, &policy(|_| ()), long_after(SENT));
+        assert!(matches!(action, Action::DeadLetter { .. }));
+        assert_eq!(action.due(), None);
     }
 }

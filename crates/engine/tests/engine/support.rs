@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{
-    Action, BatchReport, Decision, Jitter, Outcome, Policy, Reason, Record, Settings, Timestamp, decide,
-};
+use comeback_engine::{Action, BatchReport, Jitter, Outcome, Policy, Record, Settings, Timestamp, decide};
 
 /// On the allow-list of [`policy`].
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -83,14 +81,14 @@ pub(crate) enum Seen {
 }
 
 /// The action in short: seconds, attempt or reason.
-pub(crate) fn seen(decision: &Decision<'_>) -> Seen {
-    match &decision.action {
-        Action::Defer { visibility_timeout } => {
+pub(crate) fn seen(action: &Action<'_>) -> Seen {
+    match action {
+        Action::Defer { visibility_timeout, .. } => {
             assert_eq!(visibility_timeout.subsec_nanos(), 0, "SQS counts whole seconds");
             Seen::Defer(visibility_timeout.as_secs())
         }
-        Action::Reinvoke(envelope) => Seen::Reinvoke(envelope.metadata.attempt),
-        Action::DeadLetter(Reason { code, .. }) => Seen::DeadLetter(code.name()),
+        Action::Reinvoke { envelope, .. } => Seen::Reinvoke(envelope.metadata.attempt),
+        Action::DeadLetter { reason, .. } => Seen::DeadLetter(reason.code.name()),
     }
 }
 
@@ -100,8 +98,8 @@ pub(crate) fn decided(record: &Record, policy: &Policy, now: Timestamp) -> Seen 
 
 /// The detail of the dead-letter that is decided.
 pub(crate) fn detail(record: &Record, policy: &Policy, now: Timestamp) -> String {
-    match decide(record, policy, now).action {
-        Action::DeadLetter(reason) => reason.detail,
+    match decide(record, policy, now) {
+        Action::DeadLetter { reason, .. } => reason.detail,
         other => panic!("not given up: {other:?}"),
     }
 }

@@ -60,11 +60,11 @@ impl Chain {
 /// payload of the retry.
 fn serve_backoff(record: &mut Record, policy: &Policy, now: &mut Timestamp) -> Result<String, ReasonCode> {
     loop {
-        let hidden_for = match decide(record, policy, *now).action {
-            Action::Defer { visibility_timeout } => visibility_timeout,
+        let hidden_for = match decide(record, policy, *now) {
+            Action::Defer { visibility_timeout, .. } => visibility_timeout,
             // The styles delay alike, and the engine reads both.
-            Action::Reinvoke(envelope) => return Ok(envelope.seal(Style::Wrap)),
-            Action::DeadLetter(reason) => return Err(reason.code),
+            Action::Reinvoke { envelope, .. } => return Ok(envelope.seal(Style::Wrap)),
+            Action::DeadLetter { reason, .. } => return Err(reason.code),
         };
         *now = now.saturating_add(hidden_for);
         record.receive_count += 1;

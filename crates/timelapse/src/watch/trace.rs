@@ -42,18 +42,18 @@ impl Watcher for Trace {
     }
 
     fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
-        let mut line = outcome.step.map_or("undecided", Step::name).to_owned();
+        let mut line = outcome.step.as_ref().map_or("undecided", Step::name).to_owned();
         let mut add = |what: fmt::Arguments<'_>| line.write_fmt(what).expect("BUG: writing to a String");
-        if let Some(retry) = outcome.retry {
-            add(format_args!(" retry {retry}"));
+        if let Some(retry) = &outcome.retry {
+            add(format_args!(" retry {}", retry.number));
         }
-        if let Some(due) = outcome.due {
+        if let Some(due) = outcome.due() {
             add(format_args!(" due {}", Elapsed(due.since(START))));
         }
-        if let Some(delay) = outcome.delay {
+        if let Some(delay) = outcome.visibility_timeout() {
             add(format_args!(" hidden for {} s", delay.as_secs()));
         }
-        if let Some(reason) = &outcome.reason {
+        if let Some(reason) = outcome.reason() {
             add(format_args!(" {reason}"));
         }
         if let Some(problem) = &outcome.problem {

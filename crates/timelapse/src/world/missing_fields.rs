@@ -1,8 +1,8 @@
 //! Messages that lack a field which SQS always writes.
 
-use aws_lambda_events::sqs::SqsMessage;
-use comeback_engine::Record;
+use comeback_engine::{BatchEvent, Record};
 use rand::RngExt;
+use serde_json::{Value, json};
 
 use super::World;
 use super::batch::Batch;
@@ -11,7 +11,7 @@ use crate::faults::fault::Fault;
 
 impl World {
     /// Strikes messages of a batch. If a field is missing from any, gives the handler's event.
-    pub(crate) fn strike_fields(&mut self, batch: &Batch) -> Option<Vec<SqsMessage>> {
+    pub(crate) fn strike_fields(&mut self, batch: &Batch) -> Option<BatchEvent> {
         let mut messages = None;
         for (index, message) in batch.messages.iter().enumerate() {
             let Some(rng) = self.dice.roll(Fault::IncompleteMessage, self.now) else { continue };
@@ -21,35 +21,36 @@ impl World {
             self.dice.note(Fault::IncompleteMessage, [message.origin.event]);
             self.handling_mut().overlook(Position(index));
         }
-        messages
+        let event = json!({ "Records": messages? }).to_string();
+        Some(BatchEvent::read(&event).expect("BUG: it was just written"))
     }
 }
 
 const FIELDS: u32 = 6;
 
 /// The message behind a record, as Lambda passes it to the handler.
-fn sqs_message(record: &Record) -> SqsMessage {
-    let mut message = SqsMessage::default();
-    message.message_id = Some(record.message_id.clone());
-    message.receipt_handle = Some(record.receipt_handle.clone());
-    message.body = Some(record.body.clone());
-    message.attributes = [
-        ("ApproximateReceiveCount", u64::from(record.receive_count)),
-        ("SentTimestamp", record.sent.as_millis()),
-        ("ApproximateFirstReceiveTimestamp", record.first_receive.as_millis()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_string()))
-    .into();
-    message
+fn sqs_message(record: &Record) -> Value {
+    json!({
+        "messageId": record.message_id,
+        "receiptHandle": record.receipt_handle,
+        "body": record.body,
+        "attributes": {
+            "ApproximateReceiveCount": record.receive_count.to_string(),
+            "SentTimestamp": record.sent.as_millis().to_string(),
+            "ApproximateFirstReceiveTimestamp": record.first_receive.as_millis().to_string(),
+        },
+    })
 }
 
-fn remove_field(message: &mut SqsMessage, field: u32) {
-    match field {
-        0 => message.message_id = None,
-        1 => message.receipt_handle = None,
-        2 => message.body = None,
-        3 => drop(message.attributes.remove("ApproximateReceiveCount")),
-        4 => drop(message.attributes.remove("SentTimestamp")),
-        _ => drop(message.attributes.remove("ApproximateFirstReceiveTimestamp")),
-    }
+fn remove_field(message: &mut Value, field: u32) {
+    let (parent, name) = match field {
+        0 => ("", "messageId"),
+        1 => ("", "receiptHandle"),
+        2 => ("", "body"),
+        3 => ("/attributes", "ApproximateReceiveCount"),
+        4 => ("/attributes", "SentTimestamp"),
+        _ => ("/attributes", "ApproximateFirstReceiveTimestamp"),
+    };
+    let parent = message.pointer_mut(parent).and_then(Value::as_object_mut);
+    parent.expect("BUG: a message and its attributes are objects").remove(name);
 }

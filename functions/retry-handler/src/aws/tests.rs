@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use aws_config::SdkConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
 use aws_smithy_http_client::test_util::infallible_client_fn;
+use comeback_delivery::limits::SQS_SEND;
 use comeback_engine::SQS_MESSAGE_BYTES;
 use serde_json::{Value, json};
 
@@ -173,15 +174,21 @@ async fn a_dead_letter_goes_out_with_its_attributes() {
     assert!(requests.lock().unwrap()[0].body.contains(DEAD_LETTERS));
 }
 
-/// The engine counts a dead-letter's bytes so that it fits; the delivery counts them again.
+/// The engine counts a dead-letter's bytes so that it fits, and the delivery counts them again: both
+/// by one limit and one formula.
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() {
     let (aws, requests) = answering(200, "", &done(0..1));
-    let attributes = vec![Attribute { name: "Reason", data_type: "String", value: "é".into() }];
-    let largest =
-        DeadLetter { attributes: attributes.clone(), ..letter(&"x".repeat(SQS_MESSAGE_BYTES - 14)) };
-    assert_eq!(largest.size(), SQS_MESSAGE_BYTES);
-    let over = DeadLetter { attributes, ..letter(&"x".repeat(SQS_MESSAGE_BYTES - 13)) };
+    assert_eq!(SQS_SEND.entry_bytes, SQS_MESSAGE_BYTES);
+    let attributes = vec![
+        Attribute { name: "Reason", data_type: "String", value: "é".into() },
+        Attribute { name: "RetriesMade", data_type: "Number", value: "12".into() },
+    ];
+    let beside = DeadLetter { attributes: attributes.clone(), ..letter("") }.size();
+    let of_body =
+        |bytes| DeadLetter { attributes: attributes.clone(), ..letter(&"x".repeat(bytes - beside)) };
+    let (largest, over) = (of_body(SQS_MESSAGE_BYTES), of_body(SQS_MESSAGE_BYTES + 1));
+    assert_eq!((beside, largest.size()), (6 + 6 + 2 + 11 + 6 + 2, SQS_MESSAGE_BYTES));
     let results = account(&aws).send_dead_letters(&[&largest, &over], IN_TIME).await;
     let failure =
         CallFailure { cause: "too large: 1048577 bytes, the limit is 1048576".into(), remedy: None };

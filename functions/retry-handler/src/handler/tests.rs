@@ -33,8 +33,8 @@ fn message(id: &str, queue: &str) -> Value {
 }
 
 async fn kept_of(handler: &Handler, messages: Value) -> Vec<String> {
-    let event: SqsEvent = serde_json::from_value(json!({ "Records": messages })).unwrap();
-    let response = handler.batch(event.records, NOW, &|| false).await;
+    let batch = BatchEvent::read(&json!({ "Records": messages }).to_string()).unwrap();
+    let response = handler.batch(batch, NOW, &|| false).await;
     response.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect()
 }
 
@@ -104,9 +104,78 @@ async fn without_time_left_nothing_is_called_and_everything_kept() {
     let (handler, requests) = handler(None);
     let mut due = message("m-1", "retries");
     due["attributes"]["ApproximateReceiveCount"] = json!("2");
-    let payload = serde_json::from_value(json!({ "Records": [due] })).unwrap();
-    let event = LambdaEvent { payload, context: lambda_runtime::Context::default() };
-    let response = handler.handle(event).await.unwrap();
-    assert_eq!(response.batch_item_failures.len(), 1);
+    let response = handled(&handler, &json!({ "Records": [due] }).to_string(), Duration::ZERO).await;
+    assert_eq!(response.unwrap(), json!({"batchItemFailures": [{"itemIdentifier": "m-1"}]}));
     assert!(requests.lock().unwrap().is_empty());
+}
+
+/// The event as JSON text, and the response as Lambda reads it.
+async fn handled(handler: &Handler, event: &str, left: Duration) -> Result<Value, Error> {
+    let mut context = lambda_runtime::Context::default();
+    context.deadline = now().saturating_add(left).as_millis();
+    let payload = serde_json::from_str(event).unwrap();
+    let response = handler.handle(LambdaEvent { payload, context }).await?;
+    Ok(serde_json::to_value(response).unwrap())
+}
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A first receive on the real clock, which is `handle`'s.
+fn message_sent_now(id: &str) -> Value {
+    let mut message = message(id, "retries");
+    for attribute in ["SentTimestamp", "ApproximateFirstReceiveTimestamp"] {
+        message["attributes"][attribute] = json!(now().as_millis().to_string());
+    }
+    message
+}
+
+#[tokio::test]
+async fn a_message_of_an_odd_shape_is_kept_by_its_id_alone_and_its_batch_mates_are_handled() {
+    let whole = message_sent_now("m-1").to_string();
+    for (from, to) in [
+        (r#""receiptHandle":"handle""#, r#""receiptHandle":7"#),
+        (r#""ApproximateReceiveCount":"1""#, r#""ApproximateReceiveCount":1"#),
+        (r#""SentTimestamp":""#, r#""SentTimestamp":7,"other":""#),
+        (r#""attributes":{"#, r#""attributes":"none","other":{"#),
+        (r#""body":"{"#, r#""body":"\ud800{"#),
+        (r#""body":"{"#, r#""body":7,"other":"{"#),
+    ] {
+        assert!(whole.contains(from), "{from} is not in {whole}");
+        let (handler, requests) = handler(None);
+        let (odd, mate) = (whole.replace(from, to), message_sent_now("m-2"));
+        let response = handled(&handler, &format!(r#"{{"Records":[{odd},{mate}]}}"#), TIMEOUT).await.unwrap();
+        let kept = json!({"batchItemFailures": [{"itemIdentifier": "m-2"}, {"itemIdentifier": "m-1"}]});
+        assert_eq!(response, kept, "{odd}");
+        let requests = requests.lock().unwrap();
+        assert_eq!(requests.len(), 1, "the other is hidden: {requests:?}");
+        let body: Value = serde_json::from_str(&requests[0].body).unwrap();
+        assert_eq!(body["Entries"].as_array().unwrap().len(), 1, "{odd}");
+    }
+}
+
+#[tokio::test]
+async fn members_that_the_handler_does_not_need_may_have_any_shape() {
+    let (handler, requests) = handler(None);
+    let mut odd = message_sent_now("m-1");
+    odd["messageAttributes"] = json!({"a": {"stringListValues": null, "dataType": 7}});
+    odd["md5OfBody"] = json!(7);
+    let response = handled(&handler, &json!({ "Records": [odd] }).to_string(), TIMEOUT).await.unwrap();
+    assert_eq!(response, json!({"batchItemFailures": [{"itemIdentifier": "m-1"}]}));
+    assert_eq!(requests.lock().unwrap().len(), 1, "it is handled");
+}
+
+#[tokio::test]
+async fn a_message_that_is_no_object_keeps_its_whole_batch_untouched() {
+    let (handler, requests) = handler(None);
+    let event = json!({ "Records": [7, message("m-1", "retries")] }).to_string();
+    let response = handled(&handler, &event, TIMEOUT).await.unwrap();
+    assert_eq!(response, json!({"batchItemFailures": [{"itemIdentifier": "m-1"}, {"itemIdentifier": ""}]}));
+    assert!(requests.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_event_that_is_no_batch_is_an_error() {
+    let (handler, _) = handler(None);
+    let error = handled(&handler, r#"{"order": 7}"#, TIMEOUT).await.unwrap_err().to_string();
+    assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }

@@ -67,16 +67,15 @@ impl Watcher for Lives {
 
     fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
         self.note(at, event.0, || {
-            let retry = outcome.retry.unwrap_or(0);
-            match (&outcome.problem, outcome.step) {
-                (None, Some(Step::Defer)) => {
-                    What::Hid { retry, visibility_timeout: outcome.delay.unwrap_or_default() }
+            let retry = outcome.retry.as_ref().map_or(0, |retry| retry.number);
+            match (&outcome.problem, &outcome.step) {
+                (None, Some(Step::Defer { visibility_timeout, .. })) => {
+                    What::Hid { retry, visibility_timeout: *visibility_timeout }
                 }
-                (None, Some(Step::Reinvoke)) => What::Reinvoked { retry },
-                (None, Some(Step::DeadLetter)) => What::GaveUp {
-                    retry,
-                    reason: outcome.reason.as_ref().map_or(String::new(), ToString::to_string),
-                },
+                (None, Some(Step::Reinvoke { .. })) => What::Reinvoked { retry },
+                (None, Some(Step::DeadLetter { reason, .. })) => {
+                    What::GaveUp { retry, reason: reason.to_string() }
+                }
                 (problem, _) => What::Kept {
                     retry,
                     problem: problem.as_ref().map_or("not decided".into(), |problem| problem.cause.clone()),

@@ -50,7 +50,7 @@ pub(super) struct Performed {
     /// Function and payload of the invoke that was accepted.
     pub(super) invoked: Option<(String, String)>,
     pub(super) dead_lettered: bool,
-    /// The queue is told to let go of the message.
+    /// The response lets SQS delete the message.
     pub(super) settled: bool,
 }
 

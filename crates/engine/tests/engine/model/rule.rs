@@ -41,13 +41,13 @@ impl Rule {
     /// The question to ask instead, where the answer to this one comes from the rule to do without.
     pub(super) fn pass_by(self, settings: &Settings, question: Question) -> Question {
         let (policy, mut record, now) = question;
-        let decision = decide(&record, &policy, now);
-        let due = decision.due;
-        let code = match &decision.action {
-            Action::DeadLetter(reason) => Some(reason.code),
-            Action::Defer { .. } | Action::Reinvoke(_) => None,
+        let action = decide(&record, &policy, now);
+        let due = action.due();
+        let code = match &action {
+            Action::DeadLetter { reason, .. } => Some(reason.code),
+            Action::Defer { .. } | Action::Reinvoke { .. } => None,
         };
-        let deferred = matches!(decision.action, Action::Defer { .. });
+        let deferred = matches!(action, Action::Defer { .. });
         let first = record.receive_count <= 1;
         let under = |change: &dyn Fn(&mut Settings)| {
             let mut settings = settings.clone();
@@ -84,12 +84,11 @@ impl Rule {
 
     /// Whether the message is let go of, whatever the handler reports.
     pub(super) fn lets_go(self, outcome: &Outcome<'_>) -> bool {
-        let step = match self {
-            Self::DeferredIsKept => Step::Defer,
-            Self::UninvokedIsKept => Step::Reinvoke,
-            Self::UnsentIsKept => Step::DeadLetter,
-            _ => return false,
-        };
-        outcome.step == Some(step)
+        match self {
+            Self::DeferredIsKept => matches!(outcome.step, Some(Step::Defer { .. })),
+            Self::UninvokedIsKept => matches!(outcome.step, Some(Step::Reinvoke { .. })),
+            Self::UnsentIsKept => matches!(outcome.step, Some(Step::DeadLetter { .. })),
+            _ => false,
+        }
     }
 }

@@ -1,0 +1,153 @@
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::json::{non_empty_string, object, string};
+use crate::{Record, Timestamp};
+
+/// The event that the event source mapping invokes the handler with: a batch of messages.
+///
+/// Each message is read by itself, and only the members that the handler needs, so that one of an odd
+/// shape harms no other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BatchEvent {
+    /// The messages that can be handled, in order.
+    pub records: Vec<Record>,
+    /// The others, which can only be reported failed.
+    pub incomplete: Vec<IncompleteMessage>,
+    /// The queue they came from: `eventSourceARN` of the first message that has one.
+    pub queue_arn: Option<String>,
+}
+
+/// A message that lacks what SQS always writes. It can be neither judged nor hidden, only kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("message {message_id:?}: {what} is missing or unreadable; SQS always writes it")]
+pub struct IncompleteMessage {
+    /// The message's id; empty when that is what is missing.
+    pub message_id: String,
+    /// The field or attribute.
+    pub what: &'static str,
+}
+
+/// A message without an id is among them. It cannot be reported failed, and what is not reported is
+/// deleted: so nothing of the batch may be done, and all of it must be reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message has no messageId; the whole batch is kept")]
+pub struct MissingMessageId;
+
+/// The event is no batch of messages.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an SQS event: {0}")]
+pub struct NotABatch(String);
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow, rename = "Records")]
+    records: Vec<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message<'a> {
+    #[serde(borrow)]
+    message_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    receipt_handle: Option<&'a RawValue>,
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attributes: Option<&'a RawValue>,
+    #[serde(borrow, rename = "eventSourceARN")]
+    event_source_arn: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Attributes<'a> {
+    #[serde(borrow)]
+    approximate_receive_count: Option<&'a RawValue>,
+    #[serde(borrow)]
+    sent_timestamp: Option<&'a RawValue>,
+    #[serde(borrow)]
+    approximate_first_receive_timestamp: Option<&'a RawValue>,
+}
+
+impl BatchEvent {
+    /// Reads an event's JSON text.
+    ///
+    /// # Errors
+    ///
+    /// It is not an object with an array `Records`.
+    ///
+    /// ```
+    /// use comeback_engine::BatchEvent;
+    ///
+    /// let event = r#"{"Records": [{"messageId": "m-1", "receiptHandle": "h-1", "body": 7}]}"#;
+    /// assert_eq!(
+    ///     BatchEvent::read(event).unwrap().incomplete[0].to_string(),
+    ///     r#"message "m-1": body is missing or unreadable; SQS always writes it"#,
+    /// );
+    /// ```
+    pub fn read(event: &str) -> Result<Self, NotABatch> {
+        let event: Event<'_> = object(event).map_err(NotABatch)?;
+        let mut batch = Self::default();
+        for message in event.records {
+            // One that is no object lacks everything.
+            let message: Message<'_> = object(message.get()).unwrap_or_default();
+            match message.record() {
+                Ok(record) => batch.records.push(record),
+                Err(incomplete) => batch.incomplete.push(incomplete),
+            }
+            batch.queue_arn = batch.queue_arn.or_else(|| message.event_source_arn.and_then(string));
+        }
+        Ok(batch)
+    }
+
+    /// Whether every message can be reported failed by its id.
+    ///
+    /// # Errors
+    ///
+    /// [`MissingMessageId`]: none of them may be handled.
+    pub fn check_ids(&self) -> Result<(), MissingMessageId> {
+        let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
+        if nameless { Err(MissingMessageId) } else { Ok(()) }
+    }
+
+    /// The id of each message; empty where it is missing.
+    pub fn message_ids(&self) -> impl Iterator<Item = &str> {
+        let records = self.records.iter().map(|record| record.message_id.as_str());
+        records.chain(self.incomplete.iter().map(|message| message.message_id.as_str()))
+    }
+}
+
+impl Message<'_> {
+    /// # Errors
+    ///
+    /// [`IncompleteMessage`] names the first thing that is missing.
+    fn record(&self) -> Result<Record, IncompleteMessage> {
+        let message_id = self.message_id.and_then(non_empty_string).unwrap_or_default();
+        let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };
+        let text = |member: Option<&RawValue>, what| member.and_then(string).ok_or_else(|| lacks(what));
+        let number = |attribute, what| text(attribute, what)?.parse::<u64>().map_err(|_| lacks(what));
+        if message_id.is_empty() {
+            return Err(lacks("messageId"));
+        }
+        let (receipt_handle, body) = (text(self.receipt_handle, "receiptHandle")?, text(self.body, "body")?);
+        let attributes: Attributes<'_> =
+            self.attributes.and_then(|attributes| object(attributes.get()).ok()).unwrap_or_default();
+        let receive_count = number(attributes.approximate_receive_count, "ApproximateReceiveCount")?;
+        let sent = number(attributes.sent_timestamp, "SentTimestamp")?;
+        let first_receive =
+            number(attributes.approximate_first_receive_timestamp, "ApproximateFirstReceiveTimestamp")?;
+        Ok(Record {
+            receipt_handle,
+            body,
+            receive_count: receive_count.try_into().unwrap_or(u32::MAX),
+            sent: Timestamp::from_millis(sent),
+            first_receive: Timestamp::from_millis(first_receive),
+            message_id,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use super::*;
+
+const WHOLE: &str = r#"{"messageId": "m-1", "receiptHandle": "h-1", "body": "{}",
+    "attributes": {"ApproximateReceiveCount": "2", "SentTimestamp": "1789400814145",
+                   "ApproximateFirstReceiveTimestamp": "1789400814200", "SenderId": "AIDA"},
+    "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:retries"}"#;
+
+/// [`WHOLE`] with `from`, which must be in it, replaced.
+fn with(from: &str, to: &str) -> String {
+    assert!(WHOLE.contains(from), "{from}");
+    WHOLE.replace(from, to)
+}
+
+fn read(messages: &[&str]) -> BatchEvent {
+    BatchEvent::read(&format!(r#"{{"Records": [{}]}}"#, messages.join(", "))).unwrap()
+}
+
+fn mate() -> String {
+    with("m-1", "m-2")
+}
+
+#[test]
+fn reads_what_sqs_writes() {
+    let record = Record {
+        message_id: "m-1".into(),
+        receipt_handle: "h-1".into(),
+        body: "{}".into(),
+        receive_count: 2,
+        sent: Timestamp::from_millis(1_789_400_814_145),
+        first_receive: Timestamp::from_millis(1_789_400_814_200),
+    };
+    let queue_arn = Some("arn:aws:sqs:eu-west-1:123456789012:retries".into());
+    let batch = read(&[WHOLE]);
+    assert_eq!(batch, BatchEvent { records: vec![record], incomplete: Vec::new(), queue_arn });
+    assert_eq!(batch.check_ids(), Ok(()));
+}
+
+#[test]
+fn a_receive_count_saturates() {
+    let huge = with(r#"Count": "2""#, r#"Count": "4294967296""#);
+    assert_eq!(read(&[&huge]).records[0].receive_count, u32::MAX);
+}
+
+#[test]
+fn what_the_handler_does_not_need_may_have_any_shape() {
+    let odd = r#""messageAttributes": {"a": {"stringListValues": null, "dataType": 7}}, "awsRegion": 7, "#;
+    let odd = with(r#""body""#, &format!(r#"{odd} "body""#)).replace(r#""AIDA""#, r#"["\ud800"]"#);
+    assert_eq!(read(&[&odd]), read(&[WHOLE]));
+}
+
+#[test]
+fn a_message_that_lacks_a_part_is_kept_by_its_id_and_its_batch_mates_go_on() {
+    for (gone, what) in [
+        (r#""receiptHandle": "h-1","#, "receiptHandle"),
+        (r#""body": "{}","#, "body"),
+        (r#""ApproximateReceiveCount": "2","#, "ApproximateReceiveCount"),
+        (r#""SentTimestamp": "1789400814145","#, "SentTimestamp"),
+        (r#""ApproximateFirstReceiveTimestamp": "1789400814200","#, "ApproximateFirstReceiveTimestamp"),
+    ] {
+        assert_incomplete(&with(gone, ""), what);
+    }
+}
+
+#[test]
+fn a_message_with_a_part_of_an_odd_shape_is_kept_by_its_id_and_its_batch_mates_go_on() {
+    for (from, to, what) in [
+        (r#""h-1""#, "7", "receiptHandle"),
+        (r#""h-1""#, "null", "receiptHandle"),
+        (r#""{}""#, "7", "body"),
+        (r#""{}""#, "null", "body"),
+        (r#""{}""#, "{}", "body"),
+        (r#""{}""#, r#""\ud800""#, "body"),
+        (r#""2""#, "2", "ApproximateReceiveCount"),
+        (r#""2""#, "null", "ApproximateReceiveCount"),
+        (r#""2""#, r#""-2""#, "ApproximateReceiveCount"),
+        (r#""2""#, r#""two""#, "ApproximateReceiveCount"),
+        (r#""1789400814145""#, "1789400814145", "SentTimestamp"),
+        (r#""1789400814145""#, r#""soon""#, "SentTimestamp"),
+        (r#""1789400814145""#, r#""18446744073709551616""#, "SentTimestamp"),
+        (r#""1789400814200""#, r#"["1789400814200"]"#, "ApproximateFirstReceiveTimestamp"),
+        (r#""attributes": {"#, r#""attributes": null, "ignored": {"#, "ApproximateReceiveCount"),
+        (r#""attributes": {"#, r#""attributes": "none", "ignored": {"#, "ApproximateReceiveCount"),
+        (r#""attributes": {"#, r#""attributes": [], "ignored": {"#, "ApproximateReceiveCount"),
+    ] {
+        assert_incomplete(&with(from, to), what);
+    }
+}
+
+fn assert_incomplete(message: &str, what: &'static str) {
+    let batch = read(&[message, &mate()]);
+    let incomplete = IncompleteMessage { message_id: "m-1".into(), what };
+    assert_eq!(batch.incomplete, [incomplete], "{message}");
+    assert_eq!(batch.records, read(&[&mate()]).records);
+    assert_eq!(batch.check_ids(), Ok(()));
+    assert_eq!(
+        batch.incomplete[0].to_string(),
+        format!("message \"m-1\": {what} is missing or unreadable; SQS always writes it")
+    );
+}
+
+#[test]
+fn a_batch_with_a_message_of_no_readable_id_is_not_to_be_handled() {
+    let id = r#""messageId": "m-1""#;
+    let nameless = |to| with(id, to);
+    for message in [
+        with(r#""messageId": "m-1", "#, ""),
+        nameless(r#""messageId": """#),
+        nameless(r#""messageId": null"#),
+        nameless(r#""messageId": 7"#),
+        nameless(r#""messageId": "\ud800""#),
+        nameless(r#""messageId": "m-1", "messageId": "m-1""#),
+        "null".into(),
+        "7".into(),
+        r#""m-1""#.into(),
+        r#"["m-1", "h-1"]"#.into(),
+        "{}".into(),
+    ] {
+        let batch = read(&[&mate(), &message]);
+        assert_eq!(batch.message_ids().collect::<Vec<_>>(), ["m-2", ""], "{message}");
+        let error = batch.check_ids().unwrap_err().to_string();
+        assert_eq!(error, "a message has no messageId; the whole batch is kept");
+    }
+}
+
+#[test]
+fn the_queue_is_that_of_the_first_message_which_names_one() {
+    let arn = r#""eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:retries""#;
+    let other = |to: &str| with(arn, &format!(r#""eventSourceARN": {to}"#));
+    let batch = read(&["7", &other("7"), &other("null"), &other(r#""first""#), &other(r#""second""#)]);
+    assert_eq!(batch.queue_arn.as_deref(), Some("first"));
+    assert_eq!(read(&[]).queue_arn, None);
+}
+
+#[test]
+fn anything_else_is_no_batch() {
+    for (event, problem) in [
+        ("", "not a JSON object"),
+        ("7", "not a JSON object"),
+        (r#"[{"Records": []}]"#, "not a JSON object"),
+        ("{", "EOF while parsing an object at line 1 column 1"),
+        ("{}", "missing field `Records` at line 1 column 2"),
+        (r#"{"Records": null}"#, "invalid type: null, expected a sequence at line 1 column 16"),
+        (r#"{"Records": {}}"#, "invalid type: map, expected a sequence at line 1 column 12"),
+    ] {
+        let error = BatchEvent::read(event).unwrap_err().to_string();
+        assert_eq!(error, format!("not an SQS event: {problem}"), "{event}");
+    }
+}

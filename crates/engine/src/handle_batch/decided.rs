@@ -1,0 +1,136 @@
+//! A message on its way through a batch: [`Decided`], then [`Answered`], then [`Sent`](super::answered::Sent).
+//! A variant owns what its step needs, and the answer says what may follow: a re-invocation can become
+//! a dead-letter, never the reverse.
+
+use std::time::Duration;
+
+use super::answered::{Answered, Attempt, GivenUp, isolated};
+use super::guarded::{Answer, Guarded};
+use crate::account::{Account, CallFailure, InvokeFailure, VisibilityChange};
+use crate::action::Action;
+use crate::decide::decide;
+use crate::event::FailedEvent;
+use crate::report::{Outcome, Retry, Step};
+use crate::{Envelope, Policy, Reason, ReasonCode, Record, Style, Timestamp};
+
+/// A message that was decided on.
+pub(super) enum Decided<'a> {
+    Defer(Deferral<'a>),
+    Reinvoke(Reinvocation<'a>),
+    /// It has neither step to wait for.
+    Neither(Answered<'a>),
+}
+
+impl<'a> Decided<'a> {
+    pub(super) fn of(record: &'a Record, policy: &Policy, now: Timestamp) -> Self {
+        Self::from_action(record, isolated(|| decide(record, policy, now)), now)
+    }
+
+    fn from_action(record: &'a Record, action: Result<Action<'a>, CallFailure>, now: Timestamp) -> Self {
+        match action {
+            Ok(Action::Defer { event, due, visibility_timeout }) => {
+                let retry = Retry::of(&event);
+                Self::Defer(Deferral { record, retry, due, visibility_timeout, problem: None })
+            }
+            Ok(Action::Reinvoke { event, due, envelope }) => {
+                Self::Reinvoke(Reinvocation { record, event, due, envelope })
+            }
+            Ok(Action::DeadLetter { event, reason }) => {
+                Self::Neither(GivenUp::of(record, event.as_ref(), None, reason, now))
+            }
+
+            Err(problem) => {
+                let undecided = Attempt { record, retry: None, step: None };
+                Self::Neither(Answered::Failed(undecided.failed(problem)))
+            }
+        }
+    }
+}
+
+/// To be hidden for what is left of its backoff. It is kept even if that fails: an early return finds
+/// the backoff unserved and waits on.
+pub(super) struct Deferral<'a> {
+    record: &'a Record,
+    retry: Retry,
+    due: Timestamp,
+    visibility_timeout: Duration,
+    problem: Option<CallFailure>,
+}
+
+impl<'a> Deferral<'a> {
+    pub(super) fn change(&self) -> VisibilityChange<'a> {
+        let receipt_handle = &self.record.receipt_handle;
+        VisibilityChange { receipt_handle, visibility_timeout: self.visibility_timeout }
+    }
+
+    pub(super) fn answered(&mut self, answer: Answer) {
+        self.problem = answer.err();
+    }
+
+    pub(super) fn outcome(self) -> Outcome<'a> {
+        let Self { record, retry, due, visibility_timeout, problem } = self;
+        let step = Some(Step::Defer { due, visibility_timeout });
+        Attempt { record, retry: Some(retry), step }.outcome(problem, None)
+    }
+}
+
+/// To be re-invoked now.
+pub(super) struct Reinvocation<'a> {
+    record: &'a Record,
+    event: FailedEvent<'a>,
+    due: Timestamp,
+    envelope: Envelope<'a>,
+}
+
+impl<'a> Reinvocation<'a> {
+    pub(super) async fn invoke<A: Account>(
+        self,
+        account: &Guarded<'_, A>,
+        style: Style,
+        now: Timestamp,
+    ) -> Answered<'a> {
+        match account.invoke(&self.event.function_arn, &self.envelope, style).await {
+            Ok(()) => Answered::Ended(self.attempt().outcome(None, None)),
+            Err(InvokeFailure::Later(problem)) => Answered::Failed(self.attempt().failed(problem)),
+            Err(InvokeFailure::NotFound(cause)) => self.give_up(ReasonCode::TargetNotFound, cause, now),
+            Err(InvokeFailure::TooLarge(cause)) => self.give_up(ReasonCode::PayloadTooLarge, cause, now),
+            Err(InvokeFailure::Refused(cause)) => self.give_up(ReasonCode::TargetRefused, cause, now),
+        }
+    }
+
+    fn attempt(self) -> Attempt<'a> {
+        let step = Some(Step::Reinvoke { due: self.due });
+        Attempt { record: self.record, retry: Some(Retry::of(&self.event)), step }
+    }
+
+    /// The target will never take the event: it is dead-lettered after all.
+    fn give_up(self, code: ReasonCode, cause: String, now: Timestamp) -> Answered<'a> {
+        GivenUp::of(self.record, Some(&self.event), Some(self.due), Reason::new(code, cause), now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+
+    use super::super::guarded::panicked;
+    use super::*;
+
+    /// No message is known that makes `decide` panic, so the test panics in its place.
+    #[test]
+    fn a_message_whose_decision_panicked_is_kept_and_to_be_hidden() {
+        let (sent, body) = (Timestamp::from_secs(1), "7".into());
+        let (message_id, receipt_handle) = ("m-1".into(), "h-1".into());
+        let record = Record { message_id, receipt_handle, body, receive_count: 1, sent, first_receive: sent };
+        let panicking = isolated(|| resume_unwind(Box::new("planned")));
+        let Decided::Neither(Answered::Failed(failed)) = Decided::from_action(&record, panicking, sent)
+        else {
+            panic!("it did not fail")
+        };
+        assert_eq!(failed.change().receipt_handle, "h-1");
+        let outcome = failed.answered(Ok(()));
+        assert!(!outcome.settled());
+        assert_eq!((outcome.message_id, &outcome.step), ("m-1", &None));
+        assert_eq!(outcome.problem, Some(panicked()));
+    }
+}
