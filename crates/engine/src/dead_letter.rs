@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::json::{non_empty_string, object};
+use crate::message::json::{non_empty_string, object};
 use crate::{Reason, ReasonCode, Record};
 
 /// Bytes of an SQS message with its attributes.

@@ -23,15 +23,25 @@
 //!    first receive, or 43,170 s after now on a later one.
 //! 9. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next
 //!    failure could be over 1,048,576 bytes: this record with its payload newly enveloped, and 3 KiB.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `action` | [`Action`]: what is decided |
+//! | `due`, `seed` | the moment a retry is due; the generator that a message seeds |
+
+pub(crate) mod action;
+mod due;
+pub(crate) mod seed;
 
 use std::time::Duration;
 
 use comeback_envelope::{Envelope, Metadata};
 
-use crate::action::Action;
+use action::Action;
+use due::{due, end, is_first_receive};
+
 use crate::dead_letter::SQS_MESSAGE_BYTES;
-use crate::due::{due, end, is_first_receive};
-use crate::event::FailedEvent;
+use crate::message::event::FailedEvent;
 use crate::{Policy, Reason, ReasonCode, Record, Timestamp};
 
 /// SQS's longest visibility timeout. SQS counts it from the receive and refuses a longer one.

@@ -1,4 +1,10 @@
 //! One batch of the retry queue, from records to the report its response is made of.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `decided`, `answered` | a message on its way: its steps, and what may follow each |
+//! | `guarded` | no call past the deadline, an answer for each entry |
+//! | `hiding` | how long a message is hidden whose step did not work |
 
 mod answered;
 mod decided;

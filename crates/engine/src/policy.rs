@@ -1,11 +1,21 @@
+//! | file | holds |
+//! |---|---|
+//! | `settings` | [`Settings`]: the values as they are set, with their defaults and ranges |
+//! | `variables` | the same values as text, as the environment and the command's flags give them |
+//! | `function_arn` | [`FunctionPattern`]: which functions may be invoked |
+
+pub(crate) mod function_arn;
+pub(crate) mod settings;
+pub(crate) mod variables;
+
 use std::time::Duration;
 
 use comeback_backoff::Backoff;
 use comeback_envelope::Style;
 use wildmatch::WildMatch;
 
-use crate::function_arn::{FunctionPattern, HandlerFunction};
-use crate::settings::{SettingError, Settings};
+use function_arn::{FunctionPattern, HandlerFunction};
+use settings::{SettingError, Settings};
 
 /// How retries are made: [`Settings`] that were found valid.
 #[derive(Clone, Debug)]

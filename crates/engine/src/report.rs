@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::account::CallFailure;
-use crate::event::FailedEvent;
+use crate::message::event::FailedEvent;
 use crate::{Reason, Timestamp};
 
 /// What became of a batch, one [`Outcome`] a message.

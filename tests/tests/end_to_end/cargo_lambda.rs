@@ -29,7 +29,8 @@ pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World)
         TcpStream::connect(WATCH).ok()
     })
     .await;
-    let invoke = invoke.replace("cargo run -q -p comeback --", built_command().to_str().expect("a plain path"));
+    let invoke =
+        invoke.replace("cargo run -q -p comeback --", built_command().to_str().expect("a plain path"));
     let answer = shell.run(&invoke).unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
     let (not_allowed, first_failure) = answer.trim_end().split_once('\n').expect("two answers");
     assert_kept(not_allowed, "events/target-not-allowed.json");

@@ -5,7 +5,7 @@ use super::guarded::{Answer, panicked};
 use super::hiding::hiding;
 use crate::account::{CallFailure, VisibilityChange};
 use crate::dead_letter::DeadLetter;
-use crate::event::FailedEvent;
+use crate::message::event::FailedEvent;
 use crate::report::{Outcome, Retry, Step};
 use crate::{Reason, Record, Timestamp};
 

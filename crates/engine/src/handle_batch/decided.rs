@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::answered::{Answered, Attempt, GivenUp, isolated};
 use super::guarded::{Answer, Guarded};
 use crate::account::{Account, CallFailure, InvokeFailure, VisibilityChange};
-use crate::action::Action;
+use crate::decide::action::Action;
 use crate::decide::decide;
-use crate::event::FailedEvent;
+use crate::message::event::FailedEvent;
 use crate::report::{Outcome, Retry, Step};
 use crate::{Envelope, Policy, Reason, ReasonCode, Record, Style, Timestamp};
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use comeback_backoff::{Backoff, Jitter};
 
 use crate::Record;
-use crate::seed::generator;
+use crate::decide::seed::generator;
 
 /// How long a message is hidden whose step did not work: full jitter under min(3,600 s,
 /// 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use comeback_backoff::Jitter;
 
-use crate::event::FailedEvent;
-use crate::seed::generator;
+use crate::decide::seed::generator;
+use crate::message::event::FailedEvent;
 use crate::{Policy, Record, Timestamp};
 
 /// The last retry is made this long before `MAX_AGE`, to be well inside it.

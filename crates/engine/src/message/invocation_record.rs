@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Timestamp;
-use crate::json::{non_empty_string, object, present};
+use crate::message::json::{non_empty_string, object, present};
 
 /// What Lambda writes to an asynchronous function's failure destination.
 ///

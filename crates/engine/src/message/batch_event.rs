@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{non_empty_string, object, string};
+use crate::message::json::{non_empty_string, object, string};
 use crate::{Record, Timestamp};
 
 /// The event that the event source mapping invokes the handler with: a batch of messages.

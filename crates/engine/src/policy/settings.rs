@@ -3,7 +3,7 @@ use std::ops::RangeInclusive;
 use comeback_backoff::Jitter;
 use comeback_envelope::Style;
 
-use crate::function_arn::{BadPattern, HandlerFunction};
+use crate::policy::function_arn::{BadPattern, HandlerFunction};
 
 /// `MAX_AGE` in seconds: from a minute, the margin of the last retry, to SQS's longest retention.
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=14 * 24 * 3_600;

@@ -4,8 +4,8 @@ use comeback_envelope::Metadata;
 use serde_json::value::RawValue;
 
 use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
-use crate::invocation_record::{InvocationError, InvocationRecord};
-use crate::json::non_empty_string;
+use crate::message::invocation_record::{InvocationError, InvocationRecord};
+use crate::message::json::non_empty_string;
 use crate::{Reason, ReasonCode, Record, Timestamp};
 
 /// An event that failed, as far as its message tells: which retry comes next, since when, of what.

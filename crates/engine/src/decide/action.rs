@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use comeback_envelope::Envelope;
 
-use crate::event::FailedEvent;
+use crate::message::event::FailedEvent;
 use crate::{Reason, Timestamp};
 
 /// What happens to a message next, and to which event.
