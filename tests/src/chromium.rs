@@ -1,4 +1,4 @@
-//! Headless Chromium, told what to do over its DevTools protocol. The protocol runs through two
+//! Headless Chromium, driven over its DevTools protocol. The protocol runs through two
 //! pipes (`--remote-debugging-pipe`: JSON, each message ended by a NUL), so that nothing but
 //! serde_json is needed, and no port.
 

@@ -1,4 +1,4 @@
-"""Notes the event of each batch, and reports as failed what it is told to: it waits until it is."""
+"""Notes the event of each batch, waits for the list of messages to report as failed, and reports them."""
 
 import json
 import os

@@ -132,7 +132,7 @@ fn the_page_is_silent_and_asks_for_nothing() {
     }
     // What the browser would say if it did otherwise.
     let loud = file.with_file_name("loud.html");
-    let html = "<img src='http://127.0.0.1:9/picture.png'><script>console.warn('told'); gone()</script>";
+    let html = "<img src='http://127.0.0.1:9/picture.png'><script>console.warn('seen'); gone()</script>";
     std::fs::write(&loud, html).expect("a file can be written");
     chromium.open(&loud, Look { width: WIDE, dark: false });
     assert!(chromium.console().len() >= 2, "{:?}", chromium.console());

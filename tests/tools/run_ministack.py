@@ -1,4 +1,4 @@
-"""Runs MiniStack 1.5.33 such that it loses no message, on a faster clock as well."""
+"""Runs MiniStack 1.5.33 so that it loses no message, also on a faster clock."""
 
 import functools
 import select

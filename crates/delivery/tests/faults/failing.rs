@@ -120,7 +120,7 @@ async fn what_can_never_work_is_sent_once<A: Api>() {
         assert_eq!(causes.len(), ENTRIES);
         for cause in causes.values() {
             let Cause::Refused(error) = cause else { panic!("{cause}") };
-            assert_eq!((error.kind, error.to_string()), (kind, format!("{code}: as told")));
+            assert_eq!((error.kind, error.to_string()), (kind, format!("{code}: as asked")));
         }
     }
 }

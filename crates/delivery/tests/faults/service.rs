@@ -1,4 +1,4 @@
-//! A service on a real socket that fails as it is told.
+//! A service on a real socket that fails in the way that a test asks for.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -132,7 +132,7 @@ async fn handle<A: FnMut(&Call) -> Answer>(
     match answer {
         Answer::Entries(codes) => Ok(response(200, "", call.answer(&codes).to_string())),
         Answer::Error(status, code) => {
-            Ok(response(status, code, json!({"__type": code, "message": "as told"}).to_string()))
+            Ok(response(status, code, json!({"__type": code, "message": "as asked"}).to_string()))
         }
         Answer::Text(text) => Ok(response(200, "", text)),
         Answer::Lost | Answer::Closed => Err(Closed),

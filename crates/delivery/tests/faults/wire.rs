@@ -53,7 +53,7 @@ impl Call {
     pub(crate) fn answer(&self, codes: &[Option<&str>]) -> Value {
         let failed = codes.iter().filter(|code| code.is_some()).count();
         let results = |done: Value| -> Vec<Value> {
-            let refused = |code: &&str| json!({"ErrorCode": code, "ErrorMessage": "as told"});
+            let refused = |code: &&str| json!({"ErrorCode": code, "ErrorMessage": "as asked"});
             codes.iter().map(|code| code.as_ref().map_or_else(|| done.clone(), refused)).collect()
         };
         match self.operation.as_str() {
@@ -79,7 +79,7 @@ impl Call {
                 Some(code) => {
                     let sender_fault = *code == "InvalidMessageContents";
                     refused.push(
-                        json!({"Id": id, "Code": code, "SenderFault": sender_fault, "Message": "as told"}),
+                        json!({"Id": id, "Code": code, "SenderFault": sender_fault, "Message": "as asked"}),
                     );
                 }
             }

@@ -75,13 +75,13 @@ fn progress_is_told_after_each_call() {
         limits: Limits { entries: 2, bytes: 9, entry_bytes: 5 },
         ..Service::new([Fate::Ok, Fate::Error(comeback_delivery::ErrorKind::Refused)])
     };
-    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let seen = told.clone();
+    let reported = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = reported.clone();
     let sender = Sender::over(&service, |wait| service.sleep(wait))
         .on_progress(move |progress| seen.lock().unwrap().push(progress));
     complete(sender.send(sized(&[1, 1, 6, 1]))).unwrap_err();
     let progress = |delivered, left, calls| Progress { entries: 4, delivered, left, calls, retries: 0 };
-    assert_eq!(*told.lock().unwrap(), [progress(1, 2, 1), progress(1, 3, 2)]);
+    assert_eq!(*reported.lock().unwrap(), [progress(1, 2, 1), progress(1, 3, 2)]);
 }
 
 #[test]
