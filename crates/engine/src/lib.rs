@@ -1,6 +1,6 @@
 //! The retry handler's rules. One direction, no way back:
 //!
-//! [`BatchEvent`] → [`handle_batch`] → per [`Record`] [`decide()`] → perform in the [`Account`] →
+//! [`BatchEvent`] → [`handle_batch()`] → per [`Record`] [`decide()`] → perform in the [`Account`] →
 //! [`BatchReport`]
 //!
 //! This crate never asks the time, draws only from generators it seeds by message, reads no
@@ -11,7 +11,7 @@
 //! | `message` | the event, read message by message: [`BatchEvent`], [`Record`], [`InvocationRecord`], [`FailedEvent`] |
 //! | `policy` | [`Policy`]: how retries are made, checked when built from [`Settings`] |
 //! | `decide` | [`decide()`]: the rules, numbered |
-//! | `handle_batch` | [`handle_batch`]: performing, grouped |
+//! | `handle_batch` | [`handle_batch()`]: performing, grouped |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `reason`, `dead_letter` | why an event is given up, and its dead-letter on the wire |
 //! | `report` | what became of each message |

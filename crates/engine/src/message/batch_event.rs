@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::message::json::{non_empty_string, object, string};
+use crate::message::json::{object, string};
 use crate::{Record, Timestamp};
 
 /// The event that the event source mapping invokes the handler with: a batch of messages.
@@ -124,7 +124,7 @@ impl Message<'_> {
     ///
     /// [`IncompleteMessage`] names the first thing that is missing.
     fn record(&self) -> Result<Record, IncompleteMessage> {
-        let message_id = self.message_id.and_then(non_empty_string).unwrap_or_default();
+        let message_id = self.message_id.and_then(string).unwrap_or_default();
         let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };
         let text = |member: Option<&RawValue>, what| member.and_then(string).ok_or_else(|| lacks(what));
         let number = |attribute, what| text(attribute, what)?.parse::<u64>().map_err(|_| lacks(what));
