@@ -16,6 +16,7 @@ ALL := --workspace --all-features
 # All of it but the tests that need servers, a browser, Node or what `make tools` installs; those tests have a feature.
 FAST := --workspace --features comeback-backoff/retry
 SERVERS := $(addprefix --test ,contract defaults delivery end_to_end envelope_targets report_page template)
+# Its stages call plain `make`: a line with make's own variable would run even in `make --dry-run`.
 STAGE := python3 tests/tools/stage.py
 
 TOOLS := $(CURDIR)/.tools
@@ -56,11 +57,12 @@ mutants: ## plant ten bugs in a copy, one at a time: the tests catch each (five 
 
 test: ## every test, those against the real stack included
 	@$(STAGE) begin
-	@$(STAGE) run "install tools" $(MAKE) --no-print-directory tools chromium faketime infra/node_modules/.installed
-	@$(STAGE) run "lint the templates" $(MAKE) --no-print-directory lint-templates
+	@$(STAGE) run "install Debian packages" make --no-print-directory chromium faketime
+	@$(STAGE) run "install tools" make --no-print-directory --jobs 4 tools infra/node_modules/.installed
+	@$(STAGE) run "lint the templates" make --no-print-directory lint-templates
 	@$(STAGE) run "test the construct" npm --prefix infra test
 	@$(STAGE) run "build the tests" cargo test $(ALL) --no-run
-	@$(STAGE) run "test without servers" $(MAKE) --no-print-directory test-fast
+	@$(STAGE) run "test without servers" make --no-print-directory test-fast
 	@$(STAGE) run "test the real stack" cargo test $(ALL) $(SERVERS)
 	@$(STAGE) table
 
@@ -75,7 +77,7 @@ check: lint-rust lint-infra lint-licences ## what CI runs: formatting, lints, do
 fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz what takes any bytes, each for FUZZ_SECONDS (installs a nightly Rust)
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	cargo run --package comeback-fuzz --bin seeds
-	for target in invocation_record envelope decide; do \
+	for target in batch_event invocation_record envelope decide; do \
 		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --sanitizer none $$target \
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
 	done

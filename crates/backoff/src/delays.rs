@@ -5,7 +5,8 @@ use rand::Rng;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use crate::jitter::Step;
-use crate::strategy::Plan;
+use crate::plan::Plan;
+use crate::{Strategy, StrategyError};
 
 /// The waits of a [`Strategy`](crate::Strategy), one per retry. Each is at least a tick and at most
 /// the cap, however many there are.
@@ -32,6 +33,17 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
     made: u64,
     previous: u64,
     rng: R,
+}
+
+impl Strategy {
+    /// One iterator, on the caller's generator.
+    ///
+    /// # Errors
+    ///
+    /// What [`StrategyError`] lists.
+    pub fn with_rng<R: Rng>(&self, rng: R) -> Result<Delays<R>, StrategyError> {
+        Ok(Delays::new(Plan::new(self)?, rng))
+    }
 }
 
 impl<R> Delays<R> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::growth::Growth;
-use crate::strategy::Plan;
+use crate::plan::Plan;
 use crate::{Delays, Jitter, Tick};
 
 pub use millis::millis;

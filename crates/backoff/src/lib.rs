@@ -33,7 +33,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `strategy` | [`Strategy`]: which waits, described and checked ([`StrategyError`]) |
+//! | `strategy` | [`Strategy`]: which waits, described |
+//! | `plan` | the same, checked ([`StrategyError`]) and in ticks |
 //! | `streams` | [`Streams`]: a seeded strategy; each iterator it makes has its own random stream |
 //! | `delays` | [`Delays`]: the waits, as an `Iterator<Item = Duration>` |
 //! | `tick` | [`Tick`]: the unit of waits |
@@ -53,6 +54,7 @@ mod delays;
 mod growth;
 mod jitter;
 mod ladder;
+mod plan;
 #[cfg(feature = "retry")]
 mod retry;
 #[cfg(feature = "retry")]
@@ -70,12 +72,13 @@ pub use jitter::{Jitter, UnknownJitter};
 #[doc(hidden)]
 pub use ladder::millis as __millis;
 pub use ladder::{Ladder, Rung, Rungs, Top};
+pub use plan::StrategyError;
 #[cfg(feature = "retry")]
 pub use retry::{Retry, retry};
 #[cfg(feature = "retry")]
 pub use retry_after::{RetryAfter, UnreadableRetryAfter};
 pub use retry_error::RetryError;
-pub use strategy::{Strategy, StrategyError};
+pub use strategy::Strategy;
 pub use streams::Streams;
 pub use tick::Tick;
 pub use transient::{is_transient_io, is_transient_status};

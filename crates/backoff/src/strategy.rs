@@ -1,14 +1,6 @@
-mod check;
-
 use std::time::Duration;
 
-use rand::Rng;
-use rand::rngs::Xoshiro256PlusPlus;
-
-use crate::{Delays, Jitter, Streams, Tick};
-
-pub(crate) use check::Plan;
-pub use check::StrategyError;
+use crate::{Jitter, Tick};
 
 /// Which waits to make: a growth, a cap, a jitter, a tick and a number of retries.
 ///
@@ -17,15 +9,15 @@ pub use check::StrategyError;
 /// and only a list limits the number of retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategy {
-    shape: Shape,
-    jitter: Jitter,
-    tick: Tick,
-    retries: Option<u64>,
+    pub(crate) shape: Shape,
+    pub(crate) jitter: Jitter,
+    pub(crate) tick: Tick,
+    pub(crate) retries: Option<u64>,
 }
 
 /// A growth as described: not yet in ticks, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Shape {
+pub(crate) enum Shape {
     Exponential { base: Duration, cap: Duration },
     Constant { delay: Duration },
     Linear { step: Duration, cap: Duration },
@@ -150,24 +142,6 @@ impl Strategy {
     #[must_use]
     pub fn retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
-    }
-
-    /// A maker of iterators. Each has a random stream of its own, and `seed` alone determines them all.
-    ///
-    /// # Errors
-    ///
-    /// What [`StrategyError`] lists.
-    pub fn seeded(&self, seed: u64) -> Result<Streams<Xoshiro256PlusPlus>, StrategyError> {
-        Streams::new(self, seed)
-    }
-
-    /// One iterator, on the caller's generator.
-    ///
-    /// # Errors
-    ///
-    /// What [`StrategyError`] lists.
-    pub fn with_rng<R: Rng>(&self, rng: R) -> Result<Delays<R>, StrategyError> {
-        Ok(Delays::new(Plan::new(self)?, rng))
     }
 
     fn new(shape: Shape, jitter: Jitter) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
 
-use crate::strategy::Plan;
+use crate::plan::Plan;
 use crate::{Delays, Strategy, StrategyError};
 
 /// A checked and seeded [`Strategy`]: makes iterators that each have a random stream of their own.
@@ -35,6 +35,17 @@ pub struct Streams<R = Xoshiro256PlusPlus> {
     first_seed: u64,
     made: Arc<AtomicU64>,
     generator: PhantomData<fn() -> R>,
+}
+
+impl Strategy {
+    /// A maker of iterators. Each has a random stream of its own, and `seed` alone determines them all.
+    ///
+    /// # Errors
+    ///
+    /// What [`StrategyError`] lists.
+    pub fn seeded(&self, seed: u64) -> Result<Streams<Xoshiro256PlusPlus>, StrategyError> {
+        Streams::new(self, seed)
+    }
 }
 
 impl<R: Rng + SeedableRng> Streams<R> {

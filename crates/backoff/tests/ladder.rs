@@ -1,4 +1,4 @@
-//! Climbing a ladder; and what does not compile.
+//! Climbing a ladder. Ladders that do not compile are in `tests/compile_fail` of the repository.
 
 use std::time::Duration;
 
@@ -59,20 +59,4 @@ fn jittered_climbs_and_iterators_draw_the_same_under_each_ceiling() {
     assert_eq!([first, second, third, fourth], *drawn);
     assert!(drawn.iter().zip(Sends::ceilings()).all(|(wait, ceiling)| MS <= *wait && *wait < ceiling));
     assert_eq!(top.give_up(()).waited, drawn.iter().sum());
-}
-
-/// All are refused by `cargo check`: a `trybuild` set without a passing case goes no further.
-/// The expected texts are those of the compiler that CI uses; `TRYBUILD=overwrite` renews them.
-#[test]
-fn misuse_is_refused_by_cargo_check() {
-    let check = trybuild::TestCases::new();
-    check.compile_fail("tests/ui/check/*.rs");
-}
-
-/// A passing case makes `trybuild` build, and so finds ladders written without the macro.
-#[test]
-fn right_use_builds_and_handwritten_ladders_are_refused_too() {
-    let build = trybuild::TestCases::new();
-    build.pass("tests/ui/build/climbs_to_the_top.rs");
-    build.compile_fail("tests/ui/build/shorter_rung_by_hand.rs");
 }

@@ -6,22 +6,25 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `attributes` | [`Attributes`]: an item, or its key |
 //! | `key` | [`Table`], and which writes have the same key |
 //! | `size` | an item's bytes as DynamoDB counts them, and in a call |
 
+mod attributes;
 mod key;
 mod size;
 
 use std::collections::{HashMap, HashSet};
 
 use aws_sdk_dynamodb::config::retry::RetryConfig;
-use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
+use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
 use aws_sdk_dynamodb::{Client, Config};
 
 use crate::limits::{DYNAMODB, Limits};
 use crate::sdk::TokioSleep;
 use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, classify};
 
+pub use attributes::Attributes;
 pub use key::Table;
 
 /// Writes into tables.
@@ -49,9 +52,6 @@ impl Sender {
         Self::over(BatchWriteItem { client, tables: tables.into_iter().collect() }, tokio::time::sleep)
     }
 }
-
-/// Attributes by name: an item, or its key.
-pub type Attributes = HashMap<String, AttributeValue>;
 
 /// A put or a delete.
 #[derive(Clone, Debug, PartialEq)]

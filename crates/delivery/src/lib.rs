@@ -61,6 +61,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `sender` | [`Sender`]: an operation, and how it is retried |
+//! | `sending` | `Sender::send` and what else starts a [`Delivery`] |
 //! | `delivery` | [`Delivery`]: entries on their way; the loop of calls and waits |
 //! | `board` | which entry is where: packing, lanes, retries; never waits |
 //! | `operation` | [`Operation`]: a batch API; [`Lane`]: entries that keep their order |
@@ -91,6 +92,7 @@ mod retries;
 #[cfg(feature = "sdk")]
 mod sdk;
 mod sender;
+mod sending;
 mod service_error;
 #[cfg(feature = "sqs")]
 pub mod sqs;

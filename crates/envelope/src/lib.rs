@@ -26,7 +26,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `open` | [`open`] and [`Event`]: from an event to its payload, both styles |
-//! | `seal` | [`Envelope`] and [`Style`]: from a payload to the event of its next retry |
+//! | `seal` | [`Envelope`]: from a payload to the event of its next retry |
+//! | `style` | [`Style`]: how the metadata travels with the payload |
 //! | `metadata` | [`Metadata`], read strictly |
 //! | `members` | the members of a JSON object, with their byte ranges |
 //! | `malformed` | [`Malformed`]: every way in which an envelope can be wrong |
@@ -36,11 +37,13 @@ mod members;
 mod metadata;
 mod open;
 mod seal;
+mod style;
 
 pub use malformed::Malformed;
 pub use metadata::Metadata;
 pub use open::{Event, open};
-pub use seal::{Envelope, Style, UnknownStyle};
+pub use seal::Envelope;
+pub use style::{Style, UnknownStyle};
 
 /// Compiles the README's examples.
 #[cfg(doctest)]

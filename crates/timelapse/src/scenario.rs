@@ -1,6 +1,8 @@
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
 
 use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
@@ -77,6 +79,17 @@ pub struct ScenarioError {
 }
 
 impl Scenario {
+    /// Draws the moments at which events arrive, latest first.
+    pub(crate) fn arrivals(&self, seed: u64) -> Vec<Timestamp> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let spread = self.arrival_spread.as_millis() as u64;
+        let mut moments: Vec<Timestamp> = (0..self.events)
+            .map(|_| START.saturating_add(Duration::from_millis(rng.random_range(0..=spread))))
+            .collect();
+        moments.sort_unstable_by(|one, other| other.cmp(one));
+        moments
+    }
+
     /// Checks every setting.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use AttributeValue::{B, Bool, L, M, N, Null, S, Ss};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::types::AttributeValue::{self, B, Bool, L, M, N, Null, S, Ss};
 use aws_smithy_http_client::test_util::infallible_client_fn;
 use proptest::collection::{hash_map, vec};
 use proptest::prelude::*;

@@ -116,7 +116,7 @@ impl World {
             payloads: Payloads::default(),
             early_expiries: Vec::new(),
             minutes: Minutes::of(&scenario),
-            arrivals: arrivals::draw(&scenario, seeds.random()),
+            arrivals: scenario.arrivals(seeds.random()),
             target: Target::new(scenario.outage_end(), scenario.failure_rate, seeds.random()),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             scenario,

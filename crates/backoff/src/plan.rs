@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use super::{Shape, Strategy};
 use crate::growth::Growth;
+use crate::strategy::{Shape, Strategy};
 use crate::{Jitter, Tick};
 
 /// A strategy that was refused. Nothing is ever clamped or rounded instead.
