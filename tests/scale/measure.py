@@ -1,4 +1,4 @@
-"""What a retry costs a simulation, from a thousand events to a million, as the README's table. On Linux.
+"""What a retry costs a simulation, from a thousand events to a million, as the table of docs/simulate.md. On Linux.
 
 Each run has one core, and its processor time is counted, which other work on the machine changes less than the time on the
 wall. The first rows are without SQS's limit of 120,000 messages in flight, so that an event has as many retries in each.

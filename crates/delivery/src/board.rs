@@ -214,8 +214,8 @@ impl Board {
         self.set_left(index, cause);
         if let Some(lane) = self.tracks[index].lane {
             let lane = &mut self.lanes[lane];
-            let place = lane.iter().position(|&open| open == index);
-            let left = lane.split_off(place.expect("BUG: an open entry is in its lane"));
+            let position = lane.iter().position(|&open| open == index);
+            let left = lane.split_off(position.expect("BUG: an open entry is in its lane"));
             left.into_iter().skip(1).for_each(|behind| self.set_left(behind, Cause::Behind));
         }
     }

@@ -47,11 +47,11 @@ pub async fn handle_batch<'a, A: Account>(
 /// SQS may deliver a message twice in one batch. The copies are one event, so one of them is
 /// handled: the later, whose receipt handle is the valid one.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
-    let mut place_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
+    let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());
     for record in records {
-        let place = *place_of.entry(&record.message_id).or_insert(latest.len());
-        match latest.get_mut(place) {
+        let index = *index_of.entry(&record.message_id).or_insert(latest.len());
+        match latest.get_mut(index) {
             None => latest.push(record),
             Some(kept) if record.receive_count >= kept.receive_count => *kept = record,
             Some(_) => {}

@@ -4,7 +4,7 @@
 //! [`BatchReport`]
 //!
 //! This crate never asks the time, draws only from generators it seeds by message, reads no
-//! environment and knows no AWS SDK. The Lambda and the virtual-clock replay run this same code.
+//! environment and knows no AWS SDK. The Lambda and the simulation run this same code.
 //!
 //! | file | holds |
 //! |---|---|

@@ -55,7 +55,7 @@ pub use figures::summary::{FaultCounts, Summary};
 pub use rehearsal::{Call, Rehearsal, rehearse};
 pub use scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError};
 pub use schedule::in_flight::InFlight;
-pub use schedule::{MAX_EVENTS, RetriesMade, Retry, Schedule, Spread};
+pub use schedule::{MAX_EVENTS, RetriesMade, Schedule, ScheduledRetry, Spread};
 pub use simulation::{RunError, run};
 pub use watch::trace::Trace;
 pub use watch::watcher::Watcher;

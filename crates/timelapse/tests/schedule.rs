@@ -1,7 +1,7 @@
 //! What must hold of every policy's schedule, and what the default's is.
 
 use comeback_engine::{Jitter, Policy, Settings};
-use comeback_timelapse::{Retry, Schedule, TARGET_ARN};
+use comeback_timelapse::{Schedule, ScheduledRetry, TARGET_ARN};
 use proptest::prelude::*;
 
 fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
@@ -70,7 +70,7 @@ prop_compose! {
     }
 }
 
-fn check(retry: &Retry, settings: &Settings) {
+fn check(retry: &ScheduledRetry, settings: &Settings) {
     let (wait, at) = (retry.wait_seconds, retry.since_first_failure_seconds);
     let longest = retry.ceiling_seconds.unwrap_or(settings.max_backoff);
     assert!(wait.p5 >= 1 && u64::from(wait.p95) <= longest.min(settings.max_age), "{retry:?}");

@@ -25,7 +25,7 @@ pub(crate) enum ConfigError {
     NotAQueue(&'static str, String),
     #[error("{0} is {1:?}; it must be a standard queue, not a FIFO one")]
     Fifo(&'static str, String),
-    #[error("DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried for ever")]
+    #[error("DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried forever")]
     SameQueue,
 }
 
@@ -144,7 +144,7 @@ mod tests {
         .unwrap_err();
         assert_eq!(
             errors,
-            ["DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried for ever"]
+            ["DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried forever"]
         );
     }
 

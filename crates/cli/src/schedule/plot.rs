@@ -1,5 +1,5 @@
 use comeback_engine::Policy;
-use comeback_timelapse::{Retry, Schedule};
+use comeback_timelapse::{Schedule, ScheduledRetry};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -67,7 +67,7 @@ impl Picture<'_> {
         between(TIMES, self.axis.share(seconds))
     }
 
-    fn share_of(&self, retry: &Retry) -> f64 {
+    fn share_of(&self, retry: &ScheduledRetry) -> f64 {
         retry.events as f64 / self.schedule.events as f64
     }
 
@@ -132,7 +132,7 @@ impl Picture<'_> {
         Ok(())
     }
 
-    fn draw_bars(&self, root: &Area<'_>, retry: &Retry) -> Drawing {
+    fn draw_bars(&self, root: &Area<'_>, retry: &ScheduledRetry) -> Drawing {
         let (top, next) = (self.top_of(retry.retry), self.top_of(retry.retry + 1));
         // Low rows touch, by one pixel more than they would, so that no seams are seen.
         let air = (self.row * 0.18) as i32;
@@ -151,7 +151,7 @@ impl Picture<'_> {
         Ok(())
     }
 
-    fn draw_mean(&self, root: &Area<'_>, retry: &Retry) -> Drawing {
+    fn draw_mean(&self, root: &Area<'_>, retry: &ScheduledRetry) -> Drawing {
         let middle = i32::midpoint(self.top_of(retry.retry), self.top_of(retry.retry + 1));
         let mean = (self.x(retry.since_first_failure_seconds.mean), middle);
         let radius = (self.row * 0.22).clamp(1.0, 4.0) as i32;

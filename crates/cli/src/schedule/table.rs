@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use comeback_engine::Policy;
-use comeback_timelapse::{Retry, Schedule};
+use comeback_timelapse::{Schedule, ScheduledRetry};
 use comfy_table::{Cell, CellAlignment, Color, Table, presets};
 use indicatif::HumanCount;
 
@@ -81,7 +81,7 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
 }
 
 /// The retries that have a row.
-pub(super) fn shown(retries: &[Retry]) -> impl Iterator<Item = &Retry> {
+pub(super) fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry> {
     let all = retries.len();
     let step = round_step(|step| all / step as usize <= ROUND_ROWS) as usize;
     let has_row = move |n| all <= ROWS || n <= FIRST_ROWS || n % step == 0 || n == all;
@@ -115,14 +115,14 @@ mod tests {
 
     fn rows(retries: u64) -> Vec<u64> {
         let none = comeback_timelapse::Spread { mean: 0.0, p5: 0, p95: 0 };
-        let retry = |retry| Retry {
+        let retry = |retry| ScheduledRetry {
             retry,
             ceiling_seconds: None,
             events: 1,
             wait_seconds: none,
             since_first_failure_seconds: none,
         };
-        let retries: Vec<Retry> = (1..=retries).map(retry).collect();
+        let retries: Vec<ScheduledRetry> = (1..=retries).map(retry).collect();
         shown(&retries).map(|retry| retry.retry).collect()
     }
 

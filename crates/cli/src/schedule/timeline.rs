@@ -1,5 +1,5 @@
 use anstyle::AnsiColor;
-use comeback_timelapse::{Retry, Schedule};
+use comeback_timelapse::{Schedule, ScheduledRetry};
 
 use crate::chart::time_axis::TimeAxis;
 use crate::schedule::table::shown;
@@ -12,7 +12,8 @@ const TICKS_APART: f64 = 7.0 / CELLS as f64;
 pub(super) fn timeline(schedule: &Schedule, axis: &TimeAxis) -> String {
     // Colours are always written; the stream removes them where they cannot be shown.
     let colour = AnsiColor::Green.on_default();
-    let line = |retry: &Retry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, axis));
+    let line =
+        |retry: &ScheduledRetry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, axis));
     let lines: String = shown(&schedule.retries).map(line).collect();
     format!(" retry  {}{lines}", scale(axis))
 }
@@ -32,7 +33,7 @@ fn scale(axis: &TimeAxis) -> String {
 }
 
 /// `  ━━━●━━  `: the mean, between the 5th and the 95th percentile.
-fn line(retry: &Retry, axis: &TimeAxis) -> String {
+fn line(retry: &ScheduledRetry, axis: &TimeAxis) -> String {
     let at = retry.since_first_failure_seconds;
     let [from, mean, to] = [at.p5.into(), at.mean, at.p95.into()].map(|seconds| cell(axis.share(seconds)));
     let mark = |i| match i {

@@ -74,7 +74,7 @@ pub(super) struct SimulationFlags {
     /// Write retries, ends and the queue's depth over time to a CSV file, a line a minute
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
-    /// Write a page to send round: charts of the run and of every jitter, costs, the in-flight
+    /// Write a page to share: charts of the run and of every jitter, costs, the in-flight
     /// limit. Its folder is made if it is missing
     #[arg(long, value_name = "FILE.html")]
     pub(super) report: Option<PathBuf>,

@@ -10,7 +10,7 @@
 //! | `figures` | a run's figures as text |
 //! | `table`, `histogram` | the figures in the terminal |
 //! | `minutes_csv` | `--csv`: the run minute by minute |
-//! | `page` | `--report`: the page to send round |
+//! | `page` | `--report`: the page to share |
 
 mod arguments;
 mod figures;

@@ -161,7 +161,7 @@ proptest! {
         }
     }
 
-    /// With ports that work, what happens to a message does not depend on its batch-mates.
+    /// With an account that works, what happens to a message does not depend on its batch-mates.
     #[test]
     fn no_record_harms_another(records in batch()) {
         let ends = |records: &[Record]| {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `reasons` | each reason by one case, each limit at its edge, the order of the rules |
 //! | `due_time` | when a retry is due, and how long a message is hidden until then |
-//! | `draws` | that jitter spreads messages evenly, and draws the same for ever |
+//! | `draws` | that jitter spreads messages evenly, and always draws the same |
 //! | `events` | which retry comes next, since when, of what: envelopes, redriven dead-letters |
 //! | `allow_list` | `TARGET_FUNCTIONS`, field by field |
 //! | `policy`, `variables` | every refusal with its text, defaults, durations |

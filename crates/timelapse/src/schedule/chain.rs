@@ -9,6 +9,7 @@ use crate::START;
 use crate::aws::failure_record::FailureRecords;
 use crate::aws::id::Id;
 use crate::aws::target::{DOWN, TARGET_ARN};
+use crate::event::EventNumber;
 
 /// One event whose target fails every time: its retries in order, and why there are no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Chain {
     /// Follows an event through the engine's own decisions. The record of a failure is received at once,
     /// hidden for as long as the engine says, and received again, until it is retried; the retry fails
     /// at once.
-    pub(super) fn follow(policy: &Policy, seed: u64, event: usize) -> Self {
+    pub(super) fn follow(policy: &Policy, seed: u64, event: EventNumber) -> Self {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream(seed, event));
         let mut records = FailureRecords::of(TARGET_ARN);
         let mut payload = format!(r#"{{"order":{event}}}"#);
@@ -75,10 +76,10 @@ fn seconds(from: Timestamp, to: Timestamp) -> u32 {
     u32::try_from(to.since(from).as_secs()).expect("BUG: MAX_AGE is 14 days at most")
 }
 
-fn stream(seed: u64, event: usize) -> u64 {
+fn stream(seed: u64, event: EventNumber) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&seed.to_le_bytes());
-    hasher.write(&(event as u64).to_le_bytes());
+    hasher.write(&(event.0 as u64).to_le_bytes());
     hasher.finish()
 }
 
@@ -90,7 +91,7 @@ mod tests {
 
     fn chain(settings: Settings) -> Chain {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-        Chain::follow(&Policy::new(settings).unwrap(), 1, 0)
+        Chain::follow(&Policy::new(settings).unwrap(), 1, EventNumber(0))
     }
 
     fn waits(settings: Settings) -> Vec<u32> {
@@ -146,7 +147,8 @@ mod tests {
         let policy =
             Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() });
         let policy = policy.unwrap();
-        let [one, other, reseeded] = [(1, 0), (1, 1), (2, 0)].map(|(s, e)| Chain::follow(&policy, s, e));
+        let [one, other, reseeded] =
+            [(1, 0), (1, 1), (2, 0)].map(|(s, e)| Chain::follow(&policy, s, EventNumber(e)));
         assert!(one != other && one != reseeded && other != reseeded);
     }
 }

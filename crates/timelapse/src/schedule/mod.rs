@@ -17,6 +17,7 @@ use comeback_engine::{Jitter, Policy};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::event::EventNumber;
 use crate::figures::percentiles::nearest_rank;
 
 use chain::{Chain, Made};
@@ -42,7 +43,7 @@ pub struct Schedule {
     /// Why events were given up in the end, with how many: a reason for each.
     pub given_up: BTreeMap<&'static str, usize>,
     /// Each retry that any event had, the first one first.
-    pub retries: Vec<Retry>,
+    pub retries: Vec<ScheduledRetry>,
     /// How long each event was in flight, from its first failure to its last retry, in seconds and
     /// ascending.
     #[serde(skip)]
@@ -66,7 +67,7 @@ pub struct RetriesMade {
 
 /// The retry of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Retry {
+pub struct ScheduledRetry {
     /// 1 for the first.
     pub retry: u64,
     /// The ceiling of its wait; none under decorrelated jitter, which has only the cap.
@@ -105,7 +106,7 @@ impl Schedule {
     /// ```
     pub fn of(policy: &Policy, seed: u64, events: usize, progress: &(impl Fn() + Sync)) -> Self {
         let follow = |event| {
-            let chain = Chain::follow(policy, seed, event);
+            let chain = Chain::follow(policy, seed, EventNumber(event));
             progress();
             chain
         };
@@ -115,7 +116,7 @@ impl Schedule {
             *given_up.entry(chain.given_up.name()).or_default() += 1;
         }
         let retries_made = RetriesMade::of(chains.iter().map(|chain| chain.retries.len()).collect());
-        let retries = (0..retries_made.max).into_par_iter().map(|i| Retry::of(policy, i, &chains));
+        let retries = (0..retries_made.max).into_par_iter().map(|i| ScheduledRetry::of(policy, i, &chains));
         let mut waits: Vec<u32> =
             chains.iter().map(|chain| chain.retries.last().map_or(0, |made| made.at)).collect();
         waits.sort_unstable();
@@ -124,7 +125,7 @@ impl Schedule {
 
     /// How many events to follow by default: 10,000, or fewer if an event has many retries.
     pub fn default_events(policy: &Policy, seed: u64) -> usize {
-        let retries = Chain::follow(policy, seed, 0).retries.len();
+        let retries = Chain::follow(policy, seed, EventNumber(0)).retries.len();
         (RETRIES_IN_ALL / retries.max(1)).clamp(FEWEST_EVENTS, EVENTS)
     }
 }
@@ -138,7 +139,7 @@ impl RetriesMade {
     }
 }
 
-impl Retry {
+impl ScheduledRetry {
     fn of(policy: &Policy, index: usize, chains: &[Chain]) -> Self {
         let retry = index as u64 + 1;
         let backoff = policy.backoff();

@@ -109,10 +109,10 @@ fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawin
     Ok(())
 }
 
-/// Moves ascending places apart until each has [`NAME_HEIGHT`] to itself, as little as is needed:
-/// places that touch form a block around their middle.
-fn spread(places: &mut [i32]) {
-    let wanted = places.to_vec();
+/// Moves ascending heights apart until each has [`NAME_HEIGHT`] to itself, as little as is needed:
+/// heights that touch form a block around their middle.
+fn spread(heights: &mut [i32]) {
+    let wanted = heights.to_vec();
     let mut blocks: Vec<std::ops::Range<usize>> = Vec::new();
     let top = |block: &std::ops::Range<usize>| {
         let middle = wanted[block.clone()].iter().sum::<i32>() / block.len() as i32;
@@ -130,8 +130,8 @@ fn spread(places: &mut [i32]) {
         blocks.push(block);
     }
     for block in blocks {
-        for (i, place) in places[block.clone()].iter_mut().enumerate() {
-            *place = top(&block) + NAME_HEIGHT * i as i32;
+        for (i, height) in heights[block.clone()].iter_mut().enumerate() {
+            *height = top(&block) + NAME_HEIGHT * i as i32;
         }
     }
 }
@@ -140,9 +140,9 @@ fn spread(places: &mut [i32]) {
 mod tests {
     use super::*;
 
-    fn spread_out(mut places: Vec<i32>) -> Vec<i32> {
-        spread(&mut places);
-        places
+    fn spread_out(mut heights: Vec<i32>) -> Vec<i32> {
+        spread(&mut heights);
+        heights
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_name_pushed_into_the_next_takes_it_along() {
-        let places = spread_out(vec![100, 100, 118]);
-        assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= NAME_HEIGHT), "{places:?}");
+        let heights = spread_out(vec![100, 100, 118]);
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= NAME_HEIGHT), "{heights:?}");
     }
 }

@@ -60,10 +60,10 @@ fn setting(side: &Side, flag: &str) -> String {
 /// The faults besides the target's failures, if the run had any: the same in every run.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let runs: Vec<_> = sides.iter().filter_map(|side| side.summary.faults.as_ref()).map(strikes).collect();
-    let row = |(place, [what, _]): (usize, &[String; 2])| {
-        std::iter::once(what.clone()).chain(runs.iter().map(|run| run[place][1].clone())).collect()
+    let cells = |(row, [what, _]): (usize, &[String; 2])| {
+        std::iter::once(what.clone()).chain(runs.iter().map(|run| run[row][1].clone())).collect()
     };
-    let rows = runs.first()?.iter().enumerate().map(row).collect();
+    let rows = runs.first()?.iter().enumerate().map(cells).collect();
     Some(Table { caption: "How often each fault struck".into(), head: head("faults", sides, "struck"), rows })
 }
 
@@ -98,13 +98,13 @@ fn in_lines(value: &str) -> String {
 fn labels(figures: &[Vec<(String, String)>]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for figures in figures {
-        let mut place = 0;
+        let mut row = 0;
         for (label, _) in figures {
             match labels.iter().position(|known| known == label) {
-                Some(known) => place = known + 1,
+                Some(known) => row = known + 1,
                 None => {
-                    labels.insert(place, label.clone());
-                    place += 1;
+                    labels.insert(row, label.clone());
+                    row += 1;
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The retry handler of the model: `handle_batch` itself, with ports that do what a fault says.
+//! The retry handler of the model: `handle_batch` itself, with an account that does what a fault says.
 
 use comeback_engine::{Policy, Record, Settings, Timestamp};
 

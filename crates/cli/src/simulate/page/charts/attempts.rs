@@ -58,9 +58,9 @@ fn draw(sides: &[Side], counts: &[Vec<usize>], step: usize) -> Svg {
     drawn(|root| {
         let mut chart =
             frame(root, (x, y), "attempts (retries of one event)", |count| count_axis::text(*count))?;
-        for (place, (side, counts)) in sides.iter().zip(counts).enumerate() {
+        for (number, (side, counts)) in sides.iter().zip(counts).enumerate() {
             let bar = |(i, &count): (usize, &usize)| {
-                let left = i as f64 - 0.4 + place as f64 * width;
+                let left = i as f64 - 0.4 + number as f64 * width;
                 let corners = [(left * step, 0.0), ((left + width) * step, count as f64)];
                 Rectangle::new(corners, side.colour.mix(0.8).filled())
             };
