@@ -26,8 +26,8 @@ pub fn scratch(name: &str) -> PathBuf {
     directory
 }
 
-/// The `comeback` command, built from the repository with the features that the tests are built with, so that nothing
-/// is built twice.
+/// The `comeback` command, built as its own tests build it: `cargo build` leaves out what dev-dependencies add to the
+/// features of others, and would build most dependencies again.
 ///
 /// # Panics
 ///
@@ -35,7 +35,7 @@ pub fn scratch(name: &str) -> PathBuf {
 #[must_use]
 pub fn built_command() -> PathBuf {
     let output = Command::new("cargo")
-        .args(["build", "--quiet", "--workspace", "--all-features", "--bin", "comeback"])
+        .args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"])
         .current_dir(root())
         .output()
         .expect("cargo runs");
