@@ -11,7 +11,8 @@ STACK ?= comeback
 PARAMETERS ?=
 # How long `make fuzz` looks at each of its targets.
 FUZZ_SECONDS ?= 600
-# One selection for every cargo command: another would unify features anew, and build most dependencies again.
+# The packages and features of every cargo command here: others would unify features anew, and build most dependencies
+# again. (What FAST leaves out changes no dependency.)
 ALL := --workspace --all-features
 # All of it but the tests that need servers, a browser, Node or what `make tools` installs; those tests have a feature.
 FAST := --workspace --features comeback-backoff/retry
@@ -52,7 +53,7 @@ chaos: ## simulate with every fault, SEEDS seeds (2000) under each of several po
 	done
 	$(MAKE) mutants
 
-mutants: ## plant ten bugs in a copy, one at a time: the tests catch each (five minutes)
+mutants: ## plant bugs in a copy, one at a time: the tests catch each (five minutes)
 	python3 tests/mutation/check.py
 
 test: ## every test, those against the real stack included
