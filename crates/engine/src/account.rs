@@ -15,11 +15,18 @@ ladder! {
 
 /// How long one API call may take, whatever it takes.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an `Invoke` may take. Its answer tells an accepted event from a lost one, so it is worth
+/// waiting for.
+pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long before the function's own timeout every `Invoke` has to end, so that dead-letters and
+/// hidings still go out when none was answered.
+pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 /// How long before the function's own timeout `handle_batch`'s deadline has to come: an API call under
 /// way then still ends in time, and so does the response.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
 // A wait between calls is not cut short by the deadline, so it must end within as much.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
+const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
 /// What the handler can do in its account.
 ///
@@ -68,9 +75,12 @@ pub struct CallFailure {
 /// Why an `Invoke` was not accepted, by what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// It may work later: throttled, 5xx, timed out, unknown, or something that an operator can fix.
-    /// The message is kept and hidden; no retry is consumed.
+    /// It may work later: throttled, 5xx, never sent, or something that an operator can fix. The
+    /// event was not accepted. The message is kept and hidden; no retry is consumed.
     Later(CallFailure),
+    /// It was sent and nothing is known of it: the event may have been accepted. The message is kept and
+    /// hidden for one to two hours; no retry is consumed.
+    Unanswered(String),
     /// The function does not exist (404).
     NotFound(String),
     /// The payload is over Lambda's limit (413).

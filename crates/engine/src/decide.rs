@@ -4,9 +4,9 @@
 //! *n* is the retry about to be made, 1 for the first; *t0* is the first failure; *start* is now on a
 //! first receive, and the time of the first receive on a later one.
 //!
-//! 1. A message that holds no invocation record, or a malformed envelope, is dead-lettered; but a
-//!    dead-letter of ours that was redriven to the retry queue starts anew, with *n* = 1 and *t0* =
-//!    `SentTimestamp`.
+//! 1. A message that holds no invocation record, or a malformed envelope, is dead-lettered. An event
+//!    that was redriven to the retry queue starts anew, with *n* = 1 and *t0* = `SentTimestamp`: a
+//!    dead-letter of ours, or a record whose `timestamp` lies more than 24 h before `SentTimestamp`.
 //! 2. An event of a function that `TARGET_FUNCTIONS` does not allow is dead-lettered
 //!    (`target_not_allowed`).
 //! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error type
@@ -15,14 +15,14 @@
 //!    since *t0*, or if its message was sent over 13 days and 12 hours ago (both `max_age`).
 //! 5. The delay is drawn in whole seconds, as `JITTER` says, under the ceiling
 //!    min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), from a generator that the message seeds.
-//! 6. A delay from *start* that would end after *t0* + `MAX_AGE` is cut to end 60 s before it, and the
-//!    event is dead-lettered (`max_age`) if that leaves under 60 s.
+//! 6. A delay from *start* that would end later than *m* = min(60 s, `MAX_AGE`/10) before *t0* +
+//!    `MAX_AGE` is cut to end there, and the event is dead-lettered (`max_age`) if that leaves under *m*.
 //! 7. A first receive defers the message by the delay; a later one defers it until *start* + delay,
 //!    and re-invokes the target once less than 0.5 s of that is left.
 //! 8. A deferral is rounded up to whole seconds, 1 at least, and ends at the latest 43,170 s after a
-//!    first receive, or 43,170 s after now on a later one.
+//!    first receive, or 41,940 s after now on a later one.
 //! 9. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next
-//!    failure could be over 1,048,576 bytes: this record with its payload newly enveloped, and 3 KiB.
+//!    failure could be over 1,048,576 bytes: this record with its payload newly enveloped, and 64 KiB.
 //!
 //! | file | holds |
 //! |---|---|
@@ -30,7 +30,7 @@
 //! | `due`, `seed` | the moment a retry is due; the generator that a message seeds |
 
 pub(crate) mod action;
-mod due;
+pub(crate) mod due;
 pub(crate) mod seed;
 
 use std::time::Duration;
@@ -48,14 +48,20 @@ use crate::{Policy, Reason, ReasonCode, Record, Timestamp};
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Kept free below it for the time between the receive and SQS's receipt of our call.
 const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
+/// The retry queue's own `VisibilityTimeout`. SQS redrives a message after 1,000 receives at most, so
+/// with a handler that cannot run this must be over 14 days / 1,000. Lambda may hand a message over this
+/// late after its receive, if the handler was throttled.
+pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// SQS keeps a message for 14 days at most; one this old must not be hidden again.
 const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Less than this before the due time counts as due: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Of an error type in a detail, which is logged; a function may write a megabyte there.
 const SHOWN_CHARACTERS: usize = 256;
-/// What a failure record may hold beside the payload, more than the last one did.
-const RECORD_ALLOWANCE: usize = 3 * 1_024;
+/// What the next failure record may hold beside the payload, more than this one does. Its
+/// `responsePayload` has the error's message and stack trace, escaped: some ten KiB of an ordinary trace
+/// in Java or Node, and none in a record of a throttled event.
+const RECORD_ALLOWANCE: usize = 64 * 1_024;
 
 /// Decides what happens to a message at `now`.
 pub fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Action<'a> {
@@ -88,7 +94,7 @@ fn due_unless_ruled_out(
     now: Timestamp,
 ) -> Result<Timestamp, Reason> {
     rule_out(event, record, policy, now)?;
-    due(event, record, policy, now).ok_or_else(|| too_old(event, policy))
+    due(event, record, policy, now).ok_or_else(|| too_old(event, record, policy))
 }
 
 /// Rules 2 to 4: what rules a retry out, whenever it would be.
@@ -109,19 +115,26 @@ fn rule_out(event: &FailedEvent<'_>, record: &Record, policy: &Policy, now: Time
         return Err(Reason::new(ReasonCode::MaxRetries, detail));
     }
     if now > end(event, policy) {
-        return Err(too_old(event, policy));
+        return Err(too_old(event, record, policy));
     }
     if now.since(record.sent) > RETENTION_MARGIN {
-        let detail = format!("sent to the retry queue at {}; SQS keeps a message for 14 days", record.sent);
-        return Err(Reason::new(ReasonCode::MaxAge, detail));
+        let why = format!("sent to the retry queue at {}; SQS keeps a message for 14 days", record.sent);
+        return Err(max_age(record, &why));
     }
     Ok(())
 }
 
-fn too_old(event: &FailedEvent<'_>, policy: &Policy) -> Reason {
-    let detail =
-        format!("first failed at {}; MAX_AGE is {} s", event.first_failure, policy.max_age.as_secs());
-    Reason::new(ReasonCode::MaxAge, detail)
+fn too_old(event: &FailedEvent<'_>, record: &Record, policy: &Policy) -> Reason {
+    let why = format!("first failed at {}; MAX_AGE is {} s", event.first_failure, policy.max_age.as_secs());
+    max_age(record, &why)
+}
+
+/// A message is re-invoked on its second receive at the earliest, so one that is here a third time may
+/// have been re-invoked without an answer.
+fn max_age(record: &Record, why: &str) -> Reason {
+    let received = record.receive_count;
+    let maybe = if received > 2 { "; an earlier re-invocation may have been accepted" } else { "" };
+    Reason::new(ReasonCode::MaxAge, format!("{why}; this is receive {received} of its message{maybe}"))
 }
 
 /// Rules 7 and 8: how long to hide the message for what is left of its backoff, in whole seconds;
@@ -133,7 +146,7 @@ fn left_to_serve(record: &Record, now: Timestamp, due: Timestamp) -> Option<Dura
         return None;
     }
     // When the current receive was is known only of the first.
-    let since_receive = if first { now.since(record.first_receive) } else { Duration::ZERO };
+    let since_receive = if first { now.since(record.first_receive) } else { QUEUE_VISIBILITY_TIMEOUT };
     let longest = LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN);
     let rounded_up = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     Some(Duration::from_secs(rounded_up.min(longest.as_secs()).max(1)))

@@ -21,7 +21,7 @@ use self::guarded::{CONCURRENT_INVOKES, Guarded};
 use crate::account::{Account, VisibilityChange};
 use crate::dead_letter::DeadLetter;
 use crate::report::{BatchReport, Outcome};
-use crate::{Policy, Record, Style, Timestamp};
+use crate::{Policy, Record, Timestamp};
 
 /// Handles one batch: decides for each record, then performs, deferrals first.
 ///
@@ -39,7 +39,7 @@ pub async fn handle_batch<'a, A: Account>(
     let records = latest_copies(records).into_iter();
     let mut decided: Vec<Decided<'a>> = records.map(|record| Decided::of(record, policy, now)).collect();
     defer(&mut decided, &account).await;
-    let answered = reinvoke(decided, &account, policy.envelope, now).await;
+    let answered = reinvoke(decided, &account, policy, now).await;
     let sent = send_dead_letters(answered, &account).await;
     BatchReport { outcomes: hide_failed(sent, &account).await }
 }
@@ -78,12 +78,12 @@ async fn defer<A: Account>(decided: &mut [Decided<'_>], account: &Guarded<'_, A>
 async fn reinvoke<'a, A: Account>(
     decided: Vec<Decided<'a>>,
     account: &Guarded<'_, A>,
-    style: Style,
+    policy: &Policy,
     now: Timestamp,
 ) -> Vec<Answered<'a>> {
     let calls = decided.into_iter().map(async |message| match message {
         Decided::Defer(deferral) => Answered::Ended(deferral.outcome()),
-        Decided::Reinvoke(reinvocation) => reinvocation.invoke(account, style, now).await,
+        Decided::Reinvoke(reinvocation) => reinvocation.invoke(account, policy, now).await,
         Decided::Neither(answered) => answered,
     });
     stream::iter(calls).buffered(CONCURRENT_INVOKES).collect().await

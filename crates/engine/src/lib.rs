@@ -31,11 +31,12 @@ pub use comeback_backoff::{Backoff, Jitter};
 pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
-    Account, CALL_TIMEOUT, CallFailure, InvokeFailure, RESERVE, SqsBatchCalls, VisibilityChange,
+    Account, CALL_TIMEOUT, CallFailure, INVOKE_RESERVE, INVOKE_TIMEOUT, InvokeFailure, RESERVE,
+    SqsBatchCalls, VisibilityChange,
 };
 pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};
 pub use decide::action::Action;
-pub use decide::decide;
+pub use decide::{QUEUE_VISIBILITY_TIMEOUT, decide};
 pub use handle_batch::handle_batch;
 pub use message::batch_event::{BatchEvent, IncompleteMessage, MissingMessageId, NotABatch};
 pub use message::event::FailedEvent;

@@ -82,7 +82,8 @@ impl Policy {
         self.max_age
     }
 
-    /// `MAX_RETRIES`: re-invocations of one event at most.
+    /// `MAX_RETRIES`: the retries of one chain at most. A chain is a failed event and its retries; a
+    /// re-invocation that was accepted without an answer, and made again, starts another.
     pub const fn max_retries(&self) -> u64 {
         self.max_retries
     }

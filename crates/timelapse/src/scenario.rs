@@ -11,7 +11,7 @@ use crate::faults::mix::Faults;
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 /// The retry handler's timeout in `template.yaml`.
-pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(30);
+pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What happens in a run, apart from the policy under test. The default is the rehearsal that
 /// `comeback simulate` makes: 1,000 events, their target down for the first 3 of 24 hours.
@@ -35,7 +35,7 @@ pub struct Scenario {
     pub batch_size: usize,
     /// Batches under way at once; 2 to 1,000, Lambda's own range for `MaximumConcurrency`.
     pub maximum_concurrency: usize,
-    /// How long the retry handler takes for a batch; at most its timeout of 30 s. Its calls reach
+    /// How long the retry handler takes for a batch; at most its timeout of 60 s. Its calls reach
     /// AWS at the end of it.
     pub handler_run_time: Duration,
     /// How long a visible message waits for a poller; at most 20 s, a long poll.
@@ -115,7 +115,7 @@ impl Scenario {
             ("maximum-concurrency", "2 to 1000", count(self.maximum_concurrency, 2..=1_000)),
             (
                 "handler-run-time",
-                "at most 30 s, the handler's timeout",
+                "at most 60 s, the handler's timeout",
                 time(self.handler_run_time, HANDLER_TIMEOUT),
             ),
             ("poll-delay", "at most 20 s, a long poll", time(self.poll_delay, Duration::from_secs(20))),

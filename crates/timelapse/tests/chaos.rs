@@ -118,6 +118,54 @@ fn thousands_of_seeds_break_no_invariant() {
 }
 
 #[test]
+fn hundreds_of_storms_break_no_invariant() {
+    (0..300u64).into_par_iter().for_each(|seed| {
+        let (scenario, settings) = varied(seed);
+        summary(&Scenario { faults: Faults::storm(seed, scenario.duration), ..scenario }, settings);
+    });
+}
+
+/// Retries of ten events in an outage of three hours, with this fault from its start, over those without it.
+fn amplified(fault: Fault, minutes: u64) -> f64 {
+    let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
+    let window = Duration::ZERO..Duration::from_secs(60 * minutes);
+    let faults = Faults::default().with(fault, Strikes { rate: 1.0, window });
+    let without = summary(&scenario, Settings::default());
+    let with = summary(&Scenario { faults, ..scenario }, Settings::default());
+    assert_eq!((with.delivered, without.delivered), (10, 10), "{fault} for {minutes} minutes");
+    with.retries as f64 / without.retries as f64
+}
+
+#[test]
+fn lost_answers_multiply_an_event_by_ten_at_most() {
+    for minutes in [1, 5, 60] {
+        let amplified = amplified(Fault::InvokeAnswerLost, minutes);
+        assert!((1.0..=10.0).contains(&amplified), "{minutes} minutes: {amplified:.1} times");
+    }
+}
+
+#[test]
+fn a_handler_that_dies_after_its_calls_multiplies_an_event_once_in_twenty_minutes() {
+    for (minutes, most) in [(30, 50.0), (60, 250.0)] {
+        let amplified = amplified(Fault::HandlerDiedAfter, minutes);
+        assert!((1.0..=most).contains(&amplified), "{minutes} minutes: {amplified:.1} times");
+    }
+}
+
+#[test]
+fn a_handler_that_is_down_for_days_loses_nothing() {
+    for (hours, spread) in [(60, 3), (13 * 24, 3)] {
+        let window = 2 * HOUR..(2 + hours) * HOUR;
+        let faults = Faults::default().with(Fault::HandlerOutage, Strikes { rate: 1.0, window });
+        let duration = 15 * 24 * HOUR;
+        let scenario =
+            Scenario { events: 100, arrival_spread: spread * HOUR, duration, faults, ..Scenario::default() };
+        let summary = summary(&scenario, Settings { max_age: 14 * 86_400, ..Settings::default() });
+        assert_eq!((summary.delivered, summary.dead_lettered.len()), (100, 0), "{hours} hours");
+    }
+}
+
+#[test]
 fn the_same_seed_twice_is_byte_identical() {
     let traced = |seed| {
         let (scenario, settings) = varied(seed);
@@ -175,7 +223,12 @@ fn deliveries_call_again_after_a_fault_and_each_call_is_counted() {
         sent(Fault::DeadLetterLost),
     ] {
         // One entry a call, so that deliveries can be counted.
-        let scenario = Scenario { batch_size: 1, ..with(fault, Strikes::always(0.5)) };
+        let scenario = Scenario {
+            batch_size: 1,
+            outage: 24 * HOUR,
+            arrival_spread: HOUR,
+            ..with(fault, Strikes::always(0.5))
+        };
         let mut deliveries = Deliveries::of(step);
         let settings = Settings { max_retries: 3, ..Settings::default() };
         let summary = watched(&scenario, settings, &mut deliveries);

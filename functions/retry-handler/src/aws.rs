@@ -1,26 +1,36 @@
-//! The handler's account on the AWS SDK. The only file that names it.
+//! The handler's account on the AWS SDK.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `aws` | the clients, and the account of one batch |
+//! | `failure` | what a call that did not work means |
+
+mod failure;
 
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
-use aws_config::timeout::TimeoutConfig;
+use aws_config::timeout::{TimeoutConfig, TimeoutConfigBuilder};
 use aws_config::{BehaviorVersion, SdkConfig};
-use aws_sdk_lambda::error::SdkError;
-use aws_sdk_lambda::operation::RequestId;
-use aws_sdk_lambda::operation::invoke::InvokeError;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use aws_sdk_sqs::types::MessageAttributeValue;
+use aws_smithy_http_client::Builder as HttpClient;
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use comeback_delivery::Retries;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
-use comeback_delivery::{
-    Cause, Delivered, ErrorKind, Retries, ServiceError, Undelivered, by_entry, classify,
-};
 use comeback_engine::{
-    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, InvokeFailure, SqsBatchCalls, VisibilityChange,
+    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, INVOKE_TIMEOUT, InvokeFailure, SqsBatchCalls,
+    VisibilityChange,
 };
+use tokio::time::{Instant, timeout_at};
 
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// A connection that was idle for longer is not used again. Its other end may have closed it while the
+/// function's environment was frozen, and an `Invoke` sent on it would count as unanswered.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The two clients, built once.
 #[derive(Debug)]
@@ -31,23 +41,26 @@ pub(crate) struct Aws {
 
 impl Aws {
     pub(crate) async fn connect() -> Self {
-        Self::new(&aws_config::load_defaults(BehaviorVersion::latest()).await)
+        let http_client = HttpClient::new()
+            .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .build_https();
+        Self::new(&aws_config::defaults(BehaviorVersion::latest()).http_client(http_client).load().await)
     }
 
     fn new(shared: &SdkConfig) -> Self {
-        let timeouts = TimeoutConfig::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-            // The SDK has no default.
-            .operation_timeout(CALL_TIMEOUT)
-            .build();
         // One layer retries: the deliveries to SQS their own calls, and the queue itself an invoke,
         // whose late answer may have been a yes. The SDK's own retries are off.
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
-            .timeout_config(timeouts.clone())
+            .timeout_config(
+                connecting()
+                    .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+                    .operation_timeout(CALL_TIMEOUT)
+                    .build(),
+            )
             .retry_config(RetryConfig::disabled());
         let lambda = aws_sdk_lambda::config::Builder::from(shared)
-            .timeout_config(timeouts)
+            .timeout_config(connecting().operation_timeout(INVOKE_TIMEOUT).build())
             .retry_config(RetryConfig::disabled());
         Self {
             sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
@@ -55,11 +68,17 @@ impl Aws {
         }
     }
 
-    /// The account for one batch, which came from that retry queue.
-    pub(crate) fn account(&self, retry_queue_url: &str, dead_letter_queue_url: &str) -> AwsAccount<'_> {
+    /// The account for one batch, which came from that retry queue. No `Invoke` goes on after `invokes_end`.
+    pub(crate) fn account(
+        &self,
+        retry_queue_url: &str,
+        dead_letter_queue_url: &str,
+        invokes_end: Instant,
+    ) -> AwsAccount<'_> {
         let retries = Retries::of(SqsBatchCalls::ceilings());
         AwsAccount {
             lambda: &self.lambda,
+            invokes_end,
             retry_queue: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }
@@ -70,6 +89,7 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     lambda: &'c aws_sdk_lambda::Client,
+    invokes_end: Instant,
     retry_queue: VisibilityChanger,
     dead_letter_queue: Sender,
 }
@@ -85,7 +105,7 @@ impl Account for AwsAccount<'_> {
             timeout: change.visibility_timeout,
         });
         let outcome = self.retry_queue.send_until(changes, past_deadline).await;
-        answers(outcome, "allow sqs:ChangeMessageVisibility on the retry queue")
+        failure::answers(outcome, failure::RETRY_QUEUE)
     }
 
     async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
@@ -95,13 +115,17 @@ impl Account for AwsAccount<'_> {
             .function_name(function_arn)
             .invocation_type(InvocationType::Event)
             .payload(Blob::new(payload));
-        match call.send().await {
-            Ok(answer) if answer.status_code() == 202 => Ok(()),
-            Ok(answer) => {
+        if Instant::now() >= self.invokes_end {
+            return Err(failure::too_late());
+        }
+        match timeout_at(self.invokes_end, call.send()).await {
+            Ok(Ok(answer)) if answer.status_code() == 202 => Ok(()),
+            Ok(Ok(answer)) => {
                 let cause = format!("Invoke answered {}, not 202", answer.status_code());
-                Err(InvokeFailure::Later(CallFailure { cause, remedy: None }))
+                Err(InvokeFailure::Unanswered(cause))
             }
-            Err(error) => Err(invoke_failure(&error)),
+            Ok(Err(error)) => Err(failure::of_invoke(&error)),
+            Err(_) => Err(InvokeFailure::Unanswered("no answer before the function's deadline".into())),
         }
     }
 
@@ -112,11 +136,13 @@ impl Account for AwsAccount<'_> {
     ) -> Vec<Result<(), CallFailure>> {
         let messages = letters.iter().copied().map(message);
         let outcome = self.dead_letter_queue.send_until(messages, past_deadline).await;
-        answers(
-            outcome,
-            "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one",
-        )
+        failure::answers(outcome, failure::DEAD_LETTER_QUEUE)
     }
+}
+
+/// The SDK has no timeout by default but a connection's.
+fn connecting() -> TimeoutConfigBuilder {
+    TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT)
 }
 
 fn message(DeadLetter { body, attributes }: &DeadLetter) -> Message {
@@ -130,64 +156,6 @@ fn value(attribute: &Attribute) -> MessageAttributeValue {
         .string_value(&attribute.value)
         .build()
         .expect("BUG: the data type is set")
-}
-
-fn answers<E>(
-    outcome: Result<Delivered, Undelivered<E>>,
-    remedy: &'static str,
-) -> Vec<Result<(), CallFailure>> {
-    let answer = |outcome: Result<(), Cause>| {
-        outcome.map_err(|cause| {
-            let lacks_permission = cause.error().is_some_and(lacks_permission);
-            CallFailure { cause: cause.to_string(), remedy: lacks_permission.then_some(remedy) }
-        })
-    };
-    by_entry(outcome).into_iter().map(answer).collect()
-}
-
-/// What follows from an `Invoke` that was not accepted. Only an error that can never pass is final; an
-/// unknown one is tried again.
-fn invoke_failure(error: &SdkError<InvokeError>) -> InvokeFailure {
-    let service_error = classify(error);
-    // Lambda's message about a payload quotes it, and this text is logged.
-    let without_message = || {
-        let code = if service_error.code.is_empty() { "no code" } else { &service_error.code };
-        format!("{code} (request {})", error.request_id().unwrap_or("unknown"))
-    };
-    match (service_error.kind, service_error.code.as_str()) {
-        (ErrorKind::Missing, _) => InvokeFailure::NotFound(service_error.to_string()),
-        (ErrorKind::TooLarge, _) => InvokeFailure::TooLarge(without_message()),
-        (_, "InvalidRequestContentException" | "UnsupportedMediaTypeException") => {
-            InvokeFailure::Refused(without_message())
-        }
-        _ => InvokeFailure::Later(CallFailure {
-            cause: service_error.to_string(),
-            remedy: invoke_remedy(&service_error),
-        }),
-    }
-}
-
-/// Denied because a permission is missing, and not because a credential is invalid or has expired.
-fn lacks_permission(error: &ServiceError) -> bool {
-    let codes = ["AccessDenied", "Kms"];
-    error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.starts_with(code))
-}
-
-/// What an operator can do about it. Until then the message waits, and loses no retry.
-fn invoke_remedy(error: &ServiceError) -> Option<&'static str> {
-    match (error.kind, error.code.as_str()) {
-        (_, "RecursiveInvocationException") => Some(
-            "set the recursion configuration of the target and of the retry handler to Allow \
-             (aws lambda put-function-recursion-config)",
-        ),
-        (ErrorKind::Denied, code) if code.starts_with("KMS") => {
-            Some("let the target's role decrypt with its KMS key, and the key be enabled")
-        }
-        _ if lacks_permission(error) => {
-            Some("allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role")
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use comeback_engine::{BatchEvent, RESERVE, Timestamp, handle_batch};
+use comeback_engine::{BatchEvent, INVOKE_RESERVE, RESERVE, Timestamp, handle_batch};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::value::RawValue;
 
@@ -33,19 +33,15 @@ impl Handler {
         if left <= RESERVE {
             tracing::error!(
                 left_ms = left.as_millis(),
-                remedy = "set the function's timeout to 30 s",
+                remedy = "set the function's timeout to 60 s",
                 "no time to call anything: the whole batch is kept"
             );
         }
-        Ok(self.batch(batch, now, &passed_after(left.saturating_sub(RESERVE))).await)
+        Ok(self.batch(batch, now, left).await)
     }
 
-    async fn batch(
-        &self,
-        batch: BatchEvent,
-        now: Timestamp,
-        past_deadline: &dyn Fn() -> bool,
-    ) -> SqsBatchResponse {
+    /// `left` is the time until the function's own timeout.
+    async fn batch(&self, batch: BatchEvent, now: Timestamp, left: Duration) -> SqsBatchResponse {
         let retry_queue_url = match self.retry_queue_url(batch.queue_arn.as_deref()) {
             Ok(url) => url,
             Err(problem) => {
@@ -61,8 +57,13 @@ impl Handler {
         for message in &batch.incomplete {
             tracing::error!(message_id = message.message_id, "{message}; it is kept");
         }
-        let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url);
-        let report = handle_batch(&batch.records, &self.config.policy, now, past_deadline, &account).await;
+        // The runtime's monotonic clock, which its timers share and tests can pause.
+        let clock = tokio::time::Instant::now;
+        let invokes_end = clock() + left.saturating_sub(INVOKE_RESERVE);
+        let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url, invokes_end);
+        let deadline = clock() + left.saturating_sub(RESERVE);
+        let policy = &self.config.policy;
+        let report = handle_batch(&batch.records, policy, now, &|| clock() >= deadline, &account).await;
         report.outcomes.iter().for_each(log::outcome);
         let incomplete = batch.incomplete.iter().map(|message| message.message_id.as_str());
         kept(report.batch_item_failures().chain(incomplete))
@@ -86,13 +87,6 @@ impl Handler {
             .or_else(|| arn.and_then(url_of))
             .ok_or_else(|| "eventSourceARN is missing, and RETRY_QUEUE_URL is not set".into())
     }
-}
-
-/// Whether `left` has passed since now.
-fn passed_after(left: Duration) -> impl Fn() -> bool {
-    // The runtime's monotonic clock, which its timers share and tests can pause.
-    let end = tokio::time::Instant::now() + left;
-    move || tokio::time::Instant::now() >= end
 }
 
 fn kept<'a>(ids: impl Iterator<Item = &'a str>) -> SqsBatchResponse {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use comeback_timelapse::{Fault, Faults, Scenario, Strikes};
 
 use crate::text::durations;
@@ -10,9 +10,10 @@ use crate::text::durations;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Faults (drawn from the seed)")]
 pub(crate) struct FaultFlags {
-    /// Let everything go wrong now and then, except the end of retention
-    #[arg(long)]
-    chaos: bool,
+    /// Let everything go wrong now and then, except the end of retention; or, with `storm`, let each call
+    /// of the handler and its end fail every time for 1 to 60 minutes
+    #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
+    chaos: Option<Chaos>,
     /// Let one thing go wrong: at this rate, from 0 to 1, and only within this time of the run, if
     /// one is given. May be repeated; beside --chaos it replaces that fault's rate. An unknown name is
     /// refused with a list of all faults
@@ -23,10 +24,21 @@ pub(crate) struct FaultFlags {
     pub(crate) seeds: Option<u64>,
 }
 
+/// A mix of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Chaos {
+    Mixed,
+    Storm,
+}
+
 impl FaultFlags {
     /// The scenario under another seed, with its faults.
     pub(crate) fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
-        let mix = if self.chaos { Faults::chaos(seed, scenario.duration) } else { Faults::default() };
+        let mix = match self.chaos {
+            Some(Chaos::Mixed) => Faults::chaos(seed, scenario.duration),
+            Some(Chaos::Storm) => Faults::storm(seed, scenario.duration),
+            None => Faults::default(),
+        };
         let faults = self.faults.iter().cloned().fold(mix, |mix, (fault, strikes)| mix.with(fault, strikes));
         Scenario { seed, faults, ..scenario.clone() }
     }
@@ -34,7 +46,10 @@ impl FaultFlags {
     /// The flags that were given, and their values.
     pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
         let Self { chaos, faults, seeds } = self;
-        let chaos = chaos.then(|| ("--chaos", String::new()));
+        let chaos = chaos.map(|mix| match mix {
+            Chaos::Mixed => ("--chaos", String::new()),
+            Chaos::Storm => ("--chaos=storm", String::new()),
+        });
         let faults = faults.iter().map(|(fault, strikes)| ("--fault", text(*fault, strikes)));
         chaos.into_iter().chain(faults).chain(seeds.map(|seeds| ("--seeds", seeds.to_string()))).collect()
     }
@@ -95,7 +110,7 @@ mod tests {
     #[test]
     fn one_fault_beside_chaos_takes_its_place() {
         let scenario = Scenario::default();
-        let flags = FaultFlags { chaos: true, ..FaultFlags::default() };
+        let flags = FaultFlags { chaos: Some(Chaos::Mixed), ..FaultFlags::default() };
         let chaos = flags.scenario(&scenario, 7);
         assert_eq!((chaos.seed, chaos.faults), (7, Faults::chaos(7, scenario.duration)));
         let never = Strikes::always(0.0);

@@ -9,7 +9,7 @@ pub(crate) struct PolicyFlags {
     /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_age: Option<String>,
-    /// MAX_RETRIES: re-invocations of one event at most; 0 to 10000 [default: 185]
+    /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 185]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     max_retries: Option<String>,
     /// BASE_BACKOFF: ceiling of the first backoff; 1s to MAX_BACKOFF [default: 1s]

@@ -17,7 +17,7 @@ pub(super) fn command(arguments: &SimulateArguments, seed: u64) -> String {
             // The seed is named already, and a table of minutes changes nothing.
             "--seed" | "--seeds" | "--csv" => {}
             "--report" => words.extend([flag, PAGE.into()]),
-            "--chaos" => words.push(flag),
+            "--chaos" | "--chaos=storm" => words.push(flag),
             _ => words.extend([flag, quoted(&value)]),
         }
     }
@@ -77,6 +77,12 @@ mod tests {
             repeated(&line),
             "comeback simulate --seed 17 --chaos --fault clock_skew=0.5 --fault handler_outage=1@1h30m..4h"
         );
+    }
+
+    #[test]
+    fn a_storm_is_named() {
+        assert_eq!(repeated(&["--chaos=storm"]), "comeback simulate --seed 17 --chaos=storm");
+        assert_eq!(repeated(&["--chaos=mixed"]), "comeback simulate --seed 17 --chaos");
     }
 
     #[test]

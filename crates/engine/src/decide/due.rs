@@ -8,7 +8,8 @@ use crate::decide::seed::generator;
 use crate::message::event::FailedEvent;
 use crate::{Policy, Record, Timestamp};
 
-/// The last retry is made this long before `MAX_AGE`, to be well inside it.
+/// The last retry is made this long before the end of `MAX_AGE`, so that a late poll does not lose it; a
+/// tenth of `MAX_AGE` if that is shorter.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 
 /// Rules 5 and 6: when the retry is due; `None` if no backoff fits before `MAX_AGE`. The backoff
@@ -20,13 +21,21 @@ pub(crate) fn due(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let start = if is_first_receive(record) { now } else { record.first_receive };
-    let due = start.saturating_add(delay(event, record, policy));
-    let end = end(event, policy);
-    if due <= end {
-        return Some(due);
-    }
-    let last = end.since(start).saturating_sub(LAST_RETRY_MARGIN);
-    (last >= LAST_RETRY_MARGIN).then(|| start.saturating_add(last))
+    let delay = cut(delay(event, record, policy), start, event, policy)?;
+    Some(start.saturating_add(delay))
+}
+
+/// Rule 6: a wait from `start`, or as much of it as leaves time for a last retry; `None` if that is too
+/// little.
+pub(crate) fn cut(
+    wait: Duration,
+    start: Timestamp,
+    event: &FailedEvent<'_>,
+    policy: &Policy,
+) -> Option<Duration> {
+    let margin = LAST_RETRY_MARGIN.min(policy.max_age / 10);
+    let longest = end(event, policy).since(start).saturating_sub(margin);
+    (wait <= longest || longest >= margin).then(|| wait.min(longest))
 }
 
 /// `MAX_AGE` after the first failure.

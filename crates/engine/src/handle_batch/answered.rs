@@ -2,7 +2,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::guarded::{Answer, panicked};
-use super::hiding::hiding;
+use super::hiding::after_failure;
 use crate::account::{CallFailure, VisibilityChange};
 use crate::dead_letter::DeadLetter;
 use crate::message::event::FailedEvent;
@@ -60,17 +60,18 @@ impl<'a> GivenUp<'a> {
 pub(super) struct Failed<'a> {
     attempt: Attempt<'a>,
     problem: CallFailure,
+    hiding: Duration,
 }
 
 impl<'a> Failed<'a> {
     pub(super) fn change(&self) -> VisibilityChange<'a> {
-        let record = self.attempt.record;
-        VisibilityChange { receipt_handle: &record.receipt_handle, visibility_timeout: hiding(record) }
+        let receipt_handle = &self.attempt.record.receipt_handle;
+        VisibilityChange { receipt_handle, visibility_timeout: self.hiding }
     }
 
     pub(super) fn answered(self, answer: Answer) -> Outcome<'a> {
         // Without an Ok it is back after the queue's own timeout.
-        let hidden_for = answer.ok().map(|()| hiding(self.attempt.record));
+        let hidden_for = answer.ok().map(|()| self.hiding);
         self.attempt.outcome(Some(self.problem), hidden_for)
     }
 }
@@ -84,7 +85,12 @@ pub(super) struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     pub(super) fn failed(self, problem: CallFailure) -> Failed<'a> {
-        Failed { attempt: self, problem }
+        let hiding = after_failure(self.record);
+        self.hidden(problem, hiding)
+    }
+
+    pub(super) fn hidden(self, problem: CallFailure, hiding: Duration) -> Failed<'a> {
+        Failed { attempt: self, problem, hiding }
     }
 
     pub(super) fn outcome(self, problem: Option<CallFailure>, hidden_for: Option<Duration>) -> Outcome<'a> {

@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use super::answered::{Answered, Attempt, GivenUp, isolated};
 use super::guarded::{Answer, Guarded};
+use super::hiding::after_unanswered;
 use crate::account::{Account, CallFailure, InvokeFailure, VisibilityChange};
 use crate::decide::action::Action;
 use crate::decide::decide;
 use crate::message::event::FailedEvent;
 use crate::report::{Outcome, Retry, Step};
-use crate::{Envelope, Policy, Reason, ReasonCode, Record, Style, Timestamp};
+use crate::{Envelope, Policy, Reason, ReasonCode, Record, Timestamp};
+
+/// Said to an operator of a re-invocation that may have been accepted.
+const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
+    look for an outage of Lambda or of the network";
 
 /// A message that was decided on.
 pub(super) enum Decided<'a> {
@@ -86,12 +91,17 @@ impl<'a> Reinvocation<'a> {
     pub(super) async fn invoke<A: Account>(
         self,
         account: &Guarded<'_, A>,
-        style: Style,
+        policy: &Policy,
         now: Timestamp,
     ) -> Answered<'a> {
-        match account.invoke(&self.event.function_arn, &self.envelope, style).await {
+        match account.invoke(&self.event.function_arn, &self.envelope, policy.envelope).await {
             Ok(()) => Answered::Ended(self.attempt().outcome(None, None)),
             Err(InvokeFailure::Later(problem)) => Answered::Failed(self.attempt().failed(problem)),
+            Err(InvokeFailure::Unanswered(cause)) => {
+                let hiding = after_unanswered(self.record, &self.event, policy, now);
+                let problem = CallFailure { cause, remedy: Some(UNANSWERED) };
+                Answered::Failed(self.attempt().hidden(problem, hiding))
+            }
             Err(InvokeFailure::NotFound(cause)) => self.give_up(ReasonCode::TargetNotFound, cause, now),
             Err(InvokeFailure::TooLarge(cause)) => self.give_up(ReasonCode::PayloadTooLarge, cause, now),
             Err(InvokeFailure::Refused(cause)) => self.give_up(ReasonCode::TargetRefused, cause, now),

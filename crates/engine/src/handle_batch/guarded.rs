@@ -20,6 +20,12 @@ pub(super) struct Guarded<'c, A> {
     pub(super) past_deadline: &'c dyn Fn() -> bool,
 }
 
+/// Why a call gave no answer.
+enum NoAnswer {
+    NotStarted,
+    Panicked,
+}
+
 /// The answers to the entries of a call, in their order.
 pub(super) struct Answers {
     given: vec::IntoIter<Answer>,
@@ -51,26 +57,36 @@ impl<A: Account> Guarded<'_, A> {
         style: Style,
     ) -> Result<(), InvokeFailure> {
         let call = async { self.account.invoke(function_arn, envelope.seal(style)).await };
-        self.started_in_time(call).await.unwrap_or_else(|failure| Err(InvokeFailure::Later(failure)))
+        match self.started_in_time(call).await {
+            Ok(answer) => answer,
+            Err(NoAnswer::NotStarted) => Err(InvokeFailure::Later(not_started())),
+            // It may have panicked with its request sent.
+            Err(NoAnswer::Panicked) => Err(InvokeFailure::Unanswered(panicked().cause)),
+        }
     }
 
     async fn answers(&self, nothing_to_do: bool, call: impl Future<Output = Vec<Answer>>) -> Answers {
         let given = if nothing_to_do { Ok(Vec::new()) } else { self.started_in_time(call).await };
         let (given, otherwise) = match given {
             Ok(given) => (given, failure("the service gave no answer for this entry")),
-            Err(failure) => (Vec::new(), failure),
+            Err(NoAnswer::NotStarted) => (Vec::new(), not_started()),
+            Err(NoAnswer::Panicked) => (Vec::new(), panicked()),
         };
         Answers { given: given.into_iter(), otherwise }
     }
 
     /// `call` does nothing until it is polled: so the account is not even asked once the deadline has
     /// passed, and a panic anywhere in it is caught.
-    async fn started_in_time<O>(&self, call: impl Future<Output = O>) -> Result<O, CallFailure> {
+    async fn started_in_time<O>(&self, call: impl Future<Output = O>) -> Result<O, NoAnswer> {
         if (self.past_deadline)() {
-            return Err(failure("not started: too close to the function's deadline"));
+            return Err(NoAnswer::NotStarted);
         }
-        AssertUnwindSafe(call).catch_unwind().await.map_err(|_| panicked())
+        AssertUnwindSafe(call).catch_unwind().await.map_err(|_| NoAnswer::Panicked)
     }
+}
+
+fn not_started() -> CallFailure {
+    failure("not started: too close to the function's deadline")
 }
 
 fn failure(cause: &str) -> CallFailure {

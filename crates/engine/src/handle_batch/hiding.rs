@@ -1,14 +1,35 @@
 use std::time::Duration;
 
 use comeback_backoff::{Backoff, Jitter};
+use rand::RngExt;
 
-use crate::Record;
+use crate::decide::due::cut;
 use crate::decide::seed::generator;
+use crate::message::event::FailedEvent;
+use crate::{Policy, Record, Timestamp};
+
+/// The hiding after an unanswered `Invoke` is drawn from this range, in seconds. Each repeat of an
+/// accepted one that fails is one more chain, and so is each repeat of theirs: with an hour between
+/// repeats, a blackout of up to an hour cannot multiply an event twice.
+const AFTER_UNANSWERED: std::ops::RangeInclusive<u64> = 3_600..=7_200;
 
 /// How long a message is hidden whose step did not work: full jitter under min(3,600 s,
 /// 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
-pub(super) fn hiding(record: &Record) -> Duration {
+pub(super) fn after_failure(record: &Record) -> Duration {
     let backoff = Backoff { base: 1, cap: 3_600, jitter: Jitter::Full };
     let count = u64::from(record.receive_count);
     Duration::from_secs(backoff.delay(count + 1, &mut generator(&record.message_id, count)))
+}
+
+/// How long a message is hidden whose re-invocation may have been accepted: one to two hours, cut by
+/// rule 6 so that a last try is left. With too little time for one, what comes back is given up.
+pub(super) fn after_unanswered(
+    record: &Record,
+    event: &FailedEvent<'_>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Duration {
+    let mut rng = generator(&record.message_id, u64::from(record.receive_count));
+    let drawn = Duration::from_secs(rng.random_range(AFTER_UNANSWERED));
+    Duration::from_secs(cut(drawn, now, event, policy).unwrap_or(drawn).as_secs().max(1))
 }

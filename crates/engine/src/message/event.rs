@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::time::Duration;
 
 use comeback_envelope::Metadata;
 use serde_json::value::RawValue;
@@ -7,6 +8,10 @@ use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
 use crate::message::invocation_record::{InvocationError, InvocationRecord};
 use crate::message::json::non_empty_string;
 use crate::{Reason, ReasonCode, Record, Timestamp};
+
+/// A record that was sent to the queue this long after it was written did not come from Lambda, which
+/// delivers within minutes: SQS's own redrive had taken it, after days, and an operator moved it back.
+const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// An event that failed, as far as its message tells: which retry comes next, since when, of what.
 #[derive(Clone, Debug)]
@@ -31,7 +36,7 @@ pub struct FailedEvent<'a> {
 }
 
 impl<'a> FailedEvent<'a> {
-    /// Reads a message: an invocation record, or a dead-letter of ours that was redriven here.
+    /// Reads a message: an invocation record, or either form in which an event is redriven here.
     ///
     /// # Errors
     ///
@@ -75,6 +80,10 @@ impl<'a> FailedEvent<'a> {
 
     fn failed(record: &Record, failure: InvocationRecord<'a>) -> Result<Self, Reason> {
         let event = open(failure.request_payload)?;
+        if failure.timestamp.is_some_and(|written| record.sent.since(written) > LATEST_DELIVERY) {
+            let id = event.metadata.and_then(|metadata| metadata.origin_request_id).or(failure.request_id);
+            return Ok(Self::anew(record, failure.function_arn, id, event.payload, failure.request_payload));
+        }
         let (attempt, first_failure, origin_request_id) = match event.metadata {
             Some(Metadata { attempt, initial_timestamp, origin_request_id }) => {
                 (attempt, Timestamp::from_secs(initial_timestamp), origin_request_id)
@@ -96,20 +105,31 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// A dead-letter starts anew: what its event failed with is history. Its payload is out of its
-    /// envelope already, unless someone wrote the message by hand; it must not be enveloped twice.
+    /// A dead-letter's payload is out of its envelope already, unless someone wrote the message by hand;
+    /// it must not be enveloped twice.
     fn redriven(record: &Record, letter: RedrivenLetter<'a>) -> Result<Self, Reason> {
-        Ok(Self {
-            function_arn: letter.function_arn,
+        let (id, payload) = (non_empty_string(letter.origin_request_id), open(letter.payload)?.payload);
+        Ok(Self::anew(record, letter.function_arn, id, payload, letter.payload))
+    }
+
+    /// A redriven event starts anew: what it failed with, and how often, is history.
+    fn anew(
+        record: &Record,
+        function_arn: Cow<'a, str>,
+        origin_request_id: Option<String>,
+        payload: Cow<'a, RawValue>,
+        received_payload: &RawValue,
+    ) -> Self {
+        Self {
+            function_arn,
             retry: 1,
             first_failure: Timestamp::from_secs(record.sent.as_secs()),
-            origin_request_id: non_empty_string(letter.origin_request_id)
-                .unwrap_or_else(|| record.message_id.clone()),
+            origin_request_id: origin_request_id.unwrap_or_else(|| record.message_id.clone()),
             error: None,
             not_found: false,
-            payload: open(letter.payload)?.payload,
-            received_payload_bytes: letter.payload.get().len(),
-        })
+            payload,
+            received_payload_bytes: received_payload.get().len(),
+        }
     }
 }
 

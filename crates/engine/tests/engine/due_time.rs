@@ -65,11 +65,22 @@ fn a_later_receive_serves_what_is_left_since_the_first() {
 }
 
 #[test]
-fn a_retry_that_would_end_with_max_age_is_not_cut() {
+fn a_retry_that_would_be_due_in_the_last_minute_is_cut_to_end_before_it() {
     // MAX_AGE ends 599 s after the first receive.
     let record = record(body("7"));
-    assert_eq!(decided(&record, &waits_within_ten_minutes(599), FIRST_RECEIVE), Seen::Defer(599));
-    assert_eq!(decided(&record, &waits_within_ten_minutes(600), FIRST_RECEIVE), Seen::Defer(539));
+    for (wait, expected) in [(538, 538), (539, 539), (540, 539), (599, 539), (600, 539)] {
+        let decided = decided(&record, &waits_within_ten_minutes(wait), FIRST_RECEIVE);
+        assert_eq!(decided, Seen::Defer(expected), "{wait} s");
+    }
+}
+
+#[test]
+fn a_short_max_age_keeps_a_tenth_of_it_for_the_last_retry() {
+    let policy = policy(|settings| (settings.base_backoff, settings.max_age) = (90, 90));
+    let record = record(body("7"));
+    assert_eq!(decided(&record, &policy, after(T0, 1_000)), Seen::Defer(80), "to end 9 s before 90 s");
+    assert_eq!(decided(&record, &policy, after(T0, 72_000)), Seen::Defer(9));
+    assert_eq!(decided(&record, &policy, after(T0, 72_001)), Seen::DeadLetter("max_age"));
 }
 
 #[test]
@@ -100,7 +111,7 @@ fn no_retry_if_under_a_minute_is_left_for_its_backoff() {
     assert_eq!(decided(&record, &policy, after(latest, 1)), Seen::DeadLetter("max_age"));
     assert_eq!(
         detail(&record, &policy, after(latest, 1)),
-        "first failed at 2026-09-14T15:46:54.000Z; MAX_AGE is 600 s"
+        "first failed at 2026-09-14T15:46:54.000Z; MAX_AGE is 600 s; this is receive 1 of its message"
     );
     let again = Record { receive_count: 2, first_receive: after(latest, 1), ..record };
     assert_eq!(decided(&again, &policy, after(latest, 1)), Seen::DeadLetter("max_age"));
@@ -127,9 +138,12 @@ fn a_first_receive_is_hidden_within_twelve_hours_of_it() {
 }
 
 #[test]
-fn a_later_receive_is_hidden_for_twelve_hours_less_thirty_seconds_at_most() {
-    let clock_behind = Record { first_receive: after(FIRST_RECEIVE, 60_000), ..received_again(body("7")) };
-    assert_eq!(decided(&clock_behind, &waits(43_170), FIRST_RECEIVE), Seen::Defer(43_170));
+fn a_later_receive_may_have_been_held_for_the_queues_own_timeout() {
+    let record = received_again(body("7"));
+    for (since_first, expected) in [(0, 41_940), (1_230_000, 41_940), (1_231_000, 41_939)] {
+        let now = after(FIRST_RECEIVE, since_first);
+        assert_eq!(decided(&record, &waits(43_170), now), Seen::Defer(expected), "{since_first} ms");
+    }
 }
 
 #[test]

@@ -141,6 +141,33 @@ fn a_redriven_payload_is_never_enveloped_twice() {
     assert_eq!(decided(&malformed, &policy(|_| ()), SENT), Seen::DeadLetter("malformed_envelope"));
 }
 
+/// SQS's own redrive took the record to the dead-letter queue, and an operator moved it back.
+#[test]
+fn a_record_that_was_redriven_starts_anew() {
+    let policy = policy(|settings| settings.non_retryable_errors = vec!["Timeout".into()]);
+    let written = Timestamp::from_millis(T0.as_millis() + 145);
+    let redriven = |payload: &str, millis| {
+        let sent = after(written, millis);
+        Record { sent, first_receive: sent, ..record(body(payload)) }
+    };
+    let payload = enveloped(9, r#"{"n": 1E400}"#);
+    let in_time = redriven(&payload, 86_400_000);
+    assert_eq!(decided(&in_time, &policy, in_time.sent), Seen::DeadLetter("non_retryable_error"));
+    let late = redriven(&payload, 86_400_001);
+    assert_eq!(decided(&late, &policy, late.sent), Seen::Defer(1));
+    let event = read(&late);
+    assert_eq!((event.retry, event.first_failure.as_secs()), (1, late.sent.as_secs()));
+    assert_eq!((event.origin_request_id.as_str(), event.payload.get()), ("r-0", r#"{"n": 1E400}"#));
+    assert_eq!(read(&redriven("7", 86_400_001)).origin_request_id, "r-1");
+    let deleted = replaced(&late.body, r#""statusCode":200"#, r#""statusCode":404"#);
+    let deleted = Record { body: deleted, ..late.clone() };
+    assert_eq!(decided(&deleted, &policy, late.sent), Seen::Defer(1), "the function may be back");
+    let malformed = redriven(r#"{"_retry_metadata":1}"#, 86_400_001);
+    assert_eq!(decided(&malformed, &policy, malformed.sent), Seen::DeadLetter("malformed_envelope"));
+    let elsewhere = Record { body: replaced(&late.body, "orders", "payments"), ..late };
+    assert_eq!(decided(&elsewhere, &policy, elsewhere.sent), Seen::DeadLetter("target_not_allowed"));
+}
+
 #[test]
 fn only_our_own_dead_letters_are_redriven() {
     let letter = letter("7");

@@ -169,7 +169,7 @@ impl Account for World<'_> {
                 Invoke::Later => Err(InvokeFailure::Later(failure())),
                 Invoke::AnswerLost => {
                     self.invoked.borrow_mut().push(payload);
-                    Err(InvokeFailure::Later(failure()))
+                    Err(InvokeFailure::Unanswered("no answer".into()))
                 }
                 Invoke::NotFound => Err(InvokeFailure::NotFound("gone".into())),
                 Invoke::TooLarge => Err(InvokeFailure::TooLarge("too much".into())),

@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use comeback_engine::{Record, Step};
+use comeback_engine::{Policy, Record, Step, Timestamp};
 use proptest::prelude::*;
 
 use crate::fakes::{Batch, Call, Invoke, World, failure};
@@ -28,7 +28,7 @@ fn a_deferral_is_kept_whether_its_call_worked_or_not_and_not_hidden_again() {
 
 #[test]
 fn an_invoke_that_may_work_later_is_kept_and_hidden() {
-    for invoke in [Invoke::Later, Invoke::Panics, Invoke::PanicsBeforeItsFuture] {
+    for invoke in [Invoke::Later, Invoke::AnswerLost, Invoke::Panics, Invoke::PanicsBeforeItsFuture] {
         let next = Cell::new(0);
         // Only the second of three fails.
         let fails = || if next.replace(next.get() + 1) == 1 { invoke } else { Invoke::Works };
@@ -36,16 +36,66 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
         let records = due(3);
         let report = world.handle(&records, &policy(|_| ()), NOW);
         assert_eq!(kept(&report), ["m-1"], "{invoke:?}");
-        assert_eq!(world.invoked.borrow().len(), 2);
         let outcome = &report.outcomes[1];
         let delay = outcome.hidden_for.unwrap().as_secs();
         assert_eq!(world.calls.borrow().last(), Some(&Call::Hide(vec![("h-1".into(), delay)])));
         assert!(matches!(outcome.step, Some(Step::Reinvoke { .. })));
         match invoke {
-            Invoke::Later => assert_eq!(outcome.problem, Some(failure())),
+            Invoke::Later => {
+                assert_eq!(outcome.problem, Some(failure()));
+                assert!((1..=4).contains(&delay), "full jitter under 2^2 s: {delay}");
+            }
+            Invoke::AnswerLost => assert_eq!(problem(outcome), "no answer"),
             _ => assert_eq!(problem(outcome), "internal error (a panic; see the log above)"),
         }
+        if invoke != Invoke::Later {
+            assert!((3_600..=7_200).contains(&delay), "it may have been accepted: {delay}");
+            assert!(outcome.problem.as_ref().unwrap().remedy.is_some(), "an ERROR in the log");
+        }
     }
+}
+
+/// How long a message is hidden whose invoke at `now` was not answered.
+fn hidden_unanswered(record: Record, policy: &Policy, now: Timestamp) -> u64 {
+    let world = World { invoke: Box::new(|| Invoke::AnswerLost), ..World::default() };
+    let records = [record];
+    let report = world.handle(&records, policy, now);
+    assert!(!report.outcomes[0].settled());
+    report.outcomes[0].hidden_for.expect("it was hidden").as_secs()
+}
+
+#[test]
+fn unanswered_invokes_are_hidden_evenly_between_one_and_two_hours() {
+    let hidden: Vec<u64> = (0..2_000)
+        .map(|n| {
+            let record = Record { message_id: format!("m-{n}"), ..received_again(body("7")) };
+            hidden_unanswered(record, &policy(|_| ()), NOW)
+        })
+        .collect();
+    assert!(hidden.iter().all(|secs| (3_600..=7_200).contains(secs)));
+    let mean = hidden.iter().sum::<u64>() / 2_000;
+    assert!((5_350..=5_450).contains(&mean), "{mean} s on average");
+    let quarters =
+        [0, 1, 2, 3].map(|n| hidden.iter().filter(|&&secs| (secs - 3_600).min(3_599) / 900 == n).count());
+    assert!(quarters.iter().all(|count| (430..570).contains(count)), "{quarters:?} of 2,000 in each quarter");
+    let again = |receive_count| {
+        let record = Record { receive_count, ..received_again(body("7")) };
+        hidden_unanswered(record, &policy(|_| ()), NOW)
+    };
+    assert_ne!(again(3), again(4), "each receive draws anew");
+}
+
+#[test]
+fn an_unanswered_invoke_leaves_time_for_a_last_try() {
+    let policy = policy(|_| ());
+    let end = after(T0, 86_400_000);
+    let before_the_end = |secs| Timestamp::from_secs(end.as_secs() - secs);
+    for (left, expected) in [(3_660, 3_600), (3_600, 3_540), (121, 61), (120, 60)] {
+        let hidden = hidden_unanswered(received_again(body("7")), &policy, before_the_end(left));
+        assert_eq!(hidden, expected, "{left} s before MAX_AGE ends");
+    }
+    let too_late = hidden_unanswered(received_again(body("7")), &policy, before_the_end(119));
+    assert!(too_late >= 3_600, "no last try is left: what comes back is given up");
 }
 
 #[test]

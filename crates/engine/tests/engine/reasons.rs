@@ -77,7 +77,12 @@ fn max_age_to_the_millisecond() {
     assert_eq!(decided(&record, &policy(|_| ()), after(end, 1)), Seen::DeadLetter("max_age"));
     assert_eq!(
         detail(&record, &policy(|_| ()), after(end, 1)),
-        "first failed at 2026-09-14T15:46:54.000Z; MAX_AGE is 86400 s"
+        "first failed at 2026-09-14T15:46:54.000Z; MAX_AGE is 86400 s; this is receive 2 of its message"
+    );
+    let third = Record { receive_count: 3, ..record };
+    let said = detail(&third, &policy(|_| ()), after(end, 1));
+    assert!(
+        said.ends_with("; this is receive 3 of its message; an earlier re-invocation may have been accepted")
     );
 }
 
@@ -90,14 +95,15 @@ fn max_age_before_the_message_is_too_old_for_the_queue() {
     assert_eq!(decided(&record, &policy, after(limit, 1)), Seen::DeadLetter("max_age"));
     assert_eq!(
         detail(&record, &policy, after(limit, 1)),
-        "sent to the retry queue at 2026-09-14T15:46:54.200Z; SQS keeps a message for 14 days"
+        "sent to the retry queue at 2026-09-14T15:46:54.200Z; SQS keeps a message for 14 days; \
+         this is receive 2 of its message"
     );
 }
 
 /// What the next failure's record holds beside the payload: this record, the envelope around the
-/// payload, and 3 KiB.
+/// payload, and 64 KiB.
 fn bytes_beside(envelope: &str) -> usize {
-    body("").len() + envelope.len() + 3 * 1_024
+    body("").len() + envelope.len() + 64 * 1_024
 }
 
 fn string_of(bytes: usize) -> String {

@@ -15,8 +15,8 @@ pub enum Invariant {
     /// By the handler's own clock, and from the event's true first failure.
     MaxAge,
     /// A wait counts from the first receive; on the first receive, by the count that the handler sees,
-    /// it counts from now. An event whose action failed is hidden for at most
-    /// min(3,600 s, 2^receive count).
+    /// it counts from now. A message whose action failed is hidden for at most
+    /// min(3,600 s, 2^receive count), and for at most two hours if its re-invocation was not answered.
     LongestWait,
     /// The due time comes after the shortest wait that the jitter can draw, counted from the first
     /// receive, and after every visibility timeout that the handler has set. By the handler's own clock.
@@ -30,11 +30,14 @@ pub enum Invariant {
     /// A message is re-invoked or dead-lettered once. It may be once more for each fault that prevented
     /// SQS from deleting it, or the handler from learning that its call had worked.
     ExplainedDuplicates,
+    /// Unless SQS hands the message out while it is hidden. The hour is cut where it would leave no time
+    /// for a last retry before `MAX_AGE`; where the hiding failed, it is 1,230 s too.
+    SpacedInvokes,
 }
 
 impl Invariant {
     /// Every invariant, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NoneVanishes,
         Self::TrueReasons,
         Self::MaxRetries,
@@ -45,6 +48,7 @@ impl Invariant {
         Self::PayloadVerbatim,
         Self::AllowList,
         Self::ExplainedDuplicates,
+        Self::SpacedInvokes,
     ];
 
     /// What must hold, in one clause.
@@ -60,6 +64,10 @@ impl Invariant {
             Self::PayloadVerbatim => "a payload is byte-identical from first failure to end",
             Self::AllowList => "a function off the list is never invoked",
             Self::ExplainedDuplicates => "duplicates happen only where a fault explains them",
+            Self::SpacedInvokes => {
+                "an invoke that was not refused is repeated after an hour at the earliest, or after 1,230 s \
+                 if the handler died"
+            }
         }
     }
 }

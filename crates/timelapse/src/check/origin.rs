@@ -28,4 +28,8 @@ pub(crate) struct Tracked {
     pub(crate) not_before: Timestamp,
     /// It was re-invoked or dead-lettered.
     pub(crate) settled: bool,
+    /// By an invoke that was not refused, and what has hidden the message since: none may follow before.
+    pub(crate) no_invoke_before: Timestamp,
+    /// SQS has handed it out while it was hidden, so that nothing spaces its invokes.
+    pub(crate) duplicated: bool,
 }

@@ -22,7 +22,7 @@ pub enum Fault {
     VisibilityHalfRefused,
     /// Of the `Invoke` calls: throttled.
     InvokeThrottled,
-    /// Of the `Invoke` calls: it never reaches Lambda, and times out.
+    /// Of the `Invoke` calls: it never reaches Lambda, and no answer comes.
     InvokeTimedOut,
     /// Of the `Invoke` calls: accepted, but the answer is lost.
     InvokeAnswerLost,

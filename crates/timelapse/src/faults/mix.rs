@@ -67,6 +67,14 @@ const CHAOS: [(Fault, f64); 21] = [
     (Fault::UnlistedFunction, 0.005),
 ];
 
+/// The ways in which the handler's calls and its end can fail in [`Faults::storm`].
+const STORM: [&[Fault]; 4] = [
+    &[Fault::VisibilityRefused, Fault::VisibilityLost],
+    &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
+    &[Fault::DeadLetterRefused, Fault::DeadLetterLost],
+    &[Fault::HandlerDiedAfter, Fault::HandlerTimedOut, Fault::HandlerDiedBefore],
+];
+
 impl Faults {
     /// The faults, with this one added or changed.
     #[must_use]
@@ -89,6 +97,20 @@ impl Faults {
             let start = duration.mul_f64(rng.random_range(0.0..0.125));
             let window = start..start + length.max(Duration::from_millis(1));
             faults.0.insert(fault, Strikes { rate: 1.0, window });
+        }
+        faults
+    }
+
+    /// Full blackouts: each call of the handler, and its end, fails every time for 1 to 60 minutes, in
+    /// one of its ways. Each begins in the first eighth of the run.
+    pub fn storm(seed: u64, duration: Duration) -> Self {
+        let mut faults = Self::default();
+        for ways in STORM {
+            let mut rng = generator(seed, ways[0].name(), "storm");
+            let fault = ways[rng.random_range(0..ways.len())];
+            let length = Duration::from_secs(rng.random_range(60..=3_600));
+            let start = duration.mul_f64(rng.random_range(0.0..0.125));
+            faults.0.insert(fault, Strikes { rate: 1.0, window: start..start + length });
         }
         faults
     }
@@ -122,6 +144,25 @@ mod tests {
             let Range { start, end } = outage(seed);
             assert!(start < DAY / 8 && (3_600..=2 * 3_600).contains(&(end - start).as_secs()), "{seed}");
         }
+    }
+
+    #[test]
+    fn a_storm_is_a_blackout_of_each_call_and_of_the_handlers_end() {
+        let mut lengths = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let storm = Faults::storm(seed, DAY);
+            assert_eq!(storm.iter().count(), 4, "{seed}");
+            for (fault, Strikes { rate, window }) in storm.iter() {
+                assert!(*rate == 1.0 && window.start < DAY / 8, "{seed}");
+                lengths.push((window.end - window.start).as_secs());
+                seen.insert(fault);
+            }
+        }
+        let mean = lengths.iter().sum::<u64>() / lengths.len() as u64;
+        assert!((1_700..1_960).contains(&mean), "{mean} s on average");
+        assert!(lengths.iter().all(|secs| (60..=3_600).contains(secs)));
+        assert!(seen.iter().copied().eq(Fault::ALL.into_iter().filter(|it| STORM.concat().contains(it))));
     }
 
     #[test]

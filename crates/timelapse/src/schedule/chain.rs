@@ -103,16 +103,16 @@ mod tests {
     }
 
     #[test]
-    fn waits_add_up_and_the_last_retry_is_a_minute_before_max_age() {
+    fn waits_add_up_and_the_last_retry_comes_before_max_age() {
         let chain = chain(Settings { max_age: 100, ..without_jitter() });
         let made: Vec<(u32, u32)> = chain.retries.iter().map(|made| (made.wait, made.at)).collect();
-        // 1, 2, 4, 8 and 16 s add up to 31 s. 32 s more are 63 s, which is within 100 s. Another 64 s are
-        // too many, and too little is left to cut them to.
-        assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63)]);
+        // 1, 2, 4, 8, 16 and 32 s add up to 63 s. Another 64 s are too many: they are cut to end a tenth of
+        // MAX_AGE before its end.
+        assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63), (27, 90)]);
         assert_eq!(chain.given_up, ReasonCode::MaxAge);
-        // After 127 s, 128 s more are too many. Cut to end a minute before MAX_AGE, they are 63 s.
-        let cut = waits(Settings { max_age: 250, ..without_jitter() });
-        assert_eq!(cut, [1, 2, 4, 8, 16, 32, 64, 250 - 60 - 127]);
+        // After 511 s, 512 s more are too many. A tenth of MAX_AGE would be over a minute.
+        let cut = waits(Settings { max_age: 700, ..without_jitter() });
+        assert_eq!(cut, [1, 2, 4, 8, 16, 32, 64, 128, 256, 700 - 60 - 511]);
     }
 
     #[test]

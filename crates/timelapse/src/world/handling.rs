@@ -11,6 +11,8 @@ use crate::check::bounds::Look;
 pub(crate) struct Handling {
     /// The handler's clock when it started.
     pub(crate) now: Timestamp,
+    /// When its messages were received.
+    pub(crate) received_at: Timestamp,
     messages: Vec<InHand>,
     /// Calls until the handler dies.
     pub(crate) calls_left: u64,
@@ -26,6 +28,8 @@ pub(crate) struct InHand {
     pub(crate) received: Received,
     pub(crate) look: Look,
     pub(crate) done: Done,
+    /// Its re-invocation was sent, and the handler does not know what became of it.
+    pub(crate) unanswered: bool,
 }
 
 /// What the handler has done about a message.
@@ -55,9 +59,11 @@ impl Handling {
                 not_before: not_before(&received),
             },
             done: Done::Nothing,
+            unanswered: false,
         };
         Self {
             now: batch.clock,
+            received_at: batch.started,
             messages: batch.messages.iter().zip(&batch.records).map(in_hand).collect(),
             calls_left,
         }
@@ -103,11 +109,19 @@ impl Handling {
         self.messages[position.0].done = Done::Unseen;
     }
 
-    /// Something was done about a message, of which the batch may have several copies.
+    /// Something was done about a message.
     pub(crate) fn mark(&mut self, position: Position, done: Done) {
+        self.copies_of(position).filter(|copy| copy.done != Done::Unseen).for_each(|copy| copy.done = done);
+    }
+
+    pub(crate) fn mark_unanswered(&mut self, position: Position) {
+        self.copies_of(position).for_each(|copy| copy.unanswered = true);
+    }
+
+    /// The message, of which the batch may have several copies.
+    fn copies_of(&mut self, position: Position) -> impl Iterator<Item = &mut InHand> {
         let message = self.at(position).received.id;
-        let copies = self.messages.iter_mut().filter(|copy| copy.received.id == message);
-        copies.filter(|copy| copy.done != Done::Unseen).for_each(|copy| copy.done = done);
+        self.messages.iter_mut().filter(move |copy| copy.received.id == message)
     }
 
     /// The messages that were re-invoked or dead-lettered.

@@ -11,7 +11,7 @@
 //! | `strikes`, `missing_fields` | faults of messages and batches on their way to the handler |
 //! | `handling` | the batch that the handler is working on |
 //! | `account` | the account as the handler sees it |
-//! | `requests`, `api` | the handler's calls: checked, then performed |
+//! | `requests`, `spacing`, `api` | the handler's calls: checked, then performed |
 //! | `minutes` | the run minute by minute |
 
 pub(crate) mod account;
@@ -23,9 +23,9 @@ pub(crate) mod happening;
 pub(crate) mod minutes;
 mod missing_fields;
 mod polling;
-
 mod requests;
 mod sending;
+mod spacing;
 mod strikes;
 
 use std::time::Duration;

@@ -27,7 +27,12 @@ impl World {
         let event = message.look.origin.event;
         let hidden_for = entry.visibility_timeout;
         if matches!(message.done, Done::Tried | Done::Settled) {
-            let checked = self.bounds.hiding_after_failure(&message.look, hidden_for);
+            let (now, first_failure) = (self.handling().now, self.ledger.first_failure(event));
+            let checked = if message.unanswered {
+                self.bounds.hiding_after_unanswered(&message.look, now, first_failure, hidden_for)
+            } else {
+                self.bounds.hiding_after_failure(&message.look, hidden_for)
+            };
             self.note_broken(checked);
             return Some(event);
         }

@@ -40,7 +40,13 @@ impl World {
         let event = failed.event;
         let origin = Origin { event, attempt: failed.number, flaw: self.strike_record(event, &mut body) };
         let id = Id::draw(&mut self.message_ids);
-        let carried = Tracked { origin, not_before: self.now, settled: false };
+        let carried = Tracked {
+            origin,
+            not_before: self.now,
+            settled: false,
+            no_invoke_before: self.now,
+            duplicated: false,
+        };
         let sent = Sent { id, body, carried };
         let slot = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, sent);
         self.ledger.carry(event);

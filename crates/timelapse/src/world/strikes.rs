@@ -58,6 +58,9 @@ impl World {
     fn duplicate(&mut self, received: Received, event: EventNumber) {
         self.dice.note(Fault::DuplicateDelivery, [event]);
         self.excuse(received);
+        if let Some(tracked) = self.queue.carried_mut(&received) {
+            tracked.duplicated = true;
+        }
     }
 
     /// A fault explains one more copy of a message.

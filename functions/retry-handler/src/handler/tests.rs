@@ -34,7 +34,7 @@ fn message(id: &str, queue: &str) -> Value {
 
 async fn kept_of(handler: &Handler, messages: Value) -> Vec<String> {
     let batch = BatchEvent::read(&json!({ "Records": messages }).to_string()).unwrap();
-    let response = handler.batch(batch, NOW, &|| false).await;
+    let response = handler.batch(batch, NOW, TIMEOUT).await;
     response.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect()
 }
 
@@ -118,7 +118,7 @@ async fn handled(handler: &Handler, event: &str, left: Duration) -> Result<Value
     Ok(serde_json::to_value(response).unwrap())
 }
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A first receive on the real clock, which is `handle`'s.
 fn message_sent_now(id: &str) -> Value {

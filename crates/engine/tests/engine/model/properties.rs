@@ -1,5 +1,6 @@
 //! What must hold in each state of the model.
 
+use comeback_engine::Settings;
 use serde_json::value::RawValue;
 use stateright::Property;
 
@@ -13,7 +14,8 @@ pub(super) const COPIES_HAVE_A_FAULT: &str =
 pub(super) const RECEIVES_ARE_BOUNDED: &str = "a message is received twice, and once more for each fault";
 pub(super) const RETRIES_ARE_BOUNDED: &str = "no retry over MAX_RETRIES";
 pub(super) const AGE_IS_BOUNDED: &str = "no retry after MAX_AGE";
-pub(super) const BACKOFF_IS_SERVED: &str = "no retry before BASE_BACKOFF has passed since the first receive";
+pub(super) const BACKOFF_IS_SERVED: &str =
+    "no retry before BASE_BACKOFF has passed since the first receive, or MAX_AGE is nearly over";
 pub(super) const ALLOWED_ONLY: &str = "only an allowed function is invoked";
 pub(super) const FATAL_IS_FINAL: &str = "no retry after an error that is never retried";
 pub(super) const PAYLOAD_IS_VERBATIM: &str = "the payload's bytes do not change";
@@ -38,8 +40,10 @@ const ALWAYS: [(&str, Condition); 9] = [
         state.invocations.iter().all(|invocation| invocation.accepted <= last)
     }),
     (BACKOFF_IS_SERVED, |model, state| {
-        let least = model.handler.settings.base_backoff * 1_000;
-        state.invocations.iter().all(|it| it.accepted >= it.first_receive + least)
+        let Settings { base_backoff, max_age, .. } = model.handler.settings;
+        let last_retry = T0.as_millis() + max_age * 1_000 - (max_age * 100).min(60_000);
+        let earliest = |it: &Invocation| (it.first_receive + base_backoff * 1_000).min(last_retry);
+        state.invocations.iter().all(|it| it.accepted >= earliest(it))
     }),
     (ALLOWED_ONLY, |_, state| state.invocations.iter().all(|invocation| invocation.function == TARGET)),
     (FATAL_IS_FINAL, |_, state| state.invocations.iter().all(|invocation| !invocation.after_fatal)),

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use comeback_engine::QUEUE_VISIBILITY_TIMEOUT;
+
 use crate::aws::id::Id;
 
 /// Messages a standard queue can have in flight: received, and neither deleted nor visible again.
@@ -9,7 +11,7 @@ pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// How a queue is set up. The defaults are those of `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
-    /// For how long a receive hides a message; 180 s, six times the handler's timeout.
+    /// For how long a receive hides a message; 1,230 s, so that 1,000 receives outlast the retention.
     pub(crate) visibility_timeout: Duration,
     /// For how long SQS stores a message after it was sent; 14 days, the most there is.
     pub(crate) retention: Duration,
@@ -24,7 +26,7 @@ pub(crate) struct QueueSettings {
 impl Default for QueueSettings {
     fn default() -> Self {
         Self {
-            visibility_timeout: Duration::from_secs(180),
+            visibility_timeout: QUEUE_VISIBILITY_TIMEOUT,
             retention: Duration::from_secs(14 * 24 * 3_600),
             max_receive_count: 1_000,
             in_flight_limit: IN_FLIGHT_LIMIT,

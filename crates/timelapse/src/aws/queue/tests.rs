@@ -29,6 +29,7 @@ impl Fixture {
     }
 
     fn new(settings: QueueSettings) -> Self {
+        let settings = QueueSettings { visibility_timeout: Duration::from_secs(180), ..settings };
         let ids = Xoshiro256PlusPlus::seed_from_u64(1);
         Self { queue: Queue::new(settings), agenda: Agenda::default(), ids }
     }

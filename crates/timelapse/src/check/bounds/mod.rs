@@ -4,6 +4,7 @@
 //! the engine computes, on purpose, and share only `ceiling` with it. What depends on the draw of the
 //! jitter is bounded from both sides.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use comeback_backoff::{Backoff, ceiling};
@@ -17,11 +18,15 @@ use crate::faults::records::Flaw;
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Visibility timeouts are whole seconds, rounded up.
 const SECOND: Duration = Duration::from_secs(1);
-/// The last retry comes this long before `MAX_AGE` ends, and at least this long after the first receive.
-const LAST_RETRY: Duration = Duration::from_secs(60);
-/// The longest visibility timeout that the handler may set: the 12 hours of SQS, which count from the
-/// receive, less 30 s.
+/// The longest visibility timeout that the handler may set on a first receive: the 12 hours of SQS, which
+/// count from the receive, less 30 s.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
+/// The same on a later receive, which a throttled poller may have held for all of the queue's timeout.
+const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
+/// For how long a message is hidden whose re-invocation was not answered.
+const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
+/// For how long a receive hides a message that the handler does not hide.
+pub(crate) const UNHIDDEN: Duration = Duration::from_secs(1_230);
 /// A message older than this is given up, before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 
@@ -97,13 +102,13 @@ impl Bounds {
     /// The earliest due time of a retry.
     fn earliest(&self, look: &Look, retry: u64, end: Timestamp) -> Timestamp {
         let mut shortest = self.shortest(retry);
-        let cut = end.since(look.first_receive).saturating_sub(LAST_RETRY);
-        if cut >= LAST_RETRY {
+        let cut = end.since(look.first_receive).saturating_sub(self.last_retry());
+        if cut >= self.last_retry() {
             shortest = shortest.min(cut);
         }
         // A later look may cut a wait that an earlier look did not cut: on a first receive the wait counts
         // from now, afterwards from the first receive.
-        let last = Timestamp::from_millis(end.as_millis() - LAST_RETRY.as_millis() as u64);
+        let last = Timestamp::from_millis(end.as_millis() - self.last_retry().as_millis() as u64);
         look.first_receive.saturating_add(shortest).max(look.not_before.min(last))
     }
 
@@ -121,7 +126,8 @@ impl Bounds {
             (look.first_receive.saturating_add(SECOND), now)
         };
         let over = now.saturating_add(hidden_for) > start.saturating_add(longest);
-        if over || hidden_for > LONGEST_HIDING {
+        let most = if look.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
+        if over || hidden_for > most {
             let detail = format!(
                 "hidden at {now} for {} s; its wait from {start} is at most {} s",
                 hidden_for.as_secs(),
@@ -143,6 +149,28 @@ impl Bounds {
         Err(Broken::new(Invariant::LongestWait, look.origin.event, detail))
     }
 
+    /// The hiding at `now`, the handler's clock, of a message whose re-invocation was not answered: one to
+    /// two hours, less only if a last retry could not be made otherwise.
+    pub(crate) fn hiding_after_unanswered(
+        &self,
+        look: &Look,
+        now: Timestamp,
+        first_failure: Timestamp,
+        hidden_for: Duration,
+    ) -> Result<(), Broken> {
+        let cut = self.end(first_failure).since(now).saturating_sub(self.last_retry());
+        let longest = if cut >= self.last_retry() { cut } else { Duration::MAX };
+        let invariant = if hidden_for.as_secs() < AFTER_UNANSWERED.start().min(&longest).as_secs() {
+            Invariant::SpacedInvokes
+        } else if hidden_for > *AFTER_UNANSWERED.end().min(&longest) {
+            Invariant::LongestWait
+        } else {
+            return Ok(());
+        };
+        let detail = format!("hidden at {now} for {} s after an unanswered invoke", hidden_for.as_secs());
+        Err(Broken::new(invariant, look.origin.event, detail))
+    }
+
     /// A dead-letter at `now`, the handler's clock.
     pub(crate) fn dead_letter(
         &self,
@@ -156,7 +184,7 @@ impl Bounds {
         let is_true = match reason {
             ReasonCode::MaxRetries => look.origin.attempt >= self.max_retries,
             ReasonCode::MaxAge => {
-                now > end || end.since(start) < 2 * LAST_RETRY || now.since(look.sent) > OLDEST_MESSAGE
+                now > end || end.since(start) < 2 * self.last_retry() || now.since(look.sent) > OLDEST_MESSAGE
             }
             ReasonCode::TargetNotAllowed => look.origin.flaw == Some(Flaw::Unlisted),
             ReasonCode::MalformedRecord => look.origin.flaw == Some(Flaw::Unreadable),
@@ -176,6 +204,11 @@ impl Bounds {
             look.origin.attempt, self.max_retries
         );
         Err(Broken::new(Invariant::TrueReasons, look.origin.event, detail))
+    }
+
+    /// The last retry comes this long before `MAX_AGE` ends, and at least this long after the first receive.
+    fn last_retry(&self) -> Duration {
+        Duration::from_secs(60).min(self.max_age / 10)
     }
 
     fn end(&self, first_failure: Timestamp) -> Timestamp {

@@ -136,9 +136,27 @@ fn no_wait_over_its_ceiling() {
 #[test]
 fn no_wait_over_twelve_hours() {
     let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..Settings::default() });
-    let check = |secs| longest.deferral(&look(2), at(10.0), Duration::from_secs(secs));
-    assert!(check(43_170).is_ok());
-    assert_eq!(invariant(check(43_171)), Invariant::LongestWait);
+    for (receive_count, most) in [(1, 43_170), (2, 41_940)] {
+        let check = |secs| longest.deferral(&look(receive_count), at(10.0), Duration::from_secs(secs));
+        assert!(check(most).is_ok());
+        assert_eq!(invariant(check(most + 1)), Invariant::LongestWait);
+    }
+}
+
+#[test]
+fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry() {
+    let day = bounds(Settings::default());
+    let check =
+        |now, secs| day.hiding_after_unanswered(&look(2), at(now), at(0.0), Duration::from_secs(secs));
+    assert_eq!((check(20.0, 3_600), check(20.0, 7_200)), (Ok(()), Ok(())));
+    assert_eq!(invariant(check(20.0, 3_599)), Invariant::SpacedInvokes);
+    assert_eq!(invariant(check(20.0, 7_201)), Invariant::LongestWait);
+    // The last retry comes a minute before the 86,400 s end.
+    let near = 86_400.0 - 1_060.5;
+    assert_eq!(check(near, 1_000), Ok(()));
+    assert_eq!(invariant(check(near, 999)), Invariant::SpacedInvokes);
+    assert_eq!(invariant(check(near, 1_001)), Invariant::LongestWait);
+    assert_eq!(check(86_400.0 - 119.0, 3_600), Ok(()), "too late for a last retry");
 }
 
 #[test]

@@ -36,7 +36,9 @@ impl World {
             let hidden = self.queue.change_visibility(now, agenda, entry.receipt_handle, timeout);
             hidden.map_err(|error| ServiceError::new(ErrorKind::Refused, "", error.to_string()))
         };
-        let answers = entries.iter().zip(refused).map(hide).collect();
+        let answers: Vec<Answer> = entries.iter().zip(refused).map(hide).collect();
+        let hidden = entries.iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
+        hidden.for_each(|(entry, _)| self.note_hidden(entry));
         if self.dice.strikes(Fault::VisibilityLost, self.now, events) {
             return Err(transient("", "no answer in time"));
         }
@@ -49,17 +51,21 @@ impl World {
         let checked = self.check_invoke(function_arn, &payload);
         let Some(position) = self.note_broken(checked) else { return Ok(()) };
         let event = self.event_at(position);
-        let later = |cause| Err(InvokeFailure::Later(failure(cause)));
         if self.dice.strikes(Fault::InvokeThrottled, self.now, [event]) {
-            return later("TooManyRequestsException: Rate Exceeded");
+            return Err(InvokeFailure::Later(failure("TooManyRequestsException: Rate Exceeded")));
         }
+        let unanswered = || Err(InvokeFailure::Unanswered("no answer in time".into()));
         if self.dice.strikes(Fault::InvokeTimedOut, self.now, [event]) {
-            return later("no connection in time");
+            self.check_spacing(position);
+            self.handling_mut().mark_unanswered(position);
+            return unanswered();
         }
         self.accept_retry(position, payload);
+        self.check_spacing(position);
         if self.dice.strikes(Fault::InvokeAnswerLost, self.now, [event]) {
             self.excuse_at(position);
-            return later("no answer in time");
+            self.handling_mut().mark_unanswered(position);
+            return unanswered();
         }
         Ok(())
     }

@@ -6,9 +6,10 @@ use comeback_engine::{Attribute, DeadLetter, Policy, Settings};
 
 use super::*;
 use crate::aws::target::TARGET_ARN;
+use crate::faults::dice::Dice;
 use crate::faults::mix::{Faults, Strikes};
 use crate::faults::records::UNLISTED_ARN;
-use crate::scenario::Scenario;
+use crate::scenario::{START, Scenario};
 use crate::world::batch::Batch;
 use crate::world::happening::Happened;
 
@@ -61,6 +62,12 @@ impl Fixture {
 
     fn invoke(&mut self, function_arn: &str, payload: String) {
         assert_eq!(self.world.invoke(function_arn, payload), Ok(()));
+    }
+
+    /// Without an answer.
+    fn invoke_again(&mut self) {
+        let answer = self.world.invoke(FUNCTION, self.envelope(&payload()));
+        assert_eq!(answer, Err(InvokeFailure::Unanswered("no answer in time".into())));
     }
 
     fn dead_letter(&mut self, reason: &str, body: String) {
@@ -145,6 +152,30 @@ fn a_second_copy_that_no_fault_explains() {
     assert_eq!(fixture.broken(), None);
     fixture.invoke(FUNCTION, fixture.envelope(&payload()));
     assert_eq!(fixture.broken(), Some((Invariant::ExplainedDuplicates, Some(EVENT))));
+}
+
+/// A message that was re-invoked without an answer, then hidden.
+fn unanswered(fault: Fault, hidden_for: u64) -> Fixture {
+    let mut fixture = Fixture::due();
+    fixture.world.dice = Dice::new(1, START, &Faults::default().with(fault, Strikes::always(1.0)));
+    fixture.invoke_again();
+    fixture.hide(hidden_for);
+    fixture
+}
+
+#[test]
+fn an_unanswered_invoke_that_is_hidden_or_repeated_too_early() {
+    let broken = Some((Invariant::SpacedInvokes, Some(EVENT)));
+    for fault in [Fault::InvokeTimedOut, Fault::InvokeAnswerLost] {
+        assert_eq!(unanswered(fault, 3_599).broken(), broken, "{fault}");
+        for (after, broken) in [(3_600, None), (3_599, broken)] {
+            let mut fixture = unanswered(fault, 3_600);
+            assert_eq!(fixture.broken(), None, "{fault}");
+            fixture.world.now = fixture.world.now.saturating_add(Duration::from_secs(after));
+            fixture.invoke_again();
+            assert_eq!(fixture.broken(), broken, "{fault}, after {after} s");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! What a call that did not work means for its message, and what an operator reads of it.
+
+use std::error::Error;
+
+use aws_sdk_lambda::error::SdkError;
+use aws_sdk_lambda::operation::RequestId;
+use aws_sdk_lambda::operation::invoke::InvokeError;
+use comeback_delivery::{Cause, Delivered, ErrorKind, ServiceError, Undelivered, by_entry, classify};
+use comeback_engine::{CallFailure, InvokeFailure};
+
+/// What to do about calls to a queue that need an operator.
+pub(super) struct QueueRemedies {
+    permission: &'static str,
+    missing: &'static str,
+}
+
+pub(super) const RETRY_QUEUE: QueueRemedies = QueueRemedies {
+    permission: "allow sqs:ChangeMessageVisibility on the retry queue",
+    missing: "the retry queue does not exist: correct RETRY_QUEUE_URL, or unset it",
+};
+
+pub(super) const DEAD_LETTER_QUEUE: QueueRemedies = QueueRemedies {
+    permission: "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one",
+    missing: "the dead-letter queue does not exist: correct DEAD_LETTER_QUEUE_URL, or create the queue",
+};
+
+const CREDENTIALS: &str = "the handler's credentials are not valid: see that its role exists, and that its \
+    environment names no keys of its own";
+
+/// The answer to each entry of a delivery.
+pub(super) fn answers<E>(
+    outcome: Result<Delivered, Undelivered<E>>,
+    remedies: QueueRemedies,
+) -> Vec<Result<(), CallFailure>> {
+    let failure = |cause: Cause| {
+        let remedy = cause.error().and_then(|error| match error.kind {
+            ErrorKind::Missing => Some(remedies.missing),
+            ErrorKind::Denied if lacks_permission(error) => Some(remedies.permission),
+            ErrorKind::Denied => Some(CREDENTIALS),
+            _ => None,
+        });
+        CallFailure { cause: without_quotes(cause).to_string(), remedy }
+    };
+    by_entry(outcome).into_iter().map(|answer| answer.map_err(failure)).collect()
+}
+
+/// Whether a message may quote the request: not if the service never looked into it, or never answered.
+/// What is said of a failure is logged, and logs hold no payload.
+fn may_quote(error: &ServiceError) -> bool {
+    use ErrorKind::{Denied, Missing, Throttled};
+    let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
+    // Without a code, `classify` begins with the status of the answer if there was one.
+    let unanswered = error.code.is_empty() && !error.message.starts_with("HTTP ");
+    !unread && !unanswered
+}
+
+fn without_quotes(mut cause: Cause) -> Cause {
+    let error = match &mut cause {
+        Cause::Refused(error) | Cause::Exhausted(error) => Some(error),
+        Cause::Stopped(error) | Cause::Interrupted(error) => error.as_mut(),
+        Cause::TooLarge { .. } | Cause::Behind => None,
+    };
+    if let Some(error) = error.filter(|error| may_quote(error)) {
+        error.message = "its message is left out, as it may quote the event".into();
+    }
+    cause
+}
+
+/// An `Invoke` that has no time left.
+pub(super) fn too_late() -> InvokeFailure {
+    let cause = "not started: too close to the function's deadline".into();
+    InvokeFailure::Later(CallFailure { cause, remedy: None })
+}
+
+/// What follows from an `Invoke` that was not accepted. Only an error that can never pass is final.
+/// Lambda has refused it if it answered with an error code; without one, it may have accepted it, unless
+/// the error proves that nothing was sent.
+pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
+    let said = classify(error);
+    let status = error.raw_response().map(|response| response.status().as_u16());
+    let cause = match status {
+        Some(status) if may_quote(&said) => {
+            let code = if said.code.is_empty() { "no code" } else { &said.code };
+            format!("{code} (HTTP {status}, request {})", error.request_id().unwrap_or("unknown"))
+        }
+        _ => said.to_string(),
+    };
+    match (said.kind, said.code.as_str()) {
+        _ if status == Some(504) => InvokeFailure::Unanswered(cause),
+        (ErrorKind::TooLarge, _) => InvokeFailure::TooLarge(cause),
+        (_, "") if !was_not_sent(error) => InvokeFailure::Unanswered(cause),
+        (ErrorKind::Missing, _) => InvokeFailure::NotFound(cause),
+        (_, "InvalidRequestContentException" | "UnsupportedMediaTypeException") => {
+            InvokeFailure::Refused(cause)
+        }
+        _ => InvokeFailure::Later(CallFailure { cause, remedy: remedy(&said) }),
+    }
+}
+
+/// Whether it is certain that no request left: it could not be built or signed, or no connection was made.
+fn was_not_sent(error: &SdkError<InvokeError>) -> bool {
+    let mut chain = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source());
+    matches!(error, SdkError::ConstructionFailure(_))
+        || chain.any(|error| {
+            let http = error.downcast_ref::<hyper_util::client::legacy::Error>();
+            http.is_some_and(hyper_util::client::legacy::Error::is_connect)
+                || error.is::<aws_credential_types::provider::error::CredentialsError>()
+        })
+}
+
+/// Denied because a permission is missing, and not because a credential is invalid or has expired.
+fn lacks_permission(error: &ServiceError) -> bool {
+    let codes = ["AccessDenied", "Kms", "KMS"];
+    error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.starts_with(code))
+}
+
+/// What an operator can do about an `Invoke`. Until then the message waits, and loses no retry.
+fn remedy(error: &ServiceError) -> Option<&'static str> {
+    match (error.kind, error.code.as_str()) {
+        (_, "RecursiveInvocationException") => Some(
+            "set the recursion configuration of the target and of the retry handler to Allow \
+             (aws lambda put-function-recursion-config)",
+        ),
+        (ErrorKind::Denied, code) if code.starts_with("KMS") => {
+            Some("let the target's role decrypt with its KMS key, and the key be enabled")
+        }
+        _ if lacks_permission(error) => {
+            Some("allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role")
+        }
+        (ErrorKind::Denied, _) => Some(CREDENTIALS),
+        _ => None,
+    }
+}
