@@ -3,6 +3,8 @@ use std::fmt;
 /// Why an event that has `_retry_metadata` is no envelope. Do not guess at such an event: the retry
 /// handler dead-letters it as `malformed_envelope`.
 ///
+/// Its text names keys of the envelope only, never what was found, so it can be logged.
+///
 /// ```
 /// use comeback_envelope::Malformed;
 ///
@@ -10,7 +12,7 @@ use std::fmt;
 /// assert_eq!(comeback_envelope::open(&event).unwrap_err(), Malformed::NotAnObject);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
     /// A key appears more than once.
@@ -23,31 +25,13 @@ pub enum Malformed {
     Value {
         /// The key.
         key: &'static str,
-        /// The JSON text found there, cut to 40 characters.
-        found: String,
         /// What the key requires.
         expected: &'static str,
     },
-    /// Wrap style has another key beside `_retry_metadata` and `_original_payload`: this one, cut to
-    /// 40 characters.
-    OtherKey(String),
+    /// Wrap style has another key beside `_retry_metadata` and `_original_payload`.
+    OtherKey,
     /// The payload inside is itself an envelope.
     Nested,
-}
-
-impl Malformed {
-    pub(crate) fn value(key: &'static str, found: &str, expected: &'static str) -> Self {
-        Self::Value { key, found: cut(found), expected }
-    }
-
-    pub(crate) fn other_key(key: &[u8]) -> Self {
-        Self::OtherKey(cut(&String::from_utf8_lossy(key)))
-    }
-}
-
-/// Enough to recognise a value, too little to leak a payload into a log.
-fn cut(text: &str) -> String {
-    text.chars().take(40).collect()
 }
 
 impl fmt::Display for Malformed {
@@ -56,10 +40,9 @@ impl fmt::Display for Malformed {
             Self::Duplicate(key) => write!(f, "`{key}` appears twice"),
             Self::NotAnObject => f.write_str("`_retry_metadata` is not an object"),
             Self::Missing(key) => write!(f, "`{key}` is missing"),
-            Self::Value { key, found, expected } => write!(f, "`{key}` is {found}, not {expected}"),
-            Self::OtherKey(key) => write!(
-                f,
-                "key {key:?} stands beside `_retry_metadata` and `_original_payload`, which must stand alone"
+            Self::Value { key, expected } => write!(f, "`{key}` is not {expected}"),
+            Self::OtherKey => f.write_str(
+                "another key stands beside `_retry_metadata` and `_original_payload`, which must stand alone",
             ),
             Self::Nested => f.write_str("`_original_payload` is itself an envelope"),
         }

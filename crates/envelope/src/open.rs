@@ -87,7 +87,7 @@ struct TopLevel<'a> {
     metadata_twice: bool,
     original_payload: Option<&'a RawValue>,
     original_payload_twice: bool,
-    other_key: Option<Cow<'a, [u8]>>,
+    has_other_key: bool,
 }
 
 impl<'a> TopLevel<'a> {
@@ -99,7 +99,7 @@ impl<'a> TopLevel<'a> {
             } else if key.as_ref() == ORIGINAL_PAYLOAD.as_bytes() {
                 top.original_payload_twice |= top.original_payload.replace(value).is_some();
             } else {
-                top.other_key.get_or_insert(key);
+                top.has_other_key = true;
             }
         });
         top
@@ -111,11 +111,10 @@ impl<'a> TopLevel<'a> {
             return Err(Malformed::Duplicate(ORIGINAL_PAYLOAD));
         }
         let payload = self.original_payload.ok_or(Malformed::Missing(ORIGINAL_PAYLOAD))?;
-        match &self.other_key {
-            Some(key) => Err(Malformed::other_key(key)),
-            None if has_metadata(payload) => Err(Malformed::Nested),
-            None => Ok(payload),
+        if self.has_other_key {
+            return Err(Malformed::OtherKey);
         }
+        if has_metadata(payload) { Err(Malformed::Nested) } else { Ok(payload) }
     }
 }
 

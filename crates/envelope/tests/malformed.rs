@@ -50,19 +50,10 @@ fn payload_missing() {
 
 #[test]
 fn another_key_beside_a_wrapped_payload() {
-    let long = "x".repeat(41);
-    for (key, shown) in [
-        ("order", r#""order""#),
-        ("", r#""""#),
-        (r"a\nb", r#""a\nb""#),
-        (r"\ud800", "\"\u{fffd}\u{fffd}\u{fffd}\""),
-        (&long, &format!("{:?}", &long[1..])),
-    ] {
+    for key in ["order", "", r"a\nb", r"\ud800"] {
         assert_eq!(
             refused(&format!(r#"{{"_retry_metadata":OK,"{key}":1,"_original_payload":{{}},"z":2}}"#)),
-            format!(
-                "key {shown} stands beside `_retry_metadata` and `_original_payload`, which must stand alone"
-            ),
+            "another key stands beside `_retry_metadata` and `_original_payload`, which must stand alone",
         );
     }
 }
@@ -133,7 +124,7 @@ fn an_attempt_that_is_no_integer_of_at_least_1() {
     for attempt in NO_INTEGERS.into_iter().chain(["0"]) {
         assert_eq!(
             refused_metadata(&format!(r#"{{"attempt":{attempt},"initial_timestamp":0}}"#)),
-            format!("`attempt` is {attempt}, not an integer of at least 1"),
+            "`attempt` is not an integer of at least 1",
         );
     }
 }
@@ -143,7 +134,7 @@ fn an_initial_timestamp_that_is_no_integer_of_at_least_0() {
     for timestamp in NO_INTEGERS {
         assert_eq!(
             refused_metadata(&format!(r#"{{"attempt":1,"initial_timestamp":{timestamp}}}"#)),
-            format!("`initial_timestamp` is {timestamp}, not an integer of at least 0"),
+            "`initial_timestamp` is not an integer of at least 0",
         );
     }
 }
@@ -153,7 +144,7 @@ fn an_id_that_is_no_string_or_empty() {
     for id in [r#""""#, "7", "[]", "{}", "true", r#""\ud800""#] {
         assert_eq!(
             refused_metadata(&format!(r#"{{"attempt":1,"initial_timestamp":0,"origin_request_id":{id}}}"#)),
-            format!("`origin_request_id` is {id}, not a string that is not empty"),
+            "`origin_request_id` is not a string that is not empty",
         );
     }
 }
@@ -163,16 +154,9 @@ fn a_style_that_is_unknown() {
     for style in [r#""zip""#, r#""Inline""#, r#""""#, "1", "[]", "{}", r#"{"inline":null}"#, r#"["wrap"]"#] {
         assert_eq!(
             refused_metadata(&format!(r#"{{"attempt":1,"initial_timestamp":0,"style":{style}}}"#)),
-            format!("`style` is {style}, not \"inline\" or \"wrap\""),
+            "`style` is not \"inline\" or \"wrap\"",
         );
     }
-}
-
-#[test]
-fn a_found_value_is_cut_to_40_characters() {
-    let metadata = format!(r#"{{"attempt":"{}","initial_timestamp":0}}"#, "é".repeat(60));
-    let shown = "é".repeat(39);
-    assert_eq!(refused_metadata(&metadata), format!("`attempt` is \"{shown}, not an integer of at least 1"));
 }
 
 #[test]
@@ -181,5 +165,5 @@ fn the_variants_can_be_told_apart() {
     assert_eq!(refusal(r#"{"_retry_metadata":{}}"#), Malformed::Missing("attempt"));
     let event = r#"{"_retry_metadata":{"attempt":0,"initial_timestamp":0}}"#;
     let expected = "an integer of at least 1";
-    assert_eq!(refusal(event), Malformed::Value { key: "attempt", found: "0".to_owned(), expected });
+    assert_eq!(refusal(event), Malformed::Value { key: "attempt", expected });
 }

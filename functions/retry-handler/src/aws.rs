@@ -14,6 +14,7 @@ use aws_config::timeout::{TimeoutConfig, TimeoutConfigBuilder};
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
+use aws_sdk_sqs::config::SharedHttpClient;
 use aws_sdk_sqs::types::MessageAttributeValue;
 use aws_smithy_http_client::Builder as HttpClient;
 use aws_smithy_http_client::tls::Provider;
@@ -41,11 +42,7 @@ pub(crate) struct Aws {
 
 impl Aws {
     pub(crate) async fn connect() -> Self {
-        let http_client = HttpClient::new()
-            .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .build_https();
-        Self::new(&aws_config::defaults(BehaviorVersion::latest()).http_client(http_client).load().await)
+        Self::new(&aws_config::defaults(BehaviorVersion::latest()).http_client(http_client()).load().await)
     }
 
     fn new(shared: &SdkConfig) -> Self {
@@ -138,6 +135,13 @@ impl Account for AwsAccount<'_> {
         let outcome = self.dead_letter_queue.send_until(messages, past_deadline).await;
         failure::answers(outcome, failure::DEAD_LETTER_QUEUE)
     }
+}
+
+fn http_client() -> SharedHttpClient {
+    HttpClient::new()
+        .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .build_https()
 }
 
 /// The SDK has no timeout by default but a connection's.

@@ -3,12 +3,23 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Reads an object. Derived structs accept arrays too, which no record is.
+/// Reads an object. Derived structs accept arrays too, which no record is. The error, which is logged,
+/// quotes nothing of the text.
 pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     match text.trim_ascii_start().chars().next() {
-        Some('{') => serde_json::from_str(text).map_err(|error| error.to_string()),
+        Some('{') => serde_json::from_str(text).map_err(without_quotes),
         _ => Err("not a JSON object".into()),
     }
+}
+
+/// serde quotes a value of the wrong type. What is missing, or stands there twice, is a member of ours.
+fn without_quotes(error: serde_json::Error) -> String {
+    let text = error.to_string();
+    let of_ours = ["missing field", "duplicate field"].iter().any(|start| text.starts_with(start));
+    if error.is_data() && !of_ours {
+        return format!("a wrong type of value at line {} column {}", error.line(), error.column());
+    }
+    text
 }
 
 /// The text of a string; `None` of any other value, and of a string that is no Unicode.

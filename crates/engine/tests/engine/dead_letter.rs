@@ -112,7 +112,7 @@ fn what_is_not_understood_goes_verbatim_with_reason_and_detail() {
     let malformed = body(r#"{"_retry_metadata":{"attempt":0}}"#);
     let letter = self::letter(&*malformed);
     assert_eq!(letter.body, malformed);
-    let detail = "`attempt` is 0, not an integer of at least 1";
+    let detail = "`attempt` is not an integer of at least 1";
     let expected = [("Reason", "String", "malformed_envelope"), ("Detail", "String", detail)];
     assert_eq!(attributes(&letter), expected);
 }

@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
-use aws_smithy_http_client::test_util::infallible_client_fn;
+use aws_smithy_http_client::test_util::{NeverClient, infallible_client_fn};
 use comeback_delivery::limits::SQS_SEND;
 use comeback_engine::SQS_MESSAGE_BYTES;
 use serde_json::{Value, json};
 
 use super::*;
+
+mod connections;
 
 const QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/retries";
 const DEAD_LETTERS: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
@@ -47,15 +49,24 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
             .body(body.clone())
             .unwrap()
     });
-    let shared = SdkConfig::builder()
+    (Aws::new(&signed().into_builder().http_client(http_client).build()), requests)
+}
+
+/// The same, but no `Invoke` is ever answered.
+pub(crate) fn never_invoking() -> (Aws, Requests) {
+    let (aws, requests) = answering(200, "", &done(0..10));
+    let lambda = Aws::new(&signed().into_builder().http_client(NeverClient::new()).build()).lambda;
+    (Aws { lambda, ..aws }, requests)
+}
+
+/// A configuration with credentials, still without what carries its requests.
+fn signed() -> SdkConfig {
+    let credentials = Credentials::new("id", "key", None, None, "test");
+    SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("eu-west-1"))
-        .credentials_provider(SharedCredentialsProvider::new(Credentials::new(
-            "id", "key", None, None, "test",
-        )))
-        .http_client(http_client)
-        .build();
-    (Aws::new(&shared), requests)
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .build()
 }
 
 fn account(aws: &Aws) -> AwsAccount<'_> {

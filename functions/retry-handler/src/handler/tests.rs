@@ -2,7 +2,7 @@ use comeback_engine::Policy;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::aws::tests::{Requests, answering};
+use crate::aws::tests::{Requests, answering, never_invoking};
 use crate::queue::Queue;
 
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -95,6 +95,31 @@ async fn an_incomplete_message_is_kept_and_its_batch_goes_on() {
     incomplete["attributes"] = json!({});
     assert_eq!(kept_of(&handler, json!([message("m-1", "retries"), incomplete])).await, ["m-1", "m-2"]);
     assert_eq!(requests.lock().unwrap().len(), 1);
+}
+
+/// A message that can only be dead-lettered, and ten that are due, of which no invoke is answered.
+#[tokio::test(start_paused = true)]
+async fn dead_letters_and_hidings_go_out_though_no_invoke_is_answered() {
+    for (timeout, waited) in [(60, 20), (30, 20), (25, 15)] {
+        let (aws, requests) = never_invoking();
+        let handler = Handler { aws, ..handler(None).0 };
+        let mut messages: Vec<Value> = (0..10).map(|id| message(&format!("m-{id}"), "retries")).collect();
+        messages.iter_mut().for_each(|due| due["attributes"]["ApproximateReceiveCount"] = json!("2"));
+        messages[9]["body"] = json!("garbage");
+        let start = tokio::time::Instant::now();
+        let batch = BatchEvent::read(&json!({ "Records": messages }).to_string()).unwrap();
+        let now = NOW.saturating_add(Duration::from_secs(60));
+        let response = handler.batch(batch, now, Duration::from_secs(timeout)).await;
+        assert_eq!(start.elapsed().as_secs(), waited, "of {timeout} s");
+        assert_eq!(response.batch_item_failures.len(), 9);
+        let requests = requests.lock().unwrap();
+        let [sent, hidden] = requests.as_slice() else { panic!("{requests:?}") };
+        assert!(sent.body.contains("garbage") && sent.operation.ends_with("SendMessageBatch"), "{sent:?}");
+        let hidden: Value = serde_json::from_str(&hidden.body).unwrap();
+        let hidden = hidden["Entries"].as_array().unwrap();
+        let hours = hidden.iter().map(|entry| entry["VisibilityTimeout"].as_u64().unwrap());
+        assert_eq!(hours.filter(|secs| (3_600..=7_200).contains(secs)).count(), 9);
+    }
 }
 
 /// On the real clock, and with a message that is due: a paused clock, or a call that waits for one

@@ -1,0 +1,93 @@
+//! Invokes over connections that fail, on the handler's own HTTP client.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
+
+/// A server that gives each connection the answers to its requests, and closes it instead of one more.
+async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        for answers in connections {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                for answer in *answers {
+                    read_request(&mut connection).await;
+                    connection.write_all(answer.as_bytes()).await.unwrap();
+                }
+                read_request(&mut connection).await;
+            });
+        }
+    });
+    Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client()).build())
+}
+
+/// Requests here are small: they come in one piece, or the connection has ended.
+async fn read_request(connection: &mut TcpStream) {
+    let mut request = [0; 8_192];
+    let _ = connection.read(&mut request).await;
+}
+
+async fn invoke(aws: &Aws) -> Result<(), InvokeFailure> {
+    account(aws).invoke(FUNCTION, "7".into()).await
+}
+
+fn is_unanswered(answer: &Result<(), InvokeFailure>) -> bool {
+    matches!(answer, Err(InvokeFailure::Unanswered(_)))
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_without_an_answer_leaves_the_invoke_unanswered() {
+    let answer = invoke(&serving(&[&[]]).await).await;
+    assert!(is_unanswered(&answer), "{answer:?}");
+}
+
+#[tokio::test]
+async fn an_unreadable_answer_leaves_the_invoke_unanswered() {
+    let garbage = invoke(&serving(&[&["no HTTP\r\n\r\n"]]).await).await;
+    assert!(is_unanswered(&garbage), "{garbage:?}");
+    let broken_off = invoke(&serving(&[&["HTTP/1.1 202 Acc"]]).await).await;
+    assert!(is_unanswered(&broken_off), "{broken_off:?}");
+}
+
+#[tokio::test]
+async fn without_a_connection_nothing_was_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let answer =
+        invoke(&Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client()).build()))
+            .await;
+    let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
+    assert!(failure.cause.contains("refused"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn without_credentials_nothing_was_sent() {
+    let shared =
+        SdkConfig::builder().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"));
+    let answer = invoke(&Aws::new(&shared.http_client(http_client()).build())).await;
+    assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
+}
+
+/// The second connection is there for the second invoke: sent on the first, it would be unanswered.
+#[tokio::test]
+async fn a_connection_that_was_idle_for_long_is_not_used_again() {
+    let aws = serving(&[&[ACCEPTED], &[ACCEPTED]]).await;
+    assert_eq!(invoke(&aws).await, Ok(()));
+    tokio::time::pause();
+    tokio::time::advance(IDLE_TIMEOUT + Duration::from_millis(1)).await;
+    tokio::time::resume();
+    assert_eq!(invoke(&aws).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_connection_that_was_idle_for_a_moment_is_used_again() {
+    let aws = serving(&[&[ACCEPTED, ACCEPTED]]).await;
+    assert_eq!(invoke(&aws).await, Ok(()));
+    assert_eq!(invoke(&aws).await, Ok(()));
+}
