@@ -63,7 +63,8 @@ fn cut(text: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::future::Future;
     use std::io;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -85,6 +86,17 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// All that is logged while `work` is done on this thread.
+    pub(crate) async fn logged<O>(work: impl Future<Output = O>) -> (O, String) {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let logging = tracing::subscriber::set_default(subscriber(move || writer.clone()));
+        let done = work.await;
+        drop(logging);
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        (done, text)
     }
 
     /// The line of an outcome, its timestamp checked and taken out.

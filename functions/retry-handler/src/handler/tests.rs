@@ -5,6 +5,8 @@ use super::*;
 use crate::aws::tests::{Requests, answering, never_invoking};
 use crate::queue::Queue;
 
+mod secrets;
+
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
 

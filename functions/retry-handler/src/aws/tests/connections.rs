@@ -1,5 +1,7 @@
 //! Invokes over connections that fail, on the handler's own HTTP client.
 
+use aws_credential_types::credential_fn::provide_credentials_fn;
+use aws_credential_types::provider::error::CredentialsError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -7,7 +9,8 @@ use super::*;
 
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// A server that gives each connection the answers to its requests, and closes it instead of one more.
+/// A server that gives each connection the answers to its requests, and closes it instead of one more. An
+/// answer that breaks off ends its connection.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -18,6 +21,9 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
                 for answer in *answers {
                     read_request(&mut connection).await;
                     connection.write_all(answer.as_bytes()).await.unwrap();
+                    if !answer.ends_with("\r\n\r\n") {
+                        return;
+                    }
                 }
                 read_request(&mut connection).await;
             });
@@ -68,8 +74,8 @@ async fn without_a_connection_nothing_was_sent() {
 
 #[tokio::test]
 async fn without_credentials_nothing_was_sent() {
-    let shared =
-        SdkConfig::builder().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"));
+    let missing = provide_credentials_fn(|| async { Err(CredentialsError::not_loaded("none here")) });
+    let shared = signed().into_builder().credentials_provider(SharedCredentialsProvider::new(missing));
     let answer = invoke(&Aws::new(&shared.http_client(http_client()).build())).await;
     assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
 }
