@@ -50,6 +50,7 @@ SEEDS ?= 2000
 chaos: ## simulate with every fault, SEEDS seeds (2000) under each of several policies; then `make mutants`
 	for policy in $(CHAOS_POLICIES); do \
 		cargo run --release --quiet -p comeback -- simulate --chaos --events 50 --seeds $(SEEDS) $$policy; \
+		cargo run --release --quiet -p comeback -- simulate --chaos=storm --events 10 --seeds $(SEEDS) $$policy; \
 	done
 	$(MAKE) mutants
 

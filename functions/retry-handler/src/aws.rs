@@ -1,8 +1,7 @@
-//! The handler's account on the AWS SDK.
+//! The handler's account on the AWS SDK: the clients, and the account of one batch.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `aws` | the clients, and the account of one batch |
 //! | `failure` | what a call that did not work means |
 
 mod failure;

@@ -17,6 +17,7 @@ Examples:
   comeback simulate --events 100000 --failure-rate 0.1 --max-retries 5 --json
   comeback simulate --chaos                            what happens when everything else fails too
   comeback simulate --chaos --seeds 500 --events 100   the same 500 times, on all cores
+  comeback simulate --chaos=storm --seeds 50           what happens when calls fail for up to an hour
   comeback simulate --fault handler_outage=1@2h..5h    what happens when the retry handler is down";
 
 #[derive(Debug, Args)]

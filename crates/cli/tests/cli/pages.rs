@@ -60,6 +60,41 @@ fn the_scale_table_begins_with_the_retries_of_todays_run() {
     assert_eq!((shown.len(), &shown[2]), (measured.len(), &measured[2]), "retries of 1,000 events");
 }
 
+/// The arguments of the `comeback` commands under a heading of `docs/limits-and-costs.md`.
+fn documented_commands(heading: &str) -> Vec<Vec<String>> {
+    let page = read("docs/limits-and-costs.md");
+    let (_, section) = page.split_once(&format!("\n## {heading}\n")).expect("the section is there");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let commands = section.lines().filter_map(|line| line.split_once(" -p comeback -- "));
+    commands.map(|(_, arguments)| arguments.split(' ').map(Into::into).collect()).collect()
+}
+
+fn summary(arguments: &[String]) -> Value {
+    let json = arguments.iter().map(String::as_str).filter(|&flag| flag != "--json").chain(["--json"]);
+    serde_json::from_str(&stdout(comeback(&json.collect::<Vec<_>>()))).expect("JSON")
+}
+
+#[test]
+fn the_documented_factors_are_those_of_the_commands_beside_them() {
+    let page = read("docs/limits-and-costs.md");
+    let factors: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_suffix(" × |")?.rsplit(' ').next()).collect();
+    let retries = documented_commands("Retries of one event");
+    let retries: Vec<f64> =
+        retries.iter().map(|command| summary(command)["retries"].as_f64().expect("a number")).collect();
+    let measured: Vec<String> = retries.iter().map(|with| format!("{:.1}", with / retries[0])).collect();
+    assert_eq!((factors.len(), factors), (6, measured.iter().map(String::as_str).collect()));
+}
+
+#[test]
+fn the_documented_outages_lose_nothing() {
+    let commands = documented_commands("When the handler is down");
+    assert_eq!(commands.len(), 2);
+    for command in commands {
+        assert_eq!(summary(&command)["delivered"], 100, "{command:?}");
+    }
+}
+
 #[test]
 fn the_documented_price_of_thin_traffic_is_the_demos() {
     let demo: Value = serde_json::from_str(&stdout(comeback(&["simulate", "--json"]))).expect("JSON");

@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `fault` | [`Fault`](fault::Fault): each that there is |
-//! | `mix` | [`Faults`](mix::Faults): how often and when faults strike in a run; the default rates of chaos |
+//! | `mix` | [`Faults`](mix::Faults): how often and when faults strike in a run; the mixes of chaos and of a storm |
 //! | `dice`, `generator` | when they strike |
 //! | `records` | how they change an invocation record |
 
