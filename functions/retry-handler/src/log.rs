@@ -63,7 +63,7 @@ fn cut(text: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -87,12 +87,17 @@ mod tests {
         }
     }
 
-    /// The line of an outcome, its timestamp checked and taken out.
-    fn line(outcome: &Outcome<'_>) -> Value {
+    /// All that is logged meanwhile.
+    pub(crate) fn logged(work: impl FnOnce()) -> String {
         let lines = Lines::default();
         let writer = lines.clone();
-        tracing::subscriber::with_default(subscriber(move || writer.clone()), || super::outcome(outcome));
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        tracing::subscriber::with_default(subscriber(move || writer.clone()), work);
+        String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// The line of an outcome, its timestamp checked and taken out.
+    fn line(outcome: &Outcome<'_>) -> Value {
+        let text = logged(|| super::outcome(outcome));
         assert_eq!(text.lines().count(), 1, "{text}");
         let mut line: Value = serde_json::from_str(&text).unwrap();
         let timestamp = line.as_object_mut().unwrap().remove("timestamp").unwrap();
