@@ -5,7 +5,7 @@
  * The functions are built for arm64, or with `-c architecture=x86_64` for that architecture.
  */
 import * as path from 'node:path';
-import { App, CfnOutput, Stack } from 'aws-cdk-lib';
+import { App, CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import { RustFunction } from 'cargo-lambda-cdk';
 import { type Construct } from 'constructs';
@@ -41,6 +41,8 @@ class Example extends Stack {
       envelope: EnvelopeStyle.INLINE,
       // An event that always fails is given up within a minute.
       maxRetries: 4,
+      // `cdk destroy` leaves nothing of an example behind.
+      removalPolicy: RemovalPolicy.DESTROY,
     });
     retries.attach(flaky);
     retries.attach(orders);

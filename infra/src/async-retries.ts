@@ -1,4 +1,4 @@
-import { Duration, Stack } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
@@ -6,10 +6,17 @@ import { Construct } from 'constructs';
 
 import { type AttachOptions, sendFailures } from './attach';
 import { policyVariables } from './policy';
-import { type AsyncRetriesProps, refusedProps } from './props';
-import { HANDLER_TIMEOUT, RetryHandler } from './retry-handler';
+import { type AsyncRetriesProps, checkProps } from './props';
+import { RetryHandler } from './retry-handler';
 import { checkTarget, entryFor, unqualified } from './target';
 import { targetFunctions } from './target-functions';
+import { checkIsFunction, OPTIONS, PROPS, wellTyped } from './types';
+
+/**
+ * A thousand receives of it outlast the 14 days that the queue keeps a message, even if the handler never starts. (Lambda
+ * asks for six times the handler's timeout, which is less.)
+ */
+const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
 /**
  * Durable retries for asynchronous Lambda functions, with exponential backoff and jitter.
@@ -38,16 +45,15 @@ export class AsyncRetries extends Construct {
   /** @throws with every refused property, not only the first */
   constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
     super(scope, id);
-    const refusals = refusedProps(props, Stack.of(this));
-    const policy = policyVariables(props, refusals);
-    this.patterns = targetFunctions(Stack.of(this), props.targetFunctions ?? [], refusals);
-    if (refusals.length > 0) {
-      throw new Error(refusals.join('\n'));
-    }
+    const refusals: string[] = [];
+    const typed = wellTyped(props, PROPS, refusals);
+    checkProps(typed, Stack.of(this), refusals);
+    const policy = policyVariables(typed, refusals);
+    this.patterns = targetFunctions(Stack.of(this), typed.targetFunctions ?? [], refusals);
+    throwAll(refusals);
     const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
     this.retryQueue = this.newQueue('Queue', props, {
-      // Six times the handler's timeout, as Lambda asks.
-      visibilityTimeout: Duration.seconds(6 * HANDLER_TIMEOUT.toSeconds()),
+      visibilityTimeout: VISIBILITY_TIMEOUT,
       // The most SQS allows: the handler gives an event up, with the reason, long before SQS would do so without one.
       deadLetterQueue: { queue: deadLetterQueue, maxReceiveCount: 1_000 },
     });
@@ -75,9 +81,14 @@ export class AsyncRetries extends Construct {
    * A function of another stack needs a `functionName`, or a pattern in `targetFunctions` that allows it. For an
    * imported function, a warning lists the steps left to its owner.
    *
-   * @throws if the function has an invoke configuration already, is in another account or region, or cannot be allowed
+   * @throws if the function is attached already, has an invoke configuration or `recursiveLoop: TERMINATE`, is in another
+   *   account or region, or cannot be allowed
    */
   attach(target: lambda.IFunction, options: AttachOptions = {}): void {
+    checkIsFunction(target);
+    const refusals: string[] = [];
+    wellTyped(options, OPTIONS, refusals);
+    throwAll(refusals);
     const stack = Stack.of(this);
     const fn = unqualified(target);
     if (fn === this.handler) {
@@ -111,13 +122,26 @@ export class AsyncRetries extends Construct {
     return this.deadLetterQueue.metricApproximateNumberOfMessagesVisible(props);
   }
 
-  private newQueue(id: string, { encryptionKey }: AsyncRetriesProps, props: sqs.QueueProps = {}): sqs.Queue {
+  private newQueue(
+    id: string,
+    { encryptionKey, removalPolicy }: AsyncRetriesProps,
+    props: sqs.QueueProps = {},
+  ): sqs.Queue {
     return new sqs.Queue(this, id, {
       ...props,
+      removalPolicy: removalPolicy ?? RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+      // Lambda's and SQS's limit alike.
+      maxMessageSizeBytes: 1_048_576,
       retentionPeriod: Duration.days(14),
       enforceSSL: true,
       encryption: encryptionKey ? sqs.QueueEncryption.KMS : sqs.QueueEncryption.SQS_MANAGED,
       encryptionMasterKey: encryptionKey,
     });
+  }
+}
+
+function throwAll(refusals: string[]): void {
+  if (refusals.length > 0) {
+    throw new Error(refusals.join('\n'));
   }
 }

@@ -6,7 +6,8 @@ import { type IDependable } from 'constructs';
 
 import { allowKey } from './allow-key';
 import { type RetryHandler } from './retry-handler';
-import { configurable, logicalIdOf, resourceOf, unqualified } from './target';
+import { literal } from './shown';
+import { ATTACHED_TO, configurable, logicalIdOf, resourceOf, unqualified } from './target';
 
 /** How a function is attached. */
 export interface AttachOptions {
@@ -45,6 +46,7 @@ export function sendFailures(
     retryAttempts: 0,
   });
   const configuration = configured.node.findChild('EventInvokeConfig').node;
+  configuration.addMetadata(ATTACHED_TO, handler.node.scope?.node.path);
   // The handler dead-letters the events of a function that it does not allow yet.
   configuration.addDependency(handler.function, handler.role);
   if (resource !== undefined) {
@@ -76,7 +78,7 @@ function grantSend({ role }: lambda.IFunction, queue: sqs.Queue): IDependable | 
 
 function sendDuty(queue: sqs.Queue): string {
   const stack = Stack.of(queue);
-  const name = `${stack.stackName}-${logicalIdOf(queue.node.defaultChild as sqs.CfnQueue)}-`;
+  const name = `${literal(stack.stackName)}-${logicalIdOf(queue.node.defaultChild as sqs.CfnQueue)}-`;
   const key = queue.encryptionMasterKey && ", and kms:GenerateDataKey and kms:Decrypt on the queue's key";
   return (
     `allow sqs:SendMessage on the retry queue (its name will begin with ${name})${key ?? ''} in the function's ` +

@@ -1,6 +1,10 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
+import { Token } from 'aws-cdk-lib';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
+
+import { literal } from './shown';
+import { type ZipEntry, zipEntry } from './zip';
 
 /** The name Lambda starts on its `provided` runtimes. */
 const BOOTSTRAP = 'bootstrap';
@@ -15,7 +19,7 @@ const MACHINES = new Map([
  * Refuses a path that would deploy, and then fail every invocation.
  *
  * @param bootstrap a folder or zip file that should hold a `bootstrap` for this architecture
- * @throws if it holds none; of a folder, also if the one it holds is for another architecture or may not be executed
+ * @throws if it holds none, or one that is for another architecture or may not be executed
  */
 export function checkBootstrap(bootstrap: string, architecture: lambda.Architecture): void {
   const found = fs.statSync(bootstrap, { throwIfNoEntry: false });
@@ -23,11 +27,9 @@ export function checkBootstrap(bootstrap: string, architecture: lambda.Architect
     throw new Error(`bootstrap: ${bootstrap} does not exist; ${buildHint(architecture)}`);
   }
   if (found.isDirectory()) {
-    checkBinary(path.join(bootstrap, BOOTSTRAP), architecture);
-  } else if (!zipEntries(fs.readFileSync(bootstrap)).includes(BOOTSTRAP)) {
-    throw new Error(
-      `bootstrap: ${bootstrap} is neither a folder nor a zip file with a file named bootstrap at its root`,
-    );
+    checkFolder(path.join(bootstrap, BOOTSTRAP), architecture);
+  } else {
+    checkZip(bootstrap, architecture);
   }
 }
 
@@ -41,20 +43,14 @@ export function buildHint(architecture: lambda.Architecture): string {
 
 /** cargo-lambda's flag for an architecture. */
 export function architectureFlag(architecture: lambda.Architecture): string {
-  return `--${architecture.name.replace('_', '-')}`;
+  return `--${literal(architecture.name).replace('_', '-')}`;
 }
 
-function checkBinary(binary: string, architecture: lambda.Architecture): void {
-  if (!fs.existsSync(binary)) {
+function checkFolder(binary: string, architecture: lambda.Architecture): void {
+  if (fs.statSync(binary, { throwIfNoEntry: false })?.isFile() !== true) {
     throw new Error(`bootstrap: ${binary} does not exist; ${buildHint(architecture)}`);
   }
-  const machine = elfMachine(fs.readFileSync(binary));
-  if (machine !== undefined && machine !== architecture.name) {
-    throw new Error(
-      `bootstrap: ${binary} is built for ${machine}, but architecture is ${architecture.name}; ` +
-        buildHint(architecture),
-    );
-  }
+  checkMachine(binary, fs.readFileSync(binary), architecture);
   try {
     fs.accessSync(binary, fs.constants.X_OK);
   } catch {
@@ -62,25 +58,43 @@ function checkBinary(binary: string, architecture: lambda.Architecture): void {
   }
 }
 
+function checkZip(zip: string, architecture: lambda.Architecture): void {
+  const entry = entryOf(zip);
+  if (entry === undefined) {
+    throw new Error(
+      `bootstrap: ${zip} is neither a folder nor a zip file with a file named bootstrap at its root`,
+    );
+  }
+  checkMachine(zip, entry.content, architecture);
+  if (entry.mode !== undefined && (entry.mode & 0o111) === 0) {
+    throw new Error(
+      `bootstrap: the bootstrap in ${zip} may not be executed; run chmod +x on it, and zip it again`,
+    );
+  }
+}
+
+function entryOf(zip: string): ZipEntry | undefined {
+  try {
+    return zipEntry(fs.readFileSync(zip), BOOTSTRAP);
+  } catch (error) {
+    const problem = `cannot be unpacked: ${(error as Error).message}`;
+    throw new Error(`bootstrap: the bootstrap in ${zip} ${problem}`, { cause: error });
+  }
+}
+
+function checkMachine(where: string, executable: Buffer, architecture: lambda.Architecture): void {
+  const machine = elfMachine(executable);
+  const known = machine !== undefined && !Token.isUnresolved(architecture.name);
+  if (known && machine !== architecture.name) {
+    throw new Error(
+      `bootstrap: ${where} is built for ${machine}, but architecture is ${architecture.name}; ` +
+        buildHint(architecture),
+    );
+  }
+}
+
 /** The processor an executable is for; nothing for a script. */
 function elfMachine(executable: Buffer): string | undefined {
   const isElf = executable.length >= 20 && executable.subarray(0, 4).equals(Buffer.from('\x7fELF'));
   return isElf ? MACHINES.get(executable.readUInt16LE(18)) : undefined;
-}
-
-/** The paths in a zip file's central directory (APPNOTE.TXT, 4.3.12 and 4.3.16); none for any other file. */
-function zipEntries(zip: Buffer): string[] {
-  const end = zip.lastIndexOf('PK\x05\x06');
-  const names: string[] = [];
-  if (end === -1 || end + 22 > zip.length) {
-    return names;
-  }
-  let entry = zip.readUInt32LE(end + 16);
-  while (entry + 46 <= end && zip.readUInt32LE(entry) === 0x02014b50) {
-    const lengths = [28, 30, 32].map((offset) => zip.readUInt16LE(entry + offset));
-    const [name = 0, extra = 0, comment = 0] = lengths;
-    names.push(zip.toString('utf8', entry + 46, entry + 46 + name));
-    entry += 46 + name + extra + comment;
-  }
-  return names;
 }

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { AssetHashType, Stack } from 'aws-cdk-lib';
+import { AssetHashType, IgnoreMode, Stack } from 'aws-cdk-lib';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import { type Construct } from 'constructs';
 
@@ -39,7 +39,9 @@ export function handlerFunction(
 
 function given(bootstrap: string, architecture: lambda.Architecture): lambda.Code {
   checkBootstrap(bootstrap, architecture);
-  return lambda.Code.fromAsset(bootstrap);
+  // A folder may hold more than the bootstrap, such as the zip file of an older build.
+  const alone = { exclude: ['/*', '!/bootstrap'], ignoreMode: IgnoreMode.GIT };
+  return lambda.Code.fromAsset(bootstrap, fs.statSync(bootstrap).isDirectory() ? alone : {});
 }
 
 /** Nothing is built for a command that needs no code of this stack, such as `cdk list`. */

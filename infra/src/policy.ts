@@ -1,5 +1,7 @@
 import { Duration, Token, Tokenization } from 'aws-cdk-lib';
 
+import { shown } from './shown';
+
 /** How a backoff is drawn under its ceiling: `JITTER`. */
 export enum Jitter {
   /** Evenly from one second to the ceiling. */
@@ -34,9 +36,10 @@ export interface PolicyProps {
   readonly maxAge?: Duration;
 
   /**
-   * The most re-invocations of one event; 0 to 10,000.
+   * The most retries of one chain; 0 to 10,000.
    *
-   * With the other defaults, age ends first, after about 19 retries.
+   * A chain is the retries that descend from one failure. A re-invocation that Lambda did not answer may start a second
+   * one. With the other defaults, age ends first, after about 19 retries.
    *
    * @default 185
    */
@@ -101,14 +104,12 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     refusals,
   );
   const jitter = props.jitter ?? Jitter.FULL;
-  if (!Object.values(Jitter).includes(jitter)) {
-    refusals.push(
-      `jitter (JITTER) is ${JSON.stringify(jitter)}; it must be full, equal, decorrelated or none`,
-    );
+  if (!isOneOf(Jitter, jitter)) {
+    refusals.push(`jitter (JITTER) is ${shown(jitter)}; it must be full, equal, decorrelated or none`);
   }
   const envelope = props.envelope ?? EnvelopeStyle.WRAP;
-  if (!Object.values(EnvelopeStyle).includes(envelope)) {
-    refusals.push(`envelope (ENVELOPE) is ${JSON.stringify(envelope)}; it must be wrap or inline`);
+  if (!isOneOf(EnvelopeStyle, envelope)) {
+    refusals.push(`envelope (ENVELOPE) is ${shown(envelope)}; it must be wrap or inline`);
   }
   if (isOutside(maxAge, 60, 1_209_600)) {
     refusals.push(`maxAge (MAX_AGE) is ${maxAge} s; it must be 60 s to 1209600 s (14 days)`);
@@ -132,7 +133,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     // The handler would read two globs where there is a comma, and ignore a blank one.
     if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {
       refusals.push(
-        `nonRetryableErrors (NON_RETRYABLE_ERRORS) has ${JSON.stringify(glob)}; each must be one errorType glob`,
+        `nonRetryableErrors (NON_RETRYABLE_ERRORS) has ${shown(glob)}; each must be one errorType glob`,
       );
     }
   }
@@ -154,8 +155,7 @@ function seconds(label: string, duration: Duration, refusals: string[]): string 
   }
   const value = duration.toSeconds({ integral: false });
   if (!Number.isInteger(value)) {
-    const text = `"${String(duration.toMilliseconds({ integral: false }))}ms"`;
-    refusals.push(`${label} is ${text}; it must be whole seconds`);
+    refusals.push(`${label} is "${String(value)}"; it must be whole seconds`);
     return '';
   }
   return String(value);
@@ -170,6 +170,11 @@ function wholeNumber(label: string, value: number, refusals: string[]): string {
     return '';
   }
   return String(value);
+}
+
+/** Only the handler can check a token. */
+function isOneOf(values: object, value: string): boolean {
+  return Token.isUnresolved(value) || Object.values(values).includes(value);
 }
 
 /** An empty value was refused already, and only the handler can check a token. */

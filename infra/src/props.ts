@@ -1,15 +1,18 @@
-import { type Stack, Token, TokenComparison } from 'aws-cdk-lib';
+import { type RemovalPolicy, type Stack, Token, TokenComparison } from 'aws-cdk-lib';
 import type * as kms from 'aws-cdk-lib/aws-kms';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 
 import { type PolicyProps } from './policy';
+import { shown } from './shown';
 
 /** The properties of {@link AsyncRetries}. */
 export interface AsyncRetriesProps extends PolicyProps {
   /**
    * The names of functions that may be re-invoked, besides those that are attached.
+   *
+   * Without any, and with nothing attached, the handler keeps what arrives until there is one.
    *
    * `*` stands for any characters, and a name without `:QUALIFIER` for all its versions and aliases. A name means a
    * function of this stack's account and region; an ARN is used as it is given. The handler's environment holds 4 KB, so
@@ -66,6 +69,14 @@ export interface AsyncRetriesProps extends PolicyProps {
   readonly logRetention?: logs.RetentionDays;
 
   /**
+   * What becomes of the two queues when their stack is deleted, or when they leave it because this construct was removed
+   * or renamed. Each may hold 14 days of events.
+   *
+   * @default RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+   */
+  readonly removalPolicy?: RemovalPolicy;
+
+  /**
    * The key that encrypts the two queues. Attached functions' roles are allowed to use it.
    *
    * @default - a key that SQS manages (SSE-SQS)
@@ -80,14 +91,17 @@ export interface AsyncRetriesProps extends PolicyProps {
   readonly deadLetterQueue?: sqs.IQueue;
 }
 
-/** A line for each property outside the policy that is refused. */
-export function refusedProps(props: AsyncRetriesProps, stack: Stack): string[] {
+/**
+ * Checks the properties outside the policy.
+ *
+ * @param refusals receives a line for each one that is refused
+ */
+export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: string[]): void {
   const { deadLetterQueue } = props;
-  const refusals: string[] = [];
   if (deadLetterQueue?.fifo === true) {
-    const url = JSON.stringify(deadLetterQueue.queueUrl);
+    const queue = Token.isUnresolved(deadLetterQueue.queueUrl) ? deadLetterQueue : deadLetterQueue.queueUrl;
     refusals.push(
-      `deadLetterQueue (DEAD_LETTER_QUEUE_URL) is ${url}; it must be a standard queue, not a FIFO one`,
+      `deadLetterQueue (DEAD_LETTER_QUEUE_URL) is ${shown(queue)}; it must be a standard queue, not a FIFO one`,
     );
   }
   for (const place of ['account', 'region'] as const) {
@@ -110,5 +124,4 @@ export function refusedProps(props: AsyncRetriesProps, stack: Stack): string[] {
       refusals.push(`${name} is ${String(value)}; it must be a whole number from ${range}`);
     }
   }
-  return refusals;
 }

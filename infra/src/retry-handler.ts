@@ -1,4 +1,4 @@
-import { Duration, Lazy, RemovalPolicy } from 'aws-cdk-lib';
+import { Annotations, Duration, Lazy, RemovalPolicy } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
@@ -9,8 +9,7 @@ import { allowKey } from './allow-key';
 import { handlerFunction } from './handler-code';
 import { type AsyncRetriesProps } from './props';
 
-/** Lambda asks for a queue whose visibility timeout is six times as long. */
-export const HANDLER_TIMEOUT = Duration.seconds(30);
+const NO_TARGET = 'comeback-cdk:noTarget';
 
 /** The two queues between which the retry handler stands, and its policy as environment variables. */
 export interface RetryHandlerProps extends AsyncRetriesProps {
@@ -41,7 +40,7 @@ export class RetryHandler extends Construct {
       description: 'Defers, re-invokes or dead-letters the messages of the retry queue.',
       architecture: props.architecture ?? lambda.Architecture.ARM_64,
       memorySize: props.memorySize ?? 256,
-      timeout: HANDLER_TIMEOUT,
+      timeout: Duration.seconds(60),
       role: this.role,
       logGroup,
       // This loop is a Lambda→SQS→Lambda chain, which Lambda would cut after 16 rounds. The policy bounds it.
@@ -62,13 +61,18 @@ export class RetryHandler extends Construct {
       reportBatchItemFailures: true,
       maxConcurrency: props.maxConcurrency ?? 10,
     });
-    this.node.addValidation({ validate: () => this.withoutTargets() });
+    Annotations.of(this).addWarningV2(
+      NO_TARGET,
+      'targetFunctions (TARGET_FUNCTIONS) is empty, and no function is attached; the handler will keep what arrives, ' +
+        'and retry nothing',
+    );
   }
 
   /** Allows one more `TARGET_FUNCTIONS` entry to be re-invoked. */
   allow(entry: string): void {
     if (this.targets.size === 0) {
       this.role.addToPrincipalPolicy(this.reinvokeTargets);
+      Annotations.of(this).acknowledgeWarning(NO_TARGET);
     }
     if (!this.targets.has(entry)) {
       this.targets.add(entry);
@@ -97,11 +101,5 @@ export class RetryHandler extends Construct {
     }
     allowKey(queue, this.role, 'kms:Decrypt');
     allowKey(deadLetterQueue, this.role, 'kms:GenerateDataKey', 'kms:Decrypt');
-  }
-
-  private withoutTargets(): string[] {
-    const refusal =
-      'targetFunctions (TARGET_FUNCTIONS) is empty; name at least one function ARN that may be re-invoked';
-    return this.targets.size > 0 ? [] : [`${refusal}: attach a function, or give targetFunctions`];
   }
 }

@@ -1,7 +1,13 @@
 import { ArnFormat, type Stack, Token, Tokenization } from 'aws-cdk-lib';
 
+import { replaceTokens, shown } from './shown';
+
 /** AWS's own limit on the length of a function's name. */
 const LONGEST_NAME = 64;
+
+const NOT_AN_ARN =
+  'is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)';
+const BLANK = "is blank; it must be a function's name, a pattern of names, or a function ARN";
 
 /**
  * The ARN of a function in this stack's account and region, without making the stack depend on the function.
@@ -24,10 +30,12 @@ export function functionArn(stack: Stack, name: string): string {
  */
 export function targetFunctions(stack: Stack, patterns: string[], refusals: string[]): string[] {
   return patterns.map((pattern) => {
-    const arn = pattern.startsWith('arn:') || isToken(pattern) ? pattern : functionArn(stack, pattern);
-    const problem = isToken(arn) ? undefined : problemOf(arn);
+    const isBlank = pattern.trim() === '';
+    const isName = !isBlank && !isToken(pattern) && !pattern.startsWith('arn:');
+    const arn = isName ? functionArn(stack, pattern) : pattern;
+    const problem = isBlank ? BLANK : problemOf(arn);
     if (problem !== undefined) {
-      refusals.push(`targetFunctions (TARGET_FUNCTIONS) entry ${JSON.stringify(pattern)} ${problem}`);
+      refusals.push(`targetFunctions (TARGET_FUNCTIONS) entry ${shown(pattern)} ${problem}`);
     }
     return arn;
   });
@@ -57,11 +65,15 @@ export function generatedName(stackName: string, logicalId: string): string {
 
 /** The fault that the handler's `FunctionPattern` would find in an entry. */
 function problemOf(arn: string): string | undefined {
-  const fields = withoutTokens(arn).split(':');
+  if (isToken(arn)) {
+    return undefined;
+  }
+  // Twelve digits are valid in every field.
+  const fields = replaceTokens(arn, '000000000000').split(':');
   const [prefix, partition = '', service, region = '', account = '', resource, name = '', qualifier] = fields;
   const isFunction = prefix === 'arn' && service === 'lambda' && resource === 'function';
   if (!isFunction || fields.length > 8 || fields.includes('')) {
-    return 'is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)';
+    return NOT_AN_ARN;
   }
   if ([partition, region, account, qualifier ?? ''].some((field) => field.includes('*'))) {
     return "has a * outside the function's name";
@@ -69,18 +81,12 @@ function problemOf(arn: string): string | undefined {
   if (!/^[\w*-]+$/.test(name) || !/^([\w-]+|\$LATEST(\.PUBLISHED)?)$/.test(qualifier ?? '1')) {
     return "has a character that no function's name or qualifier has";
   }
-  return /^\d{12}$/.test(account) ? undefined : problemOf('');
+  const isPlace = [partition, region].every((field) => /^[a-z\d-]+$/.test(field));
+  return isPlace && /^\d{12}$/.test(account) ? undefined : NOT_AN_ARN;
 }
 
 /** Whether an entry is a single token, which only the handler can check. */
 function isToken(entry: string): boolean {
   const { length, firstToken } = Tokenization.reverseString(entry);
   return length === 1 && firstToken !== undefined;
-}
-
-/** The ARN with twelve digits in place of each token: they are valid in every field. */
-function withoutTokens(arn: string): string {
-  const digits = { mapToken: () => '000000000000' };
-  const join = { join: (left: string, right: string) => left + right };
-  return String(Tokenization.reverseString(arn).mapTokens(digits).join(join));
 }

@@ -3,6 +3,9 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 
 import { allows, functionArn, generatedName } from './target-functions';
 
+/** Metadata of an invoke configuration: the path of the `AsyncRetries` that made it. */
+export const ATTACHED_TO = 'comeback-cdk:attachedTo';
+
 /** The function of a version or an alias; of a function, itself. */
 export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
@@ -59,7 +62,7 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 /**
  * Refuses a function whose retries could not be deployed, or would never happen.
  *
- * @throws if the function is elsewhere, or its asynchronous invocation is configured already
+ * @throws if the function is elsewhere, its asynchronous invocation is configured already, or its loops are to be stopped
  */
 export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   const fn = unqualified(target);
@@ -77,13 +80,29 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
         'Version.fromVersionArn or Alias.fromAliasAttributes instead',
     );
   }
+  if (resourceOf(fn)?.recursiveLoop === lambda.RecursiveLoop.TERMINATE) {
+    throw new Error(
+      `${fn.node.path} has recursiveLoop: TERMINATE, with which Lambda would stop each event after 16 rounds; leave ` +
+        'recursiveLoop out, and attach allows the loop',
+    );
+  }
   const existing = invokeConfigOf(target);
   if (existing !== undefined) {
+    const retries = attachedTo(existing);
+    if (retries !== undefined) {
+      throw new Error(`${target.node.path} is already attached to ${retries}`);
+    }
     throw new Error(
       `${target.node.path} already has an invoke configuration, ${existing.node.path}, and can have only one; ` +
         'remove that one, and give its onSuccess and maxEventAge to attach',
     );
   }
+}
+
+/** The `AsyncRetries` that made a configuration, if one did. */
+function attachedTo(config: lambda.CfnEventInvokeConfig): string | undefined {
+  const metadata = config.node.scope?.node.metadata.find(({ type }) => type === ATTACHED_TO);
+  return metadata?.data as string | undefined;
 }
 
 /** The target's invoke configuration, made by the function's props, by `configureAsyncInvoke` or as a construct of its own. */

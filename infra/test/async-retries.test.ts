@@ -1,4 +1,5 @@
-import { CfnParameter, Duration, Stack } from 'aws-cdk-lib';
+import { CfnParameter, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Annotations, Match } from 'aws-cdk-lib/assertions';
 import * as kms from 'aws-cdk-lib/aws-kms';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
@@ -6,7 +7,7 @@ import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { type IConstruct } from 'constructs';
 import { expect, test } from 'vitest';
 
-import { type AsyncRetries, EnvelopeStyle, Jitter } from '../src';
+import { type AsyncRetries, type AsyncRetriesProps, EnvelopeStyle, Jitter } from '../src';
 import {
   arn,
   newFunction,
@@ -28,23 +29,70 @@ function variables(retries: AsyncRetries): Record<string, unknown> {
   return (Environment as { Variables: Record<string, unknown> }).Variables;
 }
 
-test('both queues keep what they hold for 14 days, encrypted', () => {
+test('both queues keep what they hold for 14 days, encrypted, and take what Lambda sends', () => {
   const { retries } = withOne();
   for (const queue of [retries.queue, retries.deadLetterQueue]) {
     expect(resource(queue).Properties).toMatchObject({
+      MaximumMessageSize: 1_048_576,
       MessageRetentionPeriod: 14 * 24 * 3_600,
       SqsManagedSseEnabled: true,
     });
   }
 });
 
-test('the retry queue hides for six times the timeout, and SQS itself dead-letters as late as it can', () => {
+test('both queues outlive their stack, unless the app asks for something else', () => {
+  const kept = { DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
+  const deleted = { DeletionPolicy: 'Delete', UpdateReplacePolicy: 'Delete' };
+  const cases: [AsyncRetriesProps, object][] = [
+    [{}, kept],
+    [{ removalPolicy: RemovalPolicy.DESTROY }, deleted],
+  ];
+  for (const [props, policies] of cases) {
+    const { retries } = withOne(props);
+    for (const queue of [retries.queue, retries.deadLetterQueue]) {
+      expect(resource(queue)).toMatchObject(policies);
+    }
+  }
+});
+
+test('SQS itself dead-letters only what is older than it keeps anything', () => {
   const { retries } = withOne();
-  expect(resource(retries.handler).Properties.Timeout).toBe(30);
-  expect(resource(retries.queue).Properties).toMatchObject({
-    VisibilityTimeout: 6 * 30,
-    RedrivePolicy: { deadLetterTargetArn: arn(retries.deadLetterQueue), maxReceiveCount: 1_000 },
+  const { Timeout } = resource(retries.handler).Properties;
+  const { VisibilityTimeout, MessageRetentionPeriod, RedrivePolicy } = resource(retries.queue).Properties;
+  expect(Timeout).toBe(60);
+  expect(VisibilityTimeout).toBeGreaterThanOrEqual(6 * Number(Timeout));
+  expect(1_000 * Number(VisibilityTimeout)).toBeGreaterThan(Number(MessageRetentionPeriod));
+  expect(RedrivePolicy).toEqual({
+    deadLetterTargetArn: arn(retries.deadLetterQueue),
+    maxReceiveCount: 1_000,
   });
+});
+
+test('without a target the handler keeps what arrives, may invoke nothing, and the app is warned', () => {
+  const stack = newStack();
+  const retries = newRetries(stack);
+  const warnings = () => Annotations.fromStack(stack).findWarning('*', Match.anyValue());
+  expect(warnings().map(({ id, entry }) => `${id}: ${entry.data as string}`)).toEqual([
+    '/Stack/Retries/Handler: targetFunctions (TARGET_FUNCTIONS) is empty, and no function is attached; the handler ' +
+      'will keep what arrives, and retry nothing [ack: comeback-cdk:noTarget]',
+  ]);
+  expect(variables(retries).TARGET_FUNCTIONS).toBe('');
+  expect(JSON.stringify(statements(role(retries)))).not.toContain('lambda:InvokeFunction');
+});
+
+test.each<[string, (retries: AsyncRetries, stack: Stack) => void, AsyncRetriesProps]>([
+  [
+    'a function',
+    (retries, stack) => {
+      retries.attach(newFunction(stack));
+    },
+    {},
+  ],
+  ['a pattern', () => undefined, { targetFunctions: ['orders'] }],
+])('with %s it is not', (_, attach, props) => {
+  const stack = newStack();
+  attach(newRetries(stack, props), stack);
+  expect(Annotations.fromStack(stack).findWarning('*', Match.anyValue())).toEqual([]);
 });
 
 test('both queues refuse what does not come over TLS', () => {
@@ -91,7 +139,7 @@ test('the handler', () => {
     Handler: 'bootstrap',
     Architectures: ['arm64'],
     MemorySize: 256,
-    Timeout: 30,
+    Timeout: 60,
     Role: arn(role(retries)),
     LoggingConfig: { LogGroup: ref(logGroup(retries)) },
     RecursiveLoop: 'Allow',

@@ -1,4 +1,4 @@
-import { Duration, Stack, Stage } from 'aws-cdk-lib';
+import { Duration, Stack } from 'aws-cdk-lib';
 import { Annotations, Match } from 'aws-cdk-lib/assertions';
 import * as destinations from 'aws-cdk-lib/aws-lambda-destinations';
 import * as iam from 'aws-cdk-lib/aws-iam';
@@ -199,13 +199,6 @@ const already = (target: string, existing: string) =>
 
 test.each<[string, (orders: lambda.Function) => unknown, string]>([
   [
-    'by attach',
-    (orders) => {
-      newRetries(orders.stack, {}).attach(orders);
-    },
-    'Stack/Orders/EventInvokeConfig/Resource',
-  ],
-  [
     'by configureAsyncInvoke',
     (orders) => {
       orders.configureAsyncInvoke({});
@@ -239,10 +232,49 @@ test.each<[string, (orders: lambda.Function) => unknown, string]>([
     }),
   ).toBe(already('Stack/Orders', existing));
   // Nothing was done by halves.
-  expect(refusal(() => Stage.of(stack)?.synth())).toContain(
-    '[Stack/Mine/Handler] targetFunctions (TARGET_FUNCTIONS) is empty',
-  );
+  expect(targetFunctions(retries)).toBe('');
 });
+
+test('a function is attached once, whichever way it is named', () => {
+  const stack = newStack('Stack', { env: ENV });
+  const [retries, others] = ['Retries', 'Others'].map(
+    (id) => new AsyncRetries(stack, id, { bootstrap: BOOTSTRAP }),
+  ) as [AsyncRetries, AsyncRetries];
+  const orders = newFunction(stack);
+  const imported = (id: string) => lambda.Function.fromFunctionArn(stack, id, ORDERS);
+  const live = orders.addAlias('live');
+  for (const target of [orders, live, imported('Imported')]) {
+    retries.attach(target);
+  }
+  for (const target of [orders, orders.latestVersion, live, imported('Again')]) {
+    for (const second of [retries, others]) {
+      expect(
+        refusal(() => {
+          second.attach(target);
+        }),
+      ).toBe(`${target.node.path} is already attached to Stack/Retries`);
+    }
+  }
+});
+
+test.each(['itself', 'alias'])(
+  'a function whose loops are to be stopped is refused, not changed (%s)',
+  (which) => {
+    const stack = newStack();
+    const retries = newRetries(stack);
+    const orders = newFunction(stack, 'Orders', { recursiveLoop: lambda.RecursiveLoop.TERMINATE });
+    expect(
+      refusal(() => {
+        retries.attach(which === 'alias' ? orders.addAlias('live') : orders);
+      }),
+    ).toBe(
+      'Stack/Orders has recursiveLoop: TERMINATE, with which Lambda would stop each event after 16 rounds; leave ' +
+        'recursiveLoop out, and attach allows the loop',
+    );
+    expect(resource(orders).Properties.RecursiveLoop).toBe('Terminate');
+    expect(targetFunctions(retries)).toBe('');
+  },
+);
 
 test('an alias that is configured already, and one beside it', () => {
   const stack = newStack();

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { Duration } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
@@ -21,6 +21,7 @@ const MEANING = new Map<string, unknown>([
   ['Duration.seconds(43_170)', Duration.seconds(43_170)],
   ['EnvelopeStyle.WRAP', EnvelopeStyle.WRAP],
   ['Jitter.FULL', Jitter.FULL],
+  ['RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE', RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE],
   ['lambda.Architecture.ARM_64', lambda.Architecture.ARM_64],
   ['logs.RetentionDays.ONE_MONTH', logs.RetentionDays.ONE_MONTH],
 ]);
@@ -51,7 +52,7 @@ test('a property that is left out has the default that its docs name', () => {
   const others = documented('props.ts');
   const options = documented('attach.ts');
   expect(Object.keys(policy)).toHaveLength(7);
-  expect(Object.keys(others)).toHaveLength(6);
+  expect(Object.keys(others)).toHaveLength(7);
   expect(Object.keys(options)).toHaveLength(1);
   const said = template({ ...policy, ...others }, options);
   expect(said).toEqual(template({}, {}));

@@ -40,20 +40,30 @@ function elf(machine: number): Buffer {
   return header;
 }
 
-/** Each entry with what a zip program may add to it: an extra field and a comment. */
+/**
+ * Each entry with what a zip program may add to it: an extra field and a comment. The compression method and the system
+ * are numbers of the format.
+ */
 const ZIP = `
 import os, sys, zipfile
 with zipfile.ZipFile(sys.argv[1], "w") as archive:
-    for path in sys.argv[2:]:
+    for path in sys.argv[4:]:
         entry = zipfile.ZipInfo.from_file(path, os.path.basename(path))
         entry.extra, entry.comment = b"\\xfe\\xca\\x01\\x00x", b"why"
+        entry.compress_type, entry.create_system = int(sys.argv[2]), int(sys.argv[3])
         with open(path, "rb") as file:
             archive.writestr(entry, file.read())
 `;
 
-function zip(...files: string[]): string {
+const STORED = 0;
+const DEFLATED = 8;
+const BZIP2 = 12;
+const UNIX = 3;
+const WINDOWS = 10;
+
+function zip(files: string[], method = DEFLATED, system = UNIX): string {
   const archive = path.join(folder, 'code.zip');
-  execFileSync('python3', ['-c', ZIP, archive, ...files]);
+  execFileSync('python3', ['-c', ZIP, archive, String(method), String(system), ...files]);
   return archive;
 }
 
@@ -91,9 +101,24 @@ describe('a bootstrap that was built before', () => {
     });
   });
 
-  test('may come in a zip file', () => {
+  test.each([
+    ['stored', elf(0xb7), STORED],
+    ['deflated', elf(0xb7), DEFLATED],
+    ['a script', Buffer.from(SCRIPT), DEFLATED],
+  ])('may come in a zip file, %s', (_, content, method) => {
     const other = put('notes.txt', 'beside it');
-    synthesize(zip(other, put('bootstrap', SCRIPT))).resourceCountIs('AWS::Lambda::Function', 1);
+    synthesize(zip([other, put('bootstrap', content)], method)).resourceCountIs('AWS::Lambda::Function', 1);
+  });
+
+  test('is all that is deployed of its folder', () => {
+    zip([put('bootstrap', elf(0xb7))]);
+    put('notes.txt', 'beside it');
+    fs.mkdirSync(path.join(folder, 'older'));
+    put('older/bootstrap', SCRIPT);
+    synthesize(folder);
+    const output = path.join(scratch, 'cdk.out');
+    const assets = fs.readdirSync(output).filter((name) => name.startsWith('asset.'));
+    expect(assets.map((asset) => fs.readdirSync(path.join(output, asset)))).toEqual([['bootstrap']]);
   });
 
   test('is refused where there is none', () => {
@@ -106,21 +131,45 @@ describe('a bootstrap that was built before', () => {
     [0x3e, ARM_64, 'x86_64', 'arm64', '--arm64'],
     [0xb7, X86_64, 'arm64', 'x86_64', '--x86-64'],
   ])('is refused for another architecture: %s', (machine, architecture, built, wanted, flag) => {
-    put('bootstrap', elf(machine));
-    expect(refusal(folder, architecture)).toBe(
-      `bootstrap: FOLDER/bootstrap is built for ${built}, but architecture is ${wanted}; ` +
-        HINT.replace('--arm64', flag),
-    );
+    const bootstrap = put('bootstrap', elf(machine));
+    const problem = `is built for ${built}, but architecture is ${wanted}; ${HINT.replace('--arm64', flag)}`;
+    expect(refusal(folder, architecture)).toBe(`bootstrap: FOLDER/bootstrap ${problem}`);
+    for (const method of [STORED, DEFLATED]) {
+      const file = zip([bootstrap], method);
+      expect(refusal(file, architecture)).toBe(`bootstrap: FOLDER/code.zip ${problem}`);
+    }
   });
 
   test('is refused if it may not be executed', () => {
-    put('bootstrap', SCRIPT, 0o644);
+    const bootstrap = put('bootstrap', SCRIPT, 0o644);
     expect(refusal(folder)).toBe('bootstrap: FOLDER/bootstrap may not be executed; run chmod +x on it');
+    expect(refusal(zip([bootstrap]))).toBe(
+      'bootstrap: the bootstrap in FOLDER/code.zip may not be executed; run chmod +x on it, and zip it again',
+    );
+    // No permissions are known of it.
+    synthesize(zip([bootstrap], DEFLATED, WINDOWS));
+  });
+
+  test('is refused if it cannot be unpacked', () => {
+    expect(refusal(zip([put('bootstrap', SCRIPT)], BZIP2))).toBe(
+      'bootstrap: the bootstrap in FOLDER/code.zip cannot be unpacked: compression method 12 is not known',
+    );
+    const damaged = zip([put('bootstrap', SCRIPT)]);
+    const bytes = fs.readFileSync(damaged);
+    // The first byte after the local header, its name and its extra field.
+    bytes.fill(0xff, 44, 45);
+    fs.writeFileSync(damaged, bytes);
+    expect(refusal(damaged)).toMatch(/^bootstrap: the bootstrap in FOLDER\/code.zip cannot be unpacked: /);
+  });
+
+  test('is refused if it is a folder', () => {
+    fs.mkdirSync(path.join(folder, 'bootstrap'));
+    expect(refusal(folder)).toBe(`bootstrap: FOLDER/bootstrap does not exist; ${HINT}`);
   });
 
   test.each([
     ['the bootstrap itself', () => put('bootstrap', SCRIPT)],
-    ['a zip file without one', () => zip(put('other', SCRIPT))],
+    ['a zip file without one', () => zip([put('other', SCRIPT)])],
     ['an empty file', () => put('code.zip', '')],
     ['a zip file that was cut short', () => put('code.zip', 'PK\x05\x06')],
     ['a zip file whose directory lies nowhere', () => put('code.zip', `PK\x05\x06${'\xff'.repeat(40)}`)],

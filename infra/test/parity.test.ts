@@ -5,7 +5,7 @@ import { Template as Synthesized } from 'aws-cdk-lib/assertions';
 import { expect, test } from 'vitest';
 
 import { canonical, differences, type Template } from './parity/canonical';
-import { REPOSITORY, withOne } from './support';
+import { newRetries, newStack, REPOSITORY, withOne } from './support';
 
 /** Each resource of the construct by the name of its counterpart in template.yaml, after the SAM transform. */
 const COUNTERPARTS = new Map([
@@ -35,6 +35,8 @@ const INTENDED: Record<string, string> = {
   'RetryHandler.DependsOn': DEPENDS_ON_ROLE,
   'RetryHandler.Metadata': SAM_BUILD,
   'RetryHandler.Tags': SAM_TAG,
+  'RetryHandlerRole.Allowed.lambda:InvokeFunction.Sid':
+    'the example function has a statement of its own, which leaves the template with it',
   'RetryHandlerLogs.LogGroupName':
     'a construct leaves physical names to CloudFormation, so that it can be used twice',
   'RetryQueueTlsOnly.PolicyDocument.sqs:*.Sid': ENFORCE_SSL,
@@ -62,18 +64,18 @@ const INTENDED: Record<string, string> = {
   'ExampleTargetRole.ManagedPolicyArns': USERS_OWN,
 };
 
-function samTemplate(): Record<string, unknown> {
+function samTemplate(parameters: Record<string, string> = {}): Record<string, unknown> {
   const python = path.join(REPOSITORY, '.tools', 'sam', 'bin', 'python');
   const transform = path.join(__dirname, 'parity', 'transform.py');
   const printed = execFileSync(python, [transform, path.join(REPOSITORY, 'template.yaml')], {
     encoding: 'utf8',
   });
   const template = JSON.parse(printed) as Template;
-  return canonical(template, new Map(Object.keys(template.Resources).map((name) => [name, name])));
+  const names = new Map(Object.keys(template.Resources).map((name) => [name, name]));
+  return canonical(template, names, parameters);
 }
 
-function constructsTemplate(): Record<string, unknown> {
-  const { stack } = withOne();
+function constructsTemplate(stack = withOne().stack): Record<string, unknown> {
   return canonical(Synthesized.fromStack(stack).toJSON() as Template, counterparts(stack));
 }
 
@@ -87,12 +89,36 @@ function counterparts(stack: Stack): Map<string, string> {
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-test('template.yaml and the construct make the same resources, apart from the intended differences', () => {
-  const different = differences(samTemplate(), constructsTemplate());
-  const found = [...different].map(([where, [sam, construct]]) => {
-    const sides = `template.yaml has ${JSON.stringify(sam)}, the construct ${JSON.stringify(construct)}`;
+/** Each difference by what explains it, or else as it stands. */
+function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {
+  const all = [...differences(sam, construct)].map(([where, [left, right]]) => {
+    const sides = `template.yaml has ${JSON.stringify(left)}, the construct ${JSON.stringify(right)}`;
     const intended = Object.keys(INTENDED).find((path) => `${where}.`.startsWith(`${path}.`));
     return intended ?? `${where}: ${sides}`;
   });
-  expect([...new Set(found)].sort()).toEqual(Object.keys(INTENDED).sort());
+  return [...new Set(all)].sort();
+}
+
+test('template.yaml and the construct make the same resources, apart from the intended differences', () => {
+  expect(found(samTemplate(), constructsTemplate())).toEqual(Object.keys(INTENDED).sort());
+});
+
+const ARN = 'arn:aws:lambda:eu-west-1:123456789012:function:';
+
+test.each([
+  ['nothing attached', []],
+  ['functions of their own', [`${ARN}orders`, `${ARN}billing-*:live`]],
+])('so they do without the example, with %s', (_, targetFunctions) => {
+  const stack = newStack();
+  newRetries(stack, { targetFunctions });
+  const sam = samTemplate({ Example: 'no', TargetFunctions: targetFunctions.join(',') });
+  const construct = constructsTemplate(stack);
+  const withoutExample = ([path]: [string, string]) =>
+    !path.startsWith('Example') && !path.endsWith('InvokeFunction.Sid');
+  const intended = Object.entries(INTENDED)
+    .filter(withoutExample)
+    .map(([path]) => path);
+  expect(found(sam, construct)).toEqual(intended.sort());
+  expect(Object.keys(sam).filter((name) => name.startsWith('Example'))).toEqual([]);
+  expect(JSON.stringify(construct).includes('lambda:InvokeFunction')).toBe(targetFunctions.length > 0);
 });

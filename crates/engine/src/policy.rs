@@ -47,9 +47,6 @@ impl Policy {
     pub fn new(settings: Settings) -> Result<Self, Vec<SettingError>> {
         let mut errors = settings.refused_numbers();
         let mut target_functions = Vec::new();
-        if settings.target_functions.is_empty() {
-            errors.push(SettingError::NoTargetFunctions);
-        }
         for entry in settings.target_functions {
             match entry.parse::<FunctionPattern>() {
                 Err(problem) => errors.push(SettingError::TargetFunction { entry, problem }),
@@ -97,6 +94,11 @@ impl Policy {
     pub fn allows(&self, function_arn: &str) -> bool {
         self.target_functions.iter().any(|pattern| pattern.allows(function_arn))
             && !self.handler.as_ref().is_some_and(|handler| handler.is(function_arn))
+    }
+
+    /// Whether `TARGET_FUNCTIONS` is empty: nothing is attached yet, so every message is kept.
+    pub const fn keeps_everything(&self) -> bool {
+        self.target_functions.is_empty()
     }
 
     /// Whether an error of this type goes straight to the dead-letter queue.

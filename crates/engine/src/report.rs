@@ -53,6 +53,11 @@ pub enum Step {
         /// For how long it is hidden.
         visibility_timeout: Duration,
     },
+    /// Hide it and keep it, without a decision: no function may be re-invoked yet.
+    Keep {
+        /// For how long it is hidden.
+        visibility_timeout: Duration,
+    },
     /// Call the target again.
     Reinvoke {
         /// When the retry was due.
@@ -68,10 +73,11 @@ pub enum Step {
 }
 
 impl Step {
-    /// `defer`, `reinvoke` or `dead_letter`.
+    /// `defer`, `keep`, `reinvoke` or `dead_letter`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Defer { .. } => "defer",
+            Self::Keep { .. } => "keep",
             Self::Reinvoke { .. } => "reinvoke",
             Self::DeadLetter { .. } => "dead_letter",
         }
@@ -83,7 +89,7 @@ impl Outcome<'_> {
     pub const fn settled(&self) -> bool {
         match self.step {
             Some(Step::Reinvoke { .. } | Step::DeadLetter { .. }) => self.problem.is_none(),
-            Some(Step::Defer { .. }) | None => false,
+            Some(Step::Defer { .. } | Step::Keep { .. }) | None => false,
         }
     }
 
@@ -92,7 +98,7 @@ impl Outcome<'_> {
         match self.step {
             Some(Step::Defer { due, .. } | Step::Reinvoke { due }) => Some(due),
             Some(Step::DeadLetter { due, .. }) => due,
-            None => None,
+            Some(Step::Keep { .. }) | None => None,
         }
     }
 
@@ -104,10 +110,12 @@ impl Outcome<'_> {
         }
     }
 
-    /// The visibility timeout, either of the deferral or because the step did not work.
+    /// The visibility timeout, either of the step or because the step did not work.
     pub const fn visibility_timeout(&self) -> Option<Duration> {
         match self.step {
-            Some(Step::Defer { visibility_timeout, .. }) => Some(visibility_timeout),
+            Some(Step::Defer { visibility_timeout, .. } | Step::Keep { visibility_timeout }) => {
+                Some(visibility_timeout)
+            }
             _ => self.hidden_for,
         }
     }

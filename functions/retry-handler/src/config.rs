@@ -32,7 +32,19 @@ pub(crate) enum ConfigError {
 impl Config {
     pub(crate) fn from_env() -> Result<Self, Vec<ConfigError>> {
         // A value that is not Unicode is refused like any other unreadable text.
-        Self::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        let config =
+            Self::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?;
+        config.warn();
+        Ok(config)
+    }
+
+    /// Says once what works, but hardly as it is meant.
+    fn warn(&self) {
+        if self.policy.keeps_everything() {
+            tracing::warn!(
+                "TARGET_FUNCTIONS is empty: what arrives is kept, up to the queue's 14 days, until a function is attached"
+            );
+        }
     }
 
     /// Reads each variable, and reports every one that is refused.
@@ -81,6 +93,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::log::tests::logged;
 
     const DEAD: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
     const RETRY: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/retry";
@@ -113,6 +126,17 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_list_of_targets_is_accepted_with_one_warning() {
+        let of = |targets| read(&[("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", targets)]).unwrap();
+        let warned = logged(|| of("").warn());
+        assert!(
+            warned.contains(r#""level":"WARN","message":"TARGET_FUNCTIONS is empty: what arrives is kept"#)
+        );
+        assert_eq!(warned.lines().count(), 1, "{warned}");
+        assert_eq!(logged(|| of(TARGET).warn()), "");
+    }
+
+    #[test]
     fn every_bad_variable_is_reported_at_once() {
         let errors =
             read(&[("MAX_AGE", "30s"), ("JITTER", "some"), ("RETRY_QUEUE_URL", "retry")]).unwrap_err();
@@ -121,8 +145,8 @@ mod tests {
             [
                 r#"RETRY_QUEUE_URL is "retry"; it must be a queue's URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME)"#,
                 r#"JITTER is "some"; it must be full, equal, decorrelated or none"#,
+                "TARGET_FUNCTIONS is not set; name the function ARNs that may be re-invoked, or set it to nothing to keep what arrives",
                 "MAX_AGE is 30 s; it must be 60 s to 1209600 s (14 days)",
-                "TARGET_FUNCTIONS is empty; name at least one function ARN that may be re-invoked",
                 "DEAD_LETTER_QUEUE_URL is not set; events that are given up need a queue to go to",
             ]
         );

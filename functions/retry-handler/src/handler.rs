@@ -71,8 +71,12 @@ impl Handler {
 
     /// The queue the batch came from. Its messages say which; the configuration says by which URL.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
-        if arn.and_then(Queue::from_arn).is_some_and(|queue| queue == self.config.dead_letter_queue) {
+        let source = arn.and_then(Queue::from_arn);
+        if source.as_ref() == Some(&self.config.dead_letter_queue) {
             return Err("the batch came from the queue that DEAD_LETTER_QUEUE_URL names".into());
+        }
+        if source.is_some_and(|queue| queue.is_fifo()) {
+            return Err("the batch came from a FIFO queue; the retry queue must be a standard queue".into());
         }
         let configured = self.config.retry_queue_url.as_deref();
         if let (Some(url), Some(arn)) = (configured, arn)

@@ -88,23 +88,31 @@ pub(crate) mod tests {
         }
     }
 
-    /// All that is logged while `work` is done on this thread.
-    pub(crate) async fn logged<O>(work: impl Future<Output = O>) -> (O, String) {
+    impl Lines {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    /// What is done, and all that is logged on this thread meanwhile.
+    pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
         let lines = Lines::default();
         let writer = lines.clone();
-        let logging = tracing::subscriber::set_default(subscriber(move || writer.clone()));
-        let done = work.await;
-        drop(logging);
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-        (done, text)
+        let _logging = tracing::subscriber::set_default(subscriber(move || writer.clone()));
+        (work.await, lines.text())
+    }
+
+    /// All that is logged meanwhile.
+    pub(crate) fn logged(work: impl FnOnce()) -> String {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        tracing::subscriber::with_default(subscriber(move || writer.clone()), work);
+        lines.text()
     }
 
     /// The line of an outcome, its timestamp checked and taken out.
     fn line(outcome: &Outcome<'_>) -> Value {
-        let lines = Lines::default();
-        let writer = lines.clone();
-        tracing::subscriber::with_default(subscriber(move || writer.clone()), || super::outcome(outcome));
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let text = logged(|| super::outcome(outcome));
         assert_eq!(text.lines().count(), 1, "{text}");
         let mut line: Value = serde_json::from_str(&text).unwrap();
         let timestamp = line.as_object_mut().unwrap().remove("timestamp").unwrap();

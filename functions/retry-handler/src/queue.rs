@@ -39,12 +39,20 @@ impl Queue {
     }
 }
 
-/// The URL of the queue that an ARN names.
+/// The URL of the queue that an ARN names, at its partition's own domain (`partitions.json` of AWS's SDKs).
 pub(crate) fn url_of(arn: &str) -> Option<String> {
     Queue::from_arn(arn)?;
     let fields: Vec<&str> = arn.split(':').collect();
     let (partition, region, account, name) = (fields[1], fields[3], fields[4], fields[5]);
-    let suffix = if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" };
+    let suffix = match partition {
+        "aws-cn" => "amazonaws.com.cn",
+        "aws-eusc" => "amazonaws.eu",
+        "aws-iso" => "c2s.ic.gov",
+        "aws-iso-b" => "sc2s.sgov.gov",
+        "aws-iso-e" => "cloud.adc-e.uk",
+        "aws-iso-f" => "csp.hci.ic.gov",
+        _ => "amazonaws.com",
+    };
     Some(format!("https://sqs.{region}.{suffix}/{account}/{name}"))
 }
 
@@ -66,10 +74,20 @@ mod tests {
 
     #[test]
     fn a_partition_has_its_own_suffix() {
-        assert_eq!(
-            url_of("arn:aws-cn:sqs:cn-north-1:123456789012:retries").as_deref(),
-            Some("https://sqs.cn-north-1.amazonaws.com.cn/123456789012/retries")
-        );
+        for (partition, region, suffix) in [
+            ("aws", "eu-west-1", "amazonaws.com"),
+            ("aws-us-gov", "us-gov-west-1", "amazonaws.com"),
+            ("aws-cn", "cn-north-1", "amazonaws.com.cn"),
+            ("aws-eusc", "eusc-de-east-1", "amazonaws.eu"),
+            ("aws-iso", "us-iso-east-1", "c2s.ic.gov"),
+            ("aws-iso-b", "us-isob-east-1", "sc2s.sgov.gov"),
+            ("aws-iso-e", "eu-isoe-west-1", "cloud.adc-e.uk"),
+            ("aws-iso-f", "us-isof-east-1", "csp.hci.ic.gov"),
+        ] {
+            let url = url_of(&format!("arn:{partition}:sqs:{region}:123456789012:retries"));
+            let expected = format!("https://sqs.{region}.{suffix}/123456789012/retries");
+            assert_eq!(url, Some(expected), "{partition}");
+        }
     }
 
     #[test]

@@ -7,17 +7,25 @@ export interface Template {
 
 /**
  * The resources of a template in a form in which equal ones are equal, whoever wrote them: parameters have their
- * defaults, conditions are decided, intrinsics that build text are text, scalars are text (as CloudFormation has
+ * values, conditions are decided, intrinsics that build text are text, scalars are text (as CloudFormation has
  * it), a role's policies are one set of statements, and statements go by what they allow.
  *
  * @param names the name of each resource by its logical id
+ * @param parameters what is given for parameters; the others have their defaults
  * @throws on a resource without a name, and on anything it does not understand
  */
-export function canonical(template: Template, names: ReadonlyMap<string, string>): Record<string, unknown> {
-  const evaluate = evaluator(template, names);
+export function canonical(
+  template: Template,
+  names: ReadonlyMap<string, string>,
+  parameters: Readonly<Record<string, string>> = {},
+): Record<string, unknown> {
+  const evaluate = evaluator(template, names, parameters);
   const resources: Record<string, Record<string, unknown>> = {};
   const policies: [string, unknown][] = [];
-  for (const [logicalId, resource] of Object.entries(template.Resources)) {
+  for (const [logicalId, { Condition, ...resource }] of Object.entries(template.Resources)) {
+    if (Condition !== undefined && evaluate({ 'Fn::If': [Condition, 'yes', 'no'] }) === 'no') {
+      continue;
+    }
     const { Properties, ...attributes } = evaluate(resource) as Record<string, Record<string, unknown>>;
     if (resource.Type === 'AWS::IAM::Policy') {
       const { Roles, PolicyDocument } = Properties ?? {};
@@ -51,34 +59,55 @@ export function differences(left: unknown, right: unknown, path = ''): Map<strin
   return found;
 }
 
-function evaluator(template: Template, names: ReadonlyMap<string, string>): (value: unknown) => unknown {
+function evaluator(
+  template: Template,
+  names: ReadonlyMap<string, string>,
+  parameters: Readonly<Record<string, string>>,
+): (value: unknown) => unknown {
   const reference = (logicalId: string): unknown => {
     const parameter = template.Parameters?.[logicalId];
     if (parameter !== undefined) {
-      return text(parameter.Default);
+      return parameters[logicalId] ?? text(parameter.Default);
+    }
+    if (logicalId === 'AWS::NoValue') {
+      return undefined;
     }
     return logicalId.startsWith('AWS::') ? `\${${logicalId}}` : `\${${nameOf(logicalId, names)}}`;
   };
   const attribute = (logicalId: string, name: string) => `\${${nameOf(logicalId, names)}.${name}}`;
-  const condition = (value: unknown): boolean => {
-    const [left, right] = evaluate((value as { 'Fn::Equals': unknown })['Fn::Equals']) as unknown[];
-    return left === right;
+  const condition = (name: string): boolean => holds(template.Conditions?.[name]);
+  const holds = (value: unknown): boolean => {
+    const [[operator, operands] = ['', []]] = Object.entries(value as Record<string, unknown[]>);
+    switch (operator) {
+      case 'Condition':
+        return condition(String(operands));
+      case 'Fn::Equals':
+        return evaluate(operands[0]) === evaluate(operands[1]);
+      case 'Fn::Not':
+        return !operands.some(holds);
+      case 'Fn::Or':
+        return operands.some(holds);
+      default:
+        throw new Error(`${operator} is not understood: ${JSON.stringify(value)}`);
+    }
   };
   const functions: Record<string, (argument: never) => unknown> = {
     Ref: (logicalId: string) => reference(logicalId),
     'Fn::GetAtt': ([logicalId, name]: [string, string]) => attribute(logicalId, name),
-    'Fn::If': ([name, yes, no]: [string, unknown, unknown]) =>
-      evaluate(condition(template.Conditions?.[name]) ? yes : no),
+    'Fn::If': ([name, yes, no]: [string, unknown, unknown]) => evaluate(condition(name) ? yes : no),
     'Fn::Join': ([separator, parts]: [string, unknown]) => (evaluate(parts) as string[]).join(separator),
     'Fn::Split': ([separator, whole]: [string, unknown]) => (evaluate(whole) as string).split(separator),
-    'Fn::Sub': (argument: string) =>
-      argument.replace(/\$\{([\w:]+)(?:\.(\w+))?\}/g, (_, logicalId: string, name?: string) =>
-        name === undefined ? String(reference(logicalId)) : attribute(logicalId, name),
-      ),
+    'Fn::Sub': (argument: string | [string, Record<string, unknown>]) => {
+      const [pattern, values] = typeof argument === 'string' ? [argument, {}] : argument;
+      return pattern.replace(/\$\{([\w:]+)(?:\.(\w+))?\}/g, (_, logicalId: string, name?: string) => {
+        const value = logicalId in values ? evaluate(values[logicalId]) : undefined;
+        return name === undefined ? String(value ?? reference(logicalId)) : attribute(logicalId, name);
+      });
+    },
   };
   const evaluate = (value: unknown): unknown => {
     if (Array.isArray(value)) {
-      return value.map(evaluate);
+      return value.map(evaluate).filter((entry) => entry !== undefined);
     }
     if (!isObject(value)) {
       return text(value);

@@ -121,6 +121,7 @@ fn why(outcome: &Outcome<'_>, receives: u32) -> String {
         Some(Step::DeadLetter { reason, .. }) => reason.detail.clone(),
         Some(Step::Defer { due, .. }) if receives <= 1 => format!("first receive; its backoff ends at {due}"),
         Some(Step::Defer { due, .. }) => format!("receive {receives}, back early; its backoff ends at {due}"),
+        Some(Step::Keep { .. }) => "TARGET_FUNCTIONS is empty".into(),
         Some(Step::Reinvoke { due }) => format!("receive {receives}; its backoff ended at {due}"),
         None => String::new(),
     }

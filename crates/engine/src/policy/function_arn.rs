@@ -77,7 +77,8 @@ impl FromStr for FunctionPattern {
         if !is_name(&name.replace('*', "")) || !qualifier.is_none_or(is_qualifier) {
             return Err(BadPattern::BadCharacter);
         }
-        if account.len() != 12 || !account.bytes().all(|byte| byte.is_ascii_digit()) {
+        let is_account = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_account || ![partition, region].into_iter().all(is_place) {
             return Err(BadPattern::NotAFunctionArn);
         }
         Ok(Self {
@@ -130,6 +131,11 @@ impl HandlerFunction {
 /// Letters, digits, `-` and `_`: AWS's own pattern for function names.
 fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Lowercase letters, digits and `-`, as in every partition and region.
+fn is_place(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 /// A version or an alias, or one of the two with a `$`: the second is what Lambda Managed Instances run.

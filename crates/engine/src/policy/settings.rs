@@ -30,7 +30,7 @@ pub struct Settings {
     pub envelope: Style,
     /// `NON_RETRYABLE_ERRORS`: `errorType` globs, `*` and `?`.
     pub non_retryable_errors: Vec<String>,
-    /// `TARGET_FUNCTIONS`: function ARNs, `*` allowed in the name.
+    /// `TARGET_FUNCTIONS`: function ARNs, `*` allowed in the name. Without any, every message is kept.
     pub target_functions: Vec<String>,
     /// The handler itself, where it runs as a Lambda.
     pub handler: Option<HandlerFunction>,
@@ -88,8 +88,10 @@ pub enum SettingError {
         /// `MAX_BACKOFF`.
         max: u64,
     },
-    /// No entry at all.
-    #[error("TARGET_FUNCTIONS is empty; name at least one function ARN that may be re-invoked")]
+    /// Not set, which is not the same as set to nothing: then nothing is attached yet.
+    #[error(
+        "TARGET_FUNCTIONS is not set; name the function ARNs that may be re-invoked, or set it to nothing to keep what arrives"
+    )]
     NoTargetFunctions,
     /// An entry that is no pattern.
     #[error("TARGET_FUNCTIONS entry {entry:?} {problem}")]

@@ -38,6 +38,9 @@ impl Policy {
             handler: reader.handler(),
         };
         let mut errors = reader.errors;
+        if (reader.lookup)("TARGET_FUNCTIONS").is_none() {
+            errors.push(SettingError::NoTargetFunctions);
+        }
         match Self::new(settings) {
             Ok(policy) if errors.is_empty() => Ok(policy),
             Ok(_) => Err(errors),

@@ -12,6 +12,7 @@
 //! | `invocation_record` | what a record may lack, and payload bytes kept to the end |
 //! | `dead_letter` | the dead-letter on the wire |
 //! | `handle_batch` | performing, grouped, in order, concurrently, once a message |
+//! | `kept` | that every message is kept while no function may be re-invoked |
 //! | `port_failures`, `deadline` | what is kept, hidden or dead-lettered when calls fail or must not start |
 //! | `batch_invariants` | nothing is lost or done twice, whatever fails when |
 //! | `model` | one event's protocol, every order of steps and faults: no loss, bounded retries, an end |
@@ -28,6 +29,7 @@ mod events;
 mod fakes;
 mod handle_batch;
 mod invocation_record;
+mod kept;
 mod model;
 mod policy;
 mod port_failures;

@@ -73,6 +73,15 @@ async fn a_batch_from_the_dead_letter_queue_is_kept_whole() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_batch_from_a_fifo_queue_is_kept_whole() {
+    for configured in [None, Some("https://sqs.eu-west-1.amazonaws.com/123456789012/retries")] {
+        let (handler, requests) = handler(configured);
+        assert_eq!(kept_of(&handler, json!([message("m-1", "retries.fifo")])).await, ["m-1"]);
+        assert!(requests.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_of_no_known_queue_is_kept_whole() {
     let (handler, requests) = handler(None);
     let mut message = message("m-1", "retries");

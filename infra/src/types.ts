@@ -1,0 +1,88 @@
+import { RemovalPolicy, Token } from 'aws-cdk-lib';
+import type * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+
+import { type AttachOptions } from './attach';
+import { type AsyncRetriesProps } from './props';
+import { shown } from './shown';
+
+/** Whether a value has the right type, and what a message says that it must be. */
+type Type = readonly [is: (value: unknown) => boolean, expected: string];
+
+const DURATION: Type = [has('toSeconds'), 'a Duration, such as Duration.hours(1)'];
+const NUMBER: Type = [(value) => typeof value === 'number', 'a number'];
+const STRINGS: Type = [
+  (value) => Array.isArray(value) && value.every((entry) => typeof entry === 'string'),
+  'a list of strings',
+];
+const PATH: Type = [
+  (value) => typeof value === 'string' && !Token.isUnresolved(value),
+  'the path of a folder or a zip file',
+];
+
+/** The type of each property, for code that no compiler checks. The two enums of the policy are checked by value. */
+export const PROPS: Readonly<Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope'>, Type>> = {
+  maxAge: DURATION,
+  maxRetries: NUMBER,
+  baseBackoff: DURATION,
+  maxBackoff: DURATION,
+  nonRetryableErrors: STRINGS,
+  targetFunctions: STRINGS,
+  bootstrap: PATH,
+  architecture: [has('dockerPlatform'), 'a lambda.Architecture, such as lambda.Architecture.ARM_64'],
+  memorySize: NUMBER,
+  batchSize: NUMBER,
+  maxConcurrency: NUMBER,
+  logRetention: [
+    (value) => Token.isUnresolved(value) || oneOf(logs.RetentionDays)(value),
+    'a logs.RetentionDays, such as logs.RetentionDays.ONE_MONTH',
+  ],
+  removalPolicy: [oneOf(RemovalPolicy), 'a RemovalPolicy, such as RemovalPolicy.DESTROY'],
+  encryptionKey: [has('keyArn'), 'a kms.IKey, such as Key.fromKeyArn gives'],
+  deadLetterQueue: [has('queueArn'), 'an sqs.IQueue, such as Queue.fromQueueArn gives'],
+};
+
+/** The type of each option of `attach`. */
+export const OPTIONS: Readonly<Record<keyof AttachOptions, Type>> = {
+  maxEventAge: DURATION,
+  onSuccess: [has('bind'), 'a lambda.IDestination'],
+};
+
+/**
+ * The values that have the right type. The others are left out, so that the rest is still checked.
+ *
+ * @param refusals receives a line for each value of a wrong type
+ */
+export function wellTyped<T extends object>(
+  given: T,
+  types: Readonly<Partial<Record<keyof T, Type>>>,
+  refusals: string[],
+): T {
+  const wrong = Object.entries<Type | undefined>(types).filter(([name, type]) => {
+    const value = given[name as keyof T];
+    if (value === undefined || type?.[0](value) !== false) {
+      return false;
+    }
+    refusals.push(`${name} is ${shown(value)}; it must be ${type[1]}`);
+    return true;
+  });
+  const names = wrong.map(([name]) => name);
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name))) as T;
+}
+
+/** @throws if it is no function */
+export function checkIsFunction(target: lambda.IFunction): void {
+  if (!(Construct.isConstruct(target) && has('functionArn')(target))) {
+    throw new Error(`attach was given ${shown(target)}; it must be given a function (lambda.IFunction)`);
+  }
+}
+
+/** By its member, because an app may have several copies of a library's class. */
+function has(member: string): (value: unknown) => boolean {
+  return (value) => typeof value === 'object' && value !== null && member in value;
+}
+
+function oneOf(values: object): (value: unknown) => boolean {
+  return (value) => Object.values(values).includes(value);
+}
