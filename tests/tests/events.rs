@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use comeback::{EventFile, FileReport, MadeCall, SAMPLE_TARGET, shifted};
+use comeback::{EventFile, FileReport, MadeCall, SAMPLE_TARGET, last_due, shifted};
 use comeback_engine::{Policy, Settings, Timestamp};
 use serde_json::value::RawValue;
 
@@ -152,8 +152,8 @@ fn a_shifted_sample_has_the_same_outcome_now() {
         }
         let text = text(&file);
         let path = Path::new(&file);
-        let EventFile::Sqs(messages) = EventFile::read(path, &text).expect("readable") else { continue };
-        let moment = messages.due(&policy(&[])).expect("a message");
+        let EventFile::Sqs(batch) = EventFile::read(path, &text).expect("readable") else { continue };
+        let moment = last_due(&batch, &policy(&[])).expect("a message");
         let copy = shifted(path, &text, moment, now).expect("an SQS event");
         let report = FileReport::of(path, &copy, &policy(&[]), Some(now)).expect("readable");
         assert_eq!(outcome(&report), Some(expected), "{file}");

@@ -38,7 +38,7 @@ use simulate::SimulateArguments;
 pub use event::shifted;
 pub use failure::BadFile;
 pub use replay::{
-    EventFile, FileReport, Handled, Hidden, MadeCall, MessageDecision, Messages, SAMPLE_TARGET, SentMessage,
+    EventFile, FileReport, Handled, Hidden, MadeCall, MessageDecision, SAMPLE_TARGET, SentMessage, last_due,
 };
 
 /// Rehearse Comeback's retries on this machine: the code that ships, on a virtual clock.

@@ -1,7 +1,7 @@
 //! Which entry is where. Every decision of a delivery is made here, and nothing here waits.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use crate::limits::Limits;
@@ -13,6 +13,8 @@ pub(crate) struct Board {
     /// Entries that may go out now; the lowest index is taken first. Of each lane, only the first open
     /// entry can be here.
     ready: BinaryHeap<Reverse<usize>>,
+    /// Halves of calls that were refused whole, to go out as they are.
+    halves: VecDeque<Vec<usize>>,
     /// The open entries of each lane, in their order.
     lanes: Vec<VecDeque<usize>>,
     pub(crate) progress: Progress,
@@ -24,6 +26,8 @@ struct Track {
     lane: Option<usize>,
     /// Calls begun that carry it.
     calls: u64,
+    /// Those of them that were refused whole and sent again in halves: they use up no retry.
+    halved: u64,
     state: State,
 }
 
@@ -47,7 +51,8 @@ impl Board {
         assert!(limits.entries > 0, "BUG: an operation takes at least one entry a call");
         let progress = Progress { entries: entries.len(), delivered: 0, left: 0, calls: 0, retries: 0 };
         let tracks = Vec::with_capacity(entries.len());
-        let mut board = Self { limits, tracks, ready: BinaryHeap::new(), lanes: Vec::new(), progress };
+        let (ready, halves, lanes) = Default::default();
+        let mut board = Self { limits, tracks, ready, halves, lanes, progress };
         let mut numbers: HashMap<Lane, usize> = HashMap::new();
         let mut never_fit = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -58,7 +63,7 @@ impl Board {
             board.lanes.resize_with(numbers.len(), VecDeque::new);
             lane.into_iter().for_each(|lane| board.lanes[lane].push_back(index));
             let size = operation.size_in_call(entry);
-            board.tracks.push(Track { size, lane, calls: 0, state: State::Open(None) });
+            board.tracks.push(Track { size, lane, calls: 0, halved: 0, state: State::Open(None) });
             let over = [(operation.size(entry), limits.entry_bytes), (size, limits.bytes)]
                 .into_iter()
                 .filter(|(size, limit)| size > limit)
@@ -74,18 +79,24 @@ impl Board {
     }
 
     /// Makes ready the entries that were never sent. An entry that was sent, but whose answer was not
-    /// awaited, has failed.
+    /// awaited, has failed; a half that has not gone out yet still goes.
     pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
         let (mut first, mut again) = (Vec::new(), Vec::new());
+        let in_halves: HashSet<usize> = self.halves.iter().flatten().copied().collect();
         for (index, track) in self.tracks.iter_mut().enumerate() {
             let State::Open(error) = &mut track.state else { continue };
+            if in_halves.contains(&index) {
+                continue;
+            }
             if track.lane.is_some_and(|lane| self.lanes[lane].front() != Some(&index)) {
                 continue;
             }
             if track.calls == 0 {
                 first.push(Reverse(index));
             } else {
-                error.get_or_insert_with(ServiceError::no_answer);
+                // A refusal was the answer to a call that was halved, not to the half.
+                let passing = error.take().filter(|error| error.kind.is_retriable());
+                *error = Some(passing.unwrap_or_else(ServiceError::no_answer));
                 again.push(index);
             }
         }
@@ -95,31 +106,36 @@ impl Board {
 
     /// Whether there is a batch to [`take`](Self::take).
     pub(crate) fn is_ready(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// The next batch, in the order of input as far as lanes allow. It ends when it is full or the next
-    /// entry does not fit, so any two successive batches together exceed one of the limits.
+    /// The next batch. Halves come last: one bad entry holds up no other batch.
     pub(crate) fn take(&mut self) -> Vec<usize> {
+        let batch = if self.ready.is_empty() { self.halves.pop_front() } else { None };
+        let batch = batch.unwrap_or_else(|| self.pack());
+        self.progress.calls += 1;
+        self.progress.retries += u64::from(batch.iter().any(|&index| self.tracks[index].calls > 0));
+        batch.iter().for_each(|&index| self.tracks[index].calls += 1);
+        batch
+    }
+
+    /// A batch in the order of input as far as lanes allow. It ends when it is full or the next
+    /// entry does not fit, so any two successive batches together exceed one of the limits.
+    fn pack(&mut self) -> Vec<usize> {
         let most = self.limits.entries.min(self.ready.len());
         let mut batch = Vec::with_capacity(most);
-        let (mut bytes, mut again) = (0usize, false);
+        let mut bytes = 0usize;
         while batch.len() < most
             && let Some(&Reverse(index)) = self.ready.peek()
         {
-            let track = &mut self.tracks[index];
-            let with_it = bytes.saturating_add(track.size);
+            let with_it = bytes.saturating_add(self.tracks[index].size);
             if !batch.is_empty() && with_it > self.limits.bytes {
                 break;
             }
             bytes = with_it;
-            again |= track.calls > 0;
-            track.calls += 1;
             batch.push(index);
             self.ready.pop();
         }
-        self.progress.calls += 1;
-        self.progress.retries += u64::from(again);
         batch
     }
 
@@ -130,6 +146,13 @@ impl Board {
         result: Result<Vec<Answer>, ServiceError>,
         retries: &Retries,
     ) -> Vec<Wait> {
+        if let Err(error) = &result
+            && error.kind.may_be_of_one_entry()
+            && batch.len() > 1
+        {
+            self.halve(batch, error);
+            return Vec::new();
+        }
         let mut again = Vec::new();
         let mut answers = result.map(Vec::into_iter);
         for &index in batch {
@@ -163,6 +186,7 @@ impl Board {
             }
         }
         self.ready.clear();
+        self.halves.clear();
         self.lanes.iter_mut().for_each(VecDeque::clear);
     }
 
@@ -175,11 +199,23 @@ impl Board {
         })
     }
 
+    /// The call was refused whole, perhaps for one of its entries: each half may go without it.
+    fn halve(&mut self, batch: &[usize], error: &ServiceError) {
+        for &index in batch {
+            let track = &mut self.tracks[index];
+            track.halved += 1;
+            track.state = State::Open(Some(error.clone()));
+        }
+        let (one, other) = batch.split_at(batch.len() / 2);
+        self.halves.extend([one.to_vec(), other.to_vec()]);
+    }
+
     /// Entries of one batch may have been sent a different number of times: each number has its own wait.
     fn retry(&mut self, failed: Vec<usize>, retries: &Retries) -> Vec<Wait> {
         let mut by_calls: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for index in failed {
-            by_calls.entry(self.tracks[index].calls).or_default().push(index);
+            let track = &self.tracks[index];
+            by_calls.entry(track.calls - track.halved).or_default().push(index);
         }
         let mut waits = Vec::new();
         for (calls, entries) in by_calls {

@@ -131,7 +131,7 @@ impl Operation for BatchWriteItem {
     }
 
     /// DynamoDB would refuse the whole call for one write without a proper key, so that write is refused
-    /// here.
+    /// here. A call that DynamoDB refuses for another reason goes again in halves, with such writes.
     async fn call(&self, writes: &[&Write]) -> Result<Vec<Answer>, ServiceError> {
         let keys: Vec<Result<Lane, ServiceError>> = writes.iter().map(|write| self.key(write)).collect();
         let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
@@ -139,6 +139,11 @@ impl Operation for BatchWriteItem {
             requests.entry(write.table.clone()).or_default().push(write.request());
         }
         let sent = if requests.is_empty() { Ok(HashSet::new()) } else { self.send(requests).await };
+        if let Err(error) = &sent
+            && error.kind.may_be_of_one_entry()
+        {
+            return Err(error.clone());
+        }
         let of_sent = |key: Lane| match &sent {
             Ok(unprocessed) if unprocessed.contains(&key) => Err(unprocessed_error()),
             Ok(_) => Ok(()),

@@ -31,7 +31,7 @@ impl Sender {
     /// A sender to the stream of this name or ARN. The client's own retries are switched off.
     ///
     /// A record may have 10 MiB if the stream's maximum record size is set to that. By default a stream
-    /// takes 1 MiB, and refuses the whole call for a larger record.
+    /// takes 1 MiB, and refuses the whole call for a larger record; the others then go in halves.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)
     }

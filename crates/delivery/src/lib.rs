@@ -42,9 +42,12 @@
 //! - **At least once.** An entry is sent again only if the service answered that it failed, or did not
 //!   answer. In the latter case it may have arrived, and may arrive twice.
 //! - **Only errors that may pass are retried**: throttles, transient errors and unknown ones
-//!   ([`ErrorKind::is_retriable`]). An entry is sent at most once more than [`Retries`] has waits. A
-//!   call that is refused whole leaves all its entries, whichever was to blame. One layer retries: the
-//!   adapters switch the SDK's own retries off for their calls.
+//!   ([`ErrorKind::is_retriable`]). An entry is sent at most once more than [`Retries`] has waits. One
+//!   layer retries: the adapters switch the SDK's own retries off for their calls.
+//! - **One bad entry harms no other.** A call that is refused whole, as invalid or too large, is sent
+//!   again in halves, down to the one entry that is refused alone. The halves wait for nothing and use up
+//!   no retry. To find one bad entry of *n* takes about 2 · log₂ *n* calls; if every entry is bad, all of them
+//!   take 2 · *n* − 1 calls.
 //! - **Batches are few.** Without lanes and failures there are at most
 //!   3 · max(⌈entries / count⌉, ⌈bytes / limit⌉) + 1 calls, each within every limit. An entry that can
 //!   never fit is handed back with its size before anything is sent.

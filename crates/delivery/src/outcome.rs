@@ -53,8 +53,8 @@ pub enum Cause {
         /// Bytes the service takes.
         limit: usize,
     },
-    /// The service refused it, or the whole call that carried it. In the latter case another entry of the
-    /// call may be to blame, and the service may take this one without it.
+    /// The service refused it, or the whole call that carried it for what no entry is to blame for, such as
+    /// a permission that is missing.
     #[error("refused: {0}")]
     Refused(ServiceError),
     /// No retries are left; this is the last error.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use comeback_backoff::{Jitter, Strategy};
 
 /// How often an entry is sent again, and after which waits: the nth wait comes before its nth retry, and
-/// without an nth wait there is no nth retry.
+/// without an nth wait there is no nth retry. (The halves of a call that was refused whole are no retries.)
 #[derive(Clone)]
 pub struct Retries {
     wait: Arc<dyn Fn(usize) -> Option<Duration> + Send + Sync>,
@@ -33,7 +33,7 @@ impl Retries {
         Self::of_strategy(&Strategy::exponential(STEP, STEP * 16), seed)
     }
 
-    /// Every entry is sent once.
+    /// Every entry is sent once; only calls that are refused whole are sent again, in halves.
     pub fn none() -> Self {
         Self::of([])
     }

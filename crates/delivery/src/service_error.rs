@@ -22,13 +22,13 @@ pub enum ErrorKind {
     Transient,
     /// An error that is not known: retried.
     Unknown,
-    /// The request or the entry is wrong and stays so.
+    /// The request or the entry is wrong and stays so. A call of several entries is sent again in halves.
     Refused,
     /// Permissions, credentials or keys are wrong until someone corrects them.
     Denied,
     /// The queue, table, stream, bus or function does not exist.
     Missing,
-    /// Over a limit of the service.
+    /// Over a limit of the service. A call of several entries is sent again in halves.
     TooLarge,
     /// The operation panicked: a bug. The entry may have arrived.
     Panicked,
@@ -38,6 +38,12 @@ impl ErrorKind {
     /// Whether another call may help. Errors of the sender are not retried.
     pub const fn is_retriable(self) -> bool {
         matches!(self, Self::Throttled | Self::Transient | Self::Unknown)
+    }
+
+    /// Whether a call that failed whole with it may have failed for one of its entries, and may go through
+    /// without that one.
+    pub(crate) const fn may_be_of_one_entry(self) -> bool {
+        matches!(self, Self::Refused | Self::TooLarge)
     }
 }
 

@@ -111,7 +111,9 @@ fn rule_out(event: &FailedEvent<'_>, record: &Record, policy: &Policy, now: Time
         return Err(Reason::new(ReasonCode::NonRetryableError, detail));
     }
     if event.retry > policy.max_retries {
-        let detail = format!("{} retries made; MAX_RETRIES is {}", event.retries_made(), policy.max_retries);
+        let made = event.retries_made();
+        let retries = if made == 1 { "retry" } else { "retries" };
+        let detail = format!("{made} {retries} made; MAX_RETRIES is {}", policy.max_retries);
         return Err(Reason::new(ReasonCode::MaxRetries, detail));
     }
     if now > end(event, policy) {

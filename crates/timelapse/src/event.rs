@@ -15,10 +15,13 @@ impl fmt::Display for EventNumber {
 }
 
 const START: &str = r#"{"order":"#;
+/// What fills a payload up is between these.
+const NOTE: &str = r#","note":""#;
+const END: &str = "\"}";
 
 impl EventNumber {
-    /// Writes the event's payload.
-    pub(crate) fn write_payload(self, text: &mut String) {
+    /// Writes the event's payload, and fills it up to this many bytes if it has fewer.
+    pub(crate) fn write_payload(self, bytes: usize, text: &mut String) {
         let Self(event) = self;
         text.clear();
         write!(
@@ -29,6 +32,12 @@ impl EventNumber {
             event % 13
         )
         .expect("BUG: writing to a String");
+        if text.len() < bytes {
+            text.pop();
+            text.push_str(NOTE);
+            text.extend(std::iter::repeat_n('x', bytes.saturating_sub(text.len() + END.len())));
+            text.push_str(END);
+        }
     }
 
     /// The event that a payload belongs to; `None` if no event of a run has such a payload.
@@ -45,9 +54,12 @@ mod tests {
     #[test]
     fn a_payload_is_json_and_names_its_event() {
         let mut text = String::from("of another");
-        EventNumber(1_234).write_payload(&mut text);
-        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
-        assert_eq!(EventNumber::of_payload(&text), Some(EventNumber(1_234)));
+        for bytes in [0, 150, 5_000] {
+            EventNumber(1_234).write_payload(bytes, &mut text);
+            assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+            assert_eq!(EventNumber::of_payload(&text), Some(EventNumber(1_234)));
+            assert!(bytes == 0 || text.len() == bytes, "{} of {bytes}", text.len());
+        }
         assert_eq!(EventNumber::of_payload("null"), None);
     }
 }

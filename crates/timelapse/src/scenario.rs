@@ -27,6 +27,8 @@ pub struct Scenario {
     pub outage: Duration,
     /// Of the invocations that begin after the outage, the share that fails; 0 to 1.
     pub failure_rate: f64,
+    /// Bytes that each payload has at least, at most 1,048,576; the simulated ones have about 100.
+    pub payload_size: usize,
     /// How long an invocation of the target takes, failed or not; at most 15 minutes.
     pub run_time: Duration,
     /// Virtual time of the whole run; at most 365 days.
@@ -54,6 +56,7 @@ impl Default for Scenario {
             arrival_spread: Duration::from_secs(3 * 3_600),
             outage: Duration::from_secs(3 * 3_600),
             failure_rate: 0.0,
+            payload_size: 0,
             run_time: Duration::from_millis(200),
             duration: Duration::from_secs(24 * 3_600),
             batch_size: 10,
@@ -105,6 +108,7 @@ impl Scenario {
             ("arrival-spread", "at most 365 days", time(self.arrival_spread, year)),
             ("outage", "at most 365 days", time(self.outage, year)),
             ("failure-rate", "0 to 1", (rate, self.failure_rate.to_string())),
+            ("payload-size", "at most 1048576, Lambda's own limit", count(self.payload_size, 0..=1_048_576)),
             (
                 "run-time",
                 "at most 15 minutes, Lambda's own limit",

@@ -322,6 +322,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             arrival_spread: Duration::from_secs(spread),
             outage: Duration::from_secs(outage),
             failure_rate,
+            payload_size: 0,
             run_time: Duration::from_millis(run_time),
             duration: Duration::from_secs(duration),
             batch_size,
@@ -357,7 +358,7 @@ proptest! {
         let mut tally = Tally::default();
         let max_retries = settings.max_retries;
         let summary = run(&scenario, &policy(settings), &mut tally).unwrap();
-        prop_assert_eq!(summary.delivered + given_up(&summary) + summary.waiting, summary.events);
+        prop_assert_eq!(summary.delivered + given_up(&summary) + summary.waiting + summary.not_arrived, summary.events);
         prop_assert_eq!(summary.retries, tally.reinvoked);
         prop_assert_eq!(given_up(&summary), tally.dead_lettered);
         prop_assert!(summary.peak_in_flight <= scenario.in_flight_limit);

@@ -1,3 +1,4 @@
+use std::sync::Once;
 use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::SqsBatchResponse;
@@ -10,16 +11,22 @@ use crate::config::Config;
 use crate::log;
 use crate::queue::{Queue, url_of};
 
+/// The time an invocation usually has: the function's `Timeout` in the template.
+const USUAL_TIME: Duration = Duration::from_secs(60);
+/// No timeout and no clock is a day off: a deadline that is this far away is no deadline.
+const FAR: Duration = Duration::from_secs(86_400);
+
 /// The Lambda, once it has started.
 #[derive(Debug)]
 pub(crate) struct Handler {
     config: Config,
     aws: Aws,
+    deadline_is_unknown: Once,
 }
 
 impl Handler {
     pub(crate) fn new(config: Config, aws: Aws) -> Self {
-        Self { config, aws }
+        Self { config, aws, deadline_is_unknown: Once::new() }
     }
 
     /// # Errors
@@ -29,7 +36,7 @@ impl Handler {
     pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
         let batch = BatchEvent::read(event.payload.get())?;
         let now = now();
-        let left = Timestamp::from_millis(event.context.deadline).since(now);
+        let left = self.time_left(Timestamp::from_millis(event.context.deadline), now);
         if left <= RESERVE {
             tracing::error!(
                 left_ms = left.as_millis(),
@@ -38,6 +45,17 @@ impl Handler {
             );
         }
         Ok(self.batch(batch, now, left).await)
+    }
+
+    /// `cargo lambda watch` hands out a deadline in 1970.
+    fn time_left(&self, deadline: Timestamp, now: Timestamp) -> Duration {
+        if deadline.since(now).max(now.since(deadline)) < FAR {
+            return deadline.since(now);
+        }
+        self.deadline_is_unknown.call_once(|| {
+            tracing::warn!(%deadline, "not a deadline that can be: {} s are assumed", USUAL_TIME.as_secs());
+        });
+        USUAL_TIME
     }
 
     /// `left` is the time until the function's own timeout.

@@ -1,4 +1,6 @@
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use comeback_tests::{Shell, allow_batches, built_command, eventually, pages, root, scratch};
@@ -24,6 +26,10 @@ pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World)
     // Its build must not hold up `sam build`, which other trials wait for.
     world.built().await;
     let shell = world.ministack().await.shell();
+    let (endpoint, calls) = silent_endpoint();
+    let nobody = "http://127.0.0.1:9";
+    assert!(watch.contains(nobody), "the page names no endpoint: {watch}");
+    let watch = watch.replace(nobody, &endpoint);
     let server = shell.start(&watch, &scratch("watch").join("watch.log")).expect("the server starts");
     eventually("cargo lambda watch to listen", Duration::from_secs(60), async || {
         TcpStream::connect(WATCH).ok()
@@ -38,6 +44,29 @@ pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World)
     for decision in [r#""reason":"target_not_allowed""#, r#""retry":1,"action":"defer""#] {
         assert!(server.log().contains(decision), "no {decision} in {}", server.log());
     }
+    // cargo-lambda's deadline is in 1970.
+    assert_eq!(server.log().matches("not a deadline that can be").count(), 1, "{}", server.log());
+    let calls = calls.lock().expect("no panic while it answers");
+    for call in ["AmazonSQS.SendMessageBatch", "AmazonSQS.ChangeMessageVisibilityBatch"] {
+        assert!(calls.iter().any(|made| made == call), "no {call} in {calls:?}");
+    }
+}
+
+/// An endpoint that closes every connection instead of answering, and the operations that were asked of it.
+fn silent_endpoint() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let endpoint = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
+    let calls = Arc::<Mutex<Vec<String>>>::default();
+    let noted = calls.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let head =
+                BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+            let target = head.filter_map(|line| Some(line.split_once("x-amz-target: ")?.1.to_owned()));
+            noted.lock().expect("no panic while it counts").extend(target);
+        }
+    });
+    (endpoint, calls)
 }
 
 /// The answer keeps every message of this sample.

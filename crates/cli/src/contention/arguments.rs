@@ -3,6 +3,8 @@ use std::path::PathBuf;
 use clap::Args;
 use comeback_contention::{MAX_CLIENTS_WITHOUT_BACKOFF, Point, Strategy};
 
+use crate::flags::suffix;
+
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback contention --plot out/                      the published experiment, with its plots
@@ -35,7 +37,7 @@ pub(crate) struct ContentionArguments {
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
     /// Write calls.svg, time.svg and arrivals.svg to a folder, made if it is missing
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = suffix::folder)]
     pub(super) plot: Option<PathBuf>,
 }
 

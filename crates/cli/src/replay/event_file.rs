@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use comeback_engine::{BatchEvent, IncompleteMessage, Policy, Record, Timestamp, decide};
+use comeback_engine::{BatchEvent, Policy, Record, Timestamp, decide};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -10,18 +10,9 @@ use crate::failure::BadFile;
 #[derive(Debug)]
 pub enum EventFile {
     /// An SQS event: something for the retry handler.
-    Sqs(Messages),
+    Sqs(BatchEvent),
     /// Any other JSON: a payload for a target function.
     Payload,
-}
-
-/// The messages of an SQS event.
-#[derive(Debug, Default)]
-pub struct Messages {
-    /// Those with every attribute that SQS always writes, in order.
-    pub records: Vec<Record>,
-    /// The others. The handler reports them failed.
-    pub incomplete: Vec<IncompleteMessage>,
 }
 
 impl EventFile {
@@ -36,8 +27,7 @@ impl EventFile {
         if !is_sqs_event(json) {
             return Ok(Self::Payload);
         }
-        let batch = BatchEvent::read(text).map_err(|error| BadFile::new(path, error))?;
-        Ok(Self::Sqs(Messages { records: batch.records, incomplete: batch.incomplete }))
+        BatchEvent::read(text).map(Self::Sqs).map_err(|error| BadFile::new(path, error))
     }
 }
 
@@ -72,17 +62,15 @@ pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
     std::fs::read_to_string(path).map_err(|error| BadFile::new(path, error))
 }
 
-impl Messages {
-    /// The moment at which the last of the messages is due: a first receive when it was sent, a
-    /// later one when its backoff ends, or at its first receive if there will be no retry.
-    /// `None` if there is no message.
-    pub fn due(&self, policy: &Policy) -> Option<Timestamp> {
-        let due = |record: &Record| match record.receive_count {
-            0 | 1 => record.sent,
-            _ => decide(record, policy, record.first_receive).due().unwrap_or(record.first_receive),
-        };
-        self.records.iter().map(due).max()
-    }
+/// The moment at which the last of the messages is due: a first receive when it was sent, a
+/// later one when its backoff ends, or at its first receive if there will be no retry.
+/// `None` if there is no message.
+pub fn last_due(batch: &BatchEvent, policy: &Policy) -> Option<Timestamp> {
+    let due = |record: &Record| match record.receive_count {
+        0 | 1 => record.sent,
+        _ => decide(record, policy, record.first_receive).due().unwrap_or(record.first_receive),
+    };
+    batch.records.iter().map(due).max()
 }
 
 #[cfg(test)]

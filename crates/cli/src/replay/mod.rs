@@ -18,6 +18,6 @@ pub use arguments::SAMPLE_TARGET;
 pub(crate) use arguments::{EXAMPLES, ReplayArguments};
 pub use calls::{Hidden, MadeCall, SentMessage};
 pub(crate) use event_file::text_of;
-pub use event_file::{EventFile, Messages};
+pub use event_file::{EventFile, last_due};
 pub use report::{FileReport, Handled, MessageDecision};
 pub(crate) use run::run;

@@ -1,12 +1,12 @@
 use std::path::Path;
 
-use comeback_engine::{Outcome, Policy, Record, Step, Timestamp};
+use comeback_engine::{BatchEvent, MissingMessageId, Outcome, Policy, Record, Step, Timestamp};
 use comeback_timelapse::rehearse;
 use serde::Serialize;
 
 use crate::failure::BadFile;
 use crate::replay::calls::MadeCall;
-use crate::replay::event_file::{EventFile, Messages};
+use crate::replay::event_file::{EventFile, last_due};
 
 /// What the handler does with a file. Its JSON has the members in this order.
 #[derive(Debug, Serialize)]
@@ -62,9 +62,12 @@ impl FileReport {
     pub fn of(path: &Path, text: &str, policy: &Policy, at: Option<Timestamp>) -> Result<Self, BadFile> {
         let handled = match EventFile::read(path, text)? {
             EventFile::Payload => None,
-            EventFile::Sqs(messages) => {
-                let at = at.or_else(|| messages.due(policy)).unwrap_or(Timestamp::from_secs(0));
-                Some(Handled::of(&messages, policy, at))
+            EventFile::Sqs(batch) => {
+                let at = at.or_else(|| last_due(&batch, policy)).unwrap_or(Timestamp::from_secs(0));
+                Some(match batch.check_ids() {
+                    Ok(()) => Handled::of(&batch, policy, at),
+                    Err(missing) => Handled::kept(&batch, missing, at),
+                })
             }
         };
         Ok(Self { file: path.display().to_string(), handled })
@@ -72,27 +75,31 @@ impl FileReport {
 }
 
 impl Handled {
-    fn of(messages: &Messages, policy: &Policy, at: Timestamp) -> Self {
-        let rehearsal = rehearse(&messages.records, policy, at);
+    /// The handler touches none of the messages.
+    fn kept(batch: &BatchEvent, missing: MissingMessageId, at: Timestamp) -> Self {
+        let kept = |id: &str| MessageDecision::kept(id, missing.to_string());
+        let batch_item_failures = batch.message_ids().map(Into::into).collect();
+        Self {
+            at,
+            decisions: batch.message_ids().map(kept).collect(),
+            calls: Vec::new(),
+            batch_item_failures,
+        }
+    }
+
+    fn of(batch: &BatchEvent, policy: &Policy, at: Timestamp) -> Self {
+        let rehearsal = rehearse(&batch.records, policy, at);
         let mut decisions: Vec<MessageDecision> = rehearsal
             .report
             .outcomes
             .iter()
-            .map(|outcome| MessageDecision::of(outcome, &messages.records))
+            .map(|outcome| MessageDecision::of(outcome, &batch.records))
             .collect();
         let mut failures: Vec<String> = rehearsal.report.batch_item_failures().map(Into::into).collect();
-        for incomplete in &messages.incomplete {
+        for incomplete in &batch.incomplete {
             failures.push(incomplete.message_id.clone());
-            decisions.push(MessageDecision {
-                message_id: incomplete.message_id.clone(),
-                function_arn: None,
-                retry: None,
-                step: None,
-                reason: None,
-                due: None,
-                visibility_timeout: None,
-                why: format!("{} is missing or unreadable; SQS always writes it", incomplete.what),
-            });
+            let why = format!("{} is missing or unreadable; SQS always writes it", incomplete.what);
+            decisions.push(MessageDecision::kept(&incomplete.message_id, why));
         }
         let calls = rehearsal.calls.into_iter().map(MadeCall::of).collect();
         Self { at, decisions, calls, batch_item_failures: failures }
@@ -100,6 +107,20 @@ impl Handled {
 }
 
 impl MessageDecision {
+    /// A message that is neither judged nor hidden.
+    fn kept(message_id: &str, why: String) -> Self {
+        Self {
+            message_id: message_id.into(),
+            function_arn: None,
+            retry: None,
+            step: None,
+            reason: None,
+            due: None,
+            visibility_timeout: None,
+            why,
+        }
+    }
+
     fn of(outcome: &Outcome<'_>, records: &[Record]) -> Self {
         let record = records.iter().rfind(|record| record.message_id == outcome.message_id);
         let receives = record.map_or(0, |record| record.receive_count);

@@ -52,7 +52,7 @@ fn write_decision(out: &mut impl Write, decision: &MessageDecision) -> io::Resul
         _ => AnsiColor::Cyan,
     };
     let style = color.on_default();
-    write!(out, "  {}: {style}{step}{style:#}", decision.message_id)?;
+    write!(out, "  {}: {style}{step}{style:#}", shown(&decision.message_id))?;
     if let Some(reason) = decision.reason {
         write!(out, " {reason}")?;
     }
@@ -90,6 +90,14 @@ fn write_call(out: &mut impl Write, call: &MadeCall) -> io::Result<()> {
 fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     match handled.batch_item_failures.as_slice() {
         [] => writeln!(out, "  batchItemFailures: none; SQS deletes every message\n"),
-        kept => writeln!(out, "  batchItemFailures: {}\n", kept.join(", ")),
+        kept => {
+            let kept: Vec<&str> = kept.iter().map(|id| shown(id)).collect();
+            writeln!(out, "  batchItemFailures: {}\n", kept.join(", "))
+        }
     }
+}
+
+/// A missing id is an empty one.
+fn shown(message_id: &str) -> &str {
+    if message_id.is_empty() { "\"\"" } else { message_id }
 }

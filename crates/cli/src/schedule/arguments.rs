@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::flags::policy::PolicyFlags;
+use crate::flags::suffix;
 use crate::text::rates;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -19,7 +20,7 @@ pub(crate) struct ScheduleArguments {
     #[arg(long)]
     pub(super) json: bool,
     /// Write the picture as SVG: to this file, or as schedule.svg to a folder, made if it is missing
-    #[arg(long, value_name = "FILE.svg|DIR")]
+    #[arg(long, value_name = "FILE.svg|DIR", value_parser = suffix::svg_or_folder)]
     pub(super) plot: Option<PathBuf>,
     /// Events to follow, 1 to 100000 [default: 10000, fewer where retries are many]
     #[arg(long, value_name = "N")]

@@ -6,7 +6,7 @@ use comfy_table::{Cell, CellAlignment, Color, Table, presets};
 use indicatif::HumanCount;
 
 use crate::text::durations;
-use crate::text::numbers::round_step;
+use crate::text::numbers::{counted, round_step};
 
 /// Up to this many retries have a row each.
 const ROWS: usize = 32;
@@ -21,13 +21,13 @@ pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let time = |seconds| durations::text(Duration::from_secs(seconds));
     format!(
         "MAX_AGE {}, MAX_RETRIES {}, BASE_BACKOFF {}, MAX_BACKOFF {}, JITTER {}\n\
-         {} that fail every time, until they are given up; seed {}",
+         {} every time, until given up; seed {}",
         durations::text(policy.max_age()),
         policy.max_retries(),
         time(backoff.base),
         time(backoff.cap),
         backoff.jitter,
-        counted(schedule.events, "event"),
+        counted(schedule.events as u64, "event that fails", "events that fail"),
         schedule.seed
     )
 }
@@ -36,10 +36,7 @@ pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
 pub(super) fn outcome(schedule: &Schedule) -> String {
     let made = schedule.retries_made;
     let range = if made.min == made.max {
-        format!(
-            "{}, each event",
-            if made.max == 1 { "1 retry".into() } else { format!("{} retries", HumanCount(made.max as u64)) }
-        )
+        format!("{}, each event", counted(made.max as u64, "retry", "retries"))
     } else {
         format!(
             "{:.1} retries on average, {} to {} for nine events in ten, {} to {} for all",
@@ -95,10 +92,6 @@ pub(super) fn percent(share: f64) -> String {
         percent if percent < 0.1 => "< 0.1 %".into(),
         percent => format!("{:.1} %", percent.min(99.9)),
     }
-}
-
-pub(super) fn counted(count: usize, thing: &str) -> String {
-    format!("{} {thing}{}", HumanCount(count as u64), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

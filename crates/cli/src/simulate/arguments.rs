@@ -7,6 +7,7 @@ use comeback_timelapse::Scenario;
 use crate::flags::faults::FaultFlags;
 use crate::flags::policy::PolicyFlags;
 use crate::flags::policy_changes::PolicyChanges;
+use crate::flags::suffix;
 use crate::text::durations;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -48,6 +49,9 @@ pub(super) struct SimulationFlags {
     /// Share of the invocations that fail after the outage, 0 to 1 [default: 0]
     #[arg(long, value_name = "SHARE")]
     failure_rate: Option<f64>,
+    /// Bytes of each event's payload at least, which count in the costs [default: about 100]
+    #[arg(long, value_name = "BYTES")]
+    payload_size: Option<usize>,
     /// How long an invocation of the target takes [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     run_time: Option<Duration>,
@@ -77,7 +81,7 @@ pub(super) struct SimulationFlags {
     pub(super) csv: Option<PathBuf>,
     /// Write a page to share: charts of the run and of every jitter, costs, the in-flight
     /// limit. Its folder is made if it is missing
-    #[arg(long, value_name = "FILE.html")]
+    #[arg(long, value_name = "FILE.html", value_parser = suffix::html)]
     pub(super) report: Option<PathBuf>,
     /// Compare with a second policy in the report: the policy's flags that differ, such as
     /// jitter=none,max-backoff=1h
@@ -97,6 +101,7 @@ impl SimulationFlags {
             arrival_spread: self.arrival_spread.unwrap_or(spread),
             outage,
             failure_rate: self.failure_rate.unwrap_or(default.failure_rate),
+            payload_size: self.payload_size.unwrap_or(default.payload_size),
             run_time: self.run_time.unwrap_or(default.run_time),
             duration: self.duration.unwrap_or(default.duration),
             batch_size: self.batch_size.unwrap_or(default.batch_size),
@@ -116,6 +121,7 @@ impl SimulationFlags {
             arrival_spread,
             outage,
             failure_rate,
+            payload_size,
             run_time,
             duration,
             batch_size,
@@ -136,6 +142,7 @@ impl SimulationFlags {
             ("--arrival-spread", time(*arrival_spread)),
             ("--outage", time(*outage)),
             ("--failure-rate", failure_rate.map(|rate| rate.to_string())),
+            ("--payload-size", count(*payload_size)),
             ("--run-time", time(*run_time)),
             ("--for", time(*duration)),
             ("--batch-size", count(*batch_size)),

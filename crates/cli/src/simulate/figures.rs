@@ -8,6 +8,7 @@ use comfy_table::Color;
 use indicatif::HumanCount;
 
 use crate::text::durations;
+use crate::text::numbers::counted;
 
 /// A run in one line.
 pub(super) fn headline(scenario: &Scenario) -> String {
@@ -16,14 +17,16 @@ pub(super) fn headline(scenario: &Scenario) -> String {
 
 /// Runs of many seeds in one line.
 pub(super) fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
-    format!("{}; {} seeds from {} on", assumptions(scenario), HumanCount(seeds), scenario.seed)
+    let seeds = counted(seeds, "seed", "seeds");
+    format!("{}; {seeds} from {} on", assumptions(scenario), scenario.seed)
 }
 
 fn assumptions(scenario: &Scenario) -> String {
     let target = if scenario.outage.is_zero() {
         String::new()
     } else {
-        format!("; their target is down for the first {}", durations::text(scenario.outage))
+        let whose = if scenario.events == 1 { "its" } else { "their" };
+        format!("; {whose} target is down for the first {}", durations::text(scenario.outage))
     };
     let failures = if scenario.failure_rate > 0.0 {
         format!("; {} % of the invocations fail after that", scenario.failure_rate * 100.0)
@@ -31,8 +34,8 @@ fn assumptions(scenario: &Scenario) -> String {
         String::new()
     };
     format!(
-        "{} events arrive within {}{target}{failures}",
-        HumanCount(scenario.events as u64),
+        "{} within {}{target}{failures}",
+        counted(scenario.events as u64, "event arrives", "events arrive"),
         durations::text(scenario.arrival_spread),
     )
 }
@@ -58,6 +61,9 @@ pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
         row(&format!("  {reason}"), &HumanCount(count as u64), None);
     }
     row("waiting", &HumanCount(summary.waiting as u64), bad(summary.waiting, Color::Yellow));
+    if summary.not_arrived > 0 {
+        row("not arrived", &HumanCount(summary.not_arrived as u64), Some(Color::Yellow));
+    }
     row("attempts per event", &percentiles(summary.attempts, HumanCount), None);
     let time = |ms| durations::text(Duration::from_millis(ms));
     row("recovery delay after the outage", &percentiles(summary.recovery_delay_ms, time), None);
@@ -89,7 +95,11 @@ pub(super) fn costs(summary: &Summary) -> Vec<[String; 3]> {
     };
     for operation in ApiCall::ALL {
         let calls = summary.api_calls.of(operation);
-        row(operation.name().into(), HumanCount(calls).to_string(), prices::requests(operation, calls));
+        row(
+            operation.name().into(),
+            HumanCount(calls).to_string(),
+            prices::requests(operation, summary.api_calls.requests(operation)),
+        );
     }
     for (function, memory, gb_seconds) in [
         ("retry handler", prices::HANDLER_MEMORY_GB, summary.handler_gb_seconds),
@@ -98,6 +108,8 @@ pub(super) fn costs(summary: &Summary) -> Vec<[String; 3]> {
         let label = format!("{function}, arm64, {} MB", memory * 1_024.0);
         row(label, format!("{gb_seconds:.1} GB-s"), prices::compute(gb_seconds));
     }
+    let megabytes = format!("{:.1} MB", summary.log_bytes as f64 / 1e6);
+    row("CloudWatch Logs".into(), megabytes, prices::logs(summary.log_bytes));
     row("total".into(), String::new(), summary.cost_usd);
     costs
 }
@@ -131,5 +143,9 @@ mod tests {
             headline(&scenario),
             "1,000 events arrive within 3h; their target is down for the first 3h; 10 % of the invocations fail after that; seed 1"
         );
+        let one = Scenario { events: 1, ..Scenario::default() };
+        let alone = "1 event arrives within 3h; its target is down for the first 3h";
+        assert_eq!(headline(&one), format!("{alone}; seed 1"));
+        assert_eq!(headline_of_seeds(&one, 1), format!("{alone}; 1 seed from 1 on"));
     }
 }

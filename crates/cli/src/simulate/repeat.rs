@@ -1,14 +1,15 @@
-//! The command that makes a run again.
+//! The command that makes a run again, as it runs from a checkout.
 
 use crate::simulate::arguments::SimulateArguments;
 
+const COMMAND: &str = "cargo run --release -p comeback -- simulate";
 /// Where the command shown on a page writes it: always here, so that a page does not depend on its
 /// place.
 const PAGE: &str = "report.html";
 
 /// The command that makes the run of one seed again, and its page. Ready to paste into a shell.
 pub(super) fn command(arguments: &SimulateArguments, seed: u64) -> String {
-    let mut words = vec!["comeback".to_owned(), "simulate".into(), "--seed".into(), seed.to_string()];
+    let mut words = vec![COMMAND.to_owned(), "--seed".into(), seed.to_string()];
     let SimulateArguments { policy, simulation, faults, json } = arguments;
     let policy = policy.given().into_iter().map(|(flag, value)| (format!("--{flag}"), value));
     let others = simulation.given().into_iter().chain(faults.given());
@@ -64,9 +65,9 @@ mod tests {
         ];
         assert_eq!(
             repeated(&line),
-            "comeback simulate --seed 17 --outage 1h30m --report report.html --vs jitter=none --max-age 12h --json"
+            "cargo run --release -p comeback -- simulate --seed 17 --outage 1h30m --report report.html --vs jitter=none --max-age 12h --json"
         );
-        assert_eq!(repeated(&["--seed", "7"]), "comeback simulate --seed 17");
+        assert_eq!(repeated(&["--seed", "7"]), "cargo run --release -p comeback -- simulate --seed 17");
     }
 
     #[test]
@@ -75,7 +76,7 @@ mod tests {
             ["--chaos", "--seeds=200", "--fault", "clock_skew=0.5", "--fault", "handler_outage=1@90m..4h"];
         assert_eq!(
             repeated(&line),
-            "comeback simulate --seed 17 --chaos --fault clock_skew=0.5 --fault handler_outage=1@1h30m..4h"
+            "cargo run --release -p comeback -- simulate --seed 17 --chaos --fault clock_skew=0.5 --fault handler_outage=1@1h30m..4h"
         );
     }
 
@@ -88,8 +89,14 @@ mod tests {
     #[test]
     fn values_are_one_word_to_a_shell() {
         let globs = ["--non-retryable-errors", "Order*,It's"];
-        assert_eq!(repeated(&globs), r"comeback simulate --seed 17 --non-retryable-errors 'Order*,It'\''s'");
+        assert_eq!(
+            repeated(&globs),
+            r"cargo run --release -p comeback -- simulate --seed 17 --non-retryable-errors 'Order*,It'\''s'"
+        );
         let none = ["--non-retryable-errors", ""];
-        assert_eq!(repeated(&none), "comeback simulate --seed 17 --non-retryable-errors ''");
+        assert_eq!(
+            repeated(&none),
+            "cargo run --release -p comeback -- simulate --seed 17 --non-retryable-errors ''"
+        );
     }
 }

@@ -9,13 +9,14 @@ use rayon::prelude::*;
 use crate::failure::Failure;
 use crate::simulate::arguments::SimulateArguments;
 use crate::simulate::figures::headline_of_seeds;
+use crate::simulate::run::warn_of_events_to_come;
 use crate::simulate::tally::Tally;
 use crate::simulate::{repeat, table};
 use crate::text::progress::Progress;
 
 /// Seeds under way together. The lowest of them that breaks an invariant is reported, so that the
 /// same arguments always report the same.
-const TOGETHER: u64 = 64;
+const TOGETHER: usize = 64;
 
 pub(super) fn run_seeds(
     arguments: &SimulateArguments,
@@ -26,11 +27,11 @@ pub(super) fn run_seeds(
     let progress = Progress::new(seeds, "{pos} of {len} seeds");
     let repeat = format!("{} --seeds {seeds}", repeat::command(arguments, scenario.seed));
     let mut tally = Tally::new(scenario.seed, seeds, repeat);
-    let end = scenario.seed.saturating_add(seeds);
-    let mut next = scenario.seed;
-    while next < end {
-        let together = next..end.min(next.saturating_add(TOGETHER));
-        next = together.end;
+    for first in (0..seeds).step_by(TOGETHER) {
+        // After the highest seed comes 0.
+        let together = (first..seeds.min(first.saturating_add(TOGETHER as u64)))
+            .map(|number| scenario.seed.wrapping_add(number))
+            .collect::<Vec<u64>>();
         let outcomes: Vec<(u64, Result<Summary, RunError>)> = together
             .into_par_iter()
             .map(|seed| (seed, run(&arguments.faults.scenario(scenario, seed), policy, &mut ())))
@@ -41,6 +42,7 @@ pub(super) fn run_seeds(
         }
     }
     drop(progress);
+    warn_of_events_to_come(scenario, tally.not_arrived);
     let mut out = anstream::stdout().lock();
     if arguments.json {
         let json = serde_json::to_string_pretty(&tally).expect("BUG: a tally is plain JSON");

@@ -8,6 +8,7 @@ use indicatif::HumanCount;
 use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
 use crate::simulate::tally::Tally;
 use crate::text::durations;
+use crate::text::numbers::counted;
 
 /// What became of the events, and what it took.
 pub(super) fn outcome(summary: &Summary, wall_time: Duration) -> Table {
@@ -32,6 +33,9 @@ pub(super) fn tally(tally: &Tally) -> Table {
         row(&format!("dead-lettered: {reason}"), count);
     }
     row("waiting", tally.waiting);
+    if tally.not_arrived > 0 {
+        row("not arrived", tally.not_arrived);
+    }
     row("retries made", tally.retries);
     right(&mut table, 1..=1);
     table
@@ -70,5 +74,5 @@ fn table() -> Table {
 
 fn wall(retries: u64, wall_time: Duration) -> String {
     let rate = retries as f64 / wall_time.as_secs_f64().max(f64::EPSILON);
-    format!("{} ({} retries per second)", durations::text(wall_time), HumanCount(rate as u64))
+    format!("{} ({} a second)", durations::text(wall_time), counted(rate as u64, "retry", "retries"))
 }

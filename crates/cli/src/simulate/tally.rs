@@ -12,6 +12,7 @@ pub(super) struct Tally {
     pub(super) delivered: u64,
     pub(super) dead_lettered: BTreeMap<&'static str, u64>,
     pub(super) waiting: u64,
+    pub(super) not_arrived: u64,
     pub(super) retries: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) faults: Option<FaultCounts>,
@@ -28,6 +29,7 @@ impl Tally {
             delivered: 0,
             dead_lettered: BTreeMap::new(),
             waiting: 0,
+            not_arrived: 0,
             retries: 0,
             faults: None,
             repeat,
@@ -38,6 +40,7 @@ impl Tally {
         self.events += summary.events as u64;
         self.delivered += summary.delivered as u64;
         self.waiting += summary.waiting as u64;
+        self.not_arrived += summary.not_arrived as u64;
         self.retries += summary.retries;
         for (reason, &count) in &summary.dead_lettered {
             *self.dead_lettered.entry(reason).or_default() += count as u64;

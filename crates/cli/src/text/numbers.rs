@@ -15,6 +15,11 @@ pub(crate) fn rounded(number: f64) -> String {
     HumanCount(rounded.round() as u64).to_string()
 }
 
+/// `1 event`, `1,000 events`.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", HumanCount(count), if count == 1 { one } else { many })
+}
+
 /// The first of 1, 2, 5, 10, 20, 50, … that is large enough.
 pub(crate) fn round_step(is_enough: impl Fn(u64) -> bool) -> u64 {
     let steps = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10u64.pow(tens)));

@@ -1,17 +1,22 @@
 //! Events per second, minute, hour or day, as text.
 
+use std::ops::RangeInclusive;
+
 use crate::text::numbers::rounded;
 
 /// The units, and how many seconds each is.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+
+/// From one event in three years to more than Lambda accepts anywhere. What is beyond is a slip.
+const SENSIBLE: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
 /// Reads `10`, `10/s`, `600/m`, `20000/h` or `0.5/d`, in events a second.
 pub(crate) fn read(text: &str) -> Result<f64, String> {
     let (count, unit) = text.split_once('/').unwrap_or((text, "s"));
     let seconds = UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, seconds)| seconds);
     let rate = count.trim().parse::<f64>().ok().zip(seconds).map(|(count, seconds)| count / seconds);
-    rate.filter(|rate| *rate > 0.0 && rate.is_finite()).ok_or_else(|| {
-        "must be more than 0 events a second, or a rate such as 10/s, 600/m, 20000/h or 1000000/d".into()
+    rate.filter(|rate| SENSIBLE.contains(rate)).ok_or_else(|| {
+        "must be a rate such as 10/s, 600/m, 20000/h or 1000000/d; at least 0.001/d, at most 1000000/s".into()
     })
 }
 
@@ -35,9 +40,11 @@ mod tests {
         {
             assert_eq!(read(text), Ok(per_second), "{text}");
         }
-        for refused in ["", "0", "-1", "many", "10/w", "10/", "/s", "inf", "NaN", "10/s/s"] {
-            let expected =
-                "must be more than 0 events a second, or a rate such as 10/s, 600/m, 20000/h or 1000000/d";
+        for refused in [
+            "", "0", "-1", "many", "10/w", "10/", "/s", "inf", "NaN", "10/s/s", "1e300", "1000001",
+            "0.0009/d",
+        ] {
+            let expected = "must be a rate such as 10/s, 600/m, 20000/h or 1000000/d; at least 0.001/d, at most 1000000/s";
             assert_eq!(read(refused), Err(expected.into()), "{refused}");
         }
     }

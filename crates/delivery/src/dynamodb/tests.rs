@@ -128,6 +128,14 @@ async fn a_call_that_fails_whole_fails_what_it_carried() {
     assert_eq!(answers[1].as_ref().unwrap_err().kind, ErrorKind::Refused);
 }
 
+#[tokio::test]
+async fn a_call_that_is_refused_for_one_write_can_be_halved() {
+    let (operation, _) = answering(400, &json!({"__type": "ValidationException", "message": "no"}));
+    let refused = ServiceError::new(ErrorKind::Refused, "ValidationException", "no");
+    let answers = operation.call(&[&customer("a"), &Write::put("nowhere", key("a", "1"))]).await;
+    assert_eq!(answers, Err(refused));
+}
+
 fn value() -> impl Strategy<Value = AttributeValue> {
     let leaf = prop_oneof![
         any::<String>().prop_map(S),

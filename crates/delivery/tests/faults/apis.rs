@@ -27,6 +27,8 @@ pub(crate) trait Api {
     /// list that is absent is no answer.
     const PASSING: &'static str;
     const FINAL: Option<&'static str>;
+    /// With this code the service refuses a whole call for one entry.
+    const REFUSING_WHOLE: &'static str;
     const ABSENT_IS_NO_ANSWER: bool = true;
 
     /// The SDK's client.
@@ -136,6 +138,7 @@ impl Api for SendMessages {
     const LIMITS: Limits = limits::SQS_SEND;
     const PASSING: &'static str = "InternalError";
     const FINAL: Option<&'static str> = Some("InvalidMessageContents");
+    const REFUSING_WHOLE: &'static str = "InvalidMessageContents";
 
     fn client(config: &SdkConfig) -> Self::Client {
         Self::Client::new(config)
@@ -162,6 +165,7 @@ impl Api for ChangeVisibility {
     const LIMITS: Limits = limits::SQS_RECEIPTS;
     const PASSING: &'static str = "InternalError";
     const FINAL: Option<&'static str> = Some("InvalidMessageContents");
+    const REFUSING_WHOLE: &'static str = "InvalidParameterValue";
 
     fn client(config: &SdkConfig) -> Self::Client {
         Self::Client::new(config)
@@ -188,6 +192,7 @@ impl Api for DeleteMessages {
     const LIMITS: Limits = limits::SQS_RECEIPTS;
     const PASSING: &'static str = "InternalError";
     const FINAL: Option<&'static str> = Some("InvalidMessageContents");
+    const REFUSING_WHOLE: &'static str = "InvalidParameterValue";
 
     fn client(config: &SdkConfig) -> Self::Client {
         Self::Client::new(config)
@@ -215,6 +220,7 @@ impl Api for BatchWriteItem {
     // DynamoDB gives no code: what it did not do is in `UnprocessedItems`.
     const PASSING: &'static str = "";
     const FINAL: Option<&'static str> = None;
+    const REFUSING_WHOLE: &'static str = "ValidationException";
     const ABSENT_IS_NO_ANSWER: bool = false;
     const BESIDE: usize = "pk".len();
 
@@ -245,6 +251,7 @@ impl Api for PutRecords {
     const LIMITS: Limits = limits::KINESIS;
     const PASSING: &'static str = "ProvisionedThroughputExceededException";
     const FINAL: Option<&'static str> = None;
+    const REFUSING_WHOLE: &'static str = "InvalidArgumentException";
     const BESIDE: usize = "key".len();
 
     fn client(config: &SdkConfig) -> Self::Client {
@@ -273,6 +280,7 @@ impl Api for PutRecordBatch {
     const LIMITS: Limits = limits::FIREHOSE;
     const PASSING: &'static str = "ServiceUnavailableException";
     const FINAL: Option<&'static str> = None;
+    const REFUSING_WHOLE: &'static str = "InvalidArgumentException";
 
     fn client(config: &SdkConfig) -> Self::Client {
         Self::Client::new(config)
@@ -299,6 +307,7 @@ impl Api for PutEvents {
     const LIMITS: Limits = limits::EVENTBRIDGE;
     const PASSING: &'static str = "ThrottlingException";
     const FINAL: Option<&'static str> = Some("MalformedDetail");
+    const REFUSING_WHOLE: &'static str = "ValidationException";
     const BESIDE: usize = "shop".len() + "Placed".len() + "résource".len() + 14;
 
     fn client(config: &SdkConfig) -> Self::Client {

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comeback_delivery::{Cause, ErrorKind, Retries};
@@ -14,6 +15,9 @@ crate::for_every_api!(
     a_storm_of_throttles_passes,
     a_failure_that_never_heals_hands_everything_back,
     what_can_never_work_is_sent_once,
+    one_bad_entry_of_a_call_refused_whole_harms_no_other,
+    what_is_refused_whole_ends_entry_by_entry,
+    halves_end_with_the_deadline,
     what_is_the_senders_fault_is_not_sent_again,
     an_answer_that_is_lost_is_asked_for_again,
     lists_that_are_absent,
@@ -109,9 +113,8 @@ async fn a_failure_that_never_heals_hands_everything_back<A: Api>() {
 async fn what_can_never_work_is_sent_once<A: Api>() {
     for (status, code, kind) in [
         (403, "AccessDeniedException", ErrorKind::Denied),
+        (403, "ExpiredToken", ErrorKind::Denied),
         (400, "ResourceNotFoundException", ErrorKind::Missing),
-        (413, "RequestEntityTooLarge", ErrorKind::TooLarge),
-        (400, "ValidationException", ErrorKind::Refused),
     ] {
         let service = Service::start(move |_| Answer::Error(status, code)).await;
         let undelivered = A::sender(&service).send(A::entries(ENTRIES)).await.unwrap_err();
@@ -122,6 +125,58 @@ async fn what_can_never_work_is_sent_once<A: Api>() {
             let Cause::Refused(error) = cause else { panic!("{cause}") };
             assert_eq!((error.kind, error.to_string()), (kind, format!("{code}: as asked")));
         }
+    }
+}
+
+async fn one_bad_entry_of_a_call_refused_whole_harms_no_other<A: Api>() {
+    for (status, code, kind) in
+        [(400, A::REFUSING_WHOLE, ErrorKind::Refused), (413, "RequestEntityTooLarge", ErrorKind::TooLarge)]
+    {
+        let service = Service::start(move |call| {
+            let bad = call.texts().iter().any(|text| text == "3");
+            if bad { Answer::Error(status, code) } else { Answer::done(call) }
+        })
+        .await;
+        let sender = A::sender(&service).retries(Retries::none());
+        let undelivered = sender.send(A::entries(ENTRIES)).await.unwrap_err();
+        let most = A::LIMITS.entries.min(ENTRIES).next_power_of_two().ilog2() as usize;
+        assert!(undelivered.entries[0].calls <= 1 + most as u64, "{undelivered:?}");
+        let causes = accounted::<A>(&service, &texts(ENTRIES), Err(undelivered));
+        let [("3", Cause::Refused(error))] =
+            causes.iter().map(|(text, cause)| (text.as_str(), cause)).collect::<Vec<_>>()[..]
+        else {
+            panic!("{causes:?}")
+        };
+        assert_eq!((error.kind, error.code.as_str()), (kind, code));
+        assert!(service.log().calls.len() <= ENTRIES.div_ceil(A::LIMITS.entries) + 2 * most);
+    }
+}
+
+async fn what_is_refused_whole_ends_entry_by_entry<A: Api>() {
+    let service = Service::start(|_| Answer::Error(400, A::REFUSING_WHOLE)).await;
+    let undelivered = A::sender(&service).send(A::entries(20)).await.unwrap_err();
+    assert!(undelivered.calls < 40, "{undelivered:?}");
+    let causes = accounted::<A>(&service, &texts(20), Err(undelivered));
+    assert_eq!(causes.len(), 20);
+    assert!(causes.values().all(|cause| matches!(cause, Cause::Refused(_))), "{causes:?}");
+}
+
+async fn halves_end_with_the_deadline<A: Api>() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let seen = calls.clone();
+    let service = Service::start(move |_| {
+        seen.fetch_add(1, Ordering::SeqCst);
+        Answer::Error(400, A::REFUSING_WHOLE)
+    })
+    .await;
+    let over = || calls.load(Ordering::SeqCst) >= 3;
+    let sender = A::sender(&service).concurrency(1);
+    let undelivered = sender.send_until(A::entries(8), over).await.unwrap_err();
+    assert_eq!(undelivered.calls, 3);
+    let causes = accounted::<A>(&service, &texts(8), Err(undelivered));
+    assert_eq!(causes.len(), 8);
+    for cause in causes.values() {
+        assert!(matches!(cause, Cause::Stopped(Some(error)) if error.code == A::REFUSING_WHOLE), "{cause}");
     }
 }
 

@@ -6,11 +6,13 @@
 //! | `outcomes` | any input, any errors: what holds of every outcome |
 //! | `packing` | batches: how few, how full |
 //! | `retrying` | which waits, how often, what goes again |
+//! | `halving` | calls refused whole for one bad entry |
 //! | `deadline`, `interruption` | ending before the end |
 //! | `spans` | what is traced |
 //! | `lanes` | order, and what is left with a lane's first failure |
 
 mod deadline;
+mod halving;
 mod interruption;
 mod lanes;
 mod outcomes;

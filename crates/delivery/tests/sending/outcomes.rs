@@ -75,10 +75,15 @@ impl Case {
     /// What holds however a delivery ended.
     pub(crate) fn check(&self, outcome: Outcome, calls: &[Call]) -> Result<(), TestCaseError> {
         let mut known: HashMap<usize, Vec<Option<ErrorKind>>> = HashMap::new();
+        let mut halved: HashMap<usize, usize> = HashMap::new();
         for call in calls {
             self.check_call(call)?;
             for (place, &id) in call.ids.iter().enumerate() {
                 let answers = call.answers.as_ref().map(|answers| Fate::kind(answers[place], answers[0]));
+                if call.was_halved() {
+                    *halved.entry(id).or_default() += 1;
+                    continue;
+                }
                 // A call that was dropped counts as without an answer.
                 known.entry(id).or_default().push(answers.unwrap_or(Some(ErrorKind::Transient)));
             }
@@ -113,7 +118,8 @@ impl Case {
                 for left in &undelivered.entries {
                     prop_assert_eq!(left.index, left.entry.id);
                     let answers = known.get(&left.index).map_or(&[] as &[_], Vec::as_slice);
-                    prop_assert_eq!(left.calls as usize, answers.len());
+                    let halved = halved.get(&left.index).copied().unwrap_or_default();
+                    prop_assert_eq!(left.calls as usize, answers.len() + halved);
                     self.check_cause(&left.entry, &left.cause, answers)?;
                 }
                 let oks = undelivered.by_entry().into_iter().map(|outcome| outcome.is_ok());

@@ -74,10 +74,10 @@ fn only_what_failed_goes_again_and_with_what_has_not_gone() {
 fn errors_of_the_sender_are_not_retried() {
     for kind in [ErrorKind::Refused, ErrorKind::Denied, ErrorKind::Missing, ErrorKind::TooLarge] {
         for fate in [Fate::Error(kind), Fate::Whole(kind)] {
-            let service = Service::new([fate]);
+            let service = Service { limits: Limits { entries: 1, ..ROOMY }, ..Service::new([fate]) };
             let sender = Sender::over(&service, |wait| service.sleep(wait));
             let undelivered = complete(sender.send(entries([None; 2]))).unwrap_err();
-            assert_eq!(undelivered.calls, 1, "{fate:?}");
+            assert_eq!(undelivered.calls, 2, "{fate:?}");
             assert!(undelivered.by_entry().iter().all(|it| *it == Err(Cause::Refused(error(kind)))));
         }
     }

@@ -52,6 +52,8 @@ pub(crate) struct Service {
     pub(crate) polls: usize,
     /// Bytes that an entry takes of a call beside its size.
     pub(crate) overhead: usize,
+    /// A call that carries one of these fails whole with this kind, whatever the script says.
+    pub(crate) bad: (ErrorKind, Vec<usize>),
     pub(crate) calls: RefCell<Vec<Call>>,
     pub(crate) waits: RefCell<Vec<Duration>>,
     /// Moves with every beginning and end.
@@ -61,7 +63,8 @@ pub(crate) struct Service {
 impl Service {
     pub(crate) fn new(script: impl Into<Vec<Fate>>) -> Self {
         let (calls, waits, place, clock) = Default::default();
-        Self { limits: ROOMY, script: script.into(), place, polls: 0, overhead: 0, calls, waits, clock }
+        let (script, bad) = (script.into(), (ErrorKind::Refused, Vec::new()));
+        Self { limits: ROOMY, script, place, polls: 0, overhead: 0, bad, calls, waits, clock }
     }
 
     pub(crate) fn sent(&self) -> Vec<Vec<usize>> {
@@ -84,10 +87,14 @@ impl Service {
         self.script[place.min(self.script.len() - 1)]
     }
 
-    fn fates(&self, entries: usize) -> Vec<Option<Fate>> {
-        let mut fates: Vec<Option<Fate>> = (0..entries).map(|_| Some(self.next_fate())).collect();
+    fn fates(&self, entries: &[&Entry]) -> Vec<Option<Fate>> {
+        let (kind, bad) = &self.bad;
+        let mut fates: Vec<Option<Fate>> = entries.iter().map(|_| Some(self.next_fate())).collect();
+        if entries.iter().any(|entry| bad.contains(&entry.id)) {
+            fates[0] = Some(Fate::Whole(*kind));
+        }
         if let Some(Fate::Whole(_) | Fate::Panic) = fates[0] {
-            return vec![fates[0]; entries];
+            return vec![fates[0]; entries.len()];
         }
         if let Some(cut) = fates.iter().position(|fate| *fate == Some(Fate::Cut)) {
             fates[cut..].fill(None);
@@ -120,7 +127,7 @@ impl Operation for &Service {
         let place = self.calls.borrow().len();
         self.calls.borrow_mut().push(Call { ids, began: self.tick(), ..Call::default() });
         yields(self.polls).await;
-        let fates = self.fates(entries.len());
+        let fates = self.fates(entries);
         {
             let call = &mut self.calls.borrow_mut()[place];
             (call.answers, call.ended) = (Some(fates.clone()), self.tick());
@@ -137,6 +144,14 @@ impl Operation for &Service {
             })
         });
         Ok(answers.collect())
+    }
+}
+
+impl Call {
+    /// Whether it was refused whole, and its entries are to go again in halves.
+    pub(crate) fn was_halved(&self) -> bool {
+        let first = self.answers.as_ref().and_then(|answers| answers[0]);
+        self.ids.len() > 1 && matches!(first, Some(Fate::Whole(ErrorKind::Refused | ErrorKind::TooLarge)))
     }
 }
 

@@ -55,8 +55,7 @@ impl<B> Mapping<B> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Hands a batch over. Gives its key and the polls billed for it: the one that brought it, and
-    /// the empty ones that its poller made before.
+    /// Hands a batch over. Gives its key, and how many empty polls its poller made before.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (BatchKey, u64) {
         // The poller that has been looking longest; under load, one that Lambda added.
         let longest = (0..QUIET_POLLERS)
@@ -65,7 +64,7 @@ impl<B> Mapping<B> {
         let empty =
             longest.and_then(|poller| self.looking_since[poller].take()).map_or(0, |since| polls(since, now));
         let key = self.under_way.insert(UnderWay { batch: Some(batch), poller: longest });
-        (BatchKey(key), empty + 1)
+        (BatchKey(key), empty)
     }
 
     /// Takes a batch, once. Its poller stays busy.
@@ -135,7 +134,7 @@ mod tests {
     fn a_batch_is_billed_with_the_empty_polls_before_it() {
         let mut mapping = Mapping::new(at(0));
         let (key, polls) = mapping.start(at(50), ());
-        assert_eq!(polls, 3, "at 20 s and 40 s in vain, then the receive");
+        assert_eq!(polls, 2, "at 20 s and 40 s in vain, before the receive");
         assert_eq!(mapping.empty_polls(at(59)), 8, "the other four go on");
         mapping.end(at(51), key);
         assert_eq!(mapping.empty_polls(at(71)), 4 * 3 + 1, "it starts anew at its batch's end");
@@ -145,7 +144,7 @@ mod tests {
     fn pollers_that_load_adds_have_no_empty_polls() {
         let mut mapping = Mapping::new(at(0));
         let billed: Vec<u64> = (0..7).map(|_| mapping.start(at(20), ()).1).collect();
-        assert_eq!(billed, [2, 2, 2, 2, 2, 1, 1]);
+        assert_eq!(billed, [1, 1, 1, 1, 1, 0, 0]);
         assert_eq!(mapping.batches_under_way(), 7);
     }
 

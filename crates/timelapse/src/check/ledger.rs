@@ -33,6 +33,7 @@ pub(crate) struct Balance {
     pub(crate) delivered: usize,
     pub(crate) given_up: BTreeMap<&'static str, usize>,
     pub(crate) waiting: usize,
+    pub(crate) not_arrived: usize,
 }
 
 impl Ledger {
@@ -88,10 +89,12 @@ impl Ledger {
             match life.end(EventNumber(event))? {
                 End::Delivered => balance.delivered += 1,
                 End::Waiting => balance.waiting += 1,
+                End::NotArrived => balance.not_arrived += 1,
                 End::GivenUp(reason) => *balance.given_up.entry(reason).or_default() += 1,
             }
         }
-        let all = balance.delivered + balance.given_up.values().sum::<usize>() + balance.waiting;
+        let given_up: usize = balance.given_up.values().sum();
+        let all = balance.delivered + given_up + balance.waiting + balance.not_arrived;
         assert_eq!(all, self.0.len(), "BUG: an event is counted twice or not at all");
         Ok(balance)
     }
@@ -116,15 +119,17 @@ impl Ledger {
 enum End {
     Delivered,
     Waiting,
+    NotArrived,
     GivenUp(&'static str),
 }
 
 impl Life {
-    /// Delivered if any copy was; else waiting while anything carries it, or if it has yet to arrive.
+    /// Delivered if any copy was; else waiting while anything carries it.
     fn end(&self, event: EventNumber) -> Result<End, Broken> {
         match (self.delivered, self.given_up) {
             (Some(_), _) => Ok(End::Delivered),
-            (None, _) if self.carriers > 0 || self.arrived.is_none() => Ok(End::Waiting),
+            (None, _) if self.carriers > 0 => Ok(End::Waiting),
+            (None, _) if self.arrived.is_none() => Ok(End::NotArrived),
             (None, Some(reason)) => Ok(End::GivenUp(reason)),
             (None, None) => {
                 let detail = "no invocation and no message carries it, and no dead-letter has it";

@@ -6,13 +6,19 @@ use super::invariants::{Broken, Invariant};
 use crate::event::EventNumber;
 
 /// Holds payloads to those of the events, byte for byte.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Payloads {
+    size: usize,
     /// A text buffer.
     expected: String,
 }
 
 impl Payloads {
+    /// Those of the events, which have at least this many bytes.
+    pub(crate) fn of_size(size: usize) -> Self {
+        Self { size, expected: String::new() }
+    }
+
     /// Opens the envelope of a re-invocation as a target does. Gives the event whose payload it has, and
     /// what the envelope claims.
     pub(crate) fn open(&mut self, invoked_with: &str) -> Result<(EventNumber, Claim), Broken> {
@@ -42,7 +48,7 @@ impl Payloads {
     }
 
     fn is_of(&mut self, event: EventNumber, payload: &str) -> bool {
-        event.write_payload(&mut self.expected);
+        event.write_payload(self.size, &mut self.expected);
         payload == self.expected
     }
 }

@@ -1,5 +1,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::prices::chunks;
+
 /// An API call that Comeback causes and AWS bills. The target's first invocations are not among
 /// them: they happen with or without retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,18 +48,34 @@ impl ApiCall {
     }
 }
 
-/// How often each call was made.
+/// How often each call was made, and how many requests that is on SQS's bill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallCounts([u64; ApiCall::ALL.len()]);
+pub struct CallCounts {
+    calls: [u64; ApiCall::ALL.len()],
+    requests: [u64; ApiCall::ALL.len()],
+}
 
 impl CallCounts {
     /// How often this call was made.
     pub const fn of(&self, call: ApiCall) -> u64 {
-        self.0[call as usize]
+        self.calls[call as usize]
     }
 
+    /// The requests that these calls are billed as: more than one each where they carry much.
+    pub const fn requests(&self, call: ApiCall) -> u64 {
+        self.requests[call as usize]
+    }
+
+    /// Calls that carry little.
     pub(crate) const fn add(&mut self, call: ApiCall, calls: u64) {
-        self.0[call as usize] += calls;
+        self.calls[call as usize] += calls;
+        self.requests[call as usize] += calls;
+    }
+
+    /// A call that carries so many bytes.
+    pub(crate) fn add_carrying(&mut self, call: ApiCall, bytes: usize) {
+        self.calls[call as usize] += 1;
+        self.requests[call as usize] += chunks(bytes);
     }
 }
 

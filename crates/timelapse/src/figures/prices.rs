@@ -1,24 +1,39 @@
 //! What AWS charges at list price: US dollars, us-east-1, first tier, without the free tier.
-//! Sources: aws.amazon.com/sqs/pricing (standard queues) and aws.amazon.com/lambda/pricing (arm64).
+//! Sources: aws.amazon.com/sqs/pricing (standard queues), aws.amazon.com/lambda/pricing (arm64) and
+//! aws.amazon.com/cloudwatch/pricing (standard log class).
 
 use std::time::Duration;
 
 use super::calls::ApiCall;
 
-/// A million SQS requests. A request is a call with up to 64 KB; the simulated batches are smaller.
+/// A million SQS requests.
 const SQS_REQUESTS: f64 = 0.40;
+/// Each chunk of this many bytes that a call carries is a request.
+const SQS_CHUNK: usize = 64 * 1_024;
 /// A million Lambda requests.
 const LAMBDA_REQUESTS: f64 = 0.20;
 /// A GB-second of Lambda on arm64.
 const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
+/// A GB that CloudWatch Logs takes in.
+const LOGS_GB: f64 = 0.50;
+
+/// The handler's line about a message: its ids, the target's ARN, the decision and its times.
+const DECISION_LINE: u64 = 250;
+/// Lambda's START, END and REPORT lines of an invocation: 70, 52 and 150 bytes.
+const INVOCATION_LINES: u64 = 272;
 
 /// Memory of the retry handler in `template.yaml`, in GB.
 pub const HANDLER_MEMORY_GB: f64 = 0.25;
 /// Memory of the example target in `template.yaml`, in GB. Your own target's may be another.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
-/// The price of so many calls, in US dollars.
-pub fn requests(call: ApiCall, calls: u64) -> f64 {
+/// How many requests SQS bills for a call that carries so many bytes.
+pub(crate) fn chunks(bytes: usize) -> u64 {
+    bytes.div_ceil(SQS_CHUNK).max(1) as u64
+}
+
+/// The price of so many requests of a call, in US dollars.
+pub fn requests(call: ApiCall, requests: u64) -> f64 {
     let a_million = match call {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
         ApiCall::SendMessage
@@ -27,7 +42,7 @@ pub fn requests(call: ApiCall, calls: u64) -> f64 {
         | ApiCall::DeleteMessageBatch
         | ApiCall::SendMessageBatch => SQS_REQUESTS,
     };
-    calls as f64 / 1e6 * a_million
+    requests as f64 / 1e6 * a_million
 }
 
 /// GB-seconds of so many invocations. Lambda bills each in whole milliseconds.
@@ -38,6 +53,17 @@ pub fn gb_seconds(invocations: u64, run_time: Duration, memory_gb: f64) -> f64 {
 /// The price of so many GB-seconds, in US dollars.
 pub fn compute(gb_seconds: f64) -> f64 {
     gb_seconds * LAMBDA_GB_SECOND
+}
+
+/// Bytes that the handler's decisions and the invocations, of the handler and of the target, write to
+/// the log.
+pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
+    decisions * DECISION_LINE + invocations * INVOCATION_LINES
+}
+
+/// The price of so many bytes in the log, in US dollars.
+pub fn logs(bytes: u64) -> f64 {
+    bytes as f64 / 1e9 * LOGS_GB
 }
 
 #[cfg(test)]
@@ -51,5 +77,17 @@ mod tests {
         let gb_seconds = gb_seconds(1_000_000, Duration::from_millis(100), HANDLER_MEMORY_GB);
         assert!((gb_seconds - 25_000.0).abs() < 1e-6);
         assert!((compute(gb_seconds) - 0.333_335).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_64_kib_of_a_call_are_a_request() {
+        assert_eq!([0, 1, 65_536, 65_537, 1_048_576].map(chunks), [1, 1, 1, 2, 16]);
+    }
+
+    /// Two decisions a retry, a tenth of two batches, and the retry's own invocation.
+    #[test]
+    fn a_million_retries_in_full_batches_log_for_less_than_half_a_dollar() {
+        let usd = logs(log_bytes(2_000_000, 200_000 + 1_000_000));
+        assert!((usd - 0.413_2).abs() < 1e-9, "{usd}");
     }
 }

@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 use crate::world::World;
 use crate::world::minutes::Minute;
 
-/// The figures of a run. `delivered` + `dead_lettered` + `waiting` = `events`, always.
+/// The figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`, always.
 ///
 /// Its JSON has the members below in this order, and no figure of the machine it was made on: the
 /// same scenario, policy and version give the same bytes. Members may be added, never renamed.
@@ -29,8 +29,10 @@ pub struct Summary {
     /// handler's: `max_receive_count`, where SQS itself moved the message to the dead-letter queue,
     /// and `expired`, where SQS deleted it after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Events still on their way, and those that have yet to arrive.
+    /// Events still on their way.
     pub waiting: usize,
+    /// Events that the run ended before: they were to arrive later.
+    pub not_arrived: usize,
     /// Re-invocations that Lambda accepted.
     pub retries: u64,
     /// Of each event that arrived, the number of its last attempt: 0 if it was never retried.
@@ -51,7 +53,10 @@ pub struct Summary {
     pub handler_gb_seconds: f64,
     /// Compute of the target's retries, in GB-seconds; its first invocations are not counted.
     pub target_gb_seconds: f64,
-    /// List price of the calls and the compute, in US dollars.
+    /// What CloudWatch Logs takes in: the handler's lines, and Lambda's own of the handler and of the
+    /// target's retries.
+    pub log_bytes: u64,
+    /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
     /// What went wrong besides the target; `None`, and not in the JSON, if no fault could strike.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +104,8 @@ impl Summary {
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
         let attempts = world.ledger.attempts();
         let (events_hit, recovery_delays_ms) = world.ledger.recovery(scenario.outage_end());
-        let requests = ApiCall::ALL.map(|call| prices::requests(call, calls.of(call)));
+        let requests = ApiCall::ALL.map(|call| prices::requests(call, calls.requests(call)));
+        let log_bytes = prices::log_bytes(world.decisions, calls.of(ApiCall::InvokeHandler) + retries);
         let faults = world.dice.struck().map(|struck| FaultCounts {
             struck: struck.into_iter().map(|(fault, count)| (fault.name(), count)).collect(),
             duplicate_retries: world.duplicate_retries,
@@ -114,6 +120,7 @@ impl Summary {
             delivered: balance.delivered,
             dead_lettered: balance.given_up,
             waiting: balance.waiting,
+            not_arrived: balance.not_arrived,
             retries,
             events_by_attempts: counts(&attempts),
             attempts: Percentiles::of(attempts),
@@ -124,8 +131,12 @@ impl Summary {
             api_calls: calls,
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),
+            log_bytes,
             cost_usd: rounded(
-                requests.iter().sum::<f64>() + prices::compute(handler) + prices::compute(target),
+                requests.iter().sum::<f64>()
+                    + prices::compute(handler)
+                    + prices::compute(target)
+                    + prices::logs(log_bytes),
             ),
             faults,
             minutes,

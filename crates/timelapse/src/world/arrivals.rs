@@ -13,7 +13,7 @@ impl World {
         self.ledger.arrives(event, self.now);
         self.ledger.carry(event);
         let mut payload = String::new();
-        event.write_payload(&mut payload);
+        event.write_payload(self.scenario.payload_size, &mut payload);
         let invocation = self.target.start(self.now, Attempt { event, number: 0 }, payload);
         self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
         self.plan_arrival();

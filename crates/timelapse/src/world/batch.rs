@@ -41,6 +41,11 @@ impl Batch {
         Self { started: now, clock: now, records, messages, death: None }
     }
 
+    /// What its messages carry.
+    pub(crate) fn bytes(&self) -> usize {
+        self.records.iter().map(|record| record.body.len()).sum()
+    }
+
     /// The event of each message.
     pub(crate) fn events(&self) -> impl Iterator<Item = EventNumber> {
         self.messages.iter().map(|message| message.origin.event)

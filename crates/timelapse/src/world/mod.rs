@@ -67,6 +67,8 @@ pub(crate) struct World {
     pub(crate) target: Target<Attempt>,
     pub(crate) ledger: Ledger,
     pub(crate) calls: CallCounts,
+    /// Messages that the handler was given, each with a decision in its log.
+    pub(crate) decisions: u64,
     pub(crate) dice: Dice,
     /// The batch that the handler is working on.
     pub(crate) handling: Option<Handling>,
@@ -104,6 +106,7 @@ impl World {
             mapping: Mapping::new(START),
             ledger: Ledger::new(scenario.events),
             calls: CallCounts::default(),
+            decisions: 0,
             dice: Dice::new(scenario.seed, START, &scenario.faults),
             handling: None,
             at_work: false,
@@ -113,7 +116,7 @@ impl World {
             duplicate_dead_letters: 0,
             bounds: Bounds::of(policy),
             copies: Copies::default(),
-            payloads: Payloads::default(),
+            payloads: Payloads::of_size(scenario.payload_size),
             early_expiries: Vec::new(),
             minutes: Minutes::of(&scenario),
             arrivals: scenario.arrivals(seeds.random()),

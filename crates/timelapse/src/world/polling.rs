@@ -29,7 +29,7 @@ impl World {
             self.strike_messages(&mut messages, &mut records);
             let batch = Batch::new(self.now, records, messages);
             if self.dice.strikes(Fault::PollerThrottled, self.now, batch.events()) {
-                self.calls.add(ApiCall::ReceiveMessage, 1);
+                self.calls.add_carrying(ApiCall::ReceiveMessage, batch.bytes());
                 self.mapping.recycle(batch.records);
                 continue;
             }
@@ -49,8 +49,10 @@ impl World {
             Some(Death { calls_at: Some(calls_at), .. }) => calls_at,
             _ => self.scenario.handler_run_time,
         };
-        let (key, polls) = self.mapping.start(self.now, batch);
-        self.calls.add(ApiCall::ReceiveMessage, polls);
+        self.calls.add_carrying(ApiCall::ReceiveMessage, batch.bytes());
+        self.decisions += batch.messages.len() as u64;
+        let (key, empty_polls) = self.mapping.start(self.now, batch);
+        self.calls.add(ApiCall::ReceiveMessage, empty_polls);
         self.calls.add(ApiCall::InvokeHandler, 1);
         self.plan(run_time, Happening::BatchEnds(key));
     }

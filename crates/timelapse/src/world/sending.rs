@@ -39,6 +39,7 @@ impl World {
     pub(super) fn send(&mut self, failed: Attempt, mut body: String) {
         let event = failed.event;
         let origin = Origin { event, attempt: failed.number, flaw: self.strike_record(event, &mut body) };
+        self.calls.add_carrying(ApiCall::SendMessage, body.len());
         let id = Id::draw(&mut self.message_ids);
         let carried = Tracked {
             origin,
@@ -50,7 +51,6 @@ impl World {
         let sent = Sent { id, body, carried };
         let slot = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, sent);
         self.ledger.carry(event);
-        self.calls.add(ApiCall::SendMessage, 1);
         if let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) {
             let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
             let expiry = EarlyExpiryKey(self.early_expiries.len());

@@ -113,7 +113,7 @@ async fn an_incomplete_message_is_kept_and_its_batch_goes_on() {
 async fn dead_letters_and_hidings_go_out_though_no_invoke_is_answered() {
     for (timeout, waited) in [(60, 20), (30, 20), (25, 15)] {
         let (aws, requests) = never_invoking();
-        let handler = Handler { aws, ..handler(None).0 };
+        let handler = Handler::new(handler(None).0.config, aws);
         let mut messages: Vec<Value> = (0..10).map(|id| message(&format!("m-{id}"), "retries")).collect();
         messages.iter_mut().for_each(|due| due["attributes"]["ApproximateReceiveCount"] = json!("2"));
         messages[9]["body"] = json!("garbage");
@@ -145,10 +145,36 @@ async fn without_time_left_nothing_is_called_and_everything_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
+/// `cargo lambda watch` says that ten minutes after 1970 are the deadline.
+#[tokio::test]
+async fn a_deadline_that_cannot_be_is_taken_for_the_usual_time() {
+    let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
+    let days_ahead = now().saturating_add(Duration::from_secs(3 * 86_400));
+    for deadline in [Timestamp::from_secs(600), days_ahead, Timestamp::from_millis(u64::MAX)] {
+        let (handler, requests) = handler(None);
+        let response = handled_until(&handler, &event, deadline).await.unwrap();
+        assert_eq!(response, json!({"batchItemFailures": [{"itemIdentifier": "m-1"}]}));
+        assert_eq!(requests.lock().unwrap().len(), 1, "it is hidden");
+        assert_eq!(handler.time_left(deadline, now()), USUAL_TIME);
+        assert!(handler.deadline_is_unknown.is_completed(), "and that was said");
+    }
+    let (handler, _) = handler(None);
+    for (deadline, left) in [(NOW.saturating_add(TIMEOUT), TIMEOUT), (NOW, Duration::ZERO)] {
+        assert_eq!(handler.time_left(deadline, NOW), left);
+    }
+    let passed = Timestamp::from_millis(NOW.as_millis() - 3_600_000);
+    assert_eq!(handler.time_left(passed, NOW), Duration::ZERO);
+    assert!(!handler.deadline_is_unknown.is_completed());
+}
+
 /// The event as JSON text, and the response as Lambda reads it.
 async fn handled(handler: &Handler, event: &str, left: Duration) -> Result<Value, Error> {
+    handled_until(handler, event, now().saturating_add(left)).await
+}
+
+async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> Result<Value, Error> {
     let mut context = lambda_runtime::Context::default();
-    context.deadline = now().saturating_add(left).as_millis();
+    context.deadline = deadline.as_millis();
     let payload = serde_json::from_str(event).unwrap();
     let response = handler.handle(LambdaEvent { payload, context }).await?;
     Ok(serde_json::to_value(response).unwrap())

@@ -72,7 +72,8 @@ impl World {
 
     /// SQS `SendMessageBatch` to the dead-letter queue.
     pub(crate) fn send_message_batch(&mut self, dead_letters: &[&CheckedDeadLetter<'_>]) -> Answers {
-        self.calls.add(ApiCall::SendMessageBatch, 1);
+        let bytes = dead_letters.iter().map(|checked| checked.dead_letter.size()).sum();
+        self.calls.add_carrying(ApiCall::SendMessageBatch, bytes);
         let events: Vec<EventNumber> =
             dead_letters.iter().map(|checked| self.event_at(checked.position)).collect();
         if self.dice.strikes(Fault::DeadLetterRefused, self.now, events.iter().copied()) {

@@ -96,7 +96,7 @@ fn next_batch(world: &mut World) -> Batch {
 
 fn payload() -> String {
     let mut text = String::new();
-    EVENT.write_payload(&mut text);
+    EVENT.write_payload(0, &mut text);
     text
 }
 

@@ -8,11 +8,11 @@ const NUMBER: &str = "5318008";
 
 /// Everything the handler wrote, to the log and into details, about a message with this body.
 async fn written(body: String, status: u16, error: &'static str) -> String {
-    let (plain, _) = handler(None);
+    let (Handler { config, .. }, _) = handler(None);
     let said = format!("could not read {SECRET} or {NUMBER}");
     let failed = json!([{"Id": "0", "SenderFault": true, "Code": "InvalidParameterValue", "Message": said}]);
     let (aws, requests) = answering(status, error, &json!({"message": said, "Failed": failed}));
-    let handler = Handler { aws, ..plain };
+    let handler = Handler::new(config, aws);
     let mut message = message("m-1", "retries");
     message["body"] = json!(body);
     message["attributes"]["ApproximateReceiveCount"] = json!("2");

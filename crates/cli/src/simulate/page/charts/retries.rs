@@ -10,6 +10,7 @@ use crate::simulate::page::charts::canvas::{OverTime, drawn, frame, shade};
 use crate::simulate::page::side::{Side, head, keys};
 use crate::simulate::page::template::{Chart, Svg, Table};
 use crate::text::durations;
+use crate::text::numbers::counted;
 
 /// Where a logarithmic axis begins: below one, so that none and one differ.
 const FLOOR: f64 = 0.8;
@@ -47,8 +48,8 @@ fn most(side: &Side, step: usize) -> String {
     let counts = counts(side, step);
     let most = counts.iter().copied().fold(0.0, f64::max);
     let first = counts.iter().position(|&count| count == most).unwrap_or(0);
-    let (all, most) = (HumanCount(side.summary.retries), HumanCount(most as u64));
-    format!("{all} retries; at most {most} in {}, from {} on.", minutes(step), clock(first * step))
+    let (all, most) = (counted(side.summary.retries, "retry", "retries"), HumanCount(most as u64));
+    format!("{all}; at most {most} in {}, from {} on.", minutes(step), clock(first * step))
 }
 
 fn minutes(minutes: usize) -> String {
