@@ -61,7 +61,7 @@ impl Event<'_> {
 ///     r#"{"_retry_metadata":{"attempt":0,"initial_timestamp":1643667670},"_original_payload":null}"#.into(),
 /// )?;
 /// let malformed = comeback_envelope::open(&event).unwrap_err();
-/// assert_eq!(malformed.to_string(), "`attempt` is 0, not an integer of at least 1");
+/// assert_eq!(malformed.to_string(), "`attempt` is not an integer of at least 1");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {

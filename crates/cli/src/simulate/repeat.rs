@@ -82,8 +82,14 @@ mod tests {
 
     #[test]
     fn a_storm_is_named() {
-        assert_eq!(repeated(&["--chaos=storm"]), "comeback simulate --seed 17 --chaos=storm");
-        assert_eq!(repeated(&["--chaos=mixed"]), "comeback simulate --seed 17 --chaos");
+        assert_eq!(
+            repeated(&["--chaos=storm"]),
+            "cargo run --release -p comeback -- simulate --seed 17 --chaos=storm"
+        );
+        assert_eq!(
+            repeated(&["--chaos=mixed"]),
+            "cargo run --release -p comeback -- simulate --seed 17 --chaos"
+        );
     }
 
     #[test]

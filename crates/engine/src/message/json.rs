@@ -12,14 +12,13 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String>
     }
 }
 
-/// serde quotes a value of the wrong type. What is missing, or stands there twice, is a member of ours.
+/// serde quotes a value of the wrong type, and then says which it expected, and where.
 fn without_quotes(error: serde_json::Error) -> String {
     let text = error.to_string();
-    let of_ours = ["missing field", "duplicate field"].iter().any(|start| text.starts_with(start));
-    if error.is_data() && !of_ours {
-        return format!("a wrong type of value at line {} column {}", error.line(), error.column());
+    match text.rsplit_once(", expected ") {
+        Some((_, expected)) if error.is_data() => format!("wrong type, expected {expected}"),
+        _ => text,
     }
-    text
 }
 
 /// The text of a string; `None` of any other value, and of a string that is no Unicode.

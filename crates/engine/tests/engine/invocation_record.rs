@@ -42,7 +42,7 @@ fn says_what_is_missing() {
         (r#"{"requestContext":["f"],"requestPayload":7}"#, "requestContext: not a JSON object"),
         (
             r#"{"requestContext":{"functionArn":null},"requestPayload":7}"#,
-            "requestContext: a wrong type of value at line 1 column 19",
+            "requestContext: wrong type, expected a string at line 1 column 19",
         ),
         (
             r#"{"requestContext":{"functionArn":"f","condition":"Success"},"requestPayload":7}"#,

@@ -139,8 +139,8 @@ fn anything_else_is_no_batch() {
         (r#"[{"Records": []}]"#, "not a JSON object"),
         ("{", "EOF while parsing an object at line 1 column 1"),
         ("{}", "missing field `Records` at line 1 column 2"),
-        (r#"{"Records": null}"#, "invalid type: null, expected a sequence at line 1 column 16"),
-        (r#"{"Records": {}}"#, "invalid type: map, expected a sequence at line 1 column 12"),
+        (r#"{"Records": null}"#, "wrong type, expected a sequence at line 1 column 16"),
+        (r#"{"Records": {}}"#, "wrong type, expected a sequence at line 1 column 12"),
     ] {
         let error = BatchEvent::read(event).unwrap_err().to_string();
         assert_eq!(error, format!("not an SQS event: {problem}"), "{event}");
