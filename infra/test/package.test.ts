@@ -63,6 +63,26 @@ test('the package holds the code, the README and the licences, and nothing else'
   }
 });
 
+test('the README says to commit all that its commands bring into an app', () => {
+  const readme = fs.readFileSync(path.join(INFRA, 'README.md'), 'utf8');
+  const [commit = ''] = /^Commit .*?\.$/ms.exec(readme) ?? [];
+  const [, install = ''] = /^In your app, .*?^```sh\n(.*?)^```$/ms.exec(readme) ?? [];
+  const brought = [...install.matchAll(/^cp (?:-r )?"\$COMEBACK"\/(?:\S*\/)?(\S+) \.$/gm)].map(([, name]) =>
+    String(name),
+  );
+  expect(brought).toEqual(['comeback-cdk-0.1.0.tgz', 'retry-handler']);
+  expect(install).toContain(`npm install ./${String(brought[0])}\n`);
+  for (const file of [
+    'comeback-cdk-0.1.0.tgz',
+    'retry-handler/bootstrap',
+    'package.json',
+    'package-lock.json',
+    'cdk.context.json',
+  ]) {
+    expect(commit).toContain(`\`${file}\``);
+  }
+});
+
 describe('the documentation', () => {
   const AROUND = `
     import { App, Stack, Stage } from 'aws-cdk-lib';

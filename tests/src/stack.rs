@@ -43,6 +43,17 @@ pub fn allow_batches(shell: &Shell, role: &str) -> Result<(), String> {
         .map(drop)
 }
 
+/// Has a retry queue hide a message for ten seconds where the handler sets no time. Its own 1,230 s are for a handler that
+/// is out for days, and no trial on the real clock can wait for them.
+///
+/// # Errors
+///
+/// What the AWS CLI said.
+pub fn hide_briefly(shell: &Shell, retry_queue_url: &str) -> Result<(), String> {
+    let attributes = "--attributes VisibilityTimeout=10";
+    shell.run(&format!("aws sqs set-queue-attributes --queue-url {retry_queue_url} {attributes}")).map(drop)
+}
+
 /// A deployed stack, whatever deployed it.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {

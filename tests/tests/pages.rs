@@ -7,12 +7,13 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, wherever they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 6] = [
+const CLAIMS: [(&str, &str, &str); 7] = [
     ("README.md", "Deploy", "tests/tests/end_to_end/sam.rs"),
     ("docs/attach.md", "Attach", "tests/tests/end_to_end/attach.rs"),
     ("docs/attach.md", "Detach", "tests/tests/end_to_end/attach.rs"),
     ("docs/deploy-cargo-lambda.md", "The stack by hand", "tests/tests/end_to_end/cargo_lambda.rs"),
     ("docs/deploy-sam.md", "Deploy with SAM", "tests/tests/end_to_end/sam.rs"),
+    ("docs/remove.md", "Remove Comeback", "tests/tests/end_to_end/remove.rs"),
     (
         "docs/simulate.md",
         "Rehearse locally with cargo lambda watch",
@@ -57,6 +58,23 @@ fn the_tests_that_claim_a_section_read_it() {
         let call = format!("pages::blocks(\"{page}\", \"{heading}\")");
         assert!(source.contains(&call), "{test} does not call {call}");
     }
+}
+
+/// The tools of `make tools` come first: another cargo-lambda might not find its compiler.
+#[test]
+fn a_page_that_uses_an_installed_tool_puts_it_in_front() {
+    const FRONT: &str = "export PATH=\"$PWD/.tools/sam/bin:$PATH\"";
+    let uses_one = |line: &str| ["sam ", "cargo lambda "].iter().any(|tool| line.starts_with(tool));
+    let mut in_front = 0;
+    for page in pages::all().into_iter().chain(["infra/README.md".to_owned()]) {
+        let blocks = pages::sh_blocks(&pages::read(&page));
+        let mut lines = blocks.iter().flat_map(|block| block.text.lines());
+        if let Some(first) = lines.find(|line| uses_one(line) || *line == FRONT) {
+            assert_eq!(first, FRONT, "{page}");
+            in_front += 1;
+        }
+    }
+    assert_eq!(in_front, 6, "README, four pages and the construct's");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::cargo_lambda::deploy_by_hand;
 use crate::retries::successes;
 use crate::world::World;
 
-/// `output AllowedTargetFunctions`, as the stack's own output spells it out.
-const ALLOWED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Outputs[?OutputKey=='AllowedTargetFunctions'].OutputValue")"#;
+/// `attached`, as the stack's own output spells it out.
+const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
 /// The blocks that attach a function, in their order.
 struct Attach {
@@ -82,7 +82,7 @@ pub(crate) async fn a_function_is_attached_and_detached_to_a_stack_of_sam(world:
             "${RETRY_QUEUE_ARN##*:}",
             stack.output("RetryQueueArn").rsplit(':').next().unwrap_or_default(),
         )
-        .replace("$(output AllowedTargetFunctions)", ALLOWED);
+        .replace("$(attached ", ATTACHED);
     assert_eq!(stack.output("AttachCommands").trim_end(), with_names, "the output and the page agree");
 
     example_target(ministack, "orders").await;

@@ -2,7 +2,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use comeback_tests::{Shell, Stack, dead_letter, deploy_example, eventually, pages, root, scratch};
+use comeback_tests::{
+    Shell, Stack, dead_letter, deploy_example, eventually, hide_briefly, pages, root, scratch,
+};
 use serde_json::{Value, json};
 
 use crate::limits::is_given_up_after;
@@ -37,7 +39,9 @@ pub(crate) struct Example {
 impl Example {
     pub(crate) fn deploy(shell: &Shell) -> Result<Self, String> {
         let output = scratch("cdk");
-        Ok(Self { stack: deploy_example(shell, &Commands::read().deploy, &output)?, output })
+        let stack = deploy_example(shell, &Commands::read().deploy, &output)?;
+        hide_briefly(shell, stack.output("RetryQueueUrl"))?;
+        Ok(Self { stack, output })
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     );
     let stack = deploy(&ministack.shell(), "hours", &parameters).unwrap_or_else(|error| panic!("{error}"));
     let (handler, queue) = (stack.output("RetryHandlerName"), stack.output("RetryQueueUrl"));
-    // The handler's own 30 s are half a second here, too little for a busy machine.
+    // The handler's own minute is a second here, too little for a busy machine.
     let longer = ministack.lambda.update_function_configuration().function_name(handler);
     longer.timeout(LONGEST_TIMEOUT).send().await.expect("Lambda changes the function");
     outage_target(ministack, TARGET).await;

@@ -60,6 +60,7 @@ pub(crate) async fn never_invokes_a_function_outside_the_allow_list(world: &Worl
 
 pub(crate) async fn the_handlers_role_allows_exactly_what_it_does(world: &World) {
     let stack = world.quick().await;
+    let example = MiniStack::function_arn(stack.output("ExampleTargetName"));
     let shell = world.ministack().await.shell().with("ROLE", stack.output("RetryHandlerRoleName"));
     let iam = |command: &str| iam(&shell, command);
     assert_eq!(iam("list-attached-role-policies --role-name $ROLE")["AttachedPolicies"], json!([]));
@@ -99,6 +100,7 @@ pub(crate) async fn the_handlers_role_allows_exactly_what_it_does(world: &World)
             ][..],
             vec![queue.to_owned()],
         ),
+        (&["lambda:InvokeFunction"], vec![example.clone(), example + ":*"]),
         (&["lambda:InvokeFunction"], vec![MiniStack::function_arn("*"), MiniStack::function_arn("*:*")]),
         (&["logs:CreateLogStream", "logs:PutLogEvents"], vec![logs]),
     ];
@@ -121,7 +123,9 @@ pub(crate) async fn a_refused_parameter_fails_the_deployment(world: &World) {
         "MaxBackoff=43171",
         "Jitter=some",
         "Envelope=bare",
+        "Example=maybe",
         "TargetFunctions=orders",
+        r"TargetFunctions=arn:aws:lambda:eu-west-1:123456789012:function:orders:\$latest",
     ] {
         let (name, value) = refused.split_once('=').expect("a name and a value");
         let error = shell

@@ -8,6 +8,7 @@ mod cdk;
 mod emulator;
 mod hours;
 mod limits;
+mod remove;
 mod retries;
 mod sam;
 mod world;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         limits::never_invokes_a_function_outside_the_allow_list,
         limits::the_handlers_role_allows_exactly_what_it_does,
         limits::a_refused_parameter_fails_the_deployment,
+        remove::a_deleted_stack_leaves_its_queues_and_another_drains_them,
         sam::the_example_can_be_watched_with_the_commands_of_the_pages,
         attach::a_function_is_attached_and_detached_to_a_stack_of_sam,
         attach::functions_are_attached_and_detached_to_a_handler_of_cargo_lambda,

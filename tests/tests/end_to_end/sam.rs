@@ -11,7 +11,7 @@ pub(crate) async fn the_example_can_be_watched_with_the_commands_of_the_pages(wo
     assert_eq!(pages::blocks("README.md", "Deploy"), [blocks.join("\n")], "the README has the same commands");
     let [deploy, invoke, logs] =
         <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
-    assert_eq!(deploy, "sam build\nsam deploy");
+    assert_eq!(deploy, "export PATH=\"$PWD/.tools/sam/bin:$PATH\"\nsam build\nsam deploy");
     ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
     eventually("the logs to report a success", Duration::from_secs(90), async || {
         let logs = ministack.shell().run(&logs).unwrap_or_else(|error| panic!("{error}"));

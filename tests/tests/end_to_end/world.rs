@@ -1,4 +1,4 @@
-use comeback_tests::{MiniStack, Stack, build, deploy};
+use comeback_tests::{MiniStack, Shell, Stack, build, deploy, hide_briefly};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
@@ -41,7 +41,7 @@ impl World {
     pub(crate) async fn comeback(&self) -> &Stack {
         self.built().await;
         let shell = self.ministack().await.shell();
-        or_panic(self.comeback.get_or_init(async || deploy(&shell, "comeback", "")).await)
+        or_panic(self.comeback.get_or_init(async || deployed(&shell, "comeback", "")).await)
     }
 
     /// A stack that gives up after two retries a second apart, in inline style, and may invoke any function.
@@ -52,7 +52,7 @@ impl World {
         let any = MiniStack::function_arn("*");
         let parameters =
             format!("MaxRetries=2 BaseBackoff=1 MaxBackoff=1 Envelope=inline TargetFunctions={any}");
-        or_panic(self.quick.get_or_init(async || deploy(&shell, "quick", &parameters)).await)
+        or_panic(self.quick.get_or_init(async || deployed(&shell, "quick", &parameters)).await)
     }
 
     /// The CDK's example app. What it builds, `sam build` has built before, so that this takes no time.
@@ -73,6 +73,13 @@ impl World {
         let started = [&self.ministack, &self.sped_up].into_iter().filter_map(|server| server.get());
         started.flatten().map(MiniStack::log).collect()
     }
+}
+
+/// For the real clock.
+fn deployed(shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
+    let stack = deploy(shell, name, parameters)?;
+    hide_briefly(shell, stack.output("RetryQueueUrl"))?;
+    Ok(stack)
 }
 
 fn or_panic<T>(result: &Result<T, String>) -> &T {

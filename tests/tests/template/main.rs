@@ -1,8 +1,10 @@
 //! What the template promises and no local stack would miss: read from the template itself.
 
+mod refusals;
+
 use std::collections::BTreeSet;
 
-use comeback_tests::template;
+use comeback_tests::{pages, template};
 use serde_json::{Value, json};
 
 fn properties(resource: &str) -> &'static Value {
@@ -10,9 +12,19 @@ fn properties(resource: &str) -> &'static Value {
 }
 
 #[test]
-fn both_queues_keep_what_they_hold_for_14_days_encrypted() {
+fn both_queues_outlive_the_stack() {
+    for queue in ["RetryQueue", "DeadLetterQueue"] {
+        let queue = &template()["Resources"][queue];
+        assert_eq!(queue["DeletionPolicy"], "RetainExceptOnCreate");
+        assert_eq!(queue["UpdateReplacePolicy"], "Retain");
+    }
+}
+
+#[test]
+fn both_queues_keep_what_they_hold_for_14_days_encrypted_and_take_what_lambda_sends() {
     for queue in ["RetryQueue", "DeadLetterQueue"] {
         let queue = properties(queue);
+        assert_eq!(queue["MaximumMessageSize"], 1_048_576);
         assert_eq!(queue["MessageRetentionPeriod"], 14 * 24 * 3_600);
         assert_eq!(queue["SqsManagedSseEnabled"], true);
     }
@@ -44,10 +56,16 @@ fn both_queues_refuse_what_does_not_come_over_tls() {
     }
 }
 
+/// SQS itself dead-letters nothing that it still keeps, even if the handler never starts.
 #[test]
 fn the_queue_hides_a_message_for_six_times_the_handlers_timeout() {
-    assert_eq!(properties("RetryHandler")["Timeout"], 30);
-    assert_eq!(properties("RetryQueue")["VisibilityTimeout"], 6 * 30);
+    let queue = properties("RetryQueue");
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let visibility_timeout = number(&queue["VisibilityTimeout"]);
+    let receives = number(&queue["RedrivePolicy"]["maxReceiveCount"]);
+    assert!(receives * visibility_timeout > number(&queue["MessageRetentionPeriod"]));
+    assert_eq!(properties("RetryHandler")["Timeout"], 60);
+    assert!(visibility_timeout >= 6 * 60, "Lambda asks for six times the handler's timeout");
 }
 
 #[test]
@@ -95,19 +113,38 @@ fn the_example_leaves_its_retries_to_comeback() {
     );
 }
 
-/// With the default, and with ARNs of one's own; the end-to-end tests see what a deployment makes of it.
+/// `infra/test/parity.test.ts` compares what is left with what the construct makes.
+#[test]
+fn the_example_is_a_parameter() {
+    let example = &template()["Parameters"]["Example"];
+    assert_eq!(example["Default"], "yes");
+    assert_eq!(example["AllowedValues"], json!(["yes", "no"]));
+    for resource in ["ExampleTarget", "ExampleTargetRole", "ExampleTargetLogs"] {
+        assert_eq!(template()["Resources"][resource]["Condition"], "WithExample", "{resource}");
+    }
+    assert_eq!(template()["Outputs"]["ExampleTargetName"]["Condition"], "WithExample");
+}
+
+/// With the example, and with ARNs of one's own; the end-to-end tests see what a deployment makes of it.
 #[test]
 fn the_handlers_role_allows_exactly_what_it_does() {
     let role = &properties("RetryHandlerRole")["Policies"];
     assert_eq!(role.as_array().map(Vec::len), Some(1));
     let statements = role[0]["PolicyDocument"]["Statement"].as_array().expect("the policy has statements");
-    let allowed: Vec<_> =
-        statements.iter().map(|statement| (&statement["Action"], &statement["Resource"])).collect();
+    // Under its condition, if it has one.
+    let allowed = statements.iter().map(|statement| match &statement["Fn::If"] {
+        Value::Null => (None, &statement["Action"], &statement["Resource"]),
+        conditional => {
+            assert_eq!(conditional[2], json!({"Ref": "AWS::NoValue"}));
+            (conditional[0].as_str(), &conditional[1]["Action"], &conditional[1]["Resource"])
+        }
+    });
+    let allowed: Vec<_> = allowed.collect();
     let arn = |resource| json!({"Fn::GetAtt": [resource, "Arn"]});
     let any_qualifier = json!({"Fn::Join": [":*,", {"Fn::Split": [",", {"Ref": "TargetFunctions"}]}]});
     let given = json!({"Fn::Sub": ["${TargetFunctions},${Qualified}:*", {"Qualified": any_qualifier}]});
+    let targets = json!({"Fn::Split": [",", given]});
     let example = json!([arn("ExampleTarget"), {"Fn::Sub": "${ExampleTarget.Arn}:*"}]);
-    let targets = json!({"Fn::If": ["OnlyTheExample", example, {"Fn::Split": [",", given]}]});
     let queue = json!([
         "sqs:ReceiveMessage",
         "sqs:DeleteMessage",
@@ -115,10 +152,11 @@ fn the_handlers_role_allows_exactly_what_it_does() {
         "sqs:ChangeMessageVisibility"
     ]);
     let expected = [
-        (&queue, &arn("RetryQueue")),
-        (&json!("sqs:SendMessage"), &arn("DeadLetterQueue")),
-        (&json!("lambda:InvokeFunction"), &targets),
-        (&json!(["logs:CreateLogStream", "logs:PutLogEvents"]), &arn("RetryHandlerLogs")),
+        (None, &queue, &arn("RetryQueue")),
+        (None, &json!("sqs:SendMessage"), &arn("DeadLetterQueue")),
+        (Some("WithExample"), &json!("lambda:InvokeFunction"), &example),
+        (Some("WithTargetFunctions"), &json!("lambda:InvokeFunction"), &targets),
+        (None, &json!(["logs:CreateLogStream", "logs:PutLogEvents"]), &arn("RetryHandlerLogs")),
     ];
     assert_eq!(allowed, expected);
 }
@@ -142,4 +180,29 @@ fn every_variable_of_the_policy_is_a_parameter() {
     let others = ["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS"];
     assert_eq!(names.len(), 7 + others.len());
     assert!(others.iter().all(|other| names.contains(other)), "{names:?}");
+}
+
+/// docs/deploy-cargo-lambda.md makes the same by hand; the end-to-end tests run it.
+#[test]
+fn the_page_of_cargo_lambda_has_the_templates_figures() {
+    let page = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let (retry, dead, handler) =
+        (properties("RetryQueue"), properties("DeadLetterQueue"), properties("RetryHandler"));
+    for name in ["MaximumMessageSize", "MessageRetentionPeriod"] {
+        assert!(page.contains(&format!("{name}={}", number(&dead[name]))), "{name}");
+        assert!(page.contains(&format!(r#""{name}":"{}""#, number(&retry[name]))), "{name}");
+    }
+    for expected in [
+        format!(r#""VisibilityTimeout":"{}""#, number(&retry["VisibilityTimeout"])),
+        format!("--memory {} ", number(&handler["MemorySize"])),
+        format!("--timeout {} ", number(&handler["Timeout"])),
+        format!("--retention-in-days {}", number(&template()["Parameters"]["LogRetentionDays"]["Default"])),
+        "for QUEUE_URL in \"$RETRY_QUEUE_URL\" \"$DEAD_LETTER_QUEUE_URL\"; do".to_owned(),
+    ] {
+        assert!(page.contains(&expected), "{expected}");
+    }
+    let statement = &properties("RetryQueueTlsOnly")["PolicyDocument"]["Statement"][0];
+    let condition = statement["Condition"].to_string().replace('"', "\\\"");
+    assert!(page.contains(&condition), "{condition}");
 }
