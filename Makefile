@@ -59,8 +59,8 @@ mutants: ## plant bugs in a copy, one at a time: the tests catch each (five minu
 
 test: ## every test, those against the real stack included
 	@$(STAGE) begin
-	@$(STAGE) run "install Debian packages" make --no-print-directory chromium faketime
-	@$(STAGE) run "install tools" make --no-print-directory --jobs 4 tools infra/node_modules/.installed
+	@$(STAGE) run "install what is missing" make --no-print-directory --jobs 5 \
+		chromium faketime tools infra/node_modules/.installed
 	@$(STAGE) run "lint the templates" make --no-print-directory lint-templates
 	@$(STAGE) run "test the construct" npm --prefix infra test
 	@$(STAGE) run "build the tests" cargo test $(ALL) --no-run
@@ -121,7 +121,7 @@ chromium: # the browser that the tests look at reports with, and a font for it
 	@command -v chromium >/dev/null \
 		|| { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends chromium fonts-dejavu-core; }
 
-faketime: # the faster clock of one test
+faketime: | chromium # the faster clock of one test; Debian's packages are installed one after another
 	@command -v faketime >/dev/null || { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends faketime; }
 
 $(TOOLS)/%/.installed: tests/tools/%.txt
