@@ -242,6 +242,23 @@ async fn a_missing_permission_comes_with_its_remedy() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_missing_queue_and_credentials_that_expired_come_with_their_remedies() {
+    for (error, sent_remedy, hidden_remedy) in [
+        ("QueueDoesNotExist", "correct DEAD_LETTER_QUEUE_URL", "correct RETRY_QUEUE_URL"),
+        ("ExpiredTokenException", "credentials are not valid", "credentials are not valid"),
+        ("InvalidClientTokenId", "credentials are not valid", "credentials are not valid"),
+    ] {
+        let (aws, _) = answering(400, error, &json!({"message": "no"}));
+        let sent = account(&aws).send_dead_letters(&[&letter("{}")], IN_TIME).await.remove(0);
+        let hidden = account(&aws).change_visibility(&[hidden(1)], IN_TIME).await.remove(0);
+        for (answer, remedy) in [(sent, sent_remedy), (hidden, hidden_remedy)] {
+            let failure = answer.unwrap_err();
+            assert!(failure.remedy.is_some_and(|said| said.contains(remedy)), "{error}: {failure:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
     let started = tokio::time::Instant::now();
