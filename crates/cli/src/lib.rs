@@ -31,6 +31,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use contention::ContentionArguments;
 use event::EventArguments;
 use flags::misplaced;
+use flags::policy::naming;
 use replay::ReplayArguments;
 use schedule::ScheduleArguments;
 use simulate::SimulateArguments;
@@ -52,12 +53,21 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the retry handler through a day in fast motion
-    #[command(after_help = simulate::EXAMPLES)]
+    #[command(
+        after_help = simulate::EXAMPLES,
+        mut_arg("non_retryable_errors", naming("The target fails with TargetDown in the outage and with TargetFlaky after it"))
+    )]
     Simulate(Box<SimulateArguments>),
     /// Run the retry handler on recorded SQS events
+    ///
+    /// Prints what it decides about each message and the calls that it makes. Every call is taken for
+    /// accepted, and none leaves this machine.
     #[command(after_help = replay::EXAMPLES)]
     Replay(ReplayArguments),
     /// Print a copy of a recorded SQS event, shifted in time so that its moment is now
+    ///
+    /// Times change and nothing else does. The policy only says when the last message is due: the moment
+    /// that is to be now, unless --at names another.
     #[command(after_help = event::EXAMPLES)]
     Event(EventArguments),
     /// Print what a policy means: when each retry comes, and how many an event has
@@ -65,7 +75,10 @@ enum Command {
     /// Events whose target fails every time are followed from their first failure until they are
     /// given up, through the retry handler's own decisions. Nothing but the backoff takes time. The
     /// figures of a retry are over the events that get so far.
-    #[command(after_help = schedule::EXAMPLES)]
+    #[command(
+        after_help = schedule::EXAMPLES,
+        mut_arg("non_retryable_errors", naming("The target fails with TargetDown"))
+    )]
     Schedule(ScheduleArguments),
     /// Compare backoff strategies: clients compete for one row, and back off when refused
     ///

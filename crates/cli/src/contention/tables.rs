@@ -1,5 +1,5 @@
 use comeback_contention::{Cell, Report, Strategy, growth_exponent};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use indicatif::HumanCount;
 
 /// Completion times and calls, clients down and strategies across, each under its title.
@@ -22,8 +22,7 @@ pub(super) fn tables(report: &Report) -> String {
 }
 
 fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
+    let mut table = crate::text::table::table();
     table.set_header(std::iter::once("N").chain(strategies(report).map(Strategy::name)));
     for &clients in distinct(report.cells.iter().map(|cell| cell.clients)).iter() {
         let figures = strategies(report).map(|strategy| {

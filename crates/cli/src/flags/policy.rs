@@ -1,4 +1,4 @@
-use clap::Args;
+use clap::{Arg, Args};
 use comeback_engine::{Policy, SettingError};
 
 /// The retry handler's policy variables as flags. The handler's own reader reads them as text, so they
@@ -24,10 +24,17 @@ pub(crate) struct PolicyFlags {
     /// ENVELOPE: wrap or inline [default: wrap]
     #[arg(long, value_name = "STYLE")]
     envelope: Option<String>,
-    /// NON_RETRYABLE_ERRORS: errorType globs that are dead-lettered at once, comma-separated. The
-    /// simulated target fails with TargetDown in the outage and with TargetFlaky after it
+    /// NON_RETRYABLE_ERRORS: errorType globs that are dead-lettered at once, comma-separated
     #[arg(long, value_name = "GLOBS")]
     non_retryable_errors: Option<String>,
+}
+
+/// Adds to the help of `--non-retryable-errors` which errors there are where a target is simulated.
+pub(crate) fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
+    move |arg| {
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        arg.help(format!("{help}. {errors}"))
+    }
 }
 
 impl PolicyFlags {

@@ -90,8 +90,9 @@ fn text(policy: &Policy, schedule: &Schedule) -> String {
         return format!("{head}\n\n{outcome}");
     }
     let axis = axis_of(schedule, policy.max_age().as_secs_f64());
+    let left_out = table::left_out(schedule).map_or(String::new(), |left_out| format!("\n{left_out}"));
     format!(
-        "{head}\n\n{}\n\n{outcome}\n\n\
+        "{head}\n\n{}{left_out}\n\n{outcome}\n\n\
          When they come, since the first failure: ● on average, ━ for nine events in ten\n{}",
         table::retries(schedule),
         timeline::timeline(schedule, &axis),

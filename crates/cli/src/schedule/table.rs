@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use comeback_engine::Policy;
 use comeback_timelapse::{Schedule, ScheduledRetry};
-use comfy_table::{Cell, CellAlignment, Color, Table, presets};
+use comfy_table::{Cell, CellAlignment, Color, Table};
 use indicatif::HumanCount;
 
 use crate::text::durations;
 use crate::text::numbers::{counted, round_step};
+use crate::text::table::table;
 
 /// Up to this many retries have a row each.
 const ROWS: usize = 32;
@@ -53,9 +54,8 @@ pub(super) fn outcome(schedule: &Schedule) -> String {
 
 /// A row for each retry, or for some of them where there are very many.
 pub(super) fn retries(schedule: &Schedule) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
-    table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since first failure", "events"]);
+    let mut table = table();
+    table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since failure", "events"]);
     for retry in shown(&schedule.retries) {
         let (wait, at) = (retry.wait_seconds, retry.since_first_failure_seconds);
         let ceiling = retry.ceiling_seconds.map(|s| durations::text(Duration::from_secs(s)));
@@ -75,6 +75,12 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// What the rows leave out, if anything.
+pub(super) fn left_out(schedule: &Schedule) -> Option<String> {
+    let (all, rows) = (schedule.retries.len(), shown(&schedule.retries).count());
+    (rows < all).then(|| format!("{rows} of {all} retries have a row; --json prints them all"))
 }
 
 /// The retries that have a row.

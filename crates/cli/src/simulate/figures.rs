@@ -66,10 +66,10 @@ pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
     }
     row("attempts per event", &percentiles(summary.attempts, HumanCount), None);
     let time = |ms| durations::text(Duration::from_millis(ms));
-    row("recovery delay after the outage", &percentiles(summary.recovery_delay_ms, time), None);
+    row("recovery after the outage", &percentiles(summary.recovery_delay_ms, time), None);
     row("retries made", &HumanCount(summary.retries), None);
     row("peak in flight", &peak(summary), None);
-    row("peak visible, not yet received", &HumanCount(summary.peak_visible as u64), None);
+    row("peak visible, not received", &HumanCount(summary.peak_visible as u64), None);
     row("virtual time", &durations::text(summary.virtual_time()), None);
     figures
 }

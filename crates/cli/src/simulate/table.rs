@@ -2,13 +2,14 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use comeback_timelapse::{FaultCounts, Summary};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, Table};
 use indicatif::HumanCount;
 
 use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
 use crate::simulate::tally::Tally;
 use crate::text::durations;
 use crate::text::numbers::counted;
+use crate::text::table::table;
 
 /// What became of the events, and what it took.
 pub(super) fn outcome(summary: &Summary, wall_time: Duration) -> Table {
@@ -63,13 +64,6 @@ fn right(table: &mut Table, columns: RangeInclusive<usize>) {
     for column in columns {
         table.column_mut(column).expect("BUG: no such column").set_cell_alignment(CellAlignment::Right);
     }
-}
-
-fn table() -> Table {
-    let mut table = Table::new();
-    // Colours are always written; the stream removes them where they cannot be shown.
-    table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
-    table
 }
 
 fn wall(retries: u64, wall_time: Duration) -> String {

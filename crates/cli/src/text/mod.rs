@@ -5,6 +5,7 @@
 //! | `numbers` | three digits, and steps of 1, 2 and 5 |
 //! | `durations`, `rates` | durations and rates, both ways |
 //! | `in_flight` | the in-flight limit, in words |
+//! | `table` | tables that fit 80 columns |
 //! | `progress` | [`Progress`](progress::Progress): the bar on standard error |
 
 pub(crate) mod durations;
@@ -12,3 +13,4 @@ pub(crate) mod in_flight;
 pub(crate) mod numbers;
 pub(crate) mod progress;
 pub(crate) mod rates;
+pub(crate) mod table;

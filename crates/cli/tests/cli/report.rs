@@ -18,7 +18,7 @@ fn page_in(folder: &Path, arguments: &[&str]) -> (String, String) {
     let output = simulate(&[arguments, &["--report", plain(&file)]].concat());
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(said, format!("wrote {}\n", file.display()));
+    assert!(said.ends_with(&format!("wrote {}\n", file.display())), "{said}");
     let page = std::fs::read_to_string(&file).expect("it was written");
     (page, String::from_utf8(output.stdout).expect("text"))
 }
@@ -48,7 +48,7 @@ fn the_same_seed_gives_the_same_page() {
     assert_ne!(page, run("6").0);
     assert!(!page.contains(plain(folder.path())), "it does not depend on its place");
     assert!(page.contains(
-        "<code>comeback simulate --seed 5 --events 60 --outage 1h --report report.html --vs jitter=none --json</code>"
+        "<code>cargo run --release -p comeback -- simulate --seed 5 --events 60 --outage 1h --report report.html --vs jitter=none --json</code>"
     ));
 }
 
@@ -86,7 +86,15 @@ fn two_policies_stand_side_by_side() {
         ["-", "Target&#60;b&#62;*,Else"],
         "text is text, not markup"
     );
-    // Policy B makes no other difference to itself than its own run says.
+    let names = [
+        "max-backoff 11h 59m 30s, jitter full, non-retryable-errors -",
+        "max-backoff 1h, jitter none, non-retryable-errors Target&#60;b&#62;*,Else",
+    ];
+    for name in names {
+        assert!(page.contains(&format!("<th scope=\"col\">{name}</th>")), "named by what differs: {page}");
+    }
+    assert!(!page.contains("Policy A") && !page.contains("Policy B"));
+    // The other policy makes no other difference to itself than its own run says.
     let alone = ["--max-age", "12h", "--jitter", "none", "--max-backoff", "1h"];
     let json = simulate(&[&SMALL[..], &alone, &["--json"]].concat()).stdout;
     let json: Value = serde_json::from_slice(&json).expect("JSON");
@@ -121,7 +129,8 @@ fn every_jitter_has_the_run_it_has_alone() {
             "{jitter}"
         );
     }
-    assert!(!page.contains("<th scope=\"row\">Policy B</th>"), "it is one of the jitters");
+    let once = page.matches("<th scope=\"row\">jitter none</th>").count();
+    assert_eq!(once, 1, "the other policy is one of the jitters");
 }
 
 #[test]
@@ -138,6 +147,48 @@ fn the_page_tells_of_a_full_queue() {
     assert!(page.contains("The limit is reached 15m after the target goes down."));
     let (page, _) = made(&SMALL);
     assert!(page.contains("At most 60 of 120,000 (0.1 %) messages were in flight.<"), "and no more");
+}
+
+#[test]
+fn a_policy_has_one_colour_in_every_chart() {
+    let vs = ["--jitter", "equal", "--vs", "jitter=none"];
+    let (page, _) = made(&[&SMALL[..], &vs].concat());
+    let colours = |name: &str| -> Vec<&str> {
+        let keys = page.split("<li><span class=\"").skip(1).filter_map(|key| key.split_once("</li>"));
+        let of_name = keys.filter(|(key, _)| {
+            key.split_once("</span> ").is_some_and(|(_, label)| label.split(", ").next() == Some(name))
+        });
+        of_name.filter_map(|(key, _)| Some(key.split_once('"')?.0)).collect()
+    };
+    assert_eq!(colours("jitter equal"), ["blue"; 5]);
+    assert_eq!(colours("jitter none"), ["orange"; 5]);
+    let others = [colours("jitter full"), colours("jitter decorrelated")].concat();
+    assert!(others.len() == 2 && others[0] != others[1], "{others:?}");
+    assert_eq!(page.matches("class=\"orange\"").count(), 5, "no other thing has a policy's colour");
+}
+
+#[test]
+fn no_paragraph_stands_twice() {
+    for arguments in [
+        &["--vs", "jitter=none"][..],
+        &["--vs", "envelope=inline"],
+        &["--events", "200", "--in-flight-limit", "50", "--vs", "max-retries=100"],
+        &["--events", "200", "--in-flight-limit", "50"],
+    ] {
+        let (page, _) = made(&[&SMALL[2..], arguments].concat());
+        let texts = ["<p>", "<desc "].map(|start| page.split(start).skip(1).collect::<Vec<_>>()).concat();
+        let text = |text: &&str| -> String {
+            let text = text.split_once("</").expect("it ends").0;
+            let text = text.split_once("\">").map_or(text, |(_, text)| text);
+            // Without the policy's name in front.
+            text.split_once(": ").map_or(text, |(_, said)| said).to_owned()
+        };
+        let mut texts: Vec<String> = texts.iter().map(text).filter(|text| !text.is_empty()).collect();
+        let all = texts.len();
+        texts.sort_unstable();
+        texts.dedup();
+        assert_eq!(texts.len(), all, "{arguments:?}: {texts:#?}");
+    }
 }
 
 #[test]
@@ -169,6 +220,10 @@ fn refusals_name_what_is_wrong() {
         (
             &["--vs", "jitter=none"][..],
             "error: the following required arguments were not provided:\n  --report <FILE.html>\n",
+        ),
+        (
+            &["--report", "never.pdf"],
+            "error: invalid value 'never.pdf' for '--report <FILE.html>': the page is HTML: the name must end in .html\n",
         ),
         (
             &["--report", "never.html", "--vs", "jiter=none"],

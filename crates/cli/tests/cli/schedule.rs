@@ -24,22 +24,22 @@ fn the_default_policys_table_is_this() {
     let text = stdout(&["--events", "1000", "--seed", "1"]);
     let expected = "\
 MAX_AGE 24h, MAX_RETRIES 185, BASE_BACKOFF 1s, MAX_BACKOFF 11h 59m 30s, JITTER full
-1,000 events that fail every time, until they are given up; seed 1
+1,000 events that fail every time, until given up; seed 1
 
-┌───────┬─────────────┬───────────┬─────────┬─────────┬─────────────────────┬────────┐
-│ retry ┆     ceiling ┆ mean wait ┆      p5 ┆     p95 ┆ since first failure ┆ events │
-╞═══════╪═════════════╪═══════════╪═════════╪═════════╪═════════════════════╪════════╡
-│     1 ┆          1s ┆        1s ┆      1s ┆      1s ┆                  1s ┆  100 % │
-│     2 ┆          2s ┆      1.5s ┆      1s ┆      2s ┆                2.5s ┆  100 % │
-│     3 ┆          4s ┆      2.6s ┆      1s ┆      4s ┆                5.1s ┆  100 % │
-│     4 ┆          8s ┆      4.5s ┆      1s ┆      8s ┆                9.6s ┆  100 % │
-│     5 ┆         16s ┆      8.7s ┆      1s ┆     16s ┆                 18s ┆  100 % │
-│     6 ┆         32s ┆       16s ┆      2s ┆     31s ┆                 34s ┆  100 % │
-│     7 ┆       1m 4s ┆       32s ┆      3s ┆   1m 1s ┆               1m 7s ┆  100 % │
-│     8 ┆       2m 8s ┆     1m 5s ┆      6s ┆   2m 2s ┆              2m 12s ┆  100 % │
-│     9 ┆      4m 16s ┆     2m 6s ┆     11s ┆   4m 4s ┆              4m 18s ┆  100 % │
-│    10 ┆      8m 32s ┆    4m 19s ┆     21s ┆   8m 6s ┆              8m 37s ┆  100 % │
-│    11 ┆      17m 4s ┆    8m 44s ┆     53s ┆ 16m 12s ┆             17m 21s ┆  100 % │
+┌───────┬─────────────┬───────────┬─────────┬─────────┬───────────────┬────────┐
+│ retry ┆     ceiling ┆ mean wait ┆      p5 ┆     p95 ┆ since failure ┆ events │
+╞═══════╪═════════════╪═══════════╪═════════╪═════════╪═══════════════╪════════╡
+│     1 ┆          1s ┆        1s ┆      1s ┆      1s ┆            1s ┆  100 % │
+│     2 ┆          2s ┆      1.5s ┆      1s ┆      2s ┆          2.5s ┆  100 % │
+│     3 ┆          4s ┆      2.6s ┆      1s ┆      4s ┆          5.1s ┆  100 % │
+│     4 ┆          8s ┆      4.5s ┆      1s ┆      8s ┆          9.6s ┆  100 % │
+│     5 ┆         16s ┆      8.7s ┆      1s ┆     16s ┆           18s ┆  100 % │
+│     6 ┆         32s ┆       16s ┆      2s ┆     31s ┆           34s ┆  100 % │
+│     7 ┆       1m 4s ┆       32s ┆      3s ┆   1m 1s ┆         1m 7s ┆  100 % │
+│     8 ┆       2m 8s ┆     1m 5s ┆      6s ┆   2m 2s ┆        2m 12s ┆  100 % │
+│     9 ┆      4m 16s ┆     2m 6s ┆     11s ┆   4m 4s ┆        4m 18s ┆  100 % │
+│    10 ┆      8m 32s ┆    4m 19s ┆     21s ┆   8m 6s ┆        8m 37s ┆  100 % │
+│    11 ┆      17m 4s ┆    8m 44s ┆     53s ┆ 16m 12s ┆       17m 21s ┆  100 % │
 ";
     assert!(text.starts_with(expected), "{text}");
 }
@@ -106,10 +106,11 @@ fn a_rate_says_when_the_in_flight_limit_is_reached() {
     let over = printed(&["--rate", "10"]);
     let expected = "
 At 10 a second, failing events are in flight for 4h 33m each on average: 164,000 at once, 1.37 times SQS's limit of 120,000.
-The limit is reached 3h 20m after the target goes down. From then on SQS hands out a message only when
-another leaves: retries come late, without an error, and events reach MAX_AGE with fewer of them.
-Nothing is lost unless that lasts for 14 days. A shorter MAX_AGE or several queues are the way out.
 This policy has room for 7.32 a second.
+The limit is reached 3h 20m after the target goes down.
+From then on SQS hands out a message only when another leaves: retries come late, without an error, and
+events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A shorter MAX_AGE
+or several queues are the way out.
 ";
     assert!(over.ends_with(expected), "{over}");
     let expected = "
@@ -140,8 +141,26 @@ fn a_rate_that_is_none_is_refused() {
     let output = schedule(&["--rate", "-3/s"]);
     let text = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(2));
-    let expected = "error: invalid value '-3/s' for '--rate <EVENTS>': must be more than 0 events a second, or a rate such as 10/s, 600/m, 20000/h or 1000000/d\n";
+    let expected = "error: invalid value '-3/s' for '--rate <EVENTS>': must be a rate such as 10/s, 600/m, 20000/h or 1000000/d; at least 0.001/d, at most 1000000/s\n";
     assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
+fn retries_without_a_row_are_counted() {
+    let some = stdout(&["--max-backoff", "1s", "--max-retries", "100", "--events", "2"]);
+    assert!(some.contains("┘\n21 of 100 retries have a row; --json prints them all\n\n"), "{some}");
+    assert!(!stdout(&["--events", "20"]).contains("have a row"));
+}
+
+#[test]
+fn a_picture_that_is_no_svg_is_refused() {
+    let output = schedule(&["--plot", "schedule.png"]);
+    assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()));
+    let text = String::from_utf8(output.stderr).expect("text");
+    let expected = "error: invalid value 'schedule.png' for '--plot <FILE.svg|DIR>': the picture is SVG: the name must end in .svg";
+    assert!(text.starts_with(expected), "{text}");
+    let output = comeback(&["contention", "--plot", "calls.svg"]);
+    assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()));
 }
 
 #[test]

@@ -24,6 +24,7 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
         "delivered",
         "dead_lettered",
         "waiting",
+        "not_arrived",
         "retries",
         "attempts",
         "recovery_delay_ms",
@@ -33,6 +34,7 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
         "api_calls",
         "handler_gb_seconds",
         "target_gb_seconds",
+        "log_bytes",
         "cost_usd",
         "repeat",
     ];
@@ -44,7 +46,10 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
     let number = |key: &str| json[key].as_u64().expect("a number");
     assert_eq!(number("delivered") + given_up + number("waiting"), 30);
     assert_eq!(json["api_calls"]["lambda:Invoke (target)"], json["retries"]);
-    assert_eq!(json["repeat"], "comeback simulate --seed 5 --events 30 --max-retries 9 --json");
+    assert_eq!(
+        json["repeat"],
+        "cargo run --release -p comeback -- simulate --seed 5 --events 30 --max-retries 9 --json"
+    );
 }
 
 #[test]
@@ -62,7 +67,9 @@ fn chaos_counts_each_fault_and_the_same_seed_gives_the_same_bytes() {
     assert!(json["faults"]["duplicate_retries"].is_u64());
     // The command that a run prints is one that repeats it.
     let repeat = json["repeat"].as_str().expect("text");
-    let words: Vec<&str> = repeat.split(' ').skip(1).collect();
+    let arguments =
+        repeat.strip_prefix("cargo run --release -p comeback -- ").expect("it runs from a checkout");
+    let words: Vec<&str> = arguments.split(' ').collect();
     assert_eq!(serde_json::from_str::<Value>(&stdout(comeback(&words))).expect("JSON"), json);
 }
 
@@ -96,11 +103,93 @@ fn many_seeds_are_added_up() {
     for (fault, count) in all["faults"]["struck"].as_object().expect("an object") {
         assert_eq!(*count, sum(&|one| one["faults"]["struck"][fault].as_u64().expect("a number")), "{fault}");
     }
-    assert_eq!(all["repeat"], "comeback simulate --seed 5 --events 20 --for 6h --chaos --json --seeds 3");
+    assert_eq!(
+        all["repeat"],
+        "cargo run --release -p comeback -- simulate --seed 5 --events 20 --for 6h --chaos --json --seeds 3"
+    );
     let text = run(&["--seed", "5", "--seeds", "3"]);
-    let repeat = "\nrepeat with: comeback simulate --seed 5 --events 20 --for 6h --chaos --seeds 3\n";
+    let repeat = "\nrepeat with: cargo run --release -p comeback -- simulate --seed 5 --events 20 --for 6h --chaos --seeds 3\n";
     for line in ["; 3 seeds from 5 on\n", "seeds without a broken invariant", "duplicate_delivery", repeat] {
         assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn the_highest_seed_has_successors() {
+    let json = |arguments: &[&str]| -> Value {
+        let small = ["simulate", "--json", "--events", "5", "--max-retries", "2"];
+        serde_json::from_str(&stdout(comeback(&[&small, arguments].concat()))).expect("JSON")
+    };
+    let highest = "18446744073709551615";
+    let all = json(&["--seed", highest, "--seeds", "3"]);
+    assert_eq!(all["events"], 15);
+    let each = [highest, "0", "1"].map(|seed| json(&["--seed", seed])["retries"].as_u64().expect("a number"));
+    assert_eq!(all["retries"], each.iter().sum::<u64>());
+}
+
+#[test]
+fn events_that_have_not_arrived_are_counted_as_such_with_a_warning() {
+    let arguments = ["simulate", "--events", "50", "--outage", "12h", "--for", "3h"];
+    let warned = |more: &[&str]| {
+        let output = comeback(&[&arguments, more].concat());
+        let (text, warning) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
+        (text.expect("text"), warning.expect("text"))
+    };
+    let (json, warning) = warned(&["--json"]);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let number = |key: &str| json[key].as_u64().expect("a number");
+    assert!((25..45).contains(&number("not_arrived")), "a quarter of them arrives: {json}");
+    assert_eq!((number("waiting") + number("not_arrived"), number("delivered")), (50, 0));
+    let expected = format!(
+        "warning: {} events have not arrived: the run ends after 3h (--for), and events arrive within 12h (--arrival-spread)\n",
+        number("not_arrived")
+    );
+    assert_eq!(warning, expected);
+    let (text, warning) = warned(&[]);
+    assert!(text.contains(&format!("│ not arrived                ┆ {} ", number("not_arrived"))), "{text}");
+    assert_eq!(warning, expected);
+    let (text, warning) = warned(&["--seeds", "2"]);
+    assert!(text.contains("│ not arrived ") && warning.starts_with("warning: "), "{text}{warning}");
+    let whole = comeback(&["simulate", "--events", "5"]);
+    assert_eq!(whole.stderr, b"");
+    assert!(!stdout(whole).contains("not arrived"));
+}
+
+#[test]
+fn large_payloads_cost_a_request_for_each_64_kib() {
+    let cost = |size: &str| -> (Value, f64) {
+        let arguments = ["simulate", "--json", "--events", "20", "--outage", "10m", "--for", "2h"];
+        let json = stdout(comeback(&[&arguments[..], &["--payload-size", size]].concat()));
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        let usd = json["cost_usd"].as_f64().expect("a number");
+        (json, usd)
+    };
+    let ((small, few), (large, many)) = (cost("0"), cost("200000"));
+    assert_eq!(small["api_calls"], large["api_calls"], "as many calls");
+    // 200,000 bytes and the rest of a record are four chunks: three requests more for each send and receive.
+    let calls = |name: &str| small["api_calls"][name].as_f64().expect("a number");
+    let sends = calls("sqs:SendMessage");
+    let least = 3.0 * 0.4e-6 * (sends + sends * 2.0);
+    assert!(many - few > least * 0.95 && many - few < least * 1.2, "{} more, {least} at least", many - few);
+}
+
+#[test]
+fn tables_fit_80_columns() {
+    let long =
+        ["--events", "40", "--outage", "20h", "--for", "14d", "--max-age", "14d", "--base-backoff", "10h"];
+    for arguments in [
+        &["simulate", "--events", "100"][..],
+        &["simulate", "--chaos", "--events", "30"],
+        &["simulate", "--chaos", "--events", "30", "--seeds", "2"],
+        &[&["simulate"], &long[..]].concat(),
+        &["schedule", "--max-age", "14d", "--events", "300"],
+        &["schedule", "--jitter", "decorrelated", "--max-age", "14d", "--events", "300"],
+        &["contention", "--clients", "10,1000", "--runs", "1"],
+    ] {
+        let text = stdout(comeback(arguments));
+        let tables = text.lines().filter(|line| line.starts_with(['│', '┌', '╞', '└']));
+        let widest = tables.clone().max_by_key(|line| line.chars().count()).expect("a table");
+        assert!(widest.chars().count() <= 80, "{arguments:?}: {widest}");
     }
 }
 
@@ -115,16 +204,16 @@ fn the_summary_is_for_people() {
         "dead-lettered",
         "waiting",
         "attempts per event",
-        "recovery delay after the outage",
+        "recovery after the outage",
         "retries made",
         "peak in flight",
         "virtual time",
         "wall time",
-        "retries per second",
+        "retries a second",
         "sqs:ReceiveMessage",
         "total",
         "a row is 1h",
-        "repeat with: comeback simulate --seed 1 --events 30 --outage 30m --failure-rate 0.5\n",
+        "repeat with: cargo run --release -p comeback -- simulate --seed 1 --events 30 --outage 30m --failure-rate 0.5\n",
     ] {
         assert!(text.contains(label), "{label}: {text}");
     }

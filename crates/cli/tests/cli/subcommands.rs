@@ -94,5 +94,7 @@ fn help_shows_examples() {
     ] {
         let text = stdout(comeback(&[command, "--help"]));
         assert!(text.contains("Examples:") && text.contains(example), "{text}");
+        let simulated = text.contains("fails with TargetDown");
+        assert_eq!(simulated, ["simulate", "schedule"].contains(&command), "{text}");
     }
 }

@@ -90,7 +90,7 @@ fn attempts_and_depth(scenario: &Scenario, sides: &[Side]) -> Section {
     Section {
         id: "queue",
         heading: "Attempts, and messages in flight",
-        paragraphs: sides.iter().map(|side| side.say(&in_flight::story(side))).collect(),
+        paragraphs: side::say(sides, in_flight::story),
         tables: Vec::new(),
         charts: vec![attempts::chart(sides), in_flight::chart(scenario, sides)],
     }

@@ -5,7 +5,7 @@ use indicatif::HumanCount;
 
 use crate::flags::policy::{PolicyFlags, variable};
 use crate::simulate::figures::{COST_HEADER, costs, figures, strikes};
-use crate::simulate::page::side::{Side, head};
+use crate::simulate::page::side::{Side, head, setting};
 use crate::simulate::page::template::{Table, Tile};
 use crate::text::durations;
 
@@ -13,7 +13,7 @@ use crate::text::durations;
 pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
     let tile = |label, value: fn(&Summary) -> String| Tile {
         label,
-        values: sides.iter().map(|side| (side.name.to_owned(), value(&side.summary))).collect(),
+        values: sides.iter().map(|side| (side.name.clone(), value(&side.summary))).collect(),
     };
     vec![
         tile("delivered", |summary| {
@@ -33,27 +33,14 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
 /// The handler's variables.
 pub(super) fn policy(sides: &[Side]) -> Table {
     let row = |flag: &'static str| {
-        std::iter::once(variable(flag)).chain(sides.iter().map(|side| setting(side, flag))).collect()
+        std::iter::once(variable(flag))
+            .chain(sides.iter().map(|side| setting((&side.flags, &side.policy), flag)))
+            .collect()
     };
     Table {
         caption: "The retry handler's variables".into(),
         head: head("variable", sides, "value"),
         rows: PolicyFlags::names().into_iter().map(row).collect(),
-    }
-}
-
-fn setting(side: &Side, flag: &str) -> String {
-    let (policy, backoff) = (&side.policy, side.policy.backoff());
-    let time = |seconds| durations::text(Duration::from_secs(seconds));
-    let given = side.flags.given().into_iter().find(|(name, _)| *name == flag).map(|(_, value)| value);
-    match flag {
-        "max-age" => durations::text(policy.max_age()),
-        "max-retries" => HumanCount(policy.max_retries()).to_string(),
-        "base-backoff" => time(backoff.base),
-        "max-backoff" => time(backoff.cap),
-        "jitter" => backoff.jitter.to_string(),
-        "envelope" => given.unwrap_or_else(|| comeback_engine::Settings::default().envelope.to_string()),
-        _ => given.unwrap_or_else(|| "-".into()),
     }
 }
 

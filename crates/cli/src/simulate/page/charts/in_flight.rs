@@ -10,10 +10,10 @@ use crate::chart::svg::FONT;
 use crate::simulate::figures::peak;
 use crate::simulate::histogram::{clock, minutes_a_row};
 use crate::simulate::page::charts::canvas::{OverTime, TEXT, drawn, frame, shade};
-use crate::simulate::page::side::Side;
+use crate::simulate::page::side::{Side, say};
 use crate::simulate::page::template::{Chart, Key, Svg, Table};
 use crate::text::durations;
-use crate::text::in_flight::in_words;
+use crate::text::in_flight::{ONCE_FULL, figures_in_words};
 use crate::text::numbers::rounded;
 use crate::text::rates;
 
@@ -36,7 +36,10 @@ pub(in crate::simulate::page) fn chart(scenario: &Scenario, sides: &[Side]) -> C
     Chart {
         id: "in-flight",
         heading: "Messages in flight, logarithmic scale".into(),
-        description: sides.iter().map(|side| side.say(&story(side))).collect::<Vec<_>>().join(" "),
+        description: format!(
+            "Against the limit of {}. The table below has its figures.",
+            HumanCount(scenario.in_flight_limit as u64)
+        ),
         keys,
         svg: draw(scenario, sides, &time),
         table: Some(table(sides)),
@@ -125,9 +128,13 @@ fn table(sides: &[Side]) -> Table {
 /// How many messages the run's own rate of arrivals would keep in flight if the target stayed down.
 pub(in crate::simulate::page) fn arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     let Some(rate) = own_rate(scenario) else { return Vec::new() };
-    let of = |side: &Side| side.say(&in_words(&side.schedule.in_flight(rate, scenario.in_flight_limit)));
+    let of = |side: &Side| side.schedule.in_flight(rate, scenario.in_flight_limit);
     let assumed = "If the target stayed down, and events went on to arrive as in this run:".to_owned();
-    std::iter::once(assumed).chain(sides.iter().map(of)).collect()
+    let full = sides.iter().any(|side| of(side).full_after_seconds.is_some());
+    std::iter::once(assumed)
+        .chain(say(sides, |side| figures_in_words(&of(side))))
+        .chain(full.then(|| ONCE_FULL.to_owned()))
+        .collect()
 }
 
 /// For each rate of arrivals, when it reaches the limit.

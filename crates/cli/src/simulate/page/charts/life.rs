@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::chart::count_axis::{self, CountAxis};
-use crate::chart::palette::{BLUE, GREEN, MUTED, ORANGE, PURPLE};
+use crate::chart::palette::{BLUE, GREEN, GREY, MUTED, PURPLE};
 use crate::chart::svg::{Drawing, FONT};
 use crate::chart::time_axis::TimeAxis;
 use crate::simulate::page::charts::canvas::{Frame, TEXT, drawn, frame};
@@ -37,7 +37,7 @@ pub(in crate::simulate::page) fn chart(scenario: &Scenario, life: &Life) -> Opti
         ),
         keys: vec![
             key("■", BLUE, "hidden for its backoff"),
-            key("✕", ORANGE, "target failed"),
+            key("✕", GREY, "target failed"),
             key("●", GREEN, "target succeeded"),
             key("▲", PURPLE, "given up"),
         ],
@@ -90,7 +90,7 @@ fn mark(chart: &mut Frame<'_, '_, TimeAxis, CountAxis>, what: &What, at: f64, si
     let point = (at, row(what) as f64);
     match what {
         What::Ran { error: Some(_), .. } => {
-            chart.draw_series([Cross::new(point, size, ORANGE.stroke_width(2))])?;
+            chart.draw_series([Cross::new(point, size, GREY.stroke_width(2))])?;
         }
         What::Ran { error: None, .. } => {
             chart.draw_series([Circle::new(point, size + 2, GREEN.filled())])?;

@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 use plotters::prelude::*;
 
 use crate::chart::count_axis::CountAxis;
-use crate::chart::palette::{BLUE, GREEN, GREY, PURPLE};
+use crate::chart::palette::{GREEN, GREY, PURPLE};
 use crate::chart::time_axis::TimeAxis;
 use crate::simulate::page::charts::canvas::{drawn, frame};
 use crate::simulate::page::side::Side;
@@ -25,39 +25,34 @@ pub(in crate::simulate::page) struct Recovery<'a> {
     pub(in crate::simulate::page) summary: &'a Summary,
 }
 
+/// Of the jitters that no compared policy has.
+const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
+
 /// The policy under each jitter, its own first; then the policy it is compared with, if that differs
-/// in more than its jitter.
+/// in more than its jitter. A compared policy has its own colour here as everywhere.
 pub(in crate::simulate::page) fn of<'a>(
     sides: &'a [Side],
     jitters: &'a [(Jitter, Summary)],
 ) -> Vec<Recovery<'a>> {
     let own = &sides[0];
-    let strategy = |jitter, summary, own| Recovery {
-        name: format!("jitter {jitter}"),
-        colour: colour(jitter),
-        own,
-        summary,
-    };
-    let mut recoveries = vec![strategy(own.policy.backoff().jitter, &own.summary, true)];
-    recoveries.extend(jitters.iter().map(|(jitter, summary)| strategy(*jitter, summary, false)));
-    let differs =
-        |side: &&Side| side.flags != own.flags.with([("jitter", side.policy.backoff().jitter.name())]);
+    let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
+    let strategy =
+        |jitter, summary, colour, own| Recovery { name: format!("jitter {jitter}"), colour, own, summary };
+    let mut recoveries = vec![strategy(own.policy.backoff().jitter, &own.summary, own.colour, true)];
+    let mut others = OTHERS.into_iter();
+    for (jitter, summary) in jitters {
+        let compared = sides[1..].iter().find(|side| is_of(side, *jitter)).map(|side| side.colour);
+        let colour = compared.or_else(|| others.next()).expect("BUG: more jitters than colours");
+        recoveries.push(strategy(*jitter, summary, colour, false));
+    }
+    let differs = |side: &&Side| !jitters.iter().any(|(jitter, _)| is_of(side, *jitter));
     recoveries.extend(sides[1..].iter().filter(differs).map(|side| Recovery {
-        name: side.name.into(),
+        name: side.name.clone(),
         colour: side.colour,
         own: false,
         summary: &side.summary,
     }));
     recoveries
-}
-
-fn colour(jitter: Jitter) -> RGBColor {
-    match jitter {
-        Jitter::Full => BLUE,
-        Jitter::Equal => PURPLE,
-        Jitter::Decorrelated => GREEN,
-        Jitter::None => GREY,
-    }
 }
 
 /// How soon after the outage the events were delivered, by strategy.

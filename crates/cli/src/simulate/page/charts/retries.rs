@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use crate::chart::count_axis::{self, CountAxis};
 use crate::simulate::histogram::{clock, minutes_a_row};
 use crate::simulate::page::charts::canvas::{OverTime, drawn, frame, shade};
-use crate::simulate::page::side::{Side, head, keys};
+use crate::simulate::page::side::{Side, head, keys, say};
 use crate::simulate::page::template::{Chart, Svg, Table};
 use crate::text::durations;
 use crate::text::numbers::counted;
@@ -19,24 +19,36 @@ const FLOOR: f64 = 0.8;
 pub(in crate::simulate::page) fn charts(scenario: &Scenario, sides: &[Side]) -> Vec<Chart> {
     let time = OverTime::of(&sides[0].summary);
     let each = minutes(time.step);
-    let chart = |id, scale: &str, svg, table| Chart {
+    let chart = |id, scale: &str, description: &str, svg, table| Chart {
         id,
         heading: format!("Retries in each {each}, {scale} scale"),
-        description: stories(sides).join(" "),
+        description: description.into(),
         keys: keys(sides, "━━"),
         svg,
         table,
     };
     vec![
-        chart("retries", "linear", draw(scenario, sides, &time, false), Some(table(sides))),
-        chart("retries-logarithmic", "logarithmic", draw(scenario, sides, &time, true), None),
+        chart(
+            "retries",
+            "linear",
+            "The table below has its figures.",
+            draw(scenario, sides, &time, false),
+            Some(table(sides)),
+        ),
+        chart(
+            "retries-logarithmic",
+            "logarithmic",
+            "The same figures.",
+            draw(scenario, sides, &time, true),
+            None,
+        ),
     ]
 }
 
 /// How many retries each policy made, and when it made the most.
 pub(in crate::simulate::page) fn stories(sides: &[Side]) -> Vec<String> {
     let time = OverTime::of(&sides[0].summary);
-    sides.iter().map(|side| side.say(&most(side, time.step))).collect()
+    say(sides, |side| most(side, time.step))
 }
 
 fn counts(side: &Side, step: usize) -> Vec<f64> {
