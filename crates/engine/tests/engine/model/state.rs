@@ -7,8 +7,8 @@ use crate::support::*;
 
 /// The type of an error that is never retried.
 pub(super) const FATAL: &str = "Fatal";
-/// The retry queue's own visibility timeout, in milliseconds: 6 × 30 s.
-const QUEUE_VISIBILITY: u64 = 180_000;
+/// The retry queue's own visibility timeout, in milliseconds.
+const QUEUE_VISIBILITY: u64 = 1_230_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct State {
