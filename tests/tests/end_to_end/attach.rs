@@ -105,7 +105,7 @@ pub(crate) async fn a_function_is_attached_and_detached_to_a_stack_of_sam(world:
 /// The commands of the two pages that need no CloudFormation, for a first function and another one.
 pub(crate) async fn functions_are_attached_and_detached_to_a_handler_of_cargo_lambda(world: &World) {
     world.built().await;
-    let ministack = world.ministack().await;
+    let ministack = world.by_hand().await;
     let shell = ministack.shell();
     example_target(ministack, "invoices").await;
     let retry_queue_arn = deploy_by_hand(&shell);

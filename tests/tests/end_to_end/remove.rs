@@ -25,7 +25,7 @@ pub(crate) async fn a_deleted_stack_leaves_its_queues_and_another_drains_them(wo
     enable(ministack, stack.output("RetryHandlerName"), false).await;
     example_target(ministack, "leaver").await;
     send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), "leaver");
-    ministack.invoke("leaver", &json!({"fail_times": 1, "error_type": "Left"}).to_string()).await;
+    ministack.invoke("leaver", &json!({"fail_times": 2, "error_type": "Left"}).to_string()).await;
     let limit = Duration::from_secs(90);
     let waits = async || (held(ministack, queue).await == 1).then_some(());
     eventually("the failure to wait in the retry queue", limit, waits).await;

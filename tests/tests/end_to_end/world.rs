@@ -13,6 +13,7 @@ pub(crate) struct World {
     quick: OnceCell<Result<Stack, String>>,
     cdk_example: OnceCell<Result<Example, String>>,
     sped_up: OnceCell<Result<MiniStack, String>>,
+    by_hand: OnceCell<Result<MiniStack, String>>,
 }
 
 impl World {
@@ -25,6 +26,7 @@ impl World {
             quick: OnceCell::new(),
             cdk_example: OnceCell::new(),
             sped_up: OnceCell::new(),
+            by_hand: OnceCell::new(),
         }
     }
 
@@ -35,6 +37,11 @@ impl World {
     /// A server of its own, on which an hour passes in a minute.
     pub(crate) async fn sped_up(&self) -> &MiniStack {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up")).await)
+    }
+
+    /// A server of its own, where no stack has a log group of the name that the stack by hand gives its own.
+    pub(crate) async fn by_hand(&self) -> &MiniStack {
+        or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
     }
 
     /// The stack of docs/deploy-sam.md: its commands, the shipped defaults.
@@ -68,9 +75,10 @@ impl World {
         or_panic(self.built.get_or_init(async || build(&shell)).await);
     }
 
-    /// What both servers have logged, for a reader who wonders why a trial failed.
+    /// What the servers have logged, for a reader who wonders why a trial failed.
     pub(crate) fn log(&self) -> String {
-        let started = [&self.ministack, &self.sped_up].into_iter().filter_map(|server| server.get());
+        let started =
+            [&self.ministack, &self.sped_up, &self.by_hand].into_iter().filter_map(|server| server.get());
         started.flatten().map(MiniStack::log).collect()
     }
 }
