@@ -93,7 +93,8 @@ async fn the_rust_lines_take_a_retry_and_fail_for_a_malformed_envelope() {
         let event = RawValue::from_string(event.to_owned()).expect("JSON");
         handler(LambdaEvent::new(event, Context::default())).await.map_err(|error| error.to_string())
     };
-    let retry = r#"{"_retry_metadata": {"attempt": 2, "initial_timestamp": 1}, "_original_payload": {"order": 17}}"#;
+    let retry =
+        r#"{"_retry_metadata": {"attempt": 2, "initial_timestamp": 1}, "_original_payload": {"order": 17}}"#;
     assert_eq!(invoke(retry).await, Ok(()));
     let malformed = retry.replace("_original_payload", "payload");
     assert_eq!(invoke(&malformed).await, Err("`_original_payload` is missing".to_owned()));
