@@ -1,35 +1,50 @@
+use std::collections::HashSet;
 use std::time::Duration;
 
 use comeback_tests::{MiniStack, Stack, eventually, log_lines};
 use serde_json::Value;
 
-/// Prints what the functions log, until one of them says that it is over with the event that was sent last.
-pub(crate) async fn follow(ministack: &MiniStack, stack: &Stack, shown: &mut [usize; 2]) {
-    let mut key = Value::Null;
+/// What was shown so far.
+#[derive(Default)]
+pub(crate) struct Shown {
+    /// How many lines: the target's, and the handler's.
+    lines: [usize; 2],
+    /// The idempotency keys in them. (MiniStack's change between the first invocation and the first retry.)
+    keys: HashSet<String>,
+}
+
+/// Prints what the functions log, until one of them says that it is over with an event that is not among those shown
+/// before.
+pub(crate) async fn follow(ministack: &MiniStack, stack: &Stack, shown: &mut Shown) {
+    let earlier = shown.keys.clone();
     eventually("the event to succeed or be given up", Duration::MAX, async || {
-        let new = news(ministack, stack, shown).await;
-        for line in &new {
-            println!("{}", sentence(line));
-            if line["attempt"] == 0 {
-                key = line["idempotency_key"].clone();
-            }
-        }
-        new.iter().any(|line| is_over(line, &key)).then_some(())
+        let new = news(ministack, stack, &mut shown.lines).await;
+        new.iter().for_each(|line| println!("{}", sentence(line)));
+        shown.keys.extend(new.iter().filter_map(key));
+        new.iter().any(|line| is_over(line, &earlier)).then_some(())
     })
     .await;
 }
 
-/// Whether a line says that it is over with the event of this key. The handler's lines have no key: a dead-letter
-/// counts, whichever event it is of.
-fn is_over(line: &Value, key: &Value) -> bool {
-    line["message"] == "succeeded" && line["idempotency_key"] == *key || line["action"] == "dead_letter"
+fn key(line: &Value) -> Option<String> {
+    line["idempotency_key"].as_str().map(Into::into)
+}
+
+/// Whether a line says that it is over with an event that has none of these keys. The handler's lines have no key: a
+/// dead-letter counts, whichever event it is of.
+fn is_over(line: &Value, earlier: &HashSet<String>) -> bool {
+    let is_new = key(line).is_some_and(|key| !earlier.contains(&key));
+    line["message"] == "succeeded" && is_new || line["action"] == "dead_letter"
 }
 
 /// What both functions have said about events since we last looked, in order.
 async fn news(ministack: &MiniStack, stack: &Stack, shown: &mut [usize; 2]) -> Vec<Value> {
+    let logs =
+        [log_lines(ministack, stack.target_logs()).await, log_lines(ministack, stack.handler_logs()).await];
+    // Nothing is waited for any more: Ctrl-C comes before or after.
     let mut news = Vec::new();
-    for (group, shown) in [stack.target_logs(), stack.handler_logs()].into_iter().zip(shown) {
-        let lines = log_lines(ministack, group).await.split_off(*shown);
+    for (mut log, shown) in logs.into_iter().zip(shown) {
+        let lines = log.split_off(*shown);
         *shown += lines.len();
         news.extend(lines.into_iter().filter(|line| !line["attempt"].is_null() || !line["action"].is_null()));
     }
@@ -62,9 +77,10 @@ mod tests {
     #[test]
     fn another_events_success_is_not_this_ones() {
         let succeeded = |key: &str| json!({"message": "succeeded", "attempt": 2, "idempotency_key": key});
-        assert!(is_over(&succeeded("a"), &json!("a")));
-        assert!(!is_over(&succeeded("a"), &json!("b")));
-        assert!(is_over(&json!({"action": "dead_letter"}), &json!("b")));
-        assert!(!is_over(&json!({"action": "defer"}), &Value::Null));
+        let earlier = HashSet::from(["a".to_owned()]);
+        assert!(is_over(&succeeded("b"), &earlier));
+        assert!(!is_over(&succeeded("a"), &earlier));
+        assert!(is_over(&json!({"action": "dead_letter"}), &earlier));
+        assert!(!is_over(&json!({"action": "defer"}), &earlier));
     }
 }

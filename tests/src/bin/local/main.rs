@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use comeback_tests::{MiniStack, Stack, build, deploy};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use follow::follow;
+use follow::{Shown, follow};
 use typed::{Typed, lines};
 
 const EVENT: &str = r#"{"fail_times": 3}"#;
@@ -43,7 +43,7 @@ async fn run() -> Result<(), String> {
     let stack = deploy(&ministack.shell(), "comeback", "")?;
     println!("{}", addresses(&ministack, &stack));
     let interrupts = signal(SignalKind::interrupt()).map_err(|error| format!("Ctrl-C: {error}"))?;
-    let mut watch = Watch { ministack, stack, shown: [0, 0], interrupts };
+    let mut watch = Watch { ministack, stack, shown: Shown::default(), interrupts };
     watch.send(EVENT).await;
     if stdin().is_terminal() {
         watch.converse().await;
@@ -62,12 +62,11 @@ fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
     )
 }
 
-/// The stack, and what its functions have said so far.
+/// The stack, and what was shown of it.
 struct Watch {
     ministack: MiniStack,
     stack: Stack,
-    /// Lines that were shown: the target's, and the handler's.
-    shown: [usize; 2],
+    shown: Shown,
     interrupts: Signal,
 }
 
