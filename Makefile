@@ -84,8 +84,11 @@ fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz what takes any bytes, each for FUZZ_S
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
 	done
 
+# A package's tests build its programs too. `cargo run` would build most dependencies anew: it takes no selection but one
+# package's, and leaves out what the tests add to features.
 local: tools ## the stack on this machine: deploy, send an event, watch it succeed
-	cargo run -p comeback-tests --bin local
+	cargo test $(ALL) --no-run --test pages
+	@"$${CARGO_TARGET_DIR:-target}/debug/local"
 
 build: tools ## the two functions' bootstraps, for ARCH (arm64 or x86_64)
 	cargo lambda build --release --$(subst _,-,$(ARCH)) -p retry-handler -p flaky-target

@@ -120,6 +120,12 @@ impl MiniStack {
         &self.config
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        self.config.endpoint_url().expect("BUG: it was set when the server was started")
+    }
+
     /// A shell whose AWS is this server.
     #[must_use]
     pub fn shell(&self) -> Shell {

@@ -35,6 +35,23 @@ impl Shell {
         self
     }
 
+    /// The line that gives another shell the AWS of this one.
+    #[must_use]
+    pub fn exports(&self) -> String {
+        let is_aws = |name: &OsStr| name.as_encoded_bytes().starts_with(b"AWS_");
+        let aws = self.variables.iter().filter(|(name, _)| is_aws(name));
+        let export = |(name, value): &(OsString, OsString)| {
+            format!("{}='{}'", name.display(), value.to_string_lossy().replace('\'', r"'\''"))
+        };
+        let exports: Vec<String> = aws.map(export).collect();
+        let tool = root().join(".tools/aws/bin");
+        format!(
+            "unset AWS_PROFILE AWS_SESSION_TOKEN; export PATH='{}':\"$PATH\" {}",
+            tool.display(),
+            exports.join(" ")
+        )
+    }
+
     /// Runs a script to its end and gives back what it wrote to its standard output.
     ///
     /// # Errors
@@ -108,5 +125,25 @@ impl Drop for Background {
         drop(self.child.stdin.take());
         // Nothing is left to do about a server that cannot be waited for.
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_printed_line_gives_another_shell_the_same_aws() {
+        let shell =
+            Shell::new().with("AWS_ENDPOINT_URL", "https://127.0.0.1:1").with("AWS_CA_BUNDLE", "it's/here");
+        let script = format!(
+            "{}; echo $AWS_ENDPOINT_URL; echo $AWS_CA_BUNDLE; command -v aws || true",
+            shell.exports()
+        );
+        let printed = Shell { variables: Vec::new() }.run(&script).expect("a line that a shell reads");
+        let lines: Vec<&str> = printed.lines().collect();
+        assert_eq!(lines[..2], ["https://127.0.0.1:1", "it's/here"]);
+        let installed = root().join(".tools/aws/bin/aws");
+        assert!(!installed.exists() || lines[2] == installed.to_str().expect("a plain path"), "{lines:?}");
     }
 }

@@ -156,6 +156,31 @@ fn nothing_is_wider_than_the_window() {
 }
 
 #[test]
+fn a_value_stays_on_its_line_with_its_unit_and_a_wide_table_scrolls() {
+    let mut chromium = browser("report-values");
+    chromium.open(&PAGES.compared, Look { width: NARROW, dark: false });
+    let broken = ask(
+        &mut chromium,
+        "document.querySelectorAll('details').forEach(d => d.open = true);
+         const lines = cell => {
+             const range = document.createRange();
+             range.selectNodeContents(cell);
+             return new Set([...range.getClientRects()].map(r => Math.round(r.top))).size;
+         };
+         return [...document.querySelectorAll('td, .tiles dd')]
+             .map(cell => cell.querySelector('span') ? cell.lastChild : cell)
+             .filter(cell => lines(cell) > cell.textContent.split('\\n').length)
+             .map(cell => cell.textContent)",
+    );
+    assert_eq!(broken, json!([]));
+    let scrolling = ask(
+        &mut chromium,
+        "return [...document.querySelectorAll('.scroll')].filter(t => t.scrollWidth > t.clientWidth).length",
+    );
+    assert!(scrolling.as_u64() >= Some(3), "{scrolling} tables are too wide for a phone, and scroll");
+}
+
+#[test]
 fn text_and_lines_can_be_told_from_the_page() {
     let mut chromium = browser("report-contrast");
     for file in [&PAGES.compared, &PAGES.full] {

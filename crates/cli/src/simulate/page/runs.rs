@@ -23,7 +23,7 @@ impl Runs {
         let (flags, own) = (first.0.clone(), first.1.backoff().jitter);
         let mut policies = vec![first];
         if let Some((flags, policy)) = other {
-            let summary = made("policy B", &policy)?;
+            let summary = made("the other policy", &policy)?;
             policies.push((flags, policy, summary));
         }
         let mut jitters = Vec::new();
