@@ -15,6 +15,8 @@ ladder! {
 
 /// How long one API call may take, whatever it takes.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The retry handler's `Timeout` in `template.yaml`.
+pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long an `Invoke` may take. Its answer tells an accepted event from a lost one, so it is worth
 /// waiting for.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);

@@ -31,8 +31,8 @@ pub use comeback_backoff::{Backoff, Jitter};
 pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
-    Account, CALL_TIMEOUT, CallFailure, INVOKE_RESERVE, INVOKE_TIMEOUT, InvokeFailure, RESERVE,
-    SqsBatchCalls, VisibilityChange,
+    Account, CALL_TIMEOUT, CallFailure, HANDLER_TIMEOUT, INVOKE_RESERVE, INVOKE_TIMEOUT, InvokeFailure,
+    RESERVE, SqsBatchCalls, VisibilityChange,
 };
 pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};
 pub use decide::action::Action;

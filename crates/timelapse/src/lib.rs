@@ -53,7 +53,7 @@ pub use figures::percentiles::Percentiles;
 pub use figures::prices;
 pub use figures::summary::{FaultCounts, Summary};
 pub use rehearsal::{Call, Rehearsal, rehearse};
-pub use scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError};
+pub use scenario::{START, Scenario, ScenarioError};
 pub use schedule::in_flight::InFlight;
 pub use schedule::{MAX_EVENTS, RetriesMade, Schedule, ScheduledRetry, Spread};
 pub use simulation::{RunError, run};

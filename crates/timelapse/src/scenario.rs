@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{HANDLER_TIMEOUT, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -9,9 +9,6 @@ use crate::faults::mix::Faults;
 
 /// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
-
-/// The retry handler's timeout in `template.yaml`.
-pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What happens in a run, apart from the policy under test. The default is the rehearsal that
 /// `comeback simulate` makes: 1,000 events, their target down for the first 3 of 24 hours.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, Policy, RESERVE, Record, handle_batch};
+use comeback_engine::{BatchReport, HANDLER_TIMEOUT, Policy, RESERVE, Record, handle_batch};
 use futures_util::FutureExt;
 
 use crate::aws::mapping::kept;
@@ -9,7 +9,7 @@ use crate::check::violation::{Recorder, Violation};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::summary::Summary;
-use crate::scenario::{HANDLER_TIMEOUT, START, Scenario, ScenarioError};
+use crate::scenario::{START, Scenario, ScenarioError};
 use crate::watch::watcher::Watcher;
 use crate::world::World;
 use crate::world::account::SimulatedAccount;

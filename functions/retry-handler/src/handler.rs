@@ -2,7 +2,7 @@ use std::sync::Once;
 use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use comeback_engine::{BatchEvent, INVOKE_RESERVE, RESERVE, Timestamp, handle_batch};
+use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, INVOKE_RESERVE, RESERVE, Timestamp, handle_batch};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::value::RawValue;
 
@@ -11,8 +11,6 @@ use crate::config::Config;
 use crate::log;
 use crate::queue::{Queue, url_of};
 
-/// The time an invocation usually has: the function's `Timeout` in the template.
-const USUAL_TIME: Duration = Duration::from_secs(60);
 /// No timeout and no clock is a day off: a deadline that is this far away is no deadline.
 const FAR: Duration = Duration::from_secs(86_400);
 
@@ -53,9 +51,9 @@ impl Handler {
             return deadline.since(now);
         }
         self.deadline_is_unknown.call_once(|| {
-            tracing::warn!(%deadline, "not a deadline that can be: {} s are assumed", USUAL_TIME.as_secs());
+            tracing::warn!(%deadline, "not a deadline that can be: {} s are assumed", HANDLER_TIMEOUT.as_secs());
         });
-        USUAL_TIME
+        HANDLER_TIMEOUT
     }
 
     /// `left` is the time until the function's own timeout.

@@ -4,6 +4,7 @@ mod refusals;
 
 use std::collections::BTreeSet;
 
+use comeback_engine::{HANDLER_TIMEOUT, QUEUE_VISIBILITY_TIMEOUT};
 use comeback_tests::{pages, template};
 use serde_json::{Value, json};
 
@@ -58,14 +59,16 @@ fn both_queues_refuse_what_does_not_come_over_tls() {
 
 /// SQS itself dead-letters nothing that it still keeps, even if the handler never starts.
 #[test]
-fn the_queue_hides_a_message_for_six_times_the_handlers_timeout() {
+fn the_queues_and_the_handlers_timeouts_are_those_of_the_code() {
     let queue = properties("RetryQueue");
     let number = |value: &Value| value.as_u64().expect("a number");
     let visibility_timeout = number(&queue["VisibilityTimeout"]);
     let receives = number(&queue["RedrivePolicy"]["maxReceiveCount"]);
     assert!(receives * visibility_timeout > number(&queue["MessageRetentionPeriod"]));
-    assert_eq!(properties("RetryHandler")["Timeout"], 60);
-    assert!(visibility_timeout >= 6 * 60, "Lambda asks for six times the handler's timeout");
+    assert_eq!(visibility_timeout, QUEUE_VISIBILITY_TIMEOUT.as_secs());
+    let timeout = number(&properties("RetryHandler")["Timeout"]);
+    assert_eq!(timeout, HANDLER_TIMEOUT.as_secs());
+    assert!(visibility_timeout >= 6 * timeout, "Lambda asks for as much");
 }
 
 #[test]

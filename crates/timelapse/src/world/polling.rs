@@ -1,5 +1,7 @@
 //! From the queue to the handler and back: polls, batches and their answers.
 
+use comeback_engine::HANDLER_TIMEOUT;
+
 use super::World;
 use super::batch::{Batch, Death, Polled};
 use super::handling::Handling;
@@ -8,7 +10,7 @@ use crate::aws::mapping::{BatchKey, LONG_POLL};
 use crate::aws::queue::Received;
 use crate::faults::fault::Fault;
 use crate::figures::calls::ApiCall;
-use crate::scenario::{HANDLER_TIMEOUT, START};
+use crate::scenario::START;
 
 impl World {
     /// The pollers take what is visible, up to the mapping's concurrency.

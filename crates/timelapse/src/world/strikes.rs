@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Record, Timestamp};
+use comeback_engine::{HANDLER_TIMEOUT, Record, Timestamp};
 use rand::RngExt;
 
 use super::World;
@@ -11,7 +11,6 @@ use super::happening::Happening;
 use crate::aws::queue::{Receipt, Received};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
-use crate::scenario::HANDLER_TIMEOUT;
 
 /// How far the clocks of SQS and of Lambda differ at most.
 const SKEW_MS: u64 = 5_000;

@@ -36,7 +36,7 @@ fn message(id: &str, queue: &str) -> Value {
 
 async fn kept_of(handler: &Handler, messages: Value) -> Vec<String> {
     let batch = BatchEvent::read(&json!({ "Records": messages }).to_string()).unwrap();
-    let response = handler.batch(batch, NOW, TIMEOUT).await;
+    let response = handler.batch(batch, NOW, HANDLER_TIMEOUT).await;
     response.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect()
 }
 
@@ -155,11 +155,11 @@ async fn a_deadline_that_cannot_be_is_taken_for_the_usual_time() {
         let response = handled_until(&handler, &event, deadline).await.unwrap();
         assert_eq!(response, json!({"batchItemFailures": [{"itemIdentifier": "m-1"}]}));
         assert_eq!(requests.lock().unwrap().len(), 1, "it is hidden");
-        assert_eq!(handler.time_left(deadline, now()), USUAL_TIME);
+        assert_eq!(handler.time_left(deadline, now()), HANDLER_TIMEOUT);
         assert!(handler.deadline_is_unknown.is_completed(), "and that was said");
     }
     let (handler, _) = handler(None);
-    for (deadline, left) in [(NOW.saturating_add(TIMEOUT), TIMEOUT), (NOW, Duration::ZERO)] {
+    for (deadline, left) in [(NOW.saturating_add(HANDLER_TIMEOUT), HANDLER_TIMEOUT), (NOW, Duration::ZERO)] {
         assert_eq!(handler.time_left(deadline, NOW), left);
     }
     let passed = Timestamp::from_millis(NOW.as_millis() - 3_600_000);
@@ -179,8 +179,6 @@ async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> R
     let response = handler.handle(LambdaEvent { payload, context }).await?;
     Ok(serde_json::to_value(response).unwrap())
 }
-
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A first receive on the real clock, which is `handle`'s.
 fn message_sent_now(id: &str) -> Value {
@@ -205,7 +203,8 @@ async fn a_message_of_an_odd_shape_is_kept_by_its_id_alone_and_its_batch_mates_a
         assert!(whole.contains(from), "{from} is not in {whole}");
         let (handler, requests) = handler(None);
         let (odd, mate) = (whole.replace(from, to), message_sent_now("m-2"));
-        let response = handled(&handler, &format!(r#"{{"Records":[{odd},{mate}]}}"#), TIMEOUT).await.unwrap();
+        let response =
+            handled(&handler, &format!(r#"{{"Records":[{odd},{mate}]}}"#), HANDLER_TIMEOUT).await.unwrap();
         let kept = json!({"batchItemFailures": [{"itemIdentifier": "m-2"}, {"itemIdentifier": "m-1"}]});
         assert_eq!(response, kept, "{odd}");
         let requests = requests.lock().unwrap();
@@ -221,7 +220,8 @@ async fn members_that_the_handler_does_not_need_may_have_any_shape() {
     let mut odd = message_sent_now("m-1");
     odd["messageAttributes"] = json!({"a": {"stringListValues": null, "dataType": 7}});
     odd["md5OfBody"] = json!(7);
-    let response = handled(&handler, &json!({ "Records": [odd] }).to_string(), TIMEOUT).await.unwrap();
+    let response =
+        handled(&handler, &json!({ "Records": [odd] }).to_string(), HANDLER_TIMEOUT).await.unwrap();
     assert_eq!(response, json!({"batchItemFailures": [{"itemIdentifier": "m-1"}]}));
     assert_eq!(requests.lock().unwrap().len(), 1, "it is handled");
 }
@@ -230,7 +230,7 @@ async fn members_that_the_handler_does_not_need_may_have_any_shape() {
 async fn a_message_that_is_no_object_keeps_its_whole_batch_untouched() {
     let (handler, requests) = handler(None);
     let event = json!({ "Records": [7, message("m-1", "retries")] }).to_string();
-    let response = handled(&handler, &event, TIMEOUT).await.unwrap();
+    let response = handled(&handler, &event, HANDLER_TIMEOUT).await.unwrap();
     assert_eq!(response, json!({"batchItemFailures": [{"itemIdentifier": "m-1"}, {"itemIdentifier": ""}]}));
     assert!(requests.lock().unwrap().is_empty());
 }
@@ -238,6 +238,6 @@ async fn a_message_that_is_no_object_keeps_its_whole_batch_untouched() {
 #[tokio::test]
 async fn an_event_that_is_no_batch_is_an_error() {
     let (handler, _) = handler(None);
-    let error = handled(&handler, r#"{"order": 7}"#, TIMEOUT).await.unwrap_err().to_string();
+    let error = handled(&handler, r#"{"order": 7}"#, HANDLER_TIMEOUT).await.unwrap_err().to_string();
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }

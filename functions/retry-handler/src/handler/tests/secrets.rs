@@ -18,7 +18,7 @@ async fn written(body: String, status: u16, error: &'static str) -> String {
     message["attributes"]["ApproximateReceiveCount"] = json!("2");
     let batch = BatchEvent::read(&json!({ "Records": [message] }).to_string()).unwrap();
     let now = NOW.saturating_add(Duration::from_secs(60));
-    let (_, mut written) = logged_in(handler.batch(batch, now, TIMEOUT)).await;
+    let (_, mut written) = logged_in(handler.batch(batch, now, HANDLER_TIMEOUT)).await;
     for request in requests.lock().unwrap().iter().filter(|request| request.operation.ends_with("Batch")) {
         let entries: Value = serde_json::from_str(&request.body).unwrap();
         let entry = &entries["Entries"][0];
