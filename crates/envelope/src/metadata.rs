@@ -95,7 +95,7 @@ fn required<'a, T: Deserialize<'a>>(
     is_valid: fn(&T) -> bool,
 ) -> Result<T, Malformed> {
     let raw = raw.ok_or(Malformed::Missing(key))?;
-    serde_json::from_str(raw.get()).ok().filter(is_valid).ok_or_else(|| Malformed::Value { key, expected })
+    serde_json::from_str(raw.get()).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
 /// Null counts as absent: a target in another language may write it so.
