@@ -138,7 +138,15 @@ impl Operation for BatchWriteItem {
         for (write, _) in writes.iter().zip(&keys).filter(|(_, key)| key.is_ok()) {
             requests.entry(write.table.clone()).or_default().push(write.request());
         }
+        let one_table = requests.len() == 1;
         let sent = if requests.is_empty() { Ok(HashSet::new()) } else { self.send(requests).await };
+        // Of several tables, the one that is missing or not permitted is not named: the others go without it.
+        let sent = sent.map_err(|error| match error.kind {
+            ErrorKind::Missing | ErrorKind::Denied if !one_table => {
+                ServiceError { kind: ErrorKind::Refused, ..error }
+            }
+            _ => error,
+        });
         if let Err(error) = &sent
             && error.kind.may_be_of_one_entry()
         {

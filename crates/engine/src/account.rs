@@ -13,7 +13,7 @@ ladder! {
     pub SqsBatchCalls: 100ms, 300ms, 1s
 }
 
-/// How long one API call may take, whatever it takes.
+/// How long one call to SQS may take, with all of its tries.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The retry handler's `Timeout` in `template.yaml`.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);

@@ -119,11 +119,13 @@ fn rule_out(event: &FailedEvent<'_>, record: &Record, policy: &Policy, now: Time
     if now > end(event, policy) {
         return Err(too_old(event, record, policy));
     }
-    if now.since(record.sent) > RETENTION_MARGIN {
-        let why = format!("sent to the retry queue at {}; SQS keeps a message for 14 days", record.sent);
-        return Err(max_age(record, &why));
-    }
-    Ok(())
+    expiring(record, now).map_or(Ok(()), Err)
+}
+
+/// The end of rule 4: why a message is given up before SQS deletes it.
+pub(crate) fn expiring(record: &Record, now: Timestamp) -> Option<Reason> {
+    let why = || format!("sent to the retry queue at {}; SQS keeps a message for 14 days", record.sent);
+    (now.since(record.sent) > RETENTION_MARGIN).then(|| max_age(record, &why()))
 }
 
 fn too_old(event: &FailedEvent<'_>, record: &Record, policy: &Policy) -> Reason {
@@ -135,7 +137,11 @@ fn too_old(event: &FailedEvent<'_>, record: &Record, policy: &Policy) -> Reason 
 /// have been re-invoked without an answer.
 fn max_age(record: &Record, why: &str) -> Reason {
     let received = record.receive_count;
-    let maybe = if received > 2 { "; an earlier re-invocation may have been accepted" } else { "" };
+    let maybe = if received > 2 {
+        "; an earlier re-invocation, if it was not answered, may have been accepted"
+    } else {
+        ""
+    };
     Reason::new(ReasonCode::MaxAge, format!("{why}; this is receive {received} of its message{maybe}"))
 }
 

@@ -5,13 +5,11 @@
 //! | `decided`, `answered` | a message on its way: its steps, and what may follow each |
 //! | `guarded` | no call past the deadline, an answer for each entry |
 //! | `hiding` | how long a message is hidden whose step did not work |
-//! | `kept` | a batch that comes before any function may be re-invoked |
 
 mod answered;
 mod decided;
 mod guarded;
 mod hiding;
-mod kept;
 
 use std::collections::HashMap;
 
@@ -26,7 +24,7 @@ use crate::report::{BatchReport, Outcome};
 use crate::{Policy, Record, Timestamp};
 
 /// Handles one batch: decides for each record, then performs, deferrals first. While `TARGET_FUNCTIONS` is
-/// empty, nothing is decided: every message is kept and hidden.
+/// empty, every message is kept and hidden, until SQS would soon delete it.
 ///
 /// `past_deadline` is asked before each call. Once it answers true no further call is started; what
 /// is left is reported failed and comes back. Nothing a record holds, and nothing the account does,
@@ -39,12 +37,8 @@ pub async fn handle_batch<'a, A: Account>(
     account: &A,
 ) -> BatchReport<'a> {
     let account = Guarded { account, past_deadline };
-    let records = latest_copies(records);
-    if policy.keeps_everything() {
-        return BatchReport { outcomes: kept::keep(records, &account).await };
-    }
-    let mut decided: Vec<Decided<'a>> =
-        records.into_iter().map(|record| Decided::of(record, policy, now)).collect();
+    let records = latest_copies(records).into_iter();
+    let mut decided: Vec<Decided<'a>> = records.map(|record| Decided::of(record, policy, now)).collect();
     defer(&mut decided, &account).await;
     let answered = reinvoke(decided, &account, policy, now).await;
     let sent = send_dead_letters(answered, &account).await;

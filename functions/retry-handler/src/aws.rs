@@ -26,7 +26,9 @@ use comeback_engine::{
 };
 use tokio::time::{Instant, timeout_at};
 
+/// Of one try of a call to SQS.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
+/// Of every connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// A connection that was idle for longer is not used again. Its other end may have closed it while the
 /// function's environment was frozen, and an `Invoke` sent on it would count as unanswered.

@@ -42,7 +42,7 @@ impl Config {
     fn warn(&self) {
         if self.policy.keeps_everything() {
             tracing::warn!(
-                "TARGET_FUNCTIONS is empty: what arrives is kept, up to the queue's 14 days, until a function is attached"
+                "TARGET_FUNCTIONS is empty: what arrives is kept for 13.5 days at most, until a function is attached"
             );
         }
     }

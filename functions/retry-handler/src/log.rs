@@ -1,3 +1,5 @@
+use std::panic::PanicHookInfo;
+
 use comeback_engine::{Outcome, Step};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
@@ -7,7 +9,14 @@ use tracing_subscriber::fmt::MakeWriter;
 pub(crate) fn init() {
     let subscriber = subscriber(std::io::stdout);
     tracing::subscriber::set_global_default(subscriber).expect("BUG: logging starts once, in main");
-    std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{}", said(panic))));
+}
+
+/// A panic of ours says what is wrong. Any other may quote what was being read.
+fn said(panic: &PanicHookInfo<'_>) -> String {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
+    format!("panicked at {place}: {}", words.unwrap_or("its words are left out, as they may quote the event"))
 }
 
 fn subscriber<W>(writer: W) -> impl Subscriber

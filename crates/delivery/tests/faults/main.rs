@@ -11,6 +11,7 @@
 //! | `ending` | deliveries that end early: cancelled, or at a deadline |
 //! | `limits` | entries at, one under and one over each limit |
 //! | `order` | FIFO groups and DynamoDB keys |
+//! | `tables` | a DynamoDB table that is not there |
 
 #![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
 
@@ -21,6 +22,7 @@ mod failing;
 mod limits;
 mod order;
 mod service;
+mod tables;
 mod wire;
 
 /// Each of these generic tests, for each API.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::answered::{Answered, Attempt, GivenUp, isolated};
 use super::guarded::{Answer, Guarded};
-use super::hiding::after_unanswered;
+use super::hiding::{after_failure, after_unanswered};
 use crate::account::{Account, CallFailure, InvokeFailure, VisibilityChange};
 use crate::decide::action::Action;
-use crate::decide::decide;
+use crate::decide::{decide, expiring};
 use crate::message::event::FailedEvent;
 use crate::report::{Outcome, Retry, Step};
 use crate::{Envelope, Policy, Reason, ReasonCode, Record, Timestamp};
@@ -28,14 +28,30 @@ pub(super) enum Decided<'a> {
 
 impl<'a> Decided<'a> {
     pub(super) fn of(record: &'a Record, policy: &Policy, now: Timestamp) -> Self {
+        if policy.keeps_everything() {
+            return Self::kept(record, now);
+        }
         Self::from_action(record, isolated(|| decide(record, policy, now)), now)
+    }
+
+    /// No function may be re-invoked yet. The message is hidden for as long as one whose step did not work,
+    /// so that a thousand receives outlast SQS's 14 days; before these end it is given up.
+    fn kept(record: &'a Record, now: Timestamp) -> Self {
+        if let Some(reason) = expiring(record, now) {
+            let event = isolated(|| FailedEvent::read(record).ok()).ok().flatten();
+            return Self::Neither(GivenUp::of(record, event.as_ref(), None, reason, now));
+        }
+        let visibility_timeout = after_failure(record);
+        let attempt = Attempt { record, retry: None, step: Some(Step::Keep { visibility_timeout }) };
+        Self::Defer(Deferral { attempt, visibility_timeout, problem: None })
     }
 
     fn from_action(record: &'a Record, action: Result<Action<'a>, CallFailure>, now: Timestamp) -> Self {
         match action {
             Ok(Action::Defer { event, due, visibility_timeout }) => {
-                let retry = Retry::of(&event);
-                Self::Defer(Deferral { record, retry, due, visibility_timeout, problem: None })
+                let (retry, step) = (Some(Retry::of(&event)), Some(Step::Defer { due, visibility_timeout }));
+                let attempt = Attempt { record, retry, step };
+                Self::Defer(Deferral { attempt, visibility_timeout, problem: None })
             }
             Ok(Action::Reinvoke { event, due, envelope }) => {
                 Self::Reinvoke(Reinvocation { record, event, due, envelope })
@@ -52,19 +68,17 @@ impl<'a> Decided<'a> {
     }
 }
 
-/// To be hidden for what is left of its backoff. It is kept even if that fails: an early return finds
-/// the backoff unserved and waits on.
+/// To be hidden, most often for what is left of its backoff. It is kept even if that fails: an early return
+/// finds the backoff unserved and waits on.
 pub(super) struct Deferral<'a> {
-    record: &'a Record,
-    retry: Retry,
-    due: Timestamp,
+    attempt: Attempt<'a>,
     visibility_timeout: Duration,
     problem: Option<CallFailure>,
 }
 
 impl<'a> Deferral<'a> {
     pub(super) fn change(&self) -> VisibilityChange<'a> {
-        let receipt_handle = &self.record.receipt_handle;
+        let receipt_handle = &self.attempt.record.receipt_handle;
         VisibilityChange { receipt_handle, visibility_timeout: self.visibility_timeout }
     }
 
@@ -73,9 +87,7 @@ impl<'a> Deferral<'a> {
     }
 
     pub(super) fn outcome(self) -> Outcome<'a> {
-        let Self { record, retry, due, visibility_timeout, problem } = self;
-        let step = Some(Step::Defer { due, visibility_timeout });
-        Attempt { record, retry: Some(retry), step }.outcome(problem, None)
+        self.attempt.outcome(self.problem, None)
     }
 }
 

@@ -3,6 +3,7 @@ use std::time::Duration;
 use comeback_backoff::{Backoff, Jitter};
 use rand::RngExt;
 
+use crate::account::INVOKE_TIMEOUT;
 use crate::decide::due::cut;
 use crate::decide::seed::generator;
 use crate::message::event::FailedEvent;
@@ -31,5 +32,7 @@ pub(super) fn after_unanswered(
 ) -> Duration {
     let mut rng = generator(&record.message_id, u64::from(record.receive_count));
     let drawn = Duration::from_secs(rng.random_range(AFTER_UNANSWERED));
-    Duration::from_secs(cut(drawn, now, event, policy).unwrap_or(drawn).as_secs().max(1))
+    // `now` is when the batch came; the call is made once this invoke and those before it have ended.
+    let start = now.saturating_add(INVOKE_TIMEOUT);
+    Duration::from_secs(cut(drawn, start, event, policy).unwrap_or(drawn).as_secs().max(1))
 }

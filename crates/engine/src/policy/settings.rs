@@ -5,9 +5,9 @@ use comeback_envelope::Style;
 
 use crate::policy::function_arn::{BadPattern, HandlerFunction};
 
-/// `MAX_AGE` in seconds: from a minute, the margin of the last retry, to SQS's longest retention.
+/// `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=14 * 24 * 3_600;
-/// `MAX_RETRIES`: a bound on what one event may cost.
+/// `MAX_RETRIES`: a bound on what one chain may cost.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 /// `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive and
 /// refuses 43,200 s in practice, hence 30 s less.

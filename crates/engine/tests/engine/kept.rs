@@ -43,6 +43,22 @@ fn a_message_is_kept_even_if_it_could_not_be_hidden() {
     }
 }
 
+/// The dead-letter queue needs no target, and SQS would delete the message soon.
+#[test]
+fn a_message_is_dead_lettered_before_its_retention_ends() {
+    let world = World::default();
+    let limit = after(SENT, (13 * 24 + 12) * 3_600_000);
+    for record in [record(body("7")), record("garbage")] {
+        let records = [record];
+        assert_eq!(kept(&world.handle(&records, &nothing_attached(), limit)), ["m-1"]);
+        let report = world.handle(&records, &nothing_attached(), after(limit, 1));
+        assert!(kept(&report).is_empty());
+        assert_eq!(report.outcomes[0].reason().map(|reason| reason.code.name()), Some("max_age"));
+    }
+    let sent = world.sent.borrow();
+    assert!(sent[0].body.contains(r#""payload":7"#) && sent[1].body == "garbage", "{sent:?}");
+}
+
 #[test]
 fn a_thousand_receives_outlast_the_retention() {
     let received = |receive_count| Record { receive_count, ..record(body("7")) };

@@ -87,15 +87,20 @@ fn unanswered_invokes_are_hidden_evenly_between_one_and_two_hours() {
 
 #[test]
 fn an_unanswered_invoke_leaves_time_for_a_last_try() {
-    let policy = policy(|_| ());
-    let end = after(T0, 86_400_000);
-    let before_the_end = |secs| Timestamp::from_secs(end.as_secs() - secs);
-    for (left, expected) in [(3_660, 3_600), (3_600, 3_540), (121, 61), (120, 60)] {
-        let hidden = hidden_unanswered(received_again(body("7")), &policy, before_the_end(left));
-        assert_eq!(hidden, expected, "{left} s before MAX_AGE ends");
+    // The invoke took 20 s, and the last try comes `margin` before the end.
+    for (max_age, margin) in [(86_400, 60), (7_200, 60), (100, 10), (60, 6)] {
+        let policy = policy(|settings| settings.max_age = max_age);
+        let before_the_end = |secs| Timestamp::from_secs(T0.as_secs() + max_age - secs);
+        for left in [3_660, 3_600, 20 + 2 * margin + 1, 20 + 2 * margin] {
+            if left < max_age {
+                let hidden = hidden_unanswered(received_again(body("7")), &policy, before_the_end(left));
+                assert_eq!(hidden, left - 20 - margin, "{left} s before {max_age} s end");
+            }
+        }
+        let too_late = before_the_end(20 + 2 * margin - 1);
+        let hidden = hidden_unanswered(received_again(body("7")), &policy, too_late);
+        assert!(hidden >= 3_600, "no last try is left: what comes back is given up");
     }
-    let too_late = hidden_unanswered(received_again(body("7")), &policy, before_the_end(119));
-    assert!(too_late >= 3_600, "no last try is left: what comes back is given up");
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub enum Invariant {
     TrueReasons,
     /// A failed event and its retries are a chain; a duplicate starts a chain of its own.
     MaxRetries,
-    /// By the handler's own clock, and from the event's true first failure.
+    /// By the handler's own clock when it started on the batch, and from the event's true first failure.
     MaxAge,
     /// A wait counts from the first receive; on the first receive, by the count that the handler sees,
     /// it counts from now. A message whose action failed is hidden for at most

@@ -2,11 +2,13 @@
 
 use std::error::Error;
 
+use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_lambda::error::SdkError;
 use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::operation::invoke::InvokeError;
 use comeback_delivery::{Cause, Delivered, ErrorKind, ServiceError, Undelivered, by_entry, classify};
 use comeback_engine::{CallFailure, InvokeFailure};
+use hyper_util::client::legacy::Error as HttpError;
 
 /// What to do about calls to a queue that need an operator.
 pub(super) struct QueueRemedies {
@@ -15,7 +17,7 @@ pub(super) struct QueueRemedies {
 }
 
 pub(super) const RETRY_QUEUE: QueueRemedies = QueueRemedies {
-    permission: "allow sqs:ChangeMessageVisibility on the retry queue",
+    permission: "allow sqs:ChangeMessageVisibility on the retry queue, and the use of its KMS key if it has one",
     missing: "the retry queue does not exist: correct RETRY_QUEUE_URL, or unset it",
 };
 
@@ -93,25 +95,35 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
         (_, "InvalidRequestContentException" | "UnsupportedMediaTypeException") => {
             InvokeFailure::Refused(cause)
         }
+        (_, "") if has_no_credentials(error) => {
+            InvokeFailure::Later(CallFailure { cause, remedy: Some(CREDENTIALS) })
+        }
         _ => InvokeFailure::Later(CallFailure { cause, remedy: remedy(&said) }),
     }
 }
 
 /// Whether it is certain that no request left: it could not be built or signed, or no connection was made.
 fn was_not_sent(error: &SdkError<InvokeError>) -> bool {
-    let mut chain = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source());
+    let is_connect =
+        |error: &(dyn Error + 'static)| error.downcast_ref::<HttpError>().is_some_and(HttpError::is_connect);
     matches!(error, SdkError::ConstructionFailure(_))
-        || chain.any(|error| {
-            let http = error.downcast_ref::<hyper_util::client::legacy::Error>();
-            http.is_some_and(hyper_util::client::legacy::Error::is_connect)
-                || error.is::<aws_credential_types::provider::error::CredentialsError>()
-        })
+        || has_no_credentials(error)
+        || chain(error).any(is_connect)
+}
+
+fn has_no_credentials(error: &SdkError<InvokeError>) -> bool {
+    chain(error).any(|error| error.is::<CredentialsError>())
+}
+
+/// The error and its causes.
+fn chain(error: &SdkError<InvokeError>) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source())
 }
 
 /// Denied because a permission is missing, and not because a credential is invalid or has expired.
 fn lacks_permission(error: &ServiceError) -> bool {
-    let codes = ["AccessDenied", "Kms", "KMS"];
-    error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.starts_with(code))
+    let codes = ["AccessDenied", "NotAuthorized", "Kms", "KMS"];
+    error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.contains(code))
 }
 
 /// What an operator can do about an `Invoke`. Until then the message waits, and loses no retry.

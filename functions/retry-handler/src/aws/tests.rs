@@ -235,7 +235,8 @@ async fn a_missing_permission_comes_with_its_remedy() {
     let send = "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one";
     let sent = account(&aws).send_dead_letters(&[&letter("{}"); 2], IN_TIME).await;
     assert_eq!(sent, vec![Err(failure(send)); 2]);
-    let hide = "allow sqs:ChangeMessageVisibility on the retry queue";
+    let hide =
+        "allow sqs:ChangeMessageVisibility on the retry queue, and the use of its KMS key if it has one";
     let changed = account(&aws).change_visibility(&[hidden(1)], IN_TIME).await;
     assert_eq!(changed, [Err(failure(hide))]);
     assert_eq!(requests.lock().unwrap().len(), 2, "nothing is called again that an operator must fix");

@@ -25,6 +25,8 @@ const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// For how long a message is hidden whose re-invocation was not answered.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
+/// An invoke is given up as unanswered after this long.
+const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// For how long a receive hides a message that the handler does not hide.
 pub(crate) const UNHIDDEN: Duration = Duration::from_secs(1_230);
 /// A message older than this is given up, before its retention ends.
@@ -159,6 +161,8 @@ impl Bounds {
         hidden_for: Duration,
     ) -> Result<(), Broken> {
         let cut = self.end(first_failure).since(now).saturating_sub(self.last_retry());
+        // The handler allows for the time that the invoke took.
+        let cut = cut.saturating_sub(INVOKE_TIME);
         let longest = if cut >= self.last_retry() { cut } else { Duration::MAX };
         let invariant = if hidden_for.as_secs() < AFTER_UNANSWERED.start().min(&longest).as_secs() {
             Invariant::SpacedInvokes

@@ -2,8 +2,9 @@
 
 use aws_credential_types::credential_fn::provide_credentials_fn;
 use aws_credential_types::provider::error::CredentialsError;
+use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::*;
 
@@ -72,12 +73,31 @@ async fn without_a_connection_nothing_was_sent() {
     assert!(failure.cause.contains("refused"), "{failure:?}");
 }
 
+/// As behind a network that drops what it is sent: nobody accepts, and the queue of connections is full.
+#[tokio::test]
+async fn a_connection_that_takes_too_long_was_not_made() {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(TcpStream::connect(address))).collect();
+    let begun = waiting.iter_mut().map(|connection| connection.as_mut().now_or_never());
+    assert_eq!(begun.count(), 8);
+    tokio::time::pause();
+    let start = Instant::now();
+    let shared = signed().into_builder().endpoint_url(format!("http://{address}"));
+    let answer = invoke(&Aws::new(&shared.http_client(http_client()).build())).await;
+    assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
+    assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
+}
+
 #[tokio::test]
 async fn without_credentials_nothing_was_sent() {
     let missing = provide_credentials_fn(|| async { Err(CredentialsError::not_loaded("none here")) });
     let shared = signed().into_builder().credentials_provider(SharedCredentialsProvider::new(missing));
     let answer = invoke(&Aws::new(&shared.http_client(http_client()).build())).await;
-    assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
+    let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
+    assert!(failure.remedy.is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
 /// The second connection is there for the second invoke: sent on the first, it would be unanswered.
