@@ -32,6 +32,20 @@ for action, function in sqs._HANDLERS.items():
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
+# A parameter of a template arrives as text, and text is no limit: the mapping's poller would stop.
+def whole_number(limit):
+    @functools.wraps(limit)
+    def with_whole_number(mapping, *arguments):
+        scaling = mapping.get("ScalingConfig") or {}
+        if isinstance(scaling.get("MaximumConcurrency"), str):
+            scaling["MaximumConcurrency"] = int(scaling["MaximumConcurrency"])
+        return limit(mapping, *arguments)
+
+    return with_whole_number
+
+
+lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
+
 # Its web server ends an HTTP/2 connection after a thousand requests, those under way included: their answers never come.
 from hypercorn.config import Config  # noqa: E402
 

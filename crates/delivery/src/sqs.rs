@@ -13,6 +13,8 @@ pub use delete::{DeleteMessages, Deleter};
 pub use send::{Message, SendMessages, Sender};
 pub use visibility::{ChangeVisibility, Visibility, VisibilityChanger};
 
+use std::time::Duration;
+
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::Builder;
 use aws_sdk_sqs::config::retry::RetryConfig;
@@ -31,6 +33,13 @@ struct Queue {
 /// The settings of each call that differ from the client's.
 fn once() -> Builder {
     Builder::new().retry_config(RetryConfig::disabled())
+}
+
+/// As SQS counts time. A part of a second counts as a whole one, so that nothing comes early; what is too
+/// long SQS refuses itself.
+fn whole_seconds(time: Duration) -> i32 {
+    let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+    i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
 /// The answer for each entry. An entry's id in the request is its position in it.

@@ -92,9 +92,12 @@ fn the_mapping_passes_ten_at_once_and_keeps_what_failed() {
             "BatchSize": 10,
             "MaximumBatchingWindowInSeconds": 0,
             "FunctionResponseTypes": ["ReportBatchItemFailures"],
-            "ScalingConfig": {"MaximumConcurrency": 10},
+            "ScalingConfig": {"MaximumConcurrency": {"Ref": "MaximumConcurrency"}},
         })
     );
+    let parameter = &template()["Parameters"]["MaximumConcurrency"];
+    let range = ["Type", "Default", "MinValue", "MaxValue"].map(|key| parameter[key].clone());
+    assert_eq!(range, [json!("Number"), json!(10), json!(2), json!(1_000)]);
 }
 
 #[test]

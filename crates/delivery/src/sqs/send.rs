@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 
-use super::{Queue, by_entry, once};
+use super::{Queue, by_entry, once, whole_seconds};
 use crate::limits::{Limits, SQS_SEND};
 use crate::{Answer, Lane, Operation, ServiceError, TokioSleep, classify};
 
@@ -51,12 +53,27 @@ pub struct Message {
     pub group_id: Option<String>,
     /// For a FIFO queue; not needed if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
+    /// Nobody receives the message before; meanwhile it is not in flight. At most 15 minutes, and not on a
+    /// FIFO queue: SQS refuses more. Without one, the queue's own delay counts.
+    pub delay: Option<Duration>,
 }
 
 impl Message {
     /// A message with nothing but a body.
     pub fn new(body: impl Into<String>) -> Self {
-        Self { body: body.into(), attributes: Vec::new(), group_id: None, deduplication_id: None }
+        Self {
+            body: body.into(),
+            attributes: Vec::new(),
+            group_id: None,
+            deduplication_id: None,
+            delay: None,
+        }
+    }
+
+    /// The same, received after this time at the earliest.
+    #[must_use]
+    pub fn delayed(self, delay: Duration) -> Self {
+        Self { delay: Some(delay), ..self }
     }
 
     /// With a FIFO queue's group and deduplication id.
@@ -81,7 +98,8 @@ impl Message {
             .iter()
             .fold(entry, |entry, (name, value)| entry.message_attributes(name, value.clone()))
             .set_message_group_id(self.group_id.clone())
-            .set_message_deduplication_id(self.deduplication_id.clone());
+            .set_message_deduplication_id(self.deduplication_id.clone())
+            .set_delay_seconds(self.delay.map(whole_seconds));
         entry.build().expect("BUG: id and body are set")
     }
 }

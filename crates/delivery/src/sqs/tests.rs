@@ -69,6 +69,18 @@ async fn messages_go_out_with_all_they_have() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delay_goes_out_in_whole_seconds_never_too_few() {
+    let (client, requests) = answering([(200, done(0..4))]);
+    let millis = [0, 1, 900_000, u64::MAX];
+    let messages = millis.map(|millis| Message::new("x").delayed(Duration::from_millis(millis)));
+    Sender::new(client, URL).send(messages).await.unwrap();
+    let requests = requests.lock().unwrap();
+    let entries = requests[0].1["Entries"].as_array().unwrap();
+    let delays: Vec<&Value> = entries.iter().map(|entry| &entry["DelaySeconds"]).collect();
+    assert_eq!(delays, [0, 1, 900, i32::MAX]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn visibility_goes_out_in_whole_seconds_never_too_few() {
     let (client, requests) = answering([(200, json!({"Successful": [{"Id": "0"}, {"Id": "1"}]}))]);
     let hidden =

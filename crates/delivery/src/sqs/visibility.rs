@@ -3,7 +3,7 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry;
 
-use super::{Queue, by_entry, once};
+use super::{Queue, by_entry, once, whole_seconds};
 use crate::limits::{Limits, SQS_RECEIPTS};
 use crate::{Answer, Operation, ServiceError, TokioSleep, classify};
 
@@ -47,12 +47,10 @@ pub struct Visibility {
 
 impl Visibility {
     fn request(&self, id: usize) -> ChangeMessageVisibilityBatchRequestEntry {
-        let seconds = self.timeout.as_secs().saturating_add(u64::from(self.timeout.subsec_nanos() > 0));
         let entry = ChangeMessageVisibilityBatchRequestEntry::builder()
             .id(id.to_string())
             .receipt_handle(&self.receipt_handle)
-            // SQS refuses whatever is over 12 hours.
-            .visibility_timeout(i32::try_from(seconds).unwrap_or(i32::MAX));
+            .visibility_timeout(whole_seconds(self.timeout));
         entry.build().expect("BUG: id and receipt handle are set")
     }
 }
