@@ -128,6 +128,15 @@ pub(crate) async fn functions_are_attached_and_detached_to_a_handler_of_cargo_la
          aws iam list-role-policies --role-name comeback-retry-handler --output text --query PolicyNames");
     let invoices = MiniStack::function_arn("invoices");
     assert_eq!(left, format!("{invoices}\nretry-handler\tinvoke-invoices\tministack\n"));
+
+    let remove = pages::blocks("docs/deploy-cargo-lambda.md", "Remove it");
+    run(&remove.join("\n"));
+    for gone in [
+        "aws lambda get-function --function-name comeback-retry-handler",
+        "aws iam get-role --role-name comeback-retry-handler",
+    ] {
+        assert!(shell.run(gone).is_err(), "{gone}");
+    }
 }
 
 /// Nothing of the five steps is left on the function's side.
