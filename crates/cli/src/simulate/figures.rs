@@ -21,6 +21,19 @@ pub(super) fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
     format!("{}; {seeds} from {} on", assumptions(scenario), scenario.seed)
 }
 
+/// Says that the run ended before its events had all come, if it did.
+pub(super) fn not_arrived(scenario: &Scenario, events: u64) -> Option<String> {
+    let text = || {
+        format!(
+            "{} not arrived: the run ends after {} (--for), and events arrive within {} (--arrival-spread)",
+            counted(events, "event has", "events have"),
+            durations::text(scenario.duration),
+            durations::text(scenario.arrival_spread),
+        )
+    };
+    (events > 0).then(text)
+}
+
 fn assumptions(scenario: &Scenario) -> String {
     let target = if scenario.outage.is_zero() {
         String::new()

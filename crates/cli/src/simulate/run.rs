@@ -9,12 +9,10 @@ use crate::clock::timed;
 use crate::failure::Failure;
 use crate::flags::policy::PolicyFlags;
 use crate::simulate::arguments::SimulateArguments;
-use crate::simulate::figures::headline;
+use crate::simulate::figures::{headline, not_arrived};
 use crate::simulate::page::{Lives, PageFile, Runs, page};
 use crate::simulate::seeds::run_seeds;
 use crate::simulate::{histogram, minutes_csv, repeat, table};
-use crate::text::durations;
-use crate::text::numbers::counted;
 use crate::text::progress::Progress;
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
@@ -34,7 +32,9 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.simulation.csv {
         minutes_csv::write(path, &summary.minutes)?;
     }
-    warn_of_events_to_come(&scenario, summary.not_arrived as u64);
+    if let Some(missing) = not_arrived(&scenario, summary.not_arrived as u64) {
+        anstream::eprintln!("warning: {missing}");
+    }
     if arguments.json {
         print_json(&summary, &repeat)?;
     } else {
@@ -45,18 +45,6 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let runs =
         Runs::make(&scenario, first, other, |what| VirtualTime::of(&scenario, what)).map_err(broken)?;
     page_file.write(&page(&repeat, &scenario, runs, lives))
-}
-
-/// Whoever reads a run's figures must know that it ended before its events had all come.
-pub(super) fn warn_of_events_to_come(scenario: &Scenario, not_arrived: u64) {
-    if not_arrived > 0 {
-        anstream::eprintln!(
-            "warning: {} not arrived: the run ends after {} (--for), and events arrive within {} (--arrival-spread)",
-            counted(not_arrived, "event has", "events have"),
-            durations::text(scenario.duration),
-            durations::text(scenario.arrival_spread),
-        );
-    }
 }
 
 struct Checked {

@@ -8,8 +8,7 @@ use rayon::prelude::*;
 
 use crate::failure::Failure;
 use crate::simulate::arguments::SimulateArguments;
-use crate::simulate::figures::headline_of_seeds;
-use crate::simulate::run::warn_of_events_to_come;
+use crate::simulate::figures::{headline_of_seeds, not_arrived};
 use crate::simulate::tally::Tally;
 use crate::simulate::{repeat, table};
 use crate::text::progress::Progress;
@@ -42,7 +41,9 @@ pub(super) fn run_seeds(
         }
     }
     drop(progress);
-    warn_of_events_to_come(scenario, tally.not_arrived);
+    if let Some(missing) = not_arrived(scenario, tally.not_arrived) {
+        anstream::eprintln!("warning: {missing}");
+    }
     let mut out = anstream::stdout().lock();
     if arguments.json {
         let json = serde_json::to_string_pretty(&tally).expect("BUG: a tally is plain JSON");

@@ -1,6 +1,8 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::prices::chunks;
+/// Each chunk of this many bytes that a call to SQS carries is billed as a request.
+/// Source: aws.amazon.com/sqs/pricing.
+const SQS_CHUNK: usize = 64 * 1_024;
 
 /// An API call that Comeback causes and AWS bills. The target's first invocations are not among
 /// them: they happen with or without retries.
@@ -79,6 +81,11 @@ impl CallCounts {
     }
 }
 
+/// How many requests SQS bills for a call that carries so many bytes.
+fn chunks(bytes: usize) -> u64 {
+    bytes.div_ceil(SQS_CHUNK).max(1) as u64
+}
+
 /// An object from a call's name to its count, in the order of [`ApiCall::ALL`].
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -87,5 +94,15 @@ impl Serialize for CallCounts {
             map.serialize_entry(call.name(), &self.of(call))?;
         }
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_64_kib_of_a_call_are_a_request() {
+        assert_eq!([0, 1, 65_536, 65_537, 1_048_576].map(chunks), [1, 1, 1, 2, 16]);
     }
 }

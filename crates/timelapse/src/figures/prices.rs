@@ -8,8 +8,6 @@ use super::calls::ApiCall;
 
 /// A million SQS requests.
 const SQS_REQUESTS: f64 = 0.40;
-/// Each chunk of this many bytes that a call carries is a request.
-const SQS_CHUNK: usize = 64 * 1_024;
 /// A million Lambda requests.
 const LAMBDA_REQUESTS: f64 = 0.20;
 /// A GB-second of Lambda on arm64.
@@ -26,11 +24,6 @@ const INVOCATION_LINES: u64 = 272;
 pub const HANDLER_MEMORY_GB: f64 = 0.25;
 /// Memory of the example target in `template.yaml`, in GB. Your own target's may be another.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
-
-/// How many requests SQS bills for a call that carries so many bytes.
-pub(crate) fn chunks(bytes: usize) -> u64 {
-    bytes.div_ceil(SQS_CHUNK).max(1) as u64
-}
 
 /// The price of so many requests of a call, in US dollars.
 pub fn requests(call: ApiCall, requests: u64) -> f64 {
@@ -77,11 +70,6 @@ mod tests {
         let gb_seconds = gb_seconds(1_000_000, Duration::from_millis(100), HANDLER_MEMORY_GB);
         assert!((gb_seconds - 25_000.0).abs() < 1e-6);
         assert!((compute(gb_seconds) - 0.333_335).abs() < 1e-9);
-    }
-
-    #[test]
-    fn each_64_kib_of_a_call_are_a_request() {
-        assert_eq!([0, 1, 65_536, 65_537, 1_048_576].map(chunks), [1, 1, 1, 2, 16]);
     }
 
     /// Two decisions a retry, a tenth of two batches, and the retry's own invocation.
