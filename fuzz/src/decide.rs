@@ -58,6 +58,8 @@ impl Question {
             receive_count,
             sent,
             first_receive,
+            moved: None,
+            trace_header: None,
         };
         Self { settings, record, now }
     }

@@ -31,6 +31,8 @@ pub fn invocation_record(data: &[u8]) {
         receive_count: 1,
         sent: Timestamp::from_secs(1),
         first_receive: Timestamp::from_secs(1),
+        moved: None,
+        trace_header: None,
     };
     match (FailedEvent::read(&message), read) {
         (Ok(event), read) => {

@@ -73,6 +73,8 @@ fn question(message: &Value, body: &str) -> Question {
         receive_count: u32::try_from(number("ApproximateReceiveCount")).unwrap_or(u32::MAX),
         sent: Timestamp::from_millis(sent),
         first_receive: Timestamp::from_millis(number("ApproximateFirstReceiveTimestamp")),
+        moved: None,
+        trace_header: None,
     };
     Question { settings: Settings::default(), record, now: Timestamp::from_millis(sent + 12 * 3_600_000) }
 }

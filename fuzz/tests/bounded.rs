@@ -89,7 +89,17 @@ fn question() -> impl Strategy<Value = Question> {
     (settings(), any::<u32>(), body, receive_count, [moment(), moment(), moment()]).prop_map(
         |(settings, id, body, receive_count, [sent, first_receive, now])| {
             let (message_id, receipt_handle) = (id.to_string(), "h-1".into());
-            let record = Record { message_id, receipt_handle, body, receive_count, sent, first_receive };
+            let (moved, trace_header) = (None, None);
+            let record = Record {
+                message_id,
+                receipt_handle,
+                body,
+                receive_count,
+                sent,
+                first_receive,
+                moved,
+                trace_header,
+            };
             Question { settings, record, now }
         },
     )

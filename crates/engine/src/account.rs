@@ -7,6 +7,7 @@ use std::time::Duration;
 use comeback_backoff::ladder;
 
 use crate::dead_letter::DeadLetter;
+use crate::{Record, Timestamp};
 
 ladder! {
     /// The waits between the API calls that carry one entry to SQS, in every [`Account`].
@@ -26,6 +27,8 @@ pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 /// How long before the function's own timeout `handle_batch`'s deadline has to come: an API call under
 /// way then still ends in time, and so does the response.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
+/// How long a look at the retry queue may take: it comes last, and no message depends on it.
+pub const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 // A wait between calls is not cut short by the deadline, so it must end within as much.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
@@ -54,6 +57,17 @@ pub trait Account {
         letters: &[&DeadLetter],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
+
+    /// Sends these to the retry queue again, any number of them. Answers for each in order; a copy
+    /// without an answer counts as not sent.
+    fn send_again(
+        &self,
+        moves: &[Move<'_>],
+        past_deadline: &dyn Fn() -> bool,
+    ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
+
+    /// Asks how many messages of the retry queue are in flight; within [`LOOK_TIMEOUT`].
+    fn look(&self) -> impl Future<Output = Result<Look, CallFailure>>;
 }
 
 /// For how long a message is hidden.
@@ -63,6 +77,26 @@ pub struct VisibilityChange<'a> {
     pub receipt_handle: &'a str,
     /// Whole seconds, 1 to 43,170, counted by SQS from its receipt of the call.
     pub visibility_timeout: Duration,
+}
+
+/// A copy of a message, to be sent in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move<'a> {
+    /// The message. The copy has its body, byte for byte, and its `AWSTraceHeader`.
+    pub record: &'a Record,
+    /// The value of the copy's attribute [`MOVED_ATTRIBUTE`](crate::MOVED_ATTRIBUTE), JSON.
+    pub attribute: String,
+    /// Whole seconds, 1 to 900, in which SQS does not hand the copy out.
+    pub delay: Duration,
+}
+
+/// What a look at the retry queue found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// `ApproximateNumberOfMessagesNotVisible`: hidden, or in a handler's hands.
+    pub in_flight: u64,
+    /// When it looked.
+    pub at: Timestamp,
 }
 
 /// A call, or one entry of it, that did not work.

@@ -2,7 +2,9 @@
 //! give the same answer, and no message can make it panic.
 //!
 //! *n* is the retry about to be made, 1 for the first; *t0* is the first failure; *start* is now on a
-//! first receive, and the time of the first receive on a later one.
+//! first receive, and the time of the first receive on a later one. A message that was moved is the
+//! message that it was first: its receives, its id and its `SentTimestamp` count, but for the 13 days and
+//! 12 hours of rule 4, which count from the `SentTimestamp` of the copy at hand.
 //!
 //! 1. A message that holds no invocation record, or a malformed envelope, is dead-lettered. An event
 //!    that was redriven to the retry queue starts anew, with *n* = 1 and *t0* = `SentTimestamp`: a

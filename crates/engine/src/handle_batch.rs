@@ -3,14 +3,18 @@
 //! | file | holds |
 //! |---|---|
 //! | `decided`, `answered` | a message on its way: its steps, and what may follow each |
+//! | `waiting`, `hop` | a message that is kept: hidden, or moved in hops |
+//! | `hiding` | how long a message waits whose step did not work |
 //! | `guarded` | no call past the deadline, an answer for each entry |
-//! | `hiding` | how long a message is hidden whose step did not work |
 
 mod answered;
 mod decided;
 mod guarded;
 mod hiding;
+mod hop;
+mod waiting;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use futures_util::stream::{self, StreamExt};
@@ -18,13 +22,18 @@ use futures_util::stream::{self, StreamExt};
 use self::answered::{Answered, Sent};
 use self::decided::Decided;
 use self::guarded::{CONCURRENT_INVOKES, Guarded};
-use crate::account::{Account, VisibilityChange};
+use self::waiting::Waiting;
+use crate::account::{Account, CallFailure, Move, VisibilityChange};
 use crate::dead_letter::DeadLetter;
-use crate::report::{BatchReport, Outcome};
-use crate::{Policy, Record, Timestamp};
+use crate::report::{BatchReport, Moves};
+use crate::{Policy, Record, Room, Timestamp};
 
 /// Handles one batch: decides for each record, then performs, deferrals first. While `TARGET_FUNCTIONS` is
-/// empty, every message is kept and hidden, until SQS would soon delete it.
+/// empty, every message is kept, until SQS would soon delete it.
+///
+/// A message that has to wait is hidden while the environment has `room` for it. Otherwise it is moved: sent
+/// again with a delay, and settled. Moves come last, so that a handler that dies has made none of them twice;
+/// after them comes a look at the queue, if `room` is low.
 ///
 /// `past_deadline` is asked before each call. Once it answers true no further call is started; what
 /// is left is reported failed and comes back. Nothing a record holds, and nothing the account does,
@@ -34,15 +43,19 @@ pub async fn handle_batch<'a, A: Account>(
     policy: &Policy,
     now: Timestamp,
     past_deadline: &dyn Fn() -> bool,
+    room: &mut Room,
     account: &A,
 ) -> BatchReport<'a> {
     let account = Guarded { account, past_deadline };
     let records = latest_copies(records).into_iter();
     let mut decided: Vec<Decided<'a>> = records.map(|record| Decided::of(record, policy, now)).collect();
-    defer(&mut decided, &account).await;
+    hide_within(room, decided.iter_mut().filter_map(Decided::waiting), &account).await;
     let answered = reinvoke(decided, &account, policy, now).await;
-    let sent = send_dead_letters(answered, &account).await;
-    BatchReport { outcomes: hide_failed(sent, &account).await }
+    let mut sent = send_dead_letters(answered, &account).await;
+    hide_within(room, sent.iter_mut().filter_map(Sent::waiting), &account).await;
+    let moves = move_others(room, sent.iter_mut().filter_map(Sent::waiting), &account).await;
+    let look_failure = look(room, now, &account).await;
+    BatchReport { outcomes: sent.into_iter().map(Sent::outcome).collect(), moves, look_failure }
 }
 
 /// SQS may deliver a message twice in one batch. The copies are one event, so one of them is
@@ -61,19 +74,28 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-async fn defer<A: Account>(decided: &mut [Decided<'_>], account: &Guarded<'_, A>) {
-    let mut deferrals: Vec<_> = decided
-        .iter_mut()
-        .filter_map(|message| match message {
-            Decided::Defer(deferral) => Some(deferral),
-            _ => None,
-        })
-        .collect();
-    let changes: Vec<VisibilityChange<'_>> = deferrals.iter().map(|deferral| deferral.change()).collect();
-    let mut answers = account.change_visibility(&changes).await;
-    for deferral in &mut deferrals {
-        deferral.answered(answers.next_answer());
+/// Hides as many messages as there is room for. The others are those that cost the least to move.
+async fn hide_within<'w, 'a: 'w, A: Account>(
+    room: &mut Room,
+    waiting: impl Iterator<Item = &'w mut Waiting<'a>>,
+    account: &Guarded<'_, A>,
+) {
+    let mut waiting: Vec<_> = waiting.filter(|message| message.is_due_to_wait()).collect();
+    if room.left() < waiting.len() as u64 {
+        waiting.sort_by_cached_key(|message| Reverse(message.cost_of_moves().unwrap_or(u64::MAX)));
+        let cannot_move = waiting.iter().filter(|message| message.cost_of_moves().is_none()).count();
+        waiting.truncate(cannot_move.max(room.left() as usize));
     }
+    hide(room, waiting, account).await;
+}
+
+async fn hide<'a, A: Account>(room: &mut Room, mut waiting: Vec<&mut Waiting<'a>>, account: &Guarded<'_, A>) {
+    let changes: Vec<VisibilityChange<'_>> = waiting.iter().map(|message| message.change()).collect();
+    let mut answers = account.change_visibility(&changes).await;
+    for message in &mut waiting {
+        message.hidden(answers.next_answer());
+    }
+    room.take(changes.len() as u64);
 }
 
 async fn reinvoke<'a, A: Account>(
@@ -83,7 +105,7 @@ async fn reinvoke<'a, A: Account>(
     now: Timestamp,
 ) -> Vec<Answered<'a>> {
     let calls = decided.into_iter().map(async |message| match message {
-        Decided::Defer(deferral) => Answered::Ended(deferral.outcome()),
+        Decided::Waits(waiting) => Answered::Waits(waiting),
         Decided::Reinvoke(reinvocation) => reinvocation.invoke(account, policy, now).await,
         Decided::Neither(answered) => answered,
     });
@@ -105,23 +127,45 @@ async fn send_dead_letters<'a, A: Account>(
     let sent = answered.into_iter().map(|message| match message {
         Answered::Ended(outcome) => Sent::Ended(outcome),
         Answered::DeadLetter(given_up) => given_up.answered(answers.next_answer()),
-        Answered::Failed(failed) => Sent::Failed(failed),
+        Answered::Waits(waiting) => Sent::Waits(waiting),
     });
     sent.collect()
 }
 
-async fn hide_failed<'a, A: Account>(sent: Vec<Sent<'a>>, account: &Guarded<'_, A>) -> Vec<Outcome<'a>> {
-    let changes: Vec<VisibilityChange<'_>> = sent
-        .iter()
-        .filter_map(|message| match message {
-            Sent::Failed(failed) => Some(failed.change()),
-            Sent::Ended(_) => None,
-        })
-        .collect();
-    let mut answers = account.change_visibility(&changes).await;
-    let outcomes = sent.into_iter().map(|message| match message {
-        Sent::Ended(outcome) => outcome,
-        Sent::Failed(failed) => failed.answered(answers.next_answer()),
-    });
-    outcomes.collect()
+/// Moves the messages that there was no room for. One that cannot be sent is hidden after all.
+async fn move_others<'w, 'a: 'w, A: Account>(
+    room: &mut Room,
+    waiting: impl Iterator<Item = &'w mut Waiting<'a>>,
+    account: &Guarded<'_, A>,
+) -> Moves {
+    let waiting: Vec<_> = waiting.filter(|message| message.is_due_to_wait()).collect();
+    let copies: Vec<Move<'_>> = waiting.iter().map(|message| message.copy()).collect();
+    let mut answers = account.send_again(&copies).await;
+    let mut moves = Moves::default();
+    let mut failed = Vec::new();
+    for (message, copy) in waiting.into_iter().zip(copies) {
+        match answers.next_answer() {
+            Ok(()) => {
+                message.moved(copy.delay);
+                moves.made += 1;
+            }
+            Err(problem) => {
+                failed.push(message);
+                moves.failed += 1;
+                moves.problem.get_or_insert(problem);
+            }
+        }
+    }
+    hide(room, failed, account).await;
+    moves
+}
+
+/// Looks how much room there is, if there is little.
+async fn look<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
+    if !room.is_low(now) {
+        return None;
+    }
+    let look = account.look().await?;
+    room.looked(&look, now);
+    look.err()
 }

@@ -12,6 +12,7 @@
 //! | `policy` | [`Policy`]: how retries are made, checked when built from [`Settings`] |
 //! | `decide` | [`decide()`]: the rules, numbered |
 //! | `handle_batch` | [`handle_batch()`]: performing, grouped |
+//! | `room` | [`Room`]: how many messages one environment may still hide |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `reason`, `dead_letter` | why an event is given up, and its dead-letter on the wire |
 //! | `report` | what became of each message |
@@ -25,6 +26,7 @@ mod message;
 mod policy;
 mod reason;
 mod report;
+mod room;
 mod time;
 
 pub use comeback_backoff::{Backoff, Jitter};
@@ -32,20 +34,25 @@ pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
     Account, CALL_TIMEOUT, CallFailure, HANDLER_TIMEOUT, INVOKE_RESERVE, INVOKE_TIMEOUT, InvokeFailure,
-    RESERVE, SqsBatchCalls, VisibilityChange,
+    LOOK_TIMEOUT, Look, Move, RESERVE, SqsBatchCalls, VisibilityChange,
 };
 pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};
 pub use decide::action::Action;
 pub use decide::{QUEUE_VISIBILITY_TIMEOUT, decide};
 pub use handle_batch::handle_batch;
-pub use message::batch_event::{BatchEvent, IncompleteMessage, MissingMessageId, NotABatch};
+pub use message::batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
 pub use message::event::FailedEvent;
 pub use message::invocation_record::{InvocationError, InvocationRecord};
+pub use message::moved::{GarbledAttribute, MOVED_ATTRIBUTE, Moved};
 pub use message::record::Record;
 pub use policy::Policy;
 pub use policy::function_arn::{BadPattern, FunctionPattern, HandlerFunction};
-pub use policy::settings::{BACKOFF_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, SettingError, Settings};
+pub use policy::settings::{
+    BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
+    SettingError, Settings,
+};
 pub use policy::variables::seconds;
 pub use reason::{Reason, ReasonCode};
-pub use report::{BatchReport, Outcome, Retry, Step};
+pub use report::{BatchReport, Moves, Outcome, Retry, Step};
+pub use room::Room;
 pub use time::Timestamp;

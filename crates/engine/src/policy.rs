@@ -15,7 +15,7 @@ use comeback_envelope::Style;
 use wildmatch::WildMatch;
 
 use function_arn::{FunctionPattern, HandlerFunction};
-use settings::{SettingError, Settings};
+use settings::{HideUpTo, SettingError, Settings};
 
 /// How retries are made: [`Settings`] that were found valid.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct Policy {
     pub(crate) max_retries: u64,
     pub(crate) backoff: Backoff,
     pub(crate) envelope: Style,
+    hide_up_to: HideUpTo,
+    maximum_concurrency: u64,
     non_retryable_errors: Vec<WildMatch>,
     target_functions: Vec<FunctionPattern>,
     handler: Option<HandlerFunction>,
@@ -68,6 +70,8 @@ impl Policy {
                 jitter: settings.jitter,
             },
             envelope: settings.envelope,
+            hide_up_to: settings.hide_up_to,
+            maximum_concurrency: settings.maximum_concurrency,
             non_retryable_errors: settings.non_retryable_errors.iter().map(|g| WildMatch::new(g)).collect(),
             target_functions,
             handler: settings.handler,
@@ -88,6 +92,16 @@ impl Policy {
     /// `BASE_BACKOFF`, `MAX_BACKOFF` (both in seconds) and `JITTER`.
     pub const fn backoff(&self) -> Backoff {
         self.backoff
+    }
+
+    /// `HIDE_UP_TO`: how many messages may be hidden at once before waits are performed by moves.
+    pub const fn hide_up_to(&self) -> HideUpTo {
+        self.hide_up_to
+    }
+
+    /// `MAXIMUM_CONCURRENCY`: the event source mapping's, 2 to 1,000.
+    pub const fn maximum_concurrency(&self) -> u64 {
+        self.maximum_concurrency
     }
 
     /// Whether `TARGET_FUNCTIONS` allows the function, and it is not the handler.

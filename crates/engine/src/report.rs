@@ -9,6 +9,21 @@ use crate::{Reason, Timestamp};
 pub struct BatchReport<'a> {
     /// In the order of the batch; of a message delivered twice in it, the later copy.
     pub outcomes: Vec<Outcome<'a>>,
+    /// The messages that were to be moved.
+    pub moves: Moves,
+    /// Why a look at the queue gave no count. There is no room for hidden messages then, until the next.
+    pub look_failure: Option<CallFailure>,
+}
+
+/// What became of a batch's moves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// Sent again, each with a delay.
+    pub made: usize,
+    /// Hidden instead, because they could not be sent.
+    pub failed: usize,
+    /// Why the first of those could not be sent.
+    pub problem: Option<CallFailure>,
 }
 
 impl BatchReport<'_> {
@@ -32,6 +47,8 @@ pub struct Outcome<'a> {
     /// For how long the message was hidden because its step did not work; `None` if the step worked, or
     /// the hiding did not work either.
     pub hidden_for: Option<Duration>,
+    /// The delay with which it was sent again instead of being hidden. The copy takes its place.
+    pub moved: Option<Duration>,
 }
 
 /// A retry of an event.
@@ -53,7 +70,8 @@ pub enum Step {
         /// For how long it is hidden.
         visibility_timeout: Duration,
     },
-    /// Hide it and keep it, without a decision: no function may be re-invoked yet.
+    /// Hide it and keep it, without a decision: no function may be re-invoked yet, or the wait after an
+    /// earlier step that did not work is not over.
     Keep {
         /// For how long it is hidden.
         visibility_timeout: Duration,
@@ -85,8 +103,11 @@ impl Step {
 }
 
 impl Outcome<'_> {
-    /// Re-invoked or dead-lettered. Anything else is reported failed, so that SQS keeps it.
+    /// Re-invoked, dead-lettered or moved. Anything else is reported failed, so that SQS keeps it.
     pub const fn settled(&self) -> bool {
+        if self.moved.is_some() {
+            return true;
+        }
         match self.step {
             Some(Step::Reinvoke { .. } | Step::DeadLetter { .. }) => self.problem.is_none(),
             Some(Step::Defer { .. } | Step::Keep { .. }) | None => false,
@@ -110,8 +131,12 @@ impl Outcome<'_> {
         }
     }
 
-    /// The visibility timeout, either of the step or because the step did not work.
+    /// The visibility timeout, either of the step or because the step did not work; `None` if the message
+    /// was moved.
     pub const fn visibility_timeout(&self) -> Option<Duration> {
+        if self.moved.is_some() {
+            return None;
+        }
         match self.step {
             Some(Step::Defer { visibility_timeout, .. } | Step::Keep { visibility_timeout }) => {
                 Some(visibility_timeout)

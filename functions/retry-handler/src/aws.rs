@@ -14,17 +14,19 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use aws_sdk_sqs::config::SharedHttpClient;
-use aws_sdk_sqs::types::MessageAttributeValue;
+use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName};
 use aws_smithy_http_client::Builder as HttpClient;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use comeback_delivery::Retries;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
+use comeback_delivery::{Retries, classify};
 use comeback_engine::{
-    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, INVOKE_TIMEOUT, InvokeFailure, SqsBatchCalls,
-    VisibilityChange,
+    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, INVOKE_TIMEOUT, InvokeFailure, LOOK_TIMEOUT,
+    Look, MOVED_ATTRIBUTE, Move, SqsBatchCalls, VisibilityChange,
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::clock::now;
 
 /// Of one try of a call to SQS.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
@@ -77,7 +79,10 @@ impl Aws {
         AwsAccount {
             lambda: &self.lambda,
             invokes_end,
-            retry_queue: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
+            sqs: &self.sqs,
+            retry_queue_url: retry_queue_url.into(),
+            hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
+            retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }
     }
@@ -88,7 +93,10 @@ impl Aws {
 pub(crate) struct AwsAccount<'c> {
     lambda: &'c aws_sdk_lambda::Client,
     invokes_end: Instant,
-    retry_queue: VisibilityChanger,
+    sqs: &'c aws_sdk_sqs::Client,
+    retry_queue_url: String,
+    hide: VisibilityChanger,
+    retry_queue: Sender,
     dead_letter_queue: Sender,
 }
 
@@ -102,8 +110,8 @@ impl Account for AwsAccount<'_> {
             receipt_handle: change.receipt_handle.into(),
             timeout: change.visibility_timeout,
         });
-        let outcome = self.retry_queue.send_until(changes, past_deadline).await;
-        failure::answers(outcome, failure::RETRY_QUEUE)
+        let outcome = self.hide.send_until(changes, past_deadline).await;
+        failure::answers(outcome, failure::HIDE)
     }
 
     async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
@@ -134,7 +142,29 @@ impl Account for AwsAccount<'_> {
     ) -> Vec<Result<(), CallFailure>> {
         let messages = letters.iter().copied().map(message);
         let outcome = self.dead_letter_queue.send_until(messages, past_deadline).await;
-        failure::answers(outcome, failure::DEAD_LETTER_QUEUE)
+        failure::answers(outcome, failure::DEAD_LETTER)
+    }
+
+    async fn send_again(
+        &self,
+        moves: &[Move<'_>],
+        past_deadline: &dyn Fn() -> bool,
+    ) -> Vec<Result<(), CallFailure>> {
+        let outcome = self.retry_queue.send_until(moves.iter().map(copy), past_deadline).await;
+        failure::answers(outcome, failure::MOVE)
+    }
+
+    async fn look(&self) -> Result<Look, CallFailure> {
+        let name = QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
+        let call = self.sqs.get_queue_attributes().queue_url(&self.retry_queue_url);
+        match timeout(LOOK_TIMEOUT, call.attribute_names(name.clone()).send()).await {
+            Ok(Ok(answer)) => {
+                let count = answer.attributes().and_then(|attributes| attributes.get(&name)?.parse().ok());
+                count.map(|in_flight| Look { in_flight, at: now() }).ok_or_else(failure::no_count)
+            }
+            Ok(Err(error)) => Err(failure::of_look(&classify(&error))),
+            Err(_) => Err(failure::no_count()),
+        }
     }
 }
 
@@ -155,10 +185,20 @@ fn message(DeadLetter { body, attributes }: &DeadLetter) -> Message {
     Message { attributes: attributes.collect(), ..Message::new(body) }
 }
 
+fn copy(Move { record, attribute, delay }: &Move<'_>) -> Message {
+    let attribute = (MOVED_ATTRIBUTE.to_owned(), text("String", attribute));
+    let trace_header = record.trace_header.clone();
+    Message { attributes: vec![attribute], trace_header, ..Message::new(&record.body) }.delayed(*delay)
+}
+
 fn value(attribute: &Attribute) -> MessageAttributeValue {
+    text(attribute.data_type, &attribute.value)
+}
+
+fn text(data_type: &str, value: &str) -> MessageAttributeValue {
     MessageAttributeValue::builder()
-        .data_type(attribute.data_type)
-        .string_value(&attribute.value)
+        .data_type(data_type)
+        .string_value(value)
         .build()
         .expect("BUG: the data type is set")
 }

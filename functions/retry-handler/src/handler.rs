@@ -1,12 +1,14 @@
-use std::sync::Once;
-use std::time::{Duration, SystemTime};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, INVOKE_RESERVE, RESERVE, Timestamp, handle_batch};
+use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, INVOKE_RESERVE, RESERVE, Room, Timestamp, handle_batch};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::value::RawValue;
 
 use crate::aws::Aws;
+use crate::clock::now;
 use crate::config::Config;
 use crate::log;
 use crate::queue::{Queue, url_of};
@@ -19,12 +21,14 @@ const FAR: Duration = Duration::from_secs(86_400);
 pub(crate) struct Handler {
     config: Config,
     aws: Aws,
+    /// By the retry queue's URL.
+    rooms: Mutex<HashMap<String, Room>>,
     deadline_is_unknown: Once,
 }
 
 impl Handler {
     pub(crate) fn new(config: Config, aws: Aws) -> Self {
-        Self { config, aws, deadline_is_unknown: Once::new() }
+        Self { config, aws, rooms: Mutex::default(), deadline_is_unknown: Once::new() }
     }
 
     /// # Errors
@@ -73,16 +77,27 @@ impl Handler {
         for message in &batch.incomplete {
             tracing::error!(message_id = message.message_id, "{message}; it is kept");
         }
+        for message in &batch.garbled {
+            tracing::warn!(message_id = message.message_id, "{message}");
+        }
         // The runtime's monotonic clock, which its timers share and tests can pause.
         let clock = tokio::time::Instant::now;
         let invokes_end = clock() + left.saturating_sub(INVOKE_RESERVE);
         let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url, invokes_end);
         let deadline = clock() + left.saturating_sub(RESERVE);
         let policy = &self.config.policy;
-        let report = handle_batch(&batch.records, policy, now, &|| clock() >= deadline, &account).await;
-        report.outcomes.iter().for_each(log::outcome);
+        let mut room = self.rooms().remove(&retry_queue_url).unwrap_or_else(|| Room::of(policy));
+        let past_deadline = || clock() >= deadline;
+        let report = handle_batch(&batch.records, policy, now, &past_deadline, &mut room, &account).await;
+        self.rooms().insert(retry_queue_url, room);
+        log::report(&report);
         let incomplete = batch.incomplete.iter().map(|message| message.message_id.as_str());
         kept(report.batch_item_failures().chain(incomplete))
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<String, Room>> {
+        // A room is taken out while it is in use, so none can be broken.
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The queue the batch came from. Its messages say which; the configuration says by which URL.
@@ -113,13 +128,6 @@ fn kept<'a>(ids: impl Iterator<Item = &'a str>) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
     response.set_failures(ids);
     response
-}
-
-// The shell is where the time comes from; everything below takes it as a parameter.
-#[expect(clippy::disallowed_methods)]
-fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

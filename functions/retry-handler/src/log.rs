@@ -1,6 +1,6 @@
 use std::panic::PanicHookInfo;
 
-use comeback_engine::{Outcome, Step};
+use comeback_engine::{BatchReport, Moves, Outcome, Step};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -34,8 +34,44 @@ where
         .finish()
 }
 
+/// A line for each message, but for those that only wait on and were moved: they have one line together.
+pub(crate) fn report(report: &BatchReport<'_>) {
+    let waits_on = |it: &&Outcome<'_>| it.moved.is_some() && it.problem.is_none();
+    report.outcomes.iter().filter(|it| !waits_on(it)).for_each(outcome);
+    moves(&report.moves);
+    if let Some(failure) = &report.look_failure {
+        let (problem, remedy) = (cut(&failure.cause), failure.remedy);
+        match remedy {
+            Some(_) => tracing::error!(problem, remedy, "the messages in flight could not be counted"),
+            None => tracing::warn!(problem, "the messages in flight could not be counted"),
+        }
+    }
+}
+
+/// One line for all of a batch's moves, if there were any.
+fn moves(Moves { made, failed, problem }: &Moves) {
+    macro_rules! line {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                action = "move",
+                moved = made,
+                hidden_instead = failed,
+                problem = problem.as_ref().map(|problem| cut(&problem.cause)),
+                remedy = problem.as_ref().and_then(|problem| problem.remedy),
+            )
+        };
+    }
+    match problem {
+        Some(problem) if problem.remedy.is_some() => line!(Level::ERROR),
+        Some(_) => line!(Level::WARN),
+        None if *made > 0 => line!(Level::INFO),
+        None => {}
+    }
+}
+
 /// One line for what was decided for a message and whether it worked. Never the payload.
-pub(crate) fn outcome(outcome: &Outcome<'_>) {
+fn outcome(outcome: &Outcome<'_>) {
     let retry = outcome.retry.as_ref();
     let reason = outcome.reason();
     let problem = outcome.problem.as_ref();
@@ -47,7 +83,7 @@ pub(crate) fn outcome(outcome: &Outcome<'_>) {
                 target = retry.map(|retry| cut(&retry.function_arn)),
                 retry = retry.map(|retry| retry.number),
                 action = outcome.step.as_ref().map(Step::name),
-                delay = outcome.visibility_timeout().map(|timeout| timeout.as_secs()),
+                delay = outcome.moved.or(outcome.visibility_timeout()).map(|wait| wait.as_secs()),
                 due = outcome.due().map(tracing::field::display),
                 reason = reason.map(|reason| reason.code.name()),
                 detail = reason.map(|reason| reason.detail.as_str()),
@@ -139,6 +175,7 @@ pub(crate) mod tests {
             }),
             problem: None,
             hidden_for: None,
+            moved: None,
         }
     }
 
@@ -149,6 +186,54 @@ pub(crate) mod tests {
             json!({"level": "INFO", "message_id": "m-1", "target": "arn:f", "retry": 3, "action": "defer",
                    "delay": 4, "due": "2023-11-14T22:13:20.000Z"})
         );
+    }
+
+    /// What a batch logs, without the timestamps.
+    fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, look_failure: Option<CallFailure>) -> Vec<Value> {
+        let text = logged(|| report(&BatchReport { outcomes, moves, look_failure }));
+        let untimed = |line: &str| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            line.as_object_mut().unwrap().remove("timestamp");
+            line
+        };
+        text.lines().map(untimed).collect()
+    }
+
+    #[test]
+    fn the_moves_of_a_batch_are_one_line() {
+        let moved = || Outcome { moved: Some(Duration::from_secs(700)), ..deferred() };
+        let made = Moves { made: 2, ..Moves::default() };
+        assert_eq!(
+            lines(vec![moved(), moved()], made.clone(), None),
+            [json!({"level": "INFO", "action": "move", "moved": 2, "hidden_instead": 0})]
+        );
+        let failed = Outcome {
+            step: Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_000) }),
+            problem: Some(CallFailure { cause: "throttled".into(), remedy: None }),
+            ..moved()
+        };
+        let of_failed = &lines(vec![failed, moved()], made, None)[0];
+        assert_eq!(
+            (&of_failed["action"], &of_failed["problem"], &of_failed["delay"]),
+            (&json!("reinvoke"), &json!("throttled"), &json!(700)),
+            "a message whose step failed has its own line all the same"
+        );
+    }
+
+    #[test]
+    fn moves_that_are_refused_and_looks_that_fail_are_said_once_a_batch() {
+        let denied = |remedy| CallFailure { cause: "denied".into(), remedy };
+        let moves = Moves { made: 1, failed: 3, problem: Some(denied(Some("allow it"))) };
+        assert_eq!(
+            lines(Vec::new(), moves, Some(denied(None))),
+            [
+                json!({"level": "ERROR", "action": "move", "moved": 1, "hidden_instead": 3,
+                       "problem": "denied", "remedy": "allow it"}),
+                json!({"level": "WARN", "problem": "denied",
+                       "message": "the messages in flight could not be counted"}),
+            ]
+        );
+        assert_eq!(lines(Vec::new(), Moves::default(), None), [] as [Value; 0]);
     }
 
     #[test]

@@ -6,9 +6,11 @@
 //! | `queue` | which queue a URL or an ARN names |
 //! | `handler` | one event: records in, batch response out |
 //! | `aws` | the handler's account on the AWS SDK, and what its errors mean |
+//! | `clock` | the present moment |
 //! | `log` | JSON lines, always |
 
 mod aws;
+mod clock;
 mod config;
 mod handler;
 mod log;

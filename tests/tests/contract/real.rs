@@ -181,5 +181,7 @@ fn record(message: Message) -> Record {
         first_receive: Timestamp::from_millis(number(
             MessageSystemAttributeName::ApproximateFirstReceiveTimestamp,
         )),
+        moved: None,
+        trace_header: None,
     }
 }

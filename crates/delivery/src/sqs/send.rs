@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::{
+    MessageAttributeValue, MessageSystemAttributeNameForSends, MessageSystemAttributeValue,
+    SendMessageBatchRequestEntry,
+};
 
 use super::{Queue, by_entry, once, whole_seconds};
 use crate::limits::{Limits, SQS_SEND};
@@ -56,6 +59,9 @@ pub struct Message {
     /// Nobody receives the message before; meanwhile it is not in flight. At most 15 minutes, and not on a
     /// FIFO queue: SQS refuses more. Without one, the queue's own delay counts.
     pub delay: Option<Duration>,
+    /// `AWSTraceHeader`, SQS's one system attribute: it joins the message to a trace of X-Ray. It does not
+    /// count in the message's size.
+    pub trace_header: Option<String>,
 }
 
 impl Message {
@@ -67,6 +73,7 @@ impl Message {
             group_id: None,
             deduplication_id: None,
             delay: None,
+            trace_header: None,
         }
     }
 
@@ -100,6 +107,17 @@ impl Message {
             .set_message_group_id(self.group_id.clone())
             .set_message_deduplication_id(self.deduplication_id.clone())
             .set_delay_seconds(self.delay.map(whole_seconds));
+        let entry = match &self.trace_header {
+            Some(header) => entry.message_system_attributes(
+                MessageSystemAttributeNameForSends::AwsTraceHeader,
+                MessageSystemAttributeValue::builder()
+                    .data_type("String")
+                    .string_value(header)
+                    .build()
+                    .expect("BUG: the data type is set"),
+            ),
+            None => entry,
+        };
         entry.build().expect("BUG: id and body are set")
     }
 }

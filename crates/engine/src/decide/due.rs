@@ -52,7 +52,7 @@ pub(crate) fn is_first_receive(record: &Record) -> bool {
 fn delay(event: &FailedEvent<'_>, record: &Record, policy: &Policy) -> Duration {
     let mut rng = match policy.backoff.jitter {
         Jitter::Decorrelated => generator(&event.origin_request_id, 0),
-        Jitter::Full | Jitter::Equal | Jitter::None => generator(&record.message_id, event.retry),
+        Jitter::Full | Jitter::Equal | Jitter::None => generator(record.first_id(), event.retry),
     };
     Duration::from_secs(policy.backoff.delay(event.retry, &mut rng))
 }

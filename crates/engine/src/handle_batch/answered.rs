@@ -3,28 +3,46 @@ use std::time::Duration;
 
 use super::guarded::{Answer, panicked};
 use super::hiding::after_failure;
-use crate::account::{CallFailure, VisibilityChange};
+use super::waiting::{Wait, Waiting};
+use crate::account::CallFailure;
 use crate::dead_letter::DeadLetter;
 use crate::message::event::FailedEvent;
 use crate::report::{Outcome, Retry, Step};
 use crate::{Reason, Record, Timestamp};
 
-/// A message whose deferral or re-invocation, if it had one, was answered.
+/// A message whose re-invocation, if it had one, was answered.
 pub(super) enum Answered<'a> {
     Ended(Outcome<'a>),
     DeadLetter(GivenUp<'a>),
-    Failed(Failed<'a>),
+    Waits(Waiting<'a>),
 }
 
 /// A message whose dead-letter, if it had one, was answered as well.
 pub(super) enum Sent<'a> {
     Ended(Outcome<'a>),
-    Failed(Failed<'a>),
+    Waits(Waiting<'a>),
+}
+
+impl<'a> Sent<'a> {
+    pub(super) const fn waiting(&mut self) -> Option<&mut Waiting<'a>> {
+        match self {
+            Self::Waits(waiting) => Some(waiting),
+            Self::Ended(_) => None,
+        }
+    }
+
+    pub(super) fn outcome(self) -> Outcome<'a> {
+        match self {
+            Self::Ended(outcome) => outcome,
+            Self::Waits(waiting) => waiting.outcome(),
+        }
+    }
 }
 
 /// To be sent to the dead-letter queue.
 pub(super) struct GivenUp<'a> {
     attempt: Attempt<'a>,
+    now: Timestamp,
     pub(super) letter: DeadLetter,
 }
 
@@ -43,36 +61,16 @@ impl<'a> GivenUp<'a> {
         let attempt =
             Attempt { record, retry: event.map(Retry::of), step: Some(Step::DeadLetter { due, reason }) };
         match letter {
-            Ok(letter) => Answered::DeadLetter(Self { attempt, letter }),
-            Err(problem) => Answered::Failed(attempt.failed(problem)),
+            Ok(letter) => Answered::DeadLetter(Self { attempt, now, letter }),
+            Err(problem) => Answered::Waits(attempt.failed(problem, now)),
         }
     }
 
     pub(super) fn answered(self, answer: Answer) -> Sent<'a> {
         match answer {
-            Ok(()) => Sent::Ended(self.attempt.outcome(None, None)),
-            Err(problem) => Sent::Failed(self.attempt.failed(problem)),
+            Ok(()) => Sent::Ended(self.attempt.outcome(None, None, None)),
+            Err(problem) => Sent::Waits(self.attempt.failed(problem, self.now)),
         }
-    }
-}
-
-/// Kept, and to be hidden for a while, because its step did not work.
-pub(super) struct Failed<'a> {
-    attempt: Attempt<'a>,
-    problem: CallFailure,
-    hiding: Duration,
-}
-
-impl<'a> Failed<'a> {
-    pub(super) fn change(&self) -> VisibilityChange<'a> {
-        let receipt_handle = &self.attempt.record.receipt_handle;
-        VisibilityChange { receipt_handle, visibility_timeout: self.hiding }
-    }
-
-    pub(super) fn answered(self, answer: Answer) -> Outcome<'a> {
-        // Without an Ok it is back after the queue's own timeout.
-        let hidden_for = answer.ok().map(|()| self.hiding);
-        self.attempt.outcome(Some(self.problem), hidden_for)
     }
 }
 
@@ -84,18 +82,20 @@ pub(super) struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    pub(super) fn failed(self, problem: CallFailure) -> Failed<'a> {
-        let hiding = after_failure(self.record);
-        self.hidden(problem, hiding)
+    /// Its step did not work, and it waits for a while.
+    pub(super) fn failed(self, problem: CallFailure, now: Timestamp) -> Waiting<'a> {
+        let wait = Wait::from(now, after_failure(self.record));
+        Waiting::new(self, Some(problem), wait)
     }
 
-    pub(super) fn hidden(self, problem: CallFailure, hiding: Duration) -> Failed<'a> {
-        Failed { attempt: self, problem, hiding }
-    }
-
-    pub(super) fn outcome(self, problem: Option<CallFailure>, hidden_for: Option<Duration>) -> Outcome<'a> {
+    pub(super) fn outcome(
+        self,
+        problem: Option<CallFailure>,
+        hidden_for: Option<Duration>,
+        moved: Option<Duration>,
+    ) -> Outcome<'a> {
         let Self { record, retry, step } = self;
-        Outcome { message_id: &record.message_id, retry, step, problem, hidden_for }
+        Outcome { message_id: &record.message_id, retry, step, problem, hidden_for, moved }
     }
 }
 

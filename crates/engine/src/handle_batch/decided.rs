@@ -2,16 +2,15 @@
 //! A variant owns what its step needs, and the answer says what may follow: a re-invocation can become
 //! a dead-letter, never the reverse.
 
-use std::time::Duration;
-
 use super::answered::{Answered, Attempt, GivenUp, isolated};
-use super::guarded::{Answer, Guarded};
-use super::hiding::{after_failure, after_unanswered};
-use crate::account::{Account, CallFailure, InvokeFailure, VisibilityChange};
+use super::guarded::Guarded;
+use super::hiding::{after_failure, after_unanswered, held};
+use super::waiting::{Wait, Waiting};
+use crate::account::{Account, CallFailure, INVOKE_TIMEOUT, InvokeFailure};
 use crate::decide::action::Action;
 use crate::decide::{decide, expiring};
 use crate::message::event::FailedEvent;
-use crate::report::{Outcome, Retry, Step};
+use crate::report::{Retry, Step};
 use crate::{Envelope, Policy, Reason, ReasonCode, Record, Timestamp};
 
 /// Said to an operator of a re-invocation that may have been accepted.
@@ -20,7 +19,9 @@ const UNANSWERED: &str = "it may have been accepted, and is made again in one to
 
 /// A message that was decided on.
 pub(super) enum Decided<'a> {
-    Defer(Deferral<'a>),
+    /// It is kept, most often for what is left of its backoff. Even if that fails: an early return finds the
+    /// backoff unserved and waits on.
+    Waits(Waiting<'a>),
     Reinvoke(Reinvocation<'a>),
     /// It has neither step to wait for.
     Neither(Answered<'a>),
@@ -28,30 +29,43 @@ pub(super) enum Decided<'a> {
 
 impl<'a> Decided<'a> {
     pub(super) fn of(record: &'a Record, policy: &Policy, now: Timestamp) -> Self {
+        if let Some(wait) = held(record, now) {
+            return Self::kept(record, wait);
+        }
         if policy.keeps_everything() {
-            return Self::kept(record, now);
+            return Self::unattached(record, now);
         }
         Self::from_action(record, isolated(|| decide(record, policy, now)), now)
     }
 
-    /// No function may be re-invoked yet. The message is hidden for as long as one whose step did not work,
+    /// No function may be re-invoked yet. The message waits for as long as one whose step did not work,
     /// so that a thousand receives outlast SQS's 14 days; before these end it is given up.
-    fn kept(record: &'a Record, now: Timestamp) -> Self {
+    fn unattached(record: &'a Record, now: Timestamp) -> Self {
         if let Some(reason) = expiring(record, now) {
             let event = isolated(|| FailedEvent::read(record).ok()).ok().flatten();
             return Self::Neither(GivenUp::of(record, event.as_ref(), None, reason, now));
         }
-        let visibility_timeout = after_failure(record);
-        let attempt = Attempt { record, retry: None, step: Some(Step::Keep { visibility_timeout }) };
-        Self::Defer(Deferral { attempt, visibility_timeout, problem: None })
+        Self::kept(record, Wait::from(now, after_failure(record)))
+    }
+
+    pub(super) const fn waiting(&mut self) -> Option<&mut Waiting<'a>> {
+        match self {
+            Self::Waits(waiting) => Some(waiting),
+            Self::Reinvoke(_) | Self::Neither(_) => None,
+        }
+    }
+
+    fn kept(record: &'a Record, wait: Wait) -> Self {
+        let step = Some(Step::Keep { visibility_timeout: wait.visibility_timeout });
+        Self::Waits(Waiting::new(Attempt { record, retry: None, step }, None, wait))
     }
 
     fn from_action(record: &'a Record, action: Result<Action<'a>, CallFailure>, now: Timestamp) -> Self {
         match action {
             Ok(Action::Defer { event, due, visibility_timeout }) => {
                 let (retry, step) = (Some(Retry::of(&event)), Some(Step::Defer { due, visibility_timeout }));
-                let attempt = Attempt { record, retry, step };
-                Self::Defer(Deferral { attempt, visibility_timeout, problem: None })
+                let wait = Wait { visibility_timeout, left: due.since(now), not_before: None };
+                Self::Waits(Waiting::new(Attempt { record, retry, step }, None, wait))
             }
             Ok(Action::Reinvoke { event, due, envelope }) => {
                 Self::Reinvoke(Reinvocation { record, event, due, envelope })
@@ -62,32 +76,9 @@ impl<'a> Decided<'a> {
 
             Err(problem) => {
                 let undecided = Attempt { record, retry: None, step: None };
-                Self::Neither(Answered::Failed(undecided.failed(problem)))
+                Self::Neither(Answered::Waits(undecided.failed(problem, now)))
             }
         }
-    }
-}
-
-/// To be hidden, most often for what is left of its backoff. It is kept even if that fails: an early return
-/// finds the backoff unserved and waits on.
-pub(super) struct Deferral<'a> {
-    attempt: Attempt<'a>,
-    visibility_timeout: Duration,
-    problem: Option<CallFailure>,
-}
-
-impl<'a> Deferral<'a> {
-    pub(super) fn change(&self) -> VisibilityChange<'a> {
-        let receipt_handle = &self.attempt.record.receipt_handle;
-        VisibilityChange { receipt_handle, visibility_timeout: self.visibility_timeout }
-    }
-
-    pub(super) fn answered(&mut self, answer: Answer) {
-        self.problem = answer.err();
-    }
-
-    pub(super) fn outcome(self) -> Outcome<'a> {
-        self.attempt.outcome(self.problem, None)
     }
 }
 
@@ -107,12 +98,14 @@ impl<'a> Reinvocation<'a> {
         now: Timestamp,
     ) -> Answered<'a> {
         match account.invoke(&self.event.function_arn, &self.envelope, policy.envelope).await {
-            Ok(()) => Answered::Ended(self.attempt().outcome(None, None)),
-            Err(InvokeFailure::Later(problem)) => Answered::Failed(self.attempt().failed(problem)),
+            Ok(()) => Answered::Ended(self.attempt().outcome(None, None, None)),
+            Err(InvokeFailure::Later(problem)) => Answered::Waits(self.attempt().failed(problem, now)),
             Err(InvokeFailure::Unanswered(cause)) => {
                 let hiding = after_unanswered(self.record, &self.event, policy, now);
                 let problem = CallFailure { cause, remedy: Some(UNANSWERED) };
-                Answered::Failed(self.attempt().hidden(problem, hiding))
+                // The wait begins when the invoke was given up, which the engine does not see.
+                let wait = Wait { visibility_timeout: hiding, ..Wait::from(now, hiding + INVOKE_TIMEOUT) };
+                Answered::Waits(Waiting::new(self.attempt(), Some(problem), wait))
             }
             Err(InvokeFailure::NotFound(cause)) => self.give_up(ReasonCode::TargetNotFound, cause, now),
             Err(InvokeFailure::TooLarge(cause)) => self.give_up(ReasonCode::PayloadTooLarge, cause, now),
@@ -143,14 +136,25 @@ mod tests {
     fn a_message_whose_decision_panicked_is_kept_and_to_be_hidden() {
         let (sent, body) = (Timestamp::from_secs(1), "7".into());
         let (message_id, receipt_handle) = ("m-1".into(), "h-1".into());
-        let record = Record { message_id, receipt_handle, body, receive_count: 1, sent, first_receive: sent };
+        let (moved, trace_header) = (None, None);
+        let record = Record {
+            message_id,
+            receipt_handle,
+            body,
+            receive_count: 1,
+            sent,
+            first_receive: sent,
+            moved,
+            trace_header,
+        };
         let panicking = isolated(|| resume_unwind(Box::new("planned")));
-        let Decided::Neither(Answered::Failed(failed)) = Decided::from_action(&record, panicking, sent)
+        let Decided::Neither(Answered::Waits(mut waiting)) = Decided::from_action(&record, panicking, sent)
         else {
             panic!("it did not fail")
         };
-        assert_eq!(failed.change().receipt_handle, "h-1");
-        let outcome = failed.answered(Ok(()));
+        assert_eq!(waiting.change().receipt_handle, "h-1");
+        waiting.hidden(Ok(()));
+        let outcome = waiting.outcome();
         assert!(!outcome.settled());
         assert_eq!((outcome.message_id, &outcome.step), ("m-1", &None));
         assert_eq!(outcome.problem, Some(panicked()));

@@ -4,7 +4,7 @@ use std::vec;
 
 use futures_util::future::FutureExt;
 
-use crate::account::{Account, CallFailure, InvokeFailure, VisibilityChange};
+use crate::account::{Account, CallFailure, InvokeFailure, Look, Move, VisibilityChange};
 use crate::dead_letter::DeadLetter;
 use crate::{Envelope, Style};
 
@@ -48,6 +48,20 @@ impl<A: Account> Guarded<'_, A> {
     pub(super) async fn send_dead_letters(&self, letters: &[&DeadLetter]) -> Answers {
         let call = async { self.account.send_dead_letters(letters, self.past_deadline).await };
         self.answers(letters.is_empty(), call).await
+    }
+
+    pub(super) async fn send_again(&self, moves: &[Move<'_>]) -> Answers {
+        let call = async { self.account.send_again(moves, self.past_deadline).await };
+        self.answers(moves.is_empty(), call).await
+    }
+
+    /// `None` if it is too late to look.
+    pub(super) async fn look(&self) -> Option<Result<Look, CallFailure>> {
+        match self.started_in_time(async { self.account.look().await }).await {
+            Ok(look) => Some(look),
+            Err(NoAnswer::NotStarted) => None,
+            Err(NoAnswer::Panicked) => Some(Err(panicked())),
+        }
     }
 
     pub(super) async fn invoke(

@@ -1,25 +1,38 @@
+//! How long a message waits whose step did not work.
+
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use comeback_backoff::{Backoff, Jitter};
 use rand::RngExt;
 
+use super::waiting::Wait;
 use crate::account::INVOKE_TIMEOUT;
 use crate::decide::due::cut;
 use crate::decide::seed::generator;
 use crate::message::event::FailedEvent;
+use crate::message::moved::LONGEST_HOLD;
 use crate::{Policy, Record, Timestamp};
 
 /// The hiding after an unanswered `Invoke` is drawn from this range, in seconds. Each repeat of an
 /// accepted one that fails is one more chain, and so is each repeat of theirs: with an hour between
 /// repeats, a blackout of up to an hour cannot multiply an event twice.
-const AFTER_UNANSWERED: std::ops::RangeInclusive<u64> = 3_600..=7_200;
+const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_HOLD.as_secs();
 
 /// How long a message is hidden whose step did not work: full jitter under min(3,600 s,
 /// 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
 pub(super) fn after_failure(record: &Record) -> Duration {
     let backoff = Backoff { base: 1, cap: 3_600, jitter: Jitter::Full };
     let count = u64::from(record.receive_count);
-    Duration::from_secs(backoff.delay(count + 1, &mut generator(&record.message_id, count)))
+    Duration::from_secs(backoff.delay(count + 1, &mut generator(record.first_id(), count)))
+}
+
+/// What is left of a wait that a moved message carries, because the step of the message before it did not
+/// work.
+pub(super) fn held(record: &Record, now: Timestamp) -> Option<Wait> {
+    let not_before = record.moved.as_ref()?.not_before?;
+    let left = Duration::from_secs(not_before.since(now).as_millis().div_ceil(1_000) as u64);
+    (!left.is_zero()).then_some(Wait { visibility_timeout: left, left, not_before: Some(not_before) })
 }
 
 /// How long a message is hidden whose re-invocation may have been accepted: one to two hours, cut by
@@ -30,7 +43,7 @@ pub(super) fn after_unanswered(
     policy: &Policy,
     now: Timestamp,
 ) -> Duration {
-    let mut rng = generator(&record.message_id, u64::from(record.receive_count));
+    let mut rng = generator(record.first_id(), u64::from(record.receive_count));
     let drawn = Duration::from_secs(rng.random_range(AFTER_UNANSWERED));
     // `now` is when the batch came; the call is made once this invoke and those before it have ended.
     let start = now.saturating_add(INVOKE_TIMEOUT);

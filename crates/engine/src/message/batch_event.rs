@@ -2,6 +2,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::message::json::{object, string};
+use crate::message::moved::GarbledAttribute;
 use crate::{Record, Timestamp};
 
 /// The event that the event source mapping invokes the handler with: a batch of messages.
@@ -14,6 +15,9 @@ pub struct BatchEvent {
     pub records: Vec<Record>,
     /// The others, which can only be reported failed.
     pub incomplete: Vec<IncompleteMessage>,
+    /// Of the messages that can be handled, those whose attribute `Comeback` is ignored: each counts as a
+    /// new one.
+    pub garbled: Vec<GarbledMessage>,
     /// The queue they came from: `eventSourceARN` of the first message that has one.
     pub queue_arn: Option<String>,
 }
@@ -26,6 +30,16 @@ pub struct IncompleteMessage {
     pub message_id: String,
     /// The field or attribute.
     pub what: &'static str,
+}
+
+/// A message whose attribute `Comeback` is unreadable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("message {message_id:?}: {problem}; it counts as a new message")]
+pub struct GarbledMessage {
+    /// The message's id.
+    pub message_id: String,
+    /// What is wrong with the attribute.
+    pub problem: GarbledAttribute,
 }
 
 /// A message without an id is among them. It cannot be reported failed, and what is not reported is
@@ -56,6 +70,8 @@ struct Message<'a> {
     body: Option<&'a RawValue>,
     #[serde(borrow)]
     attributes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message_attributes: Option<&'a RawValue>,
     #[serde(borrow, rename = "eventSourceARN")]
     event_source_arn: Option<&'a RawValue>,
 }
@@ -69,6 +85,21 @@ struct Attributes<'a> {
     sent_timestamp: Option<&'a RawValue>,
     #[serde(borrow)]
     approximate_first_receive_timestamp: Option<&'a RawValue>,
+    #[serde(borrow, rename = "AWSTraceHeader")]
+    trace_header: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct MessageAttributes<'a> {
+    #[serde(borrow, rename = "Comeback")]
+    comeback: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MessageAttribute<'a> {
+    #[serde(borrow)]
+    string_value: Option<&'a RawValue>,
 }
 
 impl BatchEvent {
@@ -94,7 +125,12 @@ impl BatchEvent {
             // One that is no object lacks everything.
             let message: Message<'_> = object(message.get()).unwrap_or_default();
             match message.record() {
-                Ok(record) => batch.records.push(record),
+                Ok(mut record) => {
+                    if let Err(problem) = message.restore(&mut record) {
+                        batch.garbled.push(GarbledMessage { message_id: record.message_id.clone(), problem });
+                    }
+                    batch.records.push(record);
+                }
                 Err(incomplete) => batch.incomplete.push(incomplete),
             }
             batch.queue_arn = batch.queue_arn.or_else(|| message.event_source_arn.and_then(string));
@@ -144,8 +180,25 @@ impl Message<'_> {
             receive_count: receive_count.try_into().unwrap_or(u32::MAX),
             sent: Timestamp::from_millis(sent),
             first_receive: Timestamp::from_millis(first_receive),
+            moved: None,
+            trace_header: attributes.trace_header.and_then(string),
             message_id,
         })
+    }
+
+    /// # Errors
+    ///
+    /// There is an attribute `Comeback`, and it is unreadable.
+    fn restore(&self, record: &mut Record) -> Result<(), GarbledAttribute> {
+        let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
+        let MessageAttributes { comeback: Some(attribute) } = attributes.unwrap_or_default() else {
+            return Ok(());
+        };
+        let attribute: MessageAttribute<'_> = object(attribute.get()).unwrap_or_default();
+        match attribute.string_value.and_then(string) {
+            Some(text) => record.restore(&text),
+            None => Err(GarbledAttribute("it has no stringValue".into())),
+        }
     }
 }
 

@@ -80,7 +80,7 @@ impl<'a> FailedEvent<'a> {
 
     fn failed(record: &Record, failure: InvocationRecord<'a>) -> Result<Self, Reason> {
         let event = open(failure.request_payload)?;
-        if failure.timestamp.is_some_and(|written| record.sent.since(written) > LATEST_DELIVERY) {
+        if failure.timestamp.is_some_and(|written| record.first_sent().since(written) > LATEST_DELIVERY) {
             let id = event.metadata.and_then(|metadata| metadata.origin_request_id).or(failure.request_id);
             return Ok(Self::anew(record, failure.function_arn, id, event.payload, failure.request_payload));
         }
@@ -88,16 +88,16 @@ impl<'a> FailedEvent<'a> {
             Some(Metadata { attempt, initial_timestamp, origin_request_id }) => {
                 (attempt, Timestamp::from_secs(initial_timestamp), origin_request_id)
             }
-            None => (0, failure.timestamp.unwrap_or(record.sent), None),
+            None => (0, failure.timestamp.unwrap_or(record.first_sent()), None),
         };
         Ok(Self {
             function_arn: failure.function_arn,
             retry: attempt.saturating_add(1),
             // SQS's own time bounds the claimed one: a forged time must not void MAX_AGE.
-            first_failure: Timestamp::from_secs(first_failure.min(record.sent).as_secs()),
+            first_failure: Timestamp::from_secs(first_failure.min(record.first_sent()).as_secs()),
             origin_request_id: origin_request_id
                 .or(failure.request_id)
-                .unwrap_or_else(|| record.message_id.clone()),
+                .unwrap_or_else(|| record.first_id().to_owned()),
             error: failure.error,
             not_found: failure.not_found,
             payload: event.payload,
@@ -123,8 +123,8 @@ impl<'a> FailedEvent<'a> {
         Self {
             function_arn,
             retry: 1,
-            first_failure: Timestamp::from_secs(record.sent.as_secs()),
-            origin_request_id: origin_request_id.unwrap_or_else(|| record.message_id.clone()),
+            first_failure: Timestamp::from_secs(record.first_sent().as_secs()),
+            origin_request_id: origin_request_id.unwrap_or_else(|| record.first_id().to_owned()),
             error: None,
             not_found: false,
             payload,

@@ -1,4 +1,6 @@
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use comeback_backoff::Jitter;
 use comeback_envelope::Style;
@@ -12,6 +14,41 @@ pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 /// `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive and
 /// refuses 43,200 s in practice, hence 30 s less.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=12 * 3_600 - 30;
+
+/// `HIDE_UP_TO`, where it is a number: twice the most, and a batch of each of 1,000 pollers, are SQS's
+/// 120,000 messages in flight.
+pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
+/// `MAXIMUM_CONCURRENCY`: Lambda's own range of an event source mapping's `MaximumConcurrency`.
+pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;
+
+/// `HIDE_UP_TO`: how many messages may be hidden at once, about. Others wait as delayed messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HideUpTo {
+    /// Every message is hidden, however many there are.
+    Always,
+    /// So many; with 0, every message is sent again.
+    UpTo(u64),
+}
+
+impl FromStr for HideUpTo {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "always" => Ok(Self::Always),
+            _ => text.parse().map(Self::UpTo).map_err(|_| "must be 0 to 55000, or always"),
+        }
+    }
+}
+
+impl fmt::Display for HideUpTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Always => f.write_str("always"),
+            Self::UpTo(messages) => messages.fmt(f),
+        }
+    }
+}
 
 /// What a policy is made from; unchecked. The defaults of every setting stand here and only here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +65,10 @@ pub struct Settings {
     pub jitter: Jitter,
     /// `ENVELOPE`.
     pub envelope: Style,
+    /// `HIDE_UP_TO`.
+    pub hide_up_to: HideUpTo,
+    /// `MAXIMUM_CONCURRENCY`: the event source mapping's, so the most pollers there can be.
+    pub maximum_concurrency: u64,
     /// `NON_RETRYABLE_ERRORS`: `errorType` globs, `*` and `?`.
     pub non_retryable_errors: Vec<String>,
     /// `TARGET_FUNCTIONS`: function ARNs, `*` allowed in the name. Without any, every message is kept.
@@ -46,6 +87,8 @@ impl Default for Settings {
             max_backoff: 43_170,
             jitter: Jitter::Full,
             envelope: Style::Wrap,
+            hide_up_to: HideUpTo::UpTo(50_000),
+            maximum_concurrency: 10,
             non_retryable_errors: Vec::new(),
             target_functions: Vec::new(),
             handler: None,
@@ -56,6 +99,8 @@ impl Default for Settings {
 impl Settings {
     pub(crate) fn refused_numbers(&self) -> Vec<SettingError> {
         let Self { max_age, max_retries, base_backoff: base, max_backoff, .. } = *self;
+        let Self { hide_up_to, maximum_concurrency: pollers, .. } = *self;
+        let hidden = if let HideUpTo::UpTo(messages) = hide_up_to { messages } else { 0 };
         // A base is not refused for a cap that is refused itself.
         let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
         let checks = [
@@ -63,6 +108,8 @@ impl Settings {
             (MAX_RETRIES_RANGE.contains(&max_retries), SettingError::MaxRetries(max_retries)),
             (BACKOFF_RANGE.contains(&max_backoff), SettingError::MaxBackoff(max_backoff)),
             ((1..=max).contains(&base), SettingError::BaseBackoff { base, max }),
+            (HIDE_UP_TO_RANGE.contains(&hidden), SettingError::HideUpTo(hidden)),
+            (MAXIMUM_CONCURRENCY_RANGE.contains(&pollers), SettingError::MaximumConcurrency(pollers)),
         ];
         checks.into_iter().filter(|(valid, _)| !valid).map(|(_, error)| error).collect()
     }
@@ -88,6 +135,12 @@ pub enum SettingError {
         /// `MAX_BACKOFF`.
         max: u64,
     },
+    /// Outside [`HIDE_UP_TO_RANGE`].
+    #[error("HIDE_UP_TO is {0}; it must be 0 to 55000, or always")]
+    HideUpTo(u64),
+    /// Outside [`MAXIMUM_CONCURRENCY_RANGE`].
+    #[error("MAXIMUM_CONCURRENCY is {0}; it must be 2 to 1000")]
+    MaximumConcurrency(u64),
     /// Not set, which is not the same as set to nothing: then nothing is attached yet.
     #[error(
         "TARGET_FUNCTIONS is not set; name the function ARNs that may be re-invoked, or set it to nothing to keep what arrives"

@@ -33,6 +33,12 @@ impl Policy {
             max_backoff: reader.read("MAX_BACKOFF", default.max_backoff, seconds),
             jitter: reader.read("JITTER", default.jitter, parsed),
             envelope: reader.read("ENVELOPE", default.envelope, parsed),
+            hide_up_to: reader.read("HIDE_UP_TO", default.hide_up_to, parsed),
+            maximum_concurrency: reader.read(
+                "MAXIMUM_CONCURRENCY",
+                default.maximum_concurrency,
+                whole_number,
+            ),
             non_retryable_errors: reader.list("NON_RETRYABLE_ERRORS"),
             target_functions: reader.list("TARGET_FUNCTIONS"),
             handler: reader.handler(),

@@ -12,6 +12,8 @@ fn record(message: &SqsMessage) -> Option<Record> {
         receive_count: number("ApproximateReceiveCount")?.try_into().ok()?,
         sent: Timestamp::from_millis(number("SentTimestamp")?),
         first_receive: Timestamp::from_millis(number("ApproximateFirstReceiveTimestamp")?),
+        moved: None,
+        trace_header: None,
     })
 }
 

@@ -1,12 +1,12 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use comeback_engine::{Outcome, Policy, Record, Step};
+use comeback_engine::{HideUpTo, Outcome, Policy, Record, Step};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::fakes::{Batch, Call, Invoke, World};
+use crate::fakes::{Batch, Call, Invoke, World, room};
 use crate::support::*;
 
 /// A message of each kind; its id stands in its body, to be found wherever it ends.
@@ -26,7 +26,7 @@ fn message(id: usize, kind: usize) -> Record {
     // Waiting still, on a later receive.
     let first_receive = if kind == 2 { NOW } else { FIRST_RECEIVE };
     let (message_id, receipt_handle) = (format!("m-{id}"), format!("<m-{id}>"));
-    Record { message_id, receipt_handle, body, receive_count, sent: SENT, first_receive }
+    Record { message_id, receipt_handle, receive_count, first_receive, ..record(body) }
 }
 
 fn batch() -> impl Strategy<Value = Vec<Record>> {
@@ -85,6 +85,7 @@ fn id_in(text: &str) -> String {
 fn rule() -> Policy {
     policy(|settings| {
         settings.max_retries = 50;
+        settings.hide_up_to = HideUpTo::UpTo(1_000);
         settings.base_backoff = 60;
         settings.max_backoff = 60;
         settings.non_retryable_errors = vec!["Fatal".into()];
@@ -103,27 +104,32 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn each_message_is_kept_or_reinvoked_or_dead_lettered_and_never_two_of_these(
+    fn each_message_is_kept_or_reinvoked_or_dead_lettered_or_moved_and_never_two_of_these(
         records in batch(),
         hide in batch_plan(),
         invoke in invoke_plan(),
         send in batch_plan(),
+        send_again in batch_plan(),
+        left in 0..20u64,
         deadline in prop_oneof![3 => Just(usize::MAX), 2 => 0..30usize],
     ) {
         let world = World {
             hide: Box::new(follow(hide)),
             invoke: Box::new(follow(invoke)),
             send: Box::new(follow(send)),
+            send_again: Box::new(follow(send_again)),
             ..World::default()
         };
-        let report = world.handle_until(&records, &rule(), NOW, deadline);
+        let report = world.handle_in(&mut room(&rule(), left), &records, &rule(), NOW, deadline);
 
         let all: HashSet<String> = records.iter().map(|record| record.message_id.clone()).collect();
         let kept = set(report.batch_item_failures().map(Into::into).collect());
         let invoked = set(world.invoked.borrow().iter().map(|payload| id_in(payload)).collect());
         let sent = set(world.sent.borrow().iter().map(|letter| id_in(&letter.body)).collect());
         prop_assert!(invoked.is_disjoint(&sent), "both: {:?}", invoked.intersection(&sent));
-        let settled: HashSet<String> = invoked.union(&sent).cloned().collect();
+        let moved = set(world.copies.borrow().iter().map(|copy| copy.message_id.clone()).collect());
+        prop_assert!(moved.is_disjoint(&invoked) && moved.is_disjoint(&sent), "moved too: {moved:?}");
+        let settled: HashSet<String> = invoked.union(&sent).chain(&moved).cloned().collect();
         prop_assert!(kept.is_disjoint(&settled), "settled and kept: {:?}", kept.intersection(&settled));
         prop_assert_eq!(&kept.union(&settled).cloned().collect::<HashSet<_>>(), &all);
 
@@ -131,9 +137,13 @@ proptest! {
         prop_assert_eq!(set(report.outcomes.iter().map(|o| o.message_id.to_owned()).collect()), all);
         for outcome in &report.outcomes {
             prop_assert_eq!(outcome.settled(), settled.contains(outcome.message_id));
-            prop_assert_eq!(outcome.settled() && outcome.problem.is_some(), false);
+            prop_assert_eq!(outcome.moved.is_some(), moved.contains(outcome.message_id));
+            if !outcome.settled() || outcome.moved.is_some() {
+                continue;
+            }
+            prop_assert_eq!(&outcome.problem, &None);
             let ends_in = if invoked.contains(outcome.message_id) { "reinvoke" } else { "dead_letter" };
-            prop_assert!(!outcome.settled() || outcome.step.as_ref().map(Step::name) == Some(ends_in));
+            prop_assert_eq!(outcome.step.as_ref().map(Step::name), Some(ends_in));
         }
 
         let calls = world.calls.borrow();
@@ -152,6 +162,13 @@ proptest! {
                         kept.contains(&id_in(handle)) && (1..=43_170).contains(secs)
                     }), "what is hidden is kept");
                 }
+                Call::SendAgain(copies) => {
+                    prop_assert!(!copies.is_empty());
+                    prop_assert!(copies.iter().all(|copy| {
+                        id_in(&copy.body) == copy.message_id && (1..=900).contains(&copy.delay)
+                    }), "a copy has its message's body");
+                }
+                Call::Look => {}
                 Call::Invoke(function_arn, _) => prop_assert_eq!(function_arn, TARGET),
                 Call::Send(letters) => {
                     prop_assert!(!letters.is_empty());
@@ -168,7 +185,7 @@ proptest! {
             let world = World::default();
             let report = world.handle(records, &rule(), NOW);
             let outcomes = report.outcomes.iter();
-            let end = |o: &Outcome<'_>| (o.step.clone(), o.hidden_for, o.settled());
+            let end = |o: &Outcome<'_>| (o.step.clone(), o.hidden_for, o.moved, o.settled());
             outcomes.map(|o| (o.message_id.to_owned(), end(o))).collect::<HashMap<_, _>>()
         };
         let together = ends(&records);

@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
-    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, Policy, Record, Timestamp,
-    VisibilityChange, handle_batch,
+    Account, BatchReport, CallFailure, DeadLetter, HideUpTo, InvokeFailure, Look, Move, Policy, Record, Room,
+    Timestamp, VisibilityChange, handle_batch,
 };
 
 /// What a batch call does.
@@ -47,6 +47,19 @@ pub(crate) enum Call {
     /// Function and payload.
     Invoke(String, String),
     Send(Vec<DeadLetter>),
+    SendAgain(Vec<Copy>),
+    Look,
+}
+
+/// A message that was sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Copy {
+    /// Of the message that it follows.
+    pub(crate) message_id: String,
+    pub(crate) body: String,
+    pub(crate) attribute: String,
+    pub(crate) delay: u64,
+    pub(crate) trace_header: Option<String>,
 }
 
 /// The account; a box says what its next call does.
@@ -54,11 +67,16 @@ pub(crate) struct World<'w> {
     pub(crate) hide: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
     pub(crate) send: Box<dyn Fn() -> Batch + 'w>,
+    pub(crate) send_again: Box<dyn Fn() -> Batch + 'w>,
+    /// How many messages are in flight, and since the epoch when that was asked; or the look fails.
+    pub(crate) look: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
     /// Payloads that a target accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
     /// What the dead-letter queue keeps.
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
+    /// The copies that the retry queue accepted.
+    pub(crate) copies: RefCell<Vec<Copy>>,
     /// How often an invoke is pending.
     pub(crate) invoke_steps: usize,
     pub(crate) in_flight: Cell<usize>,
@@ -73,9 +91,12 @@ impl Default for World<'_> {
             hide: Box::new(|| Batch::Works),
             invoke: Box::new(|| Invoke::Works),
             send: Box::new(|| Batch::Works),
+            send_again: Box::new(|| Batch::Works),
+            look: Box::new(|| Some((0, Timestamp::from_secs(0)))),
             calls: RefCell::default(),
             invoked: RefCell::default(),
             sent: RefCell::default(),
+            copies: RefCell::default(),
             invoke_steps: 1,
             in_flight: Cell::new(0),
             most_in_flight: Cell::new(0),
@@ -102,8 +123,20 @@ impl World<'_> {
         now: Timestamp,
         calls: usize,
     ) -> BatchReport<'r> {
+        // With room for any batch, as in an environment's first one.
+        self.handle_in(&mut Room::of(policy), records, policy, now, calls)
+    }
+
+    pub(crate) fn handle_in<'r>(
+        &self,
+        room: &mut Room,
+        records: &'r [Record],
+        policy: &Policy,
+        now: Timestamp,
+        calls: usize,
+    ) -> BatchReport<'r> {
         let past_deadline = || self.calls.borrow().len() >= calls;
-        run(handle_batch(records, policy, now, &past_deadline, self))
+        run(handle_batch(records, policy, now, &past_deadline, room, self))
     }
 
     fn start(&self, call: Call) {
@@ -150,6 +183,32 @@ impl Account for World<'_> {
         }
     }
 
+    fn send_again(
+        &self,
+        moves: &[Move<'_>],
+        past_deadline: &dyn Fn() -> bool,
+    ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
+        let copies: Vec<Copy> = moves.iter().map(Copy::of).collect();
+        self.start(Call::SendAgain(copies.clone()));
+        self.passed.borrow_mut().push(past_deadline());
+        let behaviour = (self.send_again)();
+        panic_if(behaviour == Batch::PanicsBeforeItsFuture);
+        async move {
+            step().await;
+            let answers = answers(behaviour, copies.len());
+            let kept = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
+            let kept = copies.into_iter().zip(&answers).filter(|(_, answer)| kept(answer));
+            self.copies.borrow_mut().extend(kept.map(|(copy, _)| copy));
+            answers
+        }
+    }
+
+    async fn look(&self) -> Result<Look, CallFailure> {
+        self.start(Call::Look);
+        step().await;
+        (self.look)().map(|(in_flight, at)| Look { in_flight, at }).ok_or_else(failure)
+    }
+
     fn invoke(&self, function_arn: &str, payload: String) -> impl Future<Output = Result<(), InvokeFailure>> {
         self.start(Call::Invoke(function_arn.into(), payload.clone()));
         let behaviour = (self.invoke)();
@@ -178,6 +237,48 @@ impl Account for World<'_> {
             }
         }
     }
+}
+
+impl Copy {
+    fn of(Move { record, attribute, delay }: &Move<'_>) -> Self {
+        assert_eq!(delay.subsec_nanos(), 0, "SQS counts whole seconds");
+        Self {
+            message_id: record.message_id.clone(),
+            body: record.body.clone(),
+            attribute: attribute.clone(),
+            delay: delay.as_secs(),
+            trace_header: record.trace_header.clone(),
+        }
+    }
+
+    /// What SQS hands over of it.
+    pub(crate) fn received(&self, sent: Timestamp) -> Record {
+        let mut record = Record {
+            message_id: format!("copy of {}", self.message_id),
+            receipt_handle: format!("h of {}", self.message_id),
+            body: self.body.clone(),
+            receive_count: 1,
+            sent,
+            first_receive: sent.saturating_add(std::time::Duration::from_secs(self.delay)),
+            moved: None,
+            trace_header: self.trace_header.clone(),
+        };
+        record.restore(&self.attribute).expect("it was just written");
+        record
+    }
+}
+
+/// When the room of [`room`] was looked for: long before anything else.
+const LOOKED: Timestamp = Timestamp::from_secs(0);
+
+/// With room for so many messages, which a look has found.
+pub(crate) fn room(policy: &Policy, left: u64) -> Room {
+    let mut room = Room::of(policy);
+    let HideUpTo::UpTo(most) = policy.hide_up_to() else { panic!("a number is needed") };
+    let in_flight = most - left * 2 * policy.maximum_concurrency();
+    let world = World { look: Box::new(move || Some((in_flight, LOOKED))), ..World::default() };
+    world.handle_in(&mut room, &[], policy, LOOKED, usize::MAX);
+    room
 }
 
 pub(crate) fn failure() -> CallFailure {

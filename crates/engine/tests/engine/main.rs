@@ -12,6 +12,7 @@
 //! | `invocation_record` | what a record may lack, and payload bytes kept to the end |
 //! | `dead_letter` | the dead-letter on the wire |
 //! | `handle_batch` | performing, grouped, in order, concurrently, once a message |
+//! | `moves` | waits performed by sending the message again: when, in which order, and that no due time changes |
 //! | `kept` | that every message is kept while no function may be re-invoked |
 //! | `port_failures`, `deadline` | what is kept, hidden or dead-lettered when calls fail or must not start |
 //! | `batch_invariants` | nothing is lost or done twice, whatever fails when |
@@ -31,6 +32,7 @@ mod handle_batch;
 mod invocation_record;
 mod kept;
 mod model;
+mod moves;
 mod policy;
 mod port_failures;
 mod reasons;

@@ -1,4 +1,4 @@
-use comeback_engine::{HandlerFunction, Jitter, Policy, SettingError, Settings, Style};
+use comeback_engine::{HandlerFunction, HideUpTo, Jitter, Policy, SettingError, Settings, Style};
 
 use crate::support::*;
 
@@ -17,6 +17,8 @@ pub(crate) fn texts(result: Result<Policy, Vec<SettingError>>) -> Vec<String> {
 #[test]
 fn the_defaults() {
     let expected = Settings {
+        hide_up_to: HideUpTo::UpTo(50_000),
+        maximum_concurrency: 10,
         max_age: 86_400,
         max_retries: 185,
         base_backoff: 1,
@@ -46,6 +48,28 @@ fn max_retries() {
     assert_eq!(refusals(|s| s.max_retries = 10_001), ["MAX_RETRIES is 10001; it must be 0 to 10000"]);
     assert!(refusals(|s| s.max_retries = 10_000).is_empty());
     assert!(refusals(|s| s.max_retries = 0).is_empty());
+}
+
+#[test]
+fn hide_up_to() {
+    assert_eq!(
+        refusals(|s| s.hide_up_to = HideUpTo::UpTo(55_001)),
+        ["HIDE_UP_TO is 55001; it must be 0 to 55000, or always"]
+    );
+    for accepted in [HideUpTo::Always, HideUpTo::UpTo(0), HideUpTo::UpTo(55_000)] {
+        assert!(refusals(|s| s.hide_up_to = accepted).is_empty());
+    }
+}
+
+#[test]
+fn maximum_concurrency() {
+    for (refused, accepted) in [(1, 2), (1_001, 1_000)] {
+        assert_eq!(
+            refusals(|s| s.maximum_concurrency = refused),
+            [format!("MAXIMUM_CONCURRENCY is {refused}; it must be 2 to 1000")]
+        );
+        assert!(refusals(|s| s.maximum_concurrency = accepted).is_empty());
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Action, BatchReport, Jitter, Outcome, Policy, Record, Settings, Timestamp, decide};
+use comeback_engine::{
+    Action, BatchReport, HideUpTo, Jitter, Outcome, Policy, Record, Settings, Timestamp, decide,
+};
 
 /// On the allow-list of [`policy`].
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -39,6 +41,8 @@ pub(crate) fn record(body: impl Into<String>) -> Record {
         receive_count: 1,
         sent: SENT,
         first_receive: FIRST_RECEIVE,
+        moved: None,
+        trace_header: None,
     }
 }
 
@@ -53,9 +57,11 @@ pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     text.replace(from, to)
 }
 
-/// Defaults, but no jitter: every delay is its ceiling.
+/// Defaults, but no jitter: every delay is its ceiling; and every message is hidden, whatever the queue has
+/// in flight.
 pub(crate) fn settings() -> Settings {
-    Settings { target_functions: vec![ORDERS.into()], jitter: Jitter::None, ..Settings::default() }
+    let (target_functions, hide_up_to) = (vec![ORDERS.into()], HideUpTo::Always);
+    Settings { target_functions, hide_up_to, jitter: Jitter::None, ..Settings::default() }
 }
 
 pub(crate) fn policy(change: impl FnOnce(&mut Settings)) -> Policy {

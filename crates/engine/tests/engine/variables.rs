@@ -26,6 +26,9 @@ fn variables_that_cannot_be_read() {
         ("MAX_RETRIES", "1.5", "MAX_RETRIES is \"1.5\"; it must be a whole number".into()),
         ("MAX_RETRIES", "-1", "MAX_RETRIES is \"-1\"; it must be a whole number".into()),
         ("JITTER", "Full", "JITTER is \"Full\"; it must be full, equal, decorrelated or none".into()),
+        ("HIDE_UP_TO", "many", "HIDE_UP_TO is \"many\"; it must be 0 to 55000, or always".into()),
+        ("HIDE_UP_TO", "", "HIDE_UP_TO is \"\"; it must be 0 to 55000, or always".into()),
+        ("MAXIMUM_CONCURRENCY", "10.5", "MAXIMUM_CONCURRENCY is \"10.5\"; it must be a whole number".into()),
         ("ENVELOPE", "", "ENVELOPE is \"\"; it must be wrap or inline".into()),
     ] {
         assert_eq!(refused(&[(name, value)]), [text]);

@@ -120,6 +120,8 @@ mod tests {
             receive_count: 1,
             sent: at(0),
             first_receive: at(0),
+            moved: None,
+            trace_header: None,
         }
     }
 

@@ -47,6 +47,8 @@ impl Chain {
                 receive_count: 1,
                 sent: now,
                 first_receive: now,
+                moved: None,
+                trace_header: None,
             };
             match serve_backoff(&mut record, policy, &mut now) {
                 Ok(enveloped) => payload = enveloped,

@@ -16,12 +16,23 @@ pub(super) struct QueueRemedies {
     missing: &'static str,
 }
 
-pub(super) const RETRY_QUEUE: QueueRemedies = QueueRemedies {
+const NO_RETRY_QUEUE: &str = "the retry queue does not exist: correct RETRY_QUEUE_URL, or unset it";
+
+pub(super) const HIDE: QueueRemedies = QueueRemedies {
     permission: "allow sqs:ChangeMessageVisibility on the retry queue, and the use of its KMS key if it has one",
-    missing: "the retry queue does not exist: correct RETRY_QUEUE_URL, or unset it",
+    missing: NO_RETRY_QUEUE,
 };
 
-pub(super) const DEAD_LETTER_QUEUE: QueueRemedies = QueueRemedies {
+pub(super) const MOVE: QueueRemedies = QueueRemedies {
+    permission: "allow sqs:SendMessage on the retry queue, and the use of its KMS key if it has one: \
+        without it every message is hidden, and SQS has room for 120,000",
+    missing: NO_RETRY_QUEUE,
+};
+
+const LOOK: QueueRemedies =
+    QueueRemedies { permission: "allow sqs:GetQueueAttributes on the retry queue", missing: NO_RETRY_QUEUE };
+
+pub(super) const DEAD_LETTER: QueueRemedies = QueueRemedies {
     permission: "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one",
     missing: "the dead-letter queue does not exist: correct DEAD_LETTER_QUEUE_URL, or create the queue",
 };
@@ -35,15 +46,31 @@ pub(super) fn answers<E>(
     remedies: QueueRemedies,
 ) -> Vec<Result<(), CallFailure>> {
     let failure = |cause: Cause| {
-        let remedy = cause.error().and_then(|error| match error.kind {
-            ErrorKind::Missing => Some(remedies.missing),
-            ErrorKind::Denied if lacks_permission(error) => Some(remedies.permission),
-            ErrorKind::Denied => Some(CREDENTIALS),
-            _ => None,
-        });
+        let remedy = cause.error().and_then(|error| remedies.of(error));
         CallFailure { cause: without_quotes(cause).to_string(), remedy }
     };
     by_entry(outcome).into_iter().map(|answer| answer.map_err(failure)).collect()
+}
+
+impl QueueRemedies {
+    fn of(&self, error: &ServiceError) -> Option<&'static str> {
+        match error.kind {
+            ErrorKind::Missing => Some(self.missing),
+            ErrorKind::Denied if lacks_permission(error) => Some(self.permission),
+            ErrorKind::Denied => Some(CREDENTIALS),
+            _ => None,
+        }
+    }
+}
+
+/// A look that failed. It carries nothing that could be quoted.
+pub(super) fn of_look(error: &ServiceError) -> CallFailure {
+    CallFailure { cause: error.to_string(), remedy: LOOK.of(error) }
+}
+
+/// A look without a count in time.
+pub(super) fn no_count() -> CallFailure {
+    CallFailure { cause: "no count of the messages in flight within a second".into(), remedy: None }
 }
 
 /// Whether a message may quote the request: not if the service never looked into it, or never answered.

@@ -28,11 +28,40 @@ fn reads_what_sqs_writes() {
         receive_count: 2,
         sent: Timestamp::from_millis(1_789_400_814_145),
         first_receive: Timestamp::from_millis(1_789_400_814_200),
+        moved: None,
+        trace_header: None,
     };
     let queue_arn = Some("arn:aws:sqs:eu-west-1:123456789012:retries".into());
     let batch = read(&[WHOLE]);
-    assert_eq!(batch, BatchEvent { records: vec![record], incomplete: Vec::new(), queue_arn });
+    assert_eq!(batch, BatchEvent { records: vec![record], queue_arn, ..BatchEvent::default() });
     assert_eq!(batch.check_ids(), Ok(()));
+}
+
+#[test]
+fn a_moved_message_is_the_one_that_it_was_first() {
+    let moved = r#""messageAttributes": {"Comeback": {"stringValue":
+        "{\"message_id\":\"m-0\",\"sent\":7000,\"first_receive\":8000,\"receives\":3,\"moves\":1}",
+        "stringListValues": [], "binaryListValues": [], "dataType": "String"}}, "body""#;
+    let header = r#""SenderId": "AIDA", "AWSTraceHeader": "Root=1-5759e988-bd862e3fe1be46a994272793""#;
+    let batch = read(&[&with(r#""body""#, moved).replace(r#""SenderId": "AIDA""#, header)]);
+    let record = &batch.records[0];
+    assert_eq!((record.message_id.as_str(), record.first_id()), ("m-1", "m-0"));
+    assert_eq!((record.receive_count, record.first_receive), (5, Timestamp::from_secs(8)));
+    assert_eq!(record.trace_header.as_deref(), Some("Root=1-5759e988-bd862e3fe1be46a994272793"));
+    assert_eq!(batch.garbled, []);
+}
+
+#[test]
+fn a_garbled_attribute_is_named_and_ignored() {
+    for attribute in [r#"{"stringValue": "{}", "dataType": "String"}"#, r#"{"binaryValue": "e30="}"#, "7"] {
+        let garbled = format!(r#""messageAttributes": {{"Comeback": {attribute}}}, "body""#);
+        let batch = read(&[&mate(), &with(r#""body""#, &garbled)]);
+        assert_eq!(batch.records, read(&[&mate(), WHOLE]).records, "{attribute}");
+        let [named] = batch.garbled.as_slice() else { panic!("{attribute}: {:?}", batch.garbled) };
+        let text = named.to_string();
+        assert!(text.starts_with(r#"message "m-1": the attribute Comeback is unreadable: "#), "{text}");
+        assert!(text.ends_with("; it counts as a new message"), "{text}");
+    }
 }
 
 #[test]

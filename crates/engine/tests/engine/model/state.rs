@@ -143,6 +143,8 @@ impl Message {
             receive_count: self.receive_count,
             sent: Timestamp::from_millis(self.sent),
             first_receive: Timestamp::from_millis(self.first_receive.expect("BUG: it was received")),
+            moved: None,
+            trace_header: None,
         }
     }
 }

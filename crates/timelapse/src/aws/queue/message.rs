@@ -112,5 +112,7 @@ pub(super) fn blank(now: Timestamp) -> Record {
         receive_count: 0,
         sent: now,
         first_receive: now,
+        moved: None,
+        trace_header: None,
     }
 }

@@ -1,0 +1,140 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const WRITTEN: &str = r#"{"message_id":"m-0","sent":1000,"first_receive":2000,"receives":3,"moves":1}"#;
+const SENT: Timestamp = Timestamp::from_millis(9_000_000);
+
+/// A copy's first receive.
+fn copy() -> Record {
+    Record {
+        message_id: "m-1".into(),
+        receipt_handle: "h-1".into(),
+        body: "{}".into(),
+        receive_count: 1,
+        sent: SENT,
+        first_receive: SENT,
+        moved: None,
+        trace_header: None,
+    }
+}
+
+fn restored(attribute: &str) -> Record {
+    let mut record = copy();
+    record.restore(attribute).unwrap();
+    record
+}
+
+#[test]
+fn a_copy_is_the_message_that_it_was_first() {
+    let record = restored(WRITTEN);
+    let ms = Timestamp::from_millis;
+    assert_eq!((record.first_id(), record.first_sent(), record.first_receive), ("m-0", ms(1_000), ms(2_000)));
+    assert_eq!((record.receive_count, record.sent, record.message_id.as_str()), (4, SENT, "m-1"));
+    assert_eq!(
+        Moved::next(&record, Some(ms(10_000_000))),
+        r#"{"message_id":"m-0","sent":1000,"first_receive":2000,"receives":4,"moves":2,"not_before":10000000}"#
+    );
+}
+
+/// Fixed: messages with this text may be on their way.
+#[test]
+fn the_first_move_is_written_so() {
+    let record = Record { receive_count: 3, sent: Timestamp::from_millis(1_000), ..copy() };
+    let record = Record { first_receive: Timestamp::from_millis(2_000), message_id: "m-0".into(), ..record };
+    assert_eq!(Moved::next(&record, None), WRITTEN);
+}
+
+#[test]
+fn a_copy_is_never_on_its_first_receive() {
+    let mut uncounted = Record { receive_count: 0, ..copy() };
+    uncounted.restore(&WRITTEN.replace(r#""receives":3"#, r#""receives":1"#)).unwrap();
+    assert_eq!(uncounted.receive_count, 2);
+    let most = restored(&WRITTEN.replace(r#""receives":3"#, r#""receives":4294967295"#));
+    assert_eq!(most.receive_count, u32::MAX);
+}
+
+#[test]
+fn what_it_claims_is_bounded_by_what_sqs_says() {
+    let claims = |sent: u64, first: u64, not_before: u64| {
+        let text = format!(
+            r#"{{"message_id":"m","sent":{sent},"first_receive":{first},"receives":1,"moves":1,"not_before":{not_before}}}"#
+        );
+        let record = restored(&text);
+        let not_before = record.moved.as_ref().unwrap().not_before.unwrap();
+        [record.first_sent(), record.first_receive, not_before].map(Timestamp::as_millis)
+    };
+    let latest = 9_000_000 + 7_200_000;
+    assert_eq!(claims(u64::MAX, u64::MAX, u64::MAX), [9_000_000, 9_000_000, latest]);
+    assert_eq!(claims(5_000, 1_000, 0), [5_000, 5_000, 0]);
+}
+
+#[test]
+fn anything_else_is_garbled_and_changes_nothing() {
+    let long = "m".repeat(101);
+    for (garbled, problem) in [
+        ("", "not a JSON object"),
+        ("[]", "not a JSON object"),
+        (r#"{"message_id":"m-0"}"#, "missing field `sent` at line 1 column 20"),
+        (&WRITTEN.replace("1000", "-1"), "wrong type, expected u64 at line 1 column 30"),
+        (&WRITTEN.replace("m-0", ""), "message_id is no id"),
+        (&WRITTEN.replace("m-0", "m 0"), "message_id is no id"),
+        (&WRITTEN.replace("m-0", &long), "message_id is no id"),
+        (&WRITTEN.replace(r#""receives":3"#, r#""receives":0"#), "receives and moves must be at least 1"),
+        (&WRITTEN.replace(r#""moves":1"#, r#""moves":0"#), "receives and moves must be at least 1"),
+    ] {
+        let mut record = copy();
+        let error = record.restore(garbled).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("the attribute Comeback is unreadable: {problem}"),
+            "{garbled}"
+        );
+        assert_eq!(record, copy(), "{garbled}");
+    }
+}
+
+#[test]
+fn a_later_version_may_add_members() {
+    assert_eq!(restored(&WRITTEN.replace('{', r#"{"more":[],"#)), restored(WRITTEN));
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        id in "[!-~]{1,100}",
+        times in prop::array::uniform3(0..=9_000_000u64),
+        receives in 1..=u32::MAX,
+        moves in 1..u32::MAX,
+        held in prop::option::of(0..=16_200_000u64),
+    ) {
+        let [mut sent, mut first_receive, copied] = times;
+        if first_receive < sent {
+            std::mem::swap(&mut sent, &mut first_receive);
+        }
+        let ms = Timestamp::from_millis;
+        let moved = Moved {
+            message_id: id,
+            sent: ms(sent),
+            first_receive: ms(first_receive),
+            receives,
+            moves,
+            not_before: held.map(ms),
+        };
+        let record = Record {
+            receive_count: receives,
+            sent: ms(copied),
+            first_receive: ms(first_receive),
+            moved: Some(moved.clone()),
+            ..copy()
+        };
+        let written = Moved::next(&record, held.map(ms));
+        let expected = Moved { moves: moves + 1, ..moved };
+        prop_assert_eq!(Moved::read(&written, SENT).unwrap(), expected);
+    }
+
+    #[test]
+    fn no_text_panics(text in ".{0,200}") {
+        let _ = copy().restore(&text);
+    }
+}

@@ -1,0 +1,272 @@
+//! Waits that are performed by sending the message again.
+
+use std::time::Duration;
+
+use comeback_engine::{HideUpTo, Policy, Record, Room, Settings, Step, Timestamp, decide};
+use proptest::prelude::*;
+
+use crate::fakes::{Batch, Call, Copy, Invoke, World, room};
+use crate::support::*;
+
+/// Every wait is performed by moves.
+fn moving() -> Policy {
+    policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
+}
+
+/// Retry 12, whose delay is 2,048 s: three hops.
+fn long_wait() -> Record {
+    Record { trace_header: Some("Root=1".into()), ..record(body(&enveloped(11, "7"))) }
+}
+
+fn only_copy(world: &World<'_>) -> Copy {
+    let copies = world.copies.borrow();
+    let [copy] = copies.as_slice() else { panic!("{copies:?}") };
+    copy.clone()
+}
+
+#[test]
+fn without_room_a_deferral_is_sent_again_and_settled() {
+    let (world, record) = (World::default(), long_wait());
+    let report = world.handle(std::slice::from_ref(&record), &moving(), NOW);
+    let attribute =
+        r#"{"message_id":"m-1","sent":1789400814200,"first_receive":1789400815000,"receives":1,"moves":1}"#;
+    let expected = Copy {
+        message_id: "m-1".into(),
+        body: record.body.clone(),
+        attribute: attribute.into(),
+        delay: 683,
+        trace_header: Some("Root=1".into()),
+    };
+    assert_eq!(*world.calls.borrow(), [Call::SendAgain(vec![expected])], "and nothing is hidden or counted");
+    let outcome = &report.outcomes[0];
+    assert!(outcome.settled() && kept(&report).is_empty());
+    assert_eq!(outcome.moved, Some(Duration::from_secs(683)));
+    assert_eq!((outcome.visibility_timeout(), outcome.problem.as_ref()), (None, None));
+    assert_eq!(outcome.step.as_ref().map(Step::name), Some("defer"));
+    assert_eq!((report.moves.made, report.moves.failed), (1, 0));
+}
+
+#[test]
+fn the_last_copy_comes_back_when_the_retry_is_due() {
+    let policy = moving();
+    let mut record = long_wait();
+    let due = decide(&record, &policy, NOW).due().unwrap();
+    // The first receive counts, and the first look was at it.
+    record.first_receive = NOW;
+    let mut now = NOW;
+    for receives in 2..5 {
+        let world = World::default();
+        let report = world.handle(std::slice::from_ref(&record), &policy, now);
+        assert_eq!(report.outcomes[0].due(), Some(due));
+        now = after(now, report.outcomes[0].moved.unwrap().as_millis() as u64 + 120);
+        record = only_copy(&world).received(now);
+        assert_eq!((record.receive_count, record.first_receive), (receives, NOW));
+    }
+    assert!(now >= due && now <= after(due, 1_000), "{now}, due {due}");
+    let world = World::default();
+    let report = world.handle(std::slice::from_ref(&record), &policy, now);
+    assert_eq!(report.outcomes[0].step, Some(Step::Reinvoke { due }));
+    assert_eq!(world.invoked.borrow().len(), 1);
+}
+
+#[test]
+fn the_order_is_hide_reinvoke_dead_letter_hide_move_look() {
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
+    let mut room = room(&policy, 3);
+    let mut records = first_receives(2);
+    records.extend(due(5).split_off(2));
+    records.extend(garbage(6).split_off(5));
+    let world = World { invoke: Box::new(|| Invoke::Later), ..World::default() };
+    // A minute later, so that it may look again.
+    let report = world.handle_in(&mut room, &records, &policy, after(NOW, 60_000), usize::MAX);
+    let calls = world.calls.borrow();
+    let names: Vec<&str> = calls
+        .iter()
+        .map(|call| match call {
+            Call::Hide(_) => "hide",
+            Call::Invoke(..) => "invoke",
+            Call::Send(_) => "dead-letter",
+            Call::SendAgain(_) => "move",
+            Call::Look => "look",
+        })
+        .collect();
+    assert_eq!(names, ["hide", "invoke", "invoke", "invoke", "dead-letter", "hide", "move", "look"]);
+    assert_eq!(kept(&report).len(), 3, "as many as there was room for: {:?}", kept(&report));
+    assert_eq!(report.moves.made, 2);
+    assert_eq!(world.copies.borrow().len(), 2);
+}
+
+#[test]
+fn short_of_room_the_cheapest_to_move_are_moved() {
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
+    let wait = |attempt, payload: &str| body(&enveloped(attempt, payload));
+    let long = format!("\"{}\"", "x".repeat(4_000));
+    let bodies = [
+        wait(11, "1"),  // 3 hops
+        wait(1, &long), // 1 hop, of over 4,000 bytes: dearer than three of 500
+        wait(1, "2"),   // 1 hop
+        wait(15, "3"),  // 37 hops
+        wait(8, "4"),   // 1 hop
+    ];
+    let records = numbered(5, 1, |n| bodies[n].clone());
+    let world = World::default();
+    let report = world.handle_in(&mut room(&policy, 2), &records, &policy, NOW, usize::MAX);
+    let moved: Vec<String> = world.copies.borrow().iter().map(|copy| copy.message_id.clone()).collect();
+    assert_eq!(moved, ["m-0", "m-2", "m-4"]);
+    assert_eq!(kept(&report), ["m-1", "m-3"]);
+}
+
+#[test]
+fn a_message_that_is_too_large_with_the_attribute_is_hidden() {
+    let small = World::default();
+    small.handle(&[record(body("\"\""))], &moving(), NOW);
+    let Copy { body: small, attribute, .. } = only_copy(&small);
+    let room = 1_048_576 - small.len() - "ComebackString".len() - attribute.len();
+    for (bytes, moves) in [(room, 1), (room + 1, 0)] {
+        let world = World::default();
+        let records = [record(body(&format!("\"{}\"", "x".repeat(bytes))))];
+        let report = world.handle(&records, &moving(), NOW);
+        assert_eq!((report.moves.made, kept(&report).len()), (moves, 1 - moves), "{bytes}");
+        assert_eq!(matches!(world.calls.borrow().as_slice(), [Call::Hide(_)]), moves == 0, "{bytes}");
+    }
+}
+
+#[test]
+fn a_message_that_could_not_be_sent_is_hidden_and_the_problem_is_said_once() {
+    for plan in [Batch::Fails, Batch::Panics, Batch::PanicsBeforeItsFuture, Batch::AnswersOnly(0)] {
+        let world = World { send_again: Box::new(move || plan), ..World::default() };
+        let records = first_receives(3);
+        let report = world.handle(&records, &moving(), NOW);
+        assert!(matches!(world.calls.borrow().as_slice(), [Call::SendAgain(_), Call::Hide(_)]), "{plan:?}");
+        assert_eq!((kept(&report).len(), report.moves.made, report.moves.failed), (3, 0, 3), "{plan:?}");
+        assert!(report.moves.problem.is_some(), "{plan:?}");
+        assert!(report.outcomes.iter().all(|outcome| outcome.problem.is_none()), "{plan:?}");
+    }
+}
+
+#[test]
+fn past_the_deadline_nothing_is_sent_again_or_counted() {
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
+    for (room, records) in [(room(&policy, 0), first_receives(2)), (Room::of(&policy), Vec::new())] {
+        let world = World::default();
+        let report = world.handle_in(&mut room.clone(), &records, &policy, after(NOW, 60_000), 0);
+        assert_eq!(*world.calls.borrow(), []);
+        assert_eq!(kept(&report).len(), records.len());
+    }
+}
+
+#[test]
+fn a_look_that_fails_is_reported_and_leaves_no_room() {
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
+    let mut room = Room::of(&policy);
+    let world = World { look: Box::new(|| None), ..World::default() };
+    let records = first_receives(1);
+    let report = world.handle_in(&mut room, &records, &policy, NOW, usize::MAX);
+    assert_eq!(kept(&report).len(), 1, "the first batch is hidden");
+    assert_eq!(report.look_failure.as_ref().map(|failure| failure.cause.as_str()), Some("throttled"));
+    let report = world.handle_in(&mut room, &records, &policy, after(NOW, 59_000), usize::MAX);
+    assert!(kept(&report).is_empty() && report.look_failure.is_none());
+}
+
+/// An unanswered invoke is not repeated within the hour, however many hops that takes.
+#[test]
+fn a_copy_carries_the_wait_after_a_failed_step() {
+    let policy = moving();
+    let record = received_again(body("7"));
+    let world = World { invoke: Box::new(|| Invoke::AnswerLost), ..World::default() };
+    let report = world.handle(std::slice::from_ref(&record), &policy, NOW);
+    assert!(report.outcomes[0].problem.is_some() && report.outcomes[0].settled());
+    let mut copy = only_copy(&world);
+    let mut now = NOW;
+    let mut hops = 0;
+    loop {
+        now = after(now, copy.delay * 1_000 + 100);
+        let copied = copy.received(now);
+        let world = World::default();
+        let report = world.handle(std::slice::from_ref(&copied), &policy, now);
+        hops += 1;
+        if !world.invoked.borrow().is_empty() {
+            break;
+        }
+        assert_eq!(report.outcomes[0].step.as_ref().map(Step::name), Some("keep"));
+        copy = only_copy(&world);
+    }
+    let waited = now.since(NOW).as_secs();
+    assert!((3_600..=7_225).contains(&waited), "{waited} s");
+    assert_eq!(hops, waited.div_ceil(900), "{waited} s");
+}
+
+#[test]
+fn times_are_those_of_the_first_message_but_for_its_retention() {
+    let day = 86_400_000;
+    let policy = policy(|settings| settings.max_age = 14 * 86_400);
+    // A raw record without a time of its own, moved for two days.
+    let untimed = replaced(&body("7"), r#""timestamp":"2026-09-14T15:46:54.145Z","#, "");
+    let attribute = |receives: u32| {
+        format!(
+            r#"{{"message_id":"m-0","sent":{},"first_receive":{},"receives":{receives},"moves":1}}"#,
+            SENT.as_millis(),
+            FIRST_RECEIVE.as_millis()
+        )
+    };
+    for text in [untimed, body("7")] {
+        let mut copy =
+            Record { sent: after(SENT, 2 * day), first_receive: after(SENT, 2 * day), ..record(text) };
+        copy.restore(&attribute(1)).unwrap();
+        let now = after(SENT, 2 * day);
+        let world = World::default();
+        world.handle(std::slice::from_ref(&copy), &policy, now);
+        let invoked = world.invoked.borrow();
+        let t0 = format!(r#""initial_timestamp":{}"#, T0.as_secs());
+        assert!(invoked[0].contains(r#""attempt":1"#) && invoked[0].contains(&t0), "{invoked:?}");
+    }
+    // The copy was sent lately: SQS keeps it for another 14 days.
+    let old = Record { sent: after(SENT, 13 * day), ..record(body(&enveloped(3, "7"))) };
+    let mut copy = Record { first_receive: after(SENT, 13 * day), ..old };
+    copy.restore(&attribute(1)).unwrap();
+    assert_eq!(decided(&copy, &policy, after(SENT, 13 * day + day * 3 / 4)), Seen::Reinvoke(4));
+}
+
+/// A handler that does not know the attribute takes a copy for a new message: it waits anew, and is not lost.
+#[test]
+fn a_handler_without_moves_defers_a_copy_anew() {
+    let world = World::default();
+    world.handle(&[long_wait()], &moving(), NOW);
+    let copy = only_copy(&world);
+    let now = after(NOW, 683_000);
+    let unrestored = Record { message_id: "m-2".into(), sent: now, first_receive: now, ..record(copy.body) };
+    assert_eq!(decided(&unrestored, &policy(|_| {}), now), Seen::Defer(2_048));
+}
+
+proptest! {
+    /// Whatever the policy, the draw and the time of the look: a copy is due when its message was.
+    #[test]
+    fn a_copy_is_due_when_its_message_was(
+        attempt in 1..30u64,
+        jitter in prop::sample::select(comeback_engine::Jitter::ALL.to_vec()),
+        id in "[a-z0-9-]{1,36}",
+        looks in prop::collection::vec(0..2_000_000u64, 1..20),
+    ) {
+        let settings = Settings { jitter, hide_up_to: HideUpTo::UpTo(0), max_age: 1_209_600, ..settings() };
+        let policy = Policy::new(settings).unwrap();
+        let mut message = Record { message_id: id, ..received_again(body(&enveloped(attempt, "7"))) };
+        let due = decide(&message, &policy, FIRST_RECEIVE).due().unwrap();
+        let mut now = FIRST_RECEIVE;
+        for later in looks {
+            let world = World::default();
+            let report = world.handle(std::slice::from_ref(&message), &policy, now);
+            let Some(hop) = report.outcomes[0].moved else {
+                prop_assert!(after(now, 500) > due);
+                break;
+            };
+            prop_assert_eq!(report.outcomes[0].due(), Some(due));
+            prop_assert!(now.saturating_add(hop) <= after(due, 1_000), "{} s from {}", hop.as_secs(), now);
+            let copy = only_copy(&world);
+            prop_assert_eq!(&copy.body, &message.body);
+            now = now.saturating_add(hop.max(Duration::from_millis(later)));
+            message = copy.received(now);
+            let moment: Timestamp = message.sent;
+            prop_assert_eq!(moment, now);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+use std::time::SystemTime;
+
+use comeback_engine::Timestamp;
+
+/// The present moment. The shell is where the time comes from; everything below takes it as a parameter.
+#[expect(clippy::disallowed_methods)]
+pub(crate) fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+}
