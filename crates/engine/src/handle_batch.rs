@@ -162,7 +162,7 @@ async fn move_others<'w, 'a: 'w, A: Account>(
 
 /// Looks how much room there is, if there is little.
 async fn look<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
-    if !room.is_low(now) {
+    if !room.end_batch(now) {
         return None;
     }
     let look = account.look().await?;

@@ -41,7 +41,7 @@ pub struct Room {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Before its first batch.
+    /// Until the end of its first batch.
     New,
     /// `looked` is `None` if there was no time for a look yet.
     Known { left: u64, looked: Option<Timestamp> },
@@ -65,15 +65,18 @@ impl Room {
 
     /// So many messages of a batch stay in flight.
     pub(crate) fn take(&mut self, messages: u64) {
-        self.state = match self.state {
-            State::New => State::Known { left: 0, looked: None },
-            State::Known { left, looked } => State::Known { left: left.saturating_sub(messages), looked },
-        };
+        if let State::Known { left, .. } = &mut self.state {
+            *left = left.saturating_sub(messages);
+        }
     }
 
-    /// Whether the environment should look, at the end of a batch that started `now`.
-    pub(crate) fn is_low(&self, now: Timestamp) -> bool {
-        let State::Known { left, looked } = self.state else { return false };
+    /// A batch that started `now` is at its end. Gives whether the environment should look.
+    pub(crate) fn end_batch(&mut self, now: Timestamp) -> bool {
+        let (left, looked) = match self.state {
+            State::New => (0, None),
+            State::Known { left, looked } => (left, looked),
+        };
+        self.state = State::Known { left, looked };
         let may_look = looked.is_none_or(|at| now.since(at) >= BETWEEN_LOOKS);
         matches!(self.hide_up_to, HideUpTo::UpTo(1..)) && left < LOW && may_look
     }

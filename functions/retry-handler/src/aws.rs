@@ -162,7 +162,7 @@ impl Account for AwsAccount<'_> {
                 let count = answer.attributes().and_then(|attributes| attributes.get(&name)?.parse().ok());
                 count.map(|in_flight| Look { in_flight, at: now() }).ok_or_else(failure::no_count)
             }
-            Ok(Err(error)) => Err(failure::of_look(&classify(&error))),
+            Ok(Err(error)) => Err(failure::of_look(classify(&error))),
             Err(_) => Err(failure::no_count()),
         }
     }

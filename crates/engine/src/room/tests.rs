@@ -19,36 +19,37 @@ fn found(in_flight: u64, seconds: u64) -> Result<Look, CallFailure> {
 #[test]
 fn a_new_environment_hides_its_first_batch_and_then_looks() {
     let mut room = room(HideUpTo::UpTo(1_000), 5);
-    assert!(room.left() == u64::MAX && !room.is_low(at(0)));
+    assert_eq!(room.left(), u64::MAX);
     room.take(10);
-    assert!(room.left() == 0 && room.is_low(at(0)));
+    assert_eq!(room.left(), u64::MAX, "the batch goes on");
+    assert!(room.end_batch(at(0)) && room.left() == 0);
     room.looked(&found(200, 1), at(0));
-    assert!(room.left() == 80 && !room.is_low(at(500)), "(1,000 - 200) / 10");
+    assert!(room.left() == 80 && !room.end_batch(at(500)), "(1,000 - 200) / 10");
 }
 
 #[test]
-fn the_next_look_comes_when_room_is_low_and_a_minute_after_the_last() {
+fn the_next_look_comes_when_room_end_batch_and_a_minute_after_the_last() {
     let mut room = room(HideUpTo::UpTo(1_000), 5);
-    room.take(10);
+    assert!(room.end_batch(at(0)));
     room.looked(&found(0, 1), at(0));
     room.take(90);
-    assert!(room.left() == 10 && !room.is_low(at(61)), "a batch fits");
+    assert!(room.left() == 10 && !room.end_batch(at(61)), "a batch fits");
     room.take(1);
-    assert!(!room.is_low(at(60)) && room.is_low(at(61)));
+    assert!(!room.end_batch(at(60)) && room.end_batch(at(61)));
     room.take(20);
     assert_eq!(room.left(), 0);
     room.looked(&found(2_000, 61), at(61));
-    assert!(room.left() == 0 && !room.is_low(at(120)) && room.is_low(at(121)));
+    assert!(room.left() == 0 && !room.end_batch(at(120)) && room.end_batch(at(121)));
 }
 
 #[test]
 fn a_failed_look_is_no_room_for_a_minute() {
     let mut room = room(HideUpTo::UpTo(1_000), 5);
-    room.take(10);
+    assert!(room.end_batch(at(0)));
     room.looked(&found(0, 1), at(0));
     room.take(95);
     room.looked(&Err(CallFailure { cause: "throttled".into(), remedy: None }), at(100));
-    assert!(room.left() == 0 && !room.is_low(at(159)) && room.is_low(at(160)));
+    assert!(room.left() == 0 && !room.end_batch(at(159)) && room.end_batch(at(160)));
 }
 
 #[test]
@@ -57,7 +58,8 @@ fn always_and_never_need_no_look() {
         let mut room = room(hide_up_to, 2);
         assert_eq!(room.left(), left, "in a first batch");
         room.take(10);
-        assert!(room.left() == left && !room.is_low(at(1_000)));
+        assert!(!room.end_batch(at(0)));
+        assert!(room.left() == left && !room.end_batch(at(1_000)));
     }
 }
 
@@ -80,7 +82,7 @@ proptest! {
             room.take(hidden);
             in_flight += hidden;
             history.push((now, in_flight));
-            if room.is_low(at(now)) {
+            if room.end_batch(at(now)) {
                 let minute_ago = now.saturating_sub(60);
                 let count = history.iter().rev().find(|(at, _)| *at <= minute_ago).map_or(0, |(_, count)| *count);
                 room.looked(&found(count, now), at(now));

@@ -63,9 +63,11 @@ impl QueueRemedies {
     }
 }
 
-/// A look that failed. It carries nothing that could be quoted.
-pub(super) fn of_look(error: &ServiceError) -> CallFailure {
-    CallFailure { cause: error.to_string(), remedy: LOOK.of(error) }
+/// A look that failed.
+pub(super) fn of_look(mut error: ServiceError) -> CallFailure {
+    let remedy = LOOK.of(&error);
+    leave_out_quotes(&mut error);
+    CallFailure { cause: error.to_string(), remedy }
 }
 
 /// A look without a count in time.
@@ -89,10 +91,14 @@ fn without_quotes(mut cause: Cause) -> Cause {
         Cause::Stopped(error) | Cause::Interrupted(error) => error.as_mut(),
         Cause::TooLarge { .. } | Cause::Behind => None,
     };
-    if let Some(error) = error.filter(|error| may_quote(error)) {
+    error.into_iter().for_each(leave_out_quotes);
+    cause
+}
+
+fn leave_out_quotes(error: &mut ServiceError) {
+    if may_quote(error) {
         error.message = "its message is left out, as it may quote the event".into();
     }
-    cause
 }
 
 /// An `Invoke` that has no time left.

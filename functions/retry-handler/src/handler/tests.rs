@@ -5,17 +5,29 @@ use super::*;
 use crate::aws::tests::{Requests, answering, never_invoking};
 use crate::queue::Queue;
 
+mod moves;
 mod secrets;
 
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
 
+/// It hides every message, and never looks at the queue.
 fn handler(retry_queue_url: Option<&str>) -> (Handler, Requests) {
-    let done: Vec<Value> = (0..10).map(|id| json!({"Id": id.to_string()})).collect();
-    let (aws, requests) = answering(200, "", &json!({"Successful": done}));
+    hiding_up_to("always", retry_queue_url)
+}
+
+fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Requests) {
+    let done: Vec<Value> = (0..10).map(|id| json!({"Id": id.to_string(), "MessageId": "m"})).collect();
+    let attributes = json!({"ApproximateNumberOfMessagesNotVisible": "700"});
+    let (aws, requests) = answering(200, "", &json!({"Successful": done, "Attributes": attributes}));
     let dead_letter_queue_url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead".to_owned();
     let config = Config {
-        policy: Policy::from_variables(|name| (name == "TARGET_FUNCTIONS").then(|| TARGET.into())).unwrap(),
+        policy: Policy::from_variables(|name| match name {
+            "TARGET_FUNCTIONS" => Some(TARGET.into()),
+            "HIDE_UP_TO" => Some(hide_up_to.into()),
+            _ => None,
+        })
+        .unwrap(),
         dead_letter_queue: Queue::from_url(&dead_letter_queue_url).unwrap(),
         dead_letter_queue_url,
         retry_queue_url: retry_queue_url.map(Into::into),

@@ -6,9 +6,15 @@ use crate::log::tests::logged_in;
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Everything the handler wrote, to the log and into details, about a message with this body.
+/// Everything the handler wrote, to the log and into details, about a message with this body: once it moves
+/// what it keeps, and once it hides it and looks at the queue.
 async fn written(body: String, status: u16, error: &'static str) -> String {
-    let (Handler { config, .. }, _) = handler(None);
+    let moving = written_hiding_up_to("0", body.clone(), status, error).await;
+    moving + &written_hiding_up_to("1000", body, status, error).await
+}
+
+async fn written_hiding_up_to(hide_up_to: &str, body: String, status: u16, error: &'static str) -> String {
+    let (Handler { config, .. }, _) = hiding_up_to(hide_up_to, None);
     let said = format!("could not read {SECRET} or {NUMBER}");
     let failed = json!([{"Id": "0", "SenderFault": true, "Code": "InvalidParameterValue", "Message": said}]);
     let (aws, requests) = answering(status, error, &json!({"message": said, "Failed": failed}));
