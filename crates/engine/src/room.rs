@@ -53,6 +53,11 @@ impl Room {
         Self { hide_up_to: policy.hide_up_to(), pollers: policy.maximum_concurrency(), state: State::New }
     }
 
+    /// Of a handler that hides every message, as all did before there were moves.
+    pub const fn unlimited() -> Self {
+        Self { hide_up_to: HideUpTo::Always, pollers: 1, state: State::New }
+    }
+
     /// How many messages may be hidden now.
     pub(crate) const fn left(&self) -> u64 {
         match (self.hide_up_to, self.state) {

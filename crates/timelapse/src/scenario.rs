@@ -32,8 +32,6 @@ pub struct Scenario {
     pub duration: Duration,
     /// Messages in a batch at most; 1 to 10.
     pub batch_size: usize,
-    /// Batches under way at once; 2 to 1,000, Lambda's own range for `MaximumConcurrency`.
-    pub maximum_concurrency: usize,
     /// How long the retry handler takes for a batch; at most its timeout of 60 s. Its calls reach
     /// AWS at the end of it.
     pub handler_run_time: Duration,
@@ -57,7 +55,6 @@ impl Default for Scenario {
             run_time: Duration::from_millis(200),
             duration: Duration::from_secs(24 * 3_600),
             batch_size: 10,
-            maximum_concurrency: 10,
             handler_run_time: Duration::from_millis(100),
             poll_delay: Duration::from_millis(20),
             in_flight_limit: IN_FLIGHT_LIMIT,
@@ -113,7 +110,6 @@ impl Scenario {
             ),
             ("for", "at most 365 days", time(self.duration, year)),
             ("batch-size", "1 to 10", count(self.batch_size, 1..=10)),
-            ("maximum-concurrency", "2 to 1000", count(self.maximum_concurrency, 2..=1_000)),
             (
                 "handler-run-time",
                 "at most 60 s, the handler's timeout",

@@ -33,11 +33,27 @@ pub enum Invariant {
     /// Unless SQS hands the message out while it is hidden. The hour is cut where it would leave no time
     /// for a last retry before `MAX_AGE`; where the hiding failed, it is 1,230 s too.
     SpacedInvokes,
+    /// SQS deletes a message that the handler did not report failed. By then the message was re-invoked or
+    /// dead-lettered, or a copy of it was accepted.
+    LeavesForAReason,
+    /// By the due time of the handler's own log, from the moment at which it started on the batch.
+    HopsEndInTime,
+    /// Counted over all the waits of a message and its copies; a look that comes early, or another wait,
+    /// explains one more.
+    FewestHops,
+    /// 2 × `HIDE_UP_TO` and a batch for each poller. With counts at most a minute old, and no fault that
+    /// keeps messages in flight unknown to the handler.
+    BoundedInFlight,
+    /// While `BoundedInFlight` holds.
+    NoStall,
+    /// Unless no handler that lived has seen it in the twelve hours before, or SQS has ended its retention
+    /// early.
+    NoneExpires,
 }
 
 impl Invariant {
     /// Every invariant, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 17] = [
         Self::NoneVanishes,
         Self::TrueReasons,
         Self::MaxRetries,
@@ -49,6 +65,12 @@ impl Invariant {
         Self::AllowList,
         Self::ExplainedDuplicates,
         Self::SpacedInvokes,
+        Self::LeavesForAReason,
+        Self::HopsEndInTime,
+        Self::FewestHops,
+        Self::BoundedInFlight,
+        Self::NoStall,
+        Self::NoneExpires,
     ];
 
     /// What must hold, in one clause.
@@ -68,6 +90,14 @@ impl Invariant {
                 "an invoke that was not refused is repeated after an hour at the earliest, or after 1,230 s \
                  if the handler died"
             }
+            Self::LeavesForAReason => {
+                "a message leaves the queue re-invoked, dead-lettered or with an accepted copy"
+            }
+            Self::HopsEndInTime => "no hop ends more than a second after the due time",
+            Self::FewestHops => "a wait takes no more hops than its length in delays of 900 s, rounded up",
+            Self::BoundedInFlight => "messages in flight stay under twice HIDE_UP_TO and a batch a poller",
+            Self::NoStall => "nothing stays visible while a poller is free",
+            Self::NoneExpires => "no message that the handler sees is kept past its retention",
         }
     }
 }

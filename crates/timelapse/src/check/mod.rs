@@ -5,6 +5,8 @@
 //! |---|---|
 //! | `invariants` | [`Invariant`](invariants::Invariant): each thing that must hold |
 //! | `bounds` | the bounds that a policy sets on each call |
+//! | `hops` | how often a message was moved |
+//! | `room` | how many messages are in flight, and that none is visible for want of room |
 //! | `payload` | that payloads stay as they were |
 //! | `ledger` | what became of each event |
 //! | `copies` | how often each message was re-invoked or dead-lettered |
@@ -13,8 +15,10 @@
 
 pub(crate) mod bounds;
 pub(crate) mod copies;
+pub(crate) mod hops;
 pub(crate) mod invariants;
 pub(crate) mod ledger;
 pub(crate) mod origin;
 pub(crate) mod payload;
+pub(crate) mod room;
 pub(crate) mod violation;

@@ -1,5 +1,6 @@
 use comeback_engine::Timestamp;
 
+use super::hops::Hops;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 
@@ -30,6 +31,11 @@ pub(crate) struct Tracked {
     pub(crate) settled: bool,
     /// By an invoke that was not refused, and what has hidden the message since: none may follow before.
     pub(crate) no_invoke_before: Timestamp,
-    /// SQS has handed it out while it was hidden, so that nothing spaces its invokes.
+    /// SQS has handed it out while it was hidden, or it has lost what it carried, so that nothing spaces its
+    /// invokes.
     pub(crate) duplicated: bool,
+    /// When a handler that lived last decided about it.
+    pub(crate) decided: Timestamp,
+    /// The moves of its waits.
+    pub(crate) hops: Hops,
 }

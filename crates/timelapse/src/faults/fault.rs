@@ -55,6 +55,28 @@ pub enum Fault {
     /// Of the invocation records: it names a function that is not on `TARGET_FUNCTIONS`. The policy
     /// under test must not allow that function.
     UnlistedFunction,
+    /// Of the `SendMessageBatch` calls to the retry queue, which move messages: refused for good.
+    MoveRefused,
+    /// Of the same calls: throttled.
+    MoveThrottled,
+    /// Of the same calls: done, but the answer is lost.
+    MoveLost,
+    /// Of the batches: the handler dies once it has moved messages. Strikes only batches with moves.
+    HandlerDiedAfterMove,
+    /// Of the batches: the event source mapping's `DeleteMessageBatch` does nothing.
+    DeleteLost,
+    /// Of the looks at the queue: no count comes.
+    LookFailed,
+    /// Of the looks at the queue: the count is ten minutes old, instead of a minute at most.
+    LookStale,
+    /// Of the messages moved: the copy's attribute cannot be read. It counts as a new message. Strikes only
+    /// those whose record says when it was written.
+    AttributeGarbled,
+    /// Of the same messages: the copy has lost the attribute, and counts as a new message.
+    AttributeStripped,
+    /// Of the batches: a handler takes it that is older than moves. It ignores the attribute, and hides
+    /// every message.
+    OldHandler,
     /// Of the messages sent: its retention ends within 12 hours. Such events are counted as
     /// `expired`. Never part of [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent it.
     RetentionEnded,
@@ -62,7 +84,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault, in the order of the documentation.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 34] = [
         Self::DuplicateDelivery,
         Self::StaleReceiptHandle,
         Self::ReceiveCountHigh,
@@ -86,6 +108,16 @@ impl Fault {
         Self::IncompleteMessage,
         Self::IncompleteRecord,
         Self::UnlistedFunction,
+        Self::MoveRefused,
+        Self::MoveThrottled,
+        Self::MoveLost,
+        Self::HandlerDiedAfterMove,
+        Self::DeleteLost,
+        Self::LookFailed,
+        Self::LookStale,
+        Self::AttributeGarbled,
+        Self::AttributeStripped,
+        Self::OldHandler,
         Self::RetentionEnded,
     ];
 
@@ -115,6 +147,16 @@ impl Fault {
             Self::IncompleteMessage => "incomplete_message",
             Self::IncompleteRecord => "incomplete_record",
             Self::UnlistedFunction => "unlisted_function",
+            Self::MoveRefused => "move_refused",
+            Self::MoveThrottled => "move_throttled",
+            Self::MoveLost => "move_lost",
+            Self::HandlerDiedAfterMove => "handler_died_after_move",
+            Self::DeleteLost => "delete_lost",
+            Self::LookFailed => "look_failed",
+            Self::LookStale => "look_stale",
+            Self::AttributeGarbled => "attribute_garbled",
+            Self::AttributeStripped => "attribute_stripped",
+            Self::OldHandler => "old_handler",
             Self::RetentionEnded => "retention_ended",
         }
     }

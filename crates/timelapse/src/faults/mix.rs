@@ -40,7 +40,7 @@ pub struct Faults(BTreeMap<Fault, Strikes>);
 
 /// The mix of [`Faults::chaos`], through the whole run. Rates are high enough for each fault to
 /// strike dozens of times in a run of 2,000 events, and low enough for most events to be delivered.
-const CHAOS: [(Fault, f64); 21] = [
+const CHAOS: [(Fault, f64); 31] = [
     (Fault::DuplicateDelivery, 0.01),
     (Fault::StaleReceiptHandle, 0.005),
     (Fault::ReceiveCountHigh, 0.01),
@@ -65,14 +65,26 @@ const CHAOS: [(Fault, f64); 21] = [
     (Fault::IncompleteMessage, 0.005),
     (Fault::IncompleteRecord, 0.01),
     (Fault::UnlistedFunction, 0.005),
+    (Fault::MoveRefused, 0.02),
+    (Fault::MoveThrottled, 0.1),
+    (Fault::MoveLost, 0.03),
+    (Fault::HandlerDiedAfterMove, 0.01),
+    (Fault::DeleteLost, 0.005),
+    // There are few looks.
+    (Fault::LookFailed, 0.2),
+    (Fault::LookStale, 0.2),
+    (Fault::AttributeGarbled, 0.005),
+    (Fault::AttributeStripped, 0.005),
+    (Fault::OldHandler, 0.01),
 ];
 
 /// The ways in which the handler's calls and its end can fail in [`Faults::storm`].
-const STORM: [&[Fault]; 4] = [
+const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
     &[Fault::DeadLetterRefused, Fault::DeadLetterLost],
     &[Fault::HandlerDiedAfter, Fault::HandlerTimedOut, Fault::HandlerDiedBefore],
+    &[Fault::MoveRefused, Fault::MoveThrottled, Fault::MoveLost, Fault::HandlerDiedAfterMove],
 ];
 
 impl Faults {
@@ -152,7 +164,7 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..200 {
             let storm = Faults::storm(seed, DAY);
-            assert_eq!(storm.iter().count(), 4, "{seed}");
+            assert_eq!(storm.iter().count(), 5, "{seed}");
             for (fault, Strikes { rate, window }) in storm.iter() {
                 assert!(*rate == 1.0 && window.start < DAY / 8, "{seed}");
                 lengths.push((window.end - window.start).as_secs());

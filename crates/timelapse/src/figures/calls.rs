@@ -18,6 +18,10 @@ pub enum ApiCall {
     DeleteMessageBatch,
     /// SQS `SendMessageBatch`: the handler dead-letters.
     SendMessageBatch,
+    /// SQS `SendMessageBatch` to the retry queue: the handler moves.
+    SendAgain,
+    /// SQS `GetQueueAttributes` of the retry queue: the handler looks how many messages are in flight.
+    Look,
     /// Lambda `Invoke` of the retry handler, by the mapping.
     InvokeHandler,
     /// Lambda `Invoke` of the target, by the handler.
@@ -26,12 +30,14 @@ pub enum ApiCall {
 
 impl ApiCall {
     /// Every call, in the order in which they are listed.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::SendMessage,
         Self::ReceiveMessage,
         Self::ChangeMessageVisibilityBatch,
         Self::DeleteMessageBatch,
         Self::SendMessageBatch,
+        Self::SendAgain,
+        Self::Look,
         Self::InvokeHandler,
         Self::InvokeTarget,
     ];
@@ -44,6 +50,8 @@ impl ApiCall {
             Self::ChangeMessageVisibilityBatch => "sqs:ChangeMessageVisibilityBatch",
             Self::DeleteMessageBatch => "sqs:DeleteMessageBatch",
             Self::SendMessageBatch => "sqs:SendMessageBatch",
+            Self::SendAgain => "sqs:SendMessageBatch (retry queue)",
+            Self::Look => "sqs:GetQueueAttributes",
             Self::InvokeHandler => "lambda:Invoke (retry handler)",
             Self::InvokeTarget => "lambda:Invoke (target)",
         }

@@ -33,7 +33,9 @@ pub fn requests(call: ApiCall, requests: u64) -> f64 {
         | ApiCall::ReceiveMessage
         | ApiCall::ChangeMessageVisibilityBatch
         | ApiCall::DeleteMessageBatch
-        | ApiCall::SendMessageBatch => SQS_REQUESTS,
+        | ApiCall::SendMessageBatch
+        | ApiCall::SendAgain
+        | ApiCall::Look => SQS_REQUESTS,
     };
     requests as f64 / 1e6 * a_million
 }
