@@ -1,6 +1,7 @@
 //! The event source mapping with `ReportBatchItemFailures`. Source: "Using Lambda with Amazon SQS" and
 //! "Reporting batch item failures", AWS Lambda Developer Guide.
 
+use crate::queue::moved;
 use crate::stand::{Difference, Stand};
 
 pub(crate) async fn a_record_holds_what_sqs_says(stand: &impl Stand) {
@@ -15,6 +16,18 @@ pub(crate) async fn a_record_holds_what_sqs_says(stand: &impl Stand) {
     assert_eq!((record.sent, record.first_receive), (seen.sent, seen.first_receive));
     assert_ne!(record.receipt_handle, seen.receipt_handle);
     assert_eq!(stand.hide(&[(&seen.receipt_handle, 1)]).await, [false], "a receive like any other");
+    stand.answer(&batch, &[]).await;
+}
+
+pub(crate) async fn a_delayed_message_is_delivered_with_its_attributes(stand: &impl Stand) {
+    let message = moved(1);
+    let id = stand.send_delayed(&message).await.expect("it is sent");
+    let batch = stand.deliver(1).await;
+    let record = &batch[0];
+    assert_eq!((&record.message_id, record.body.as_str()), (&id, message.body));
+    assert_eq!(record.receive_count, 1);
+    assert!(record.first_receive.since(record.sent).as_secs() >= message.delay, "{record:?}");
+    assert_eq!(stand.attributes(&record.receipt_handle), message.attributes);
     stand.answer(&batch, &[]).await;
 }
 

@@ -2,10 +2,10 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use comeback_engine::Record;
-use comeback_timelapse::{QueueUnderContract, TargetError};
+use comeback_timelapse::{Attributes, Depth, QueueUnderContract, TargetError};
 
 use crate::invocation::{ERROR_MESSAGE, ERROR_TYPE};
-use crate::stand::{Difference, Stand};
+use crate::stand::{Delayed, Difference, Stand};
 
 /// The model that simulations run on. It follows AWS throughout.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
@@ -13,6 +13,18 @@ pub(crate) struct Model(RefCell<QueueUnderContract>);
 impl Model {
     pub(crate) fn new(visibility_timeout: u64) -> Self {
         Self(RefCell::new(QueueUnderContract::new(Duration::from_secs(visibility_timeout))))
+    }
+
+    /// Waits until something is visible, and receives it.
+    fn wait_for(&self, most: usize) -> Vec<Record> {
+        let mut queue = self.0.borrow_mut();
+        loop {
+            let records = queue.receive(most);
+            if !records.is_empty() {
+                return records;
+            }
+            assert!(queue.wait(), "no message will ever be visible");
+        }
     }
 }
 
@@ -25,6 +37,19 @@ impl Stand for Model {
         self.0.borrow_mut().send(body)
     }
 
+    async fn send_delayed(&self, message: &Delayed) -> Option<String> {
+        let Delayed { body, delay, attributes } = message;
+        self.0.borrow_mut().send_delayed(body, Duration::from_secs(*delay), attributes.clone()).ok()
+    }
+
+    async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>> {
+        let mut sent = Vec::new();
+        for message in messages {
+            sent.push(self.send_delayed(message).await);
+        }
+        sent
+    }
+
     async fn fail(&self, payload: &str) {
         let error = TargetError { error_type: ERROR_TYPE, error_message: ERROR_MESSAGE };
         self.0.borrow_mut().fail(payload, error);
@@ -35,13 +60,11 @@ impl Stand for Model {
     }
 
     async fn next(&self) -> Record {
-        let mut queue = self.0.borrow_mut();
-        loop {
-            if let Some(record) = queue.receive(1).pop() {
-                return record;
-            }
-            assert!(queue.wait(), "no message will ever be visible");
-        }
+        self.wait_for(1).remove(0)
+    }
+
+    fn attributes(&self, receipt_handle: &str) -> Attributes {
+        self.0.borrow().attributes(receipt_handle)
     }
 
     async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
@@ -57,12 +80,12 @@ impl Stand for Model {
         true
     }
 
-    async fn held(&self) -> usize {
-        self.0.borrow().held()
+    async fn depth(&self) -> Depth {
+        self.0.borrow_mut().depth()
     }
 
     async fn deliver(&self, messages: usize) -> Vec<Record> {
-        let batch = self.receive().await;
+        let batch = self.wait_for(10);
         assert_eq!(batch.len(), messages);
         batch
     }

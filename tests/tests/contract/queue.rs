@@ -1,6 +1,9 @@
-//! SQS. Sources: the SQS API reference of each call, and the developer guide on visibility timeouts.
+//! SQS. Sources: the SQS API reference of each call, and the developer guide on visibility timeouts and
+//! message timers.
 
-use crate::stand::{Difference, Stand};
+use comeback_timelapse::{Attributes, Depth};
+
+use crate::stand::{Delayed, Difference, Stand};
 
 const TWELVE_HOURS: u64 = 12 * 3_600;
 
@@ -139,4 +142,69 @@ pub(crate) async fn what_is_visible_again_cannot_be_hidden(stand: &impl Stand) {
     assert_eq!(stand.hide(&[(&received.receipt_handle, 0)]).await, [true]);
     let late = stand.hide(&[(&received.receipt_handle, 600)]).await;
     assert_eq!(late, [stand.differs(Difference::HidesWhatIsVisible)]);
+}
+
+/// What the handler sends again: its attribute is JSON.
+pub(crate) fn moved(delay: u64) -> Delayed {
+    Delayed {
+        body: "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n",
+        delay,
+        attributes: Attributes {
+            comeback: Some(r#"{"message_id": "059f36b4", "sent": 1523232000000, "moves": 1}"#.into()),
+            trace_header: Some("Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1".into()),
+        },
+    }
+}
+
+pub(crate) async fn a_delayed_message_is_not_received_early(stand: &impl Stand) {
+    let id = stand.send_delayed(&moved(2)).await.expect("it is sent");
+    let received = stand.next().await;
+    assert_eq!((received.message_id, received.receive_count), (id, 1));
+    let waited = received.first_receive.since(received.sent).as_secs();
+    assert!((2..60).contains(&waited), "sent when it was sent, not when its delay ended: {waited} s");
+}
+
+pub(crate) async fn a_delayed_message_is_not_in_flight(stand: &impl Stand) {
+    stand.send_delayed(&moved(5)).await.expect("it is sent");
+    assert_eq!(stand.depth().await, Depth { visible: 0, in_flight: 0, delayed: 1 });
+    let received = stand.next().await;
+    assert_eq!(stand.depth().await, Depth { visible: 0, in_flight: 1, delayed: 0 });
+    assert_eq!(stand.hide(&[(&received.receipt_handle, 0)]).await, [true]);
+    assert_eq!(stand.depth().await, Depth { visible: 1, in_flight: 0, delayed: 0 }, "a delay is served once");
+}
+
+pub(crate) async fn a_delayed_message_keeps_its_body_and_its_attributes(stand: &impl Stand) {
+    let message = moved(1);
+    stand.send_delayed(&message).await.expect("it is sent");
+    for receive_count in 1..=2 {
+        let received = stand.next().await;
+        assert_eq!((received.body.as_str(), received.receive_count), (message.body, receive_count));
+        assert_eq!(stand.attributes(&received.receipt_handle), message.attributes);
+        assert_eq!(stand.hide(&[(&received.receipt_handle, 0)]).await, [true]);
+    }
+    stand.send("plain").await;
+    let both = [stand.next().await, stand.next().await];
+    let plain = both.iter().find(|received| received.body == "plain").expect("it was received");
+    assert_eq!(stand.attributes(&plain.receipt_handle), Attributes::default());
+}
+
+pub(crate) async fn nothing_is_delayed_for_over_fifteen_minutes(stand: &impl Stand) {
+    let over = stand.send_delayed(&moved(901)).await;
+    assert_eq!(over.is_some(), stand.differs(Difference::DelaysOverFifteenMinutes));
+    assert!(stand.send_delayed(&moved(900)).await.is_some());
+    assert_eq!(stand.depth().await.delayed, 1 + usize::from(over.is_some()));
+}
+
+pub(crate) async fn a_batch_is_sent_entry_by_entry(stand: &impl Stand) {
+    let messages = [moved(5), moved(901), moved(0)];
+    let sent = stand.send_batch(&messages).await;
+    let is_sent: Vec<bool> = sent.iter().map(Option::is_some).collect();
+    assert_eq!(is_sent, [true, stand.differs(Difference::DelaysOverFifteenMinutes), true]);
+    let (at_once, delayed) = (stand.next().await, stand.next().await);
+    assert_eq!([&delayed, &at_once].map(|it| Some(&it.message_id)), [sent[0].as_ref(), sent[2].as_ref()]);
+    let mut attributes = messages[0].attributes.clone();
+    if stand.differs(Difference::DropsTraceHeadersOfBatches) {
+        attributes.trace_header = None;
+    }
+    assert_eq!(stand.attributes(&delayed.receipt_handle), attributes);
 }

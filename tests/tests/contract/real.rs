@@ -1,16 +1,22 @@
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use aws_sdk_lambda::types::{DestinationConfig, FunctionResponseType, OnFailure};
 use aws_sdk_sqs::types::{
-    ChangeMessageVisibilityBatchRequestEntry, Message, MessageSystemAttributeName, QueueAttributeName,
+    ChangeMessageVisibilityBatchRequestEntry, Message, MessageAttributeValue, MessageSystemAttributeName,
+    MessageSystemAttributeNameForSends, MessageSystemAttributeValue, QueueAttributeName,
+    SendMessageBatchRequestEntry,
 };
 use comeback_engine::{BatchEvent, Record, Timestamp};
 use comeback_tests::{MiniStack, answering_target, eventually, failing_target, scratch};
+use comeback_timelapse::{Attributes, Depth};
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::stand::{Difference, Stand};
+use crate::stand::{Delayed, Difference, Stand};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -22,6 +28,8 @@ pub(crate) struct Real<'m> {
     batches: PathBuf,
     answers: PathBuf,
     mapping: OnceCell<String>,
+    /// By receipt handle.
+    attributes: RefCell<HashMap<String, Attributes>>,
 }
 
 impl<'m> Real<'m> {
@@ -32,15 +40,22 @@ impl<'m> Real<'m> {
         let url = queue.expect("SQS makes a queue").queue_url.expect("a queue has a URL");
         let directory = scratch(&format!("contract-{name}"));
         let (batches, answers) = (directory.join("batches"), directory.join("answers"));
-        Self { ministack, name, url, batches, answers, mapping: OnceCell::new() }
+        let (mapping, attributes) = (OnceCell::new(), RefCell::default());
+        Self { ministack, name, url, batches, answers, mapping, attributes }
     }
 
     async fn receive(&self, most: i32) -> Vec<Record> {
         let request = self.ministack.sqs.receive_message().queue_url(&self.url);
         let request = request.max_number_of_messages(most);
         let request = request.message_system_attribute_names(MessageSystemAttributeName::All);
+        let request = request.message_attribute_names("All");
         let received = request.send().await.expect("SQS answers");
-        received.messages.unwrap_or_default().into_iter().map(record).collect()
+        let messages = received.messages.unwrap_or_default();
+        for message in &messages {
+            let handle = message.receipt_handle.clone().expect("a received message has a handle");
+            self.attributes.borrow_mut().insert(handle, attributes_of(message));
+        }
+        messages.into_iter().map(record).collect()
     }
 
     async fn attribute(&self, name: QueueAttributeName) -> String {
@@ -67,6 +82,8 @@ impl Stand for Real<'_> {
         match difference {
             Difference::HidesOverTwelveHours
             | Difference::HidesWhatIsVisible
+            | Difference::DelaysOverFifteenMinutes
+            | Difference::DropsTraceHeadersOfBatches
             | Difference::RefusesStaleDeletes
             | Difference::DeletesDespiteUnknownIds
             | Difference::LeavesOutOfRecords
@@ -79,6 +96,36 @@ impl Stand for Real<'_> {
     async fn send(&self, body: &str) -> String {
         let request = self.ministack.sqs.send_message().queue_url(&self.url).message_body(body);
         request.send().await.expect("SQS takes the message").message_id.expect("a message has an id")
+    }
+
+    async fn send_delayed(&self, message: &Delayed) -> Option<String> {
+        let request = self.ministack.sqs.send_message().queue_url(&self.url).message_body(message.body);
+        let request = request.set_message_attributes(Some(message_attributes(message)));
+        let request = request.set_message_system_attributes(Some(system_attributes(message)));
+        match request.delay_seconds(seconds(message.delay)).send().await {
+            Ok(sent) => Some(sent.message_id.expect("a message has an id")),
+            Err(error) => {
+                let error = error.into_service_error();
+                assert_eq!(error.meta().code(), Some("InvalidParameterValue"), "{error:?}");
+                None
+            }
+        }
+    }
+
+    async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>> {
+        let entry = |(place, message): (usize, &Delayed)| {
+            let entry = SendMessageBatchRequestEntry::builder().id(place.to_string());
+            let entry = entry.message_body(message.body).delay_seconds(seconds(message.delay));
+            let entry = entry.set_message_attributes(Some(message_attributes(message)));
+            let entry = entry.set_message_system_attributes(Some(system_attributes(message)));
+            entry.build().expect("an entry with an id and a body is whole")
+        };
+        let request = self.ministack.sqs.send_message_batch().queue_url(&self.url);
+        let request = request.set_entries(Some(messages.iter().enumerate().map(entry).collect()));
+        let answer = request.send().await.expect("SQS answers");
+        assert_eq!(answer.successful.len() + answer.failed.len(), messages.len(), "{answer:?}");
+        let sent = |place: usize| answer.successful.iter().find(|entry| entry.id == place.to_string());
+        (0..messages.len()).map(|place| sent(place).map(|entry| entry.message_id.clone())).collect()
     }
 
     async fn fail(&self, payload: &str) {
@@ -99,11 +146,14 @@ impl Stand for Real<'_> {
         eventually("a message to be visible", LIMIT, async || self.receive(1).await.pop()).await
     }
 
+    fn attributes(&self, receipt_handle: &str) -> Attributes {
+        self.attributes.borrow().get(receipt_handle).cloned().unwrap_or_default()
+    }
+
     async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
-        let entry = |(place, (handle, seconds)): (usize, &(&str, u64))| {
+        let entry = |(place, (handle, timeout)): (usize, &(&str, u64))| {
             let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(place.to_string());
-            let seconds = i32::try_from(*seconds).expect("less than a lifetime");
-            let entry = entry.receipt_handle(*handle).visibility_timeout(seconds).build();
+            let entry = entry.receipt_handle(*handle).visibility_timeout(seconds(*timeout)).build();
             entry.expect("an entry with an id and a handle is whole")
         };
         let request = self.ministack.sqs.change_message_visibility_batch().queue_url(&self.url);
@@ -130,10 +180,13 @@ impl Stand for Real<'_> {
         }
     }
 
-    async fn held(&self) -> usize {
-        let visible = self.attribute(QueueAttributeName::ApproximateNumberOfMessages).await;
-        let hidden = self.attribute(QueueAttributeName::ApproximateNumberOfMessagesNotVisible).await;
-        [visible, hidden].iter().map(|count| count.parse::<usize>().expect("a count")).sum()
+    async fn depth(&self) -> Depth {
+        let count = async |name| self.attribute(name).await.parse().expect("a count");
+        Depth {
+            visible: count(QueueAttributeName::ApproximateNumberOfMessages).await,
+            in_flight: count(QueueAttributeName::ApproximateNumberOfMessagesNotVisible).await,
+            delayed: count(QueueAttributeName::ApproximateNumberOfMessagesDelayed).await,
+        }
     }
 
     async fn deliver(&self, messages: usize) -> Vec<Record> {
@@ -146,6 +199,7 @@ impl Stand for Real<'_> {
         // Or what is kept would be delivered again.
         let disable = self.ministack.lambda.update_event_source_mapping().uuid(uuid).enabled(false);
         disable.send().await.expect("Lambda changes the mapping");
+        self.attributes.borrow_mut().extend(delivered_attributes(&batch));
         let batch = BatchEvent::read(&batch).expect("one batch, which is an SQS event");
         assert_eq!((batch.records.len(), batch.incomplete), (messages, Vec::new()));
         batch.records
@@ -164,6 +218,48 @@ impl Stand for Real<'_> {
         })
         .await;
     }
+}
+
+fn seconds(seconds: u64) -> i32 {
+    i32::try_from(seconds).expect("less than a lifetime")
+}
+
+fn message_attributes(message: &Delayed) -> HashMap<String, MessageAttributeValue> {
+    let value = |text: &str| MessageAttributeValue::builder().data_type("String").string_value(text).build();
+    let comeback = message.attributes.comeback.as_deref().map(value);
+    comeback.map(|value| ("Comeback".into(), value.expect("it has a type"))).into_iter().collect()
+}
+
+fn system_attributes(
+    message: &Delayed,
+) -> HashMap<MessageSystemAttributeNameForSends, MessageSystemAttributeValue> {
+    let value =
+        |text: &str| MessageSystemAttributeValue::builder().data_type("String").string_value(text).build();
+    let trace = message.attributes.trace_header.as_deref().map(value);
+    let name = MessageSystemAttributeNameForSends::AwsTraceHeader;
+    trace.map(|value| (name, value.expect("it has a type"))).into_iter().collect()
+}
+
+fn attributes_of(message: &Message) -> Attributes {
+    let comeback = message.message_attributes.as_ref().and_then(|all| all.get("Comeback"));
+    let trace_header = &MessageSystemAttributeName::AwsTraceHeader;
+    let trace_header = message.attributes.as_ref().and_then(|all| all.get(trace_header));
+    Attributes {
+        comeback: comeback.and_then(|value| value.string_value.as_deref()).map(Box::from),
+        trace_header: trace_header.map(|text| text.as_str().into()),
+    }
+}
+
+/// The attributes in a batch's event, by receipt handle.
+fn delivered_attributes(event: &str) -> HashMap<String, Attributes> {
+    let event: Value = serde_json::from_str(event).expect("an event is JSON");
+    let attributes = |record: &Value| {
+        let text = |pointer: &str| record.pointer(pointer).and_then(Value::as_str).map(Box::from);
+        let handle = record["receiptHandle"].as_str().expect("a record has a handle").to_owned();
+        let comeback = text("/messageAttributes/Comeback/stringValue");
+        (handle, Attributes { comeback, trace_header: text("/attributes/AWSTraceHeader") })
+    };
+    event["Records"].as_array().expect("an event has records").iter().map(attributes).collect()
 }
 
 fn record(message: Message) -> Record {

@@ -11,11 +11,22 @@ use super::agenda::Agenda;
 use super::failure_record::{FailureRecords, TargetError};
 use super::id::Id;
 use super::mapping::kept;
-use super::queue::{Queue, QueueSettings, QueueTimer, Receipt, Sent};
+use super::queue::{Attributes, Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
 use super::target::TARGET_ARN;
 
 /// Any moment will do.
 const START: Timestamp = Timestamp::from_secs(1_000_000_000);
+
+/// How many messages a queue says it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// `ApproximateNumberOfMessages`: a receive could bring them.
+    pub visible: usize,
+    /// `ApproximateNumberOfMessagesNotVisible`: received, and neither deleted nor visible again.
+    pub in_flight: usize,
+    /// `ApproximateNumberOfMessagesDelayed`: sent with a delay that is not over.
+    pub delayed: usize,
+}
 
 /// A queue whose clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
 #[derive(Debug)]
@@ -23,6 +34,8 @@ pub struct QueueUnderContract {
     now: Timestamp,
     agenda: Agenda<QueueTimer>,
     queue: Queue<()>,
+    /// Every receive so far.
+    received: Vec<Received>,
     message_ids: Xoshiro256PlusPlus,
     records: FailureRecords,
 }
@@ -35,6 +48,7 @@ impl QueueUnderContract {
             now: START,
             agenda: Agenda::default(),
             queue: Queue::new(QueueSettings { visibility_timeout, ..QueueSettings::default() }),
+            received: Vec::new(),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(1),
             records: FailureRecords::of(TARGET_ARN),
         }
@@ -42,12 +56,29 @@ impl QueueUnderContract {
 
     /// `SendMessage`. Gives the message's id.
     pub fn send(&mut self, body: &str) -> String {
+        self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
+    }
+
+    /// `SendMessage` with a delay in whole seconds, alone or as an entry of a batch.
+    ///
+    /// # Errors
+    ///
+    /// What SQS says.
+    pub fn send_delayed(
+        &mut self,
+        body: &str,
+        delay: Duration,
+        attributes: Attributes,
+    ) -> Result<String, String> {
         self.tick();
         let id = Id::draw(&mut self.message_ids);
         let end = START.saturating_add(Duration::MAX);
-        let sent = Sent { id, body: body.to_owned(), carried: () };
-        self.queue.send(self.now, end, &mut self.agenda, sent);
-        id.to_string()
+        let attributes = Some(Box::new(attributes));
+        let sent = Sent { id, body: body.to_owned(), delay, attributes, carried: () };
+        self.queue
+            .send(self.now, end, &mut self.agenda, sent)
+            .map(|_| id.to_string())
+            .map_err(|error| error.to_string())
     }
 
     /// An asynchronous invocation with this payload fails: Lambda sends its record to the queue.
@@ -61,8 +92,16 @@ impl QueueUnderContract {
     pub fn receive(&mut self, most: usize) -> Vec<Record> {
         self.tick();
         let mut records = Vec::new();
-        self.queue.receive(self.now, most, &mut self.agenda, &mut records);
+        self.received.extend(self.queue.receive(self.now, most, &mut self.agenda, &mut records));
         records
+    }
+
+    /// The attributes of a message that was received with this handle, and is still there.
+    #[must_use]
+    pub fn attributes(&self, handle: &str) -> Attributes {
+        let receipt = Receipt::parse(handle);
+        let received = self.received.iter().find(|received| Some(received.receipt) == receipt);
+        received.and_then(|received| self.queue.attributes(received)).cloned().unwrap_or_default()
     }
 
     /// `ChangeMessageVisibility`, alone or as an entry of a batch.
@@ -94,13 +133,14 @@ impl QueueUnderContract {
         }
     }
 
-    /// Messages in the queue, visible or not.
-    #[must_use]
-    pub fn held(&self) -> usize {
-        self.queue.len()
+    /// `GetQueueAttributes`.
+    pub fn depth(&mut self) -> Depth {
+        self.tick();
+        let queue = &self.queue;
+        Depth { visible: queue.visible(), in_flight: queue.in_flight(), delayed: queue.delayed() }
     }
 
-    /// Moves the clock to when the next visibility timeout runs out; false if none will.
+    /// Moves the clock to when the next delay or visibility timeout runs out; false if none will.
     pub fn wait(&mut self) -> bool {
         let Some((at, timer)) = self.agenda.next_until(START.saturating_add(Duration::MAX)) else {
             return false;

@@ -48,8 +48,9 @@ impl World {
             no_invoke_before: self.now,
             duplicated: false,
         };
-        let sent = Sent { id, body, carried };
+        let sent = Sent { id, body, delay: Duration::ZERO, attributes: None, carried };
         let slot = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, sent);
+        let slot = slot.expect("BUG: it has no delay");
         self.ledger.carry(event);
         if let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) {
             let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));

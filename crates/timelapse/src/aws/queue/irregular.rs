@@ -3,6 +3,7 @@
 
 use comeback_engine::{Record, Timestamp};
 
+use super::message::State;
 use super::{Queue, QueueTimer, Receipt, Received, Removal, Slot};
 use crate::aws::agenda::Agenda;
 use crate::aws::id::Id;
@@ -22,8 +23,8 @@ impl<T> Queue<T> {
 
     /// A message becomes visible though it is hidden, if this is still its latest receipt.
     pub(crate) fn appear_early(&mut self, receipt: Receipt) -> Option<Received> {
-        let message = self.latest(receipt).filter(|message| message.in_flight)?;
-        message.in_flight = false;
+        let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
+        message.state = State::Visible;
         let received = message.received(receipt);
         self.in_flight -= 1;
         self.visible.push_back(receipt);
@@ -40,7 +41,7 @@ impl<T> Queue<T> {
 
     /// A message's retention ends early. False if the message is gone already.
     pub(crate) fn expire_early(&mut self, slot: Slot, id: Id) -> bool {
-        let is_there = self.messages.get(slot.0).is_some_and(|message| message.sent.id == id);
+        let is_there = self.messages.get(slot.0).is_some_and(|message| message.id == id);
         if is_there {
             self.remove(slot, Removal::Expired);
         }

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use comeback_engine::{Record, Timestamp};
 
+use super::{Attributes, Sent};
 use crate::aws::id::Id;
 
 /// Where the queue stores a message. Once the message is gone, another may have its slot.
@@ -30,15 +31,6 @@ impl fmt::Display for Receipt {
     }
 }
 
-/// What is sent.
-#[derive(Debug)]
-pub(crate) struct Sent<T> {
-    pub(crate) id: Id,
-    pub(crate) body: String,
-    /// Comes back with the message, and never leaves the simulation.
-    pub(crate) carried: T,
-}
-
 /// A message in a receiver's hands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
@@ -46,9 +38,22 @@ pub(crate) struct Received {
     pub(crate) id: Id,
 }
 
+/// Whether a receive can bring a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not yet: its delay is not over.
+    Delayed,
+    Visible,
+    /// Not now: it was received, and is hidden or in a receiver's hands.
+    InFlight,
+}
+
 #[derive(Debug)]
 pub(super) struct Message<T> {
-    pub(super) sent: Sent<T>,
+    pub(super) id: Id,
+    pub(super) body: String,
+    pub(super) attributes: Option<Box<Attributes>>,
+    pub(super) carried: T,
     pub(super) sent_at: Timestamp,
     pub(super) first_receive: Timestamp,
     pub(super) last_receive: Timestamp,
@@ -56,20 +61,24 @@ pub(super) struct Message<T> {
     /// Of the latest receive.
     pub(super) number: u64,
     pub(super) visible_at: Timestamp,
-    pub(super) in_flight: bool,
+    pub(super) state: State,
 }
 
 impl<T> Message<T> {
     pub(super) fn new(now: Timestamp, number: u64, sent: Sent<T>) -> Self {
+        let Sent { id, body, delay, attributes, carried } = sent;
         Self {
-            sent,
+            id,
+            body,
+            attributes,
+            carried,
             sent_at: now,
             first_receive: now,
             last_receive: now,
             receive_count: 0,
             number,
-            visible_at: now,
-            in_flight: false,
+            visible_at: now.saturating_add(delay),
+            state: if delay.is_zero() { State::Visible } else { State::Delayed },
         }
     }
 
@@ -81,22 +90,22 @@ impl<T> Message<T> {
         self.last_receive = now;
         self.number = number;
         self.visible_at = now.saturating_add(visibility_timeout);
-        self.in_flight = true;
+        self.state = State::InFlight;
     }
 
     pub(super) fn received(&self, receipt: Receipt) -> Received {
-        Received { receipt, id: self.sent.id }
+        Received { receipt, id: self.id }
     }
 
     /// Writes what a receiver gets into `record`, reusing its buffers.
     pub(super) fn write(&self, receipt: Receipt, record: &mut Record) {
         record.message_id.clear();
-        self.sent.id.write(&mut record.message_id);
+        self.id.write(&mut record.message_id);
         record.receipt_handle.clear();
         fmt::Write::write_fmt(&mut record.receipt_handle, format_args!("{receipt}"))
             .expect("BUG: writing to a String");
         record.body.clear();
-        record.body.push_str(&self.sent.body);
+        record.body.push_str(&self.body);
         record.receive_count = self.receive_count;
         record.sent = self.sent_at;
         record.first_receive = self.first_receive;

@@ -3,7 +3,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `mod` | sending, receiving, deleting, and what timers lead to |
+//! | `mod` | receiving, deleting, and what timers lead to |
+//! | `sending` | `SendMessage`: what is sent, and its delay |
 //! | `message` | a message, its receipts and its record |
 //! | `settings` | how a queue is set up; its limits |
 //! | `visibility` | `ChangeMessageVisibility`, and its 12 hours |
@@ -11,6 +12,7 @@
 
 mod irregular;
 mod message;
+mod sending;
 mod settings;
 mod visibility;
 
@@ -20,15 +22,19 @@ use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
 use super::agenda::Agenda;
-use message::{Message, blank};
+use message::{Message, State, blank};
 
-pub(crate) use message::{Receipt, Received, Sent, Slot};
+pub(crate) use message::{Receipt, Received, Slot};
+pub use sending::Attributes;
+pub(crate) use sending::Sent;
 pub use settings::IN_FLIGHT_LIMIT;
 pub(crate) use settings::{QueueSettings, Removal, Removed};
 
 /// A timer that a queue has set. It runs out for nothing if the message has moved on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
+    /// A message's delay. It was never received, so its receipt is the one it was sent with.
+    Delay(Receipt),
     /// A message's visibility timeout, if this is still its latest receipt.
     Visibility(Receipt),
     /// The retention of the message in this slot.
@@ -44,6 +50,7 @@ pub(crate) struct Queue<T> {
     /// away while visible is skipped when its turn comes.
     visible: VecDeque<Receipt>,
     in_flight: usize,
+    delayed: usize,
     numbers: u64,
     removals: Vec<Removed<T>>,
 }
@@ -55,27 +62,10 @@ impl<T> Queue<T> {
             messages: Slab::new(),
             visible: VecDeque::new(),
             in_flight: 0,
+            delayed: 0,
             numbers: 0,
             removals: Vec::new(),
         }
-    }
-
-    /// `SendMessage`. Nothing needs to be planned that comes after `horizon`, the end of the run.
-    pub(crate) fn send<H: Ord + From<QueueTimer>>(
-        &mut self,
-        now: Timestamp,
-        horizon: Timestamp,
-        agenda: &mut Agenda<H>,
-        sent: Sent<T>,
-    ) -> Slot {
-        let number = self.next_number();
-        let slot = Slot(self.messages.insert(Message::new(now, number, sent)));
-        self.visible.push_back(Receipt { slot, number });
-        let expiry = now.saturating_add(self.settings.retention);
-        if expiry <= horizon {
-            agenda.plan(expiry, QueueTimer::Retention(slot));
-        }
-        slot
     }
 
     /// `ReceiveMessage`: fills `records`, reusing their buffers, and gives a receipt for each. Fewer
@@ -125,18 +115,23 @@ impl<T> Queue<T> {
 
     /// What a message carries, unless the message is gone.
     pub(crate) fn carried(&self, received: &Received) -> Option<&T> {
-        self.message(received).map(|message| &message.sent.carried)
+        self.message(received).map(|message| &message.carried)
     }
 
     /// The same, to be changed.
     pub(crate) fn carried_mut(&mut self, received: &Received) -> Option<&mut T> {
         let message = self.messages.get_mut(received.receipt.slot.0);
-        message.filter(|message| message.sent.id == received.id).map(|message| &mut message.sent.carried)
+        message.filter(|message| message.id == received.id).map(|message| &mut message.carried)
     }
 
     /// A message's body, unless the message is gone.
     pub(crate) fn body(&self, received: &Received) -> Option<&str> {
-        self.message(received).map(|message| message.sent.body.as_str())
+        self.message(received).map(|message| message.body.as_str())
+    }
+
+    /// The attributes a message was sent with, unless there are none or the message is gone.
+    pub(crate) fn attributes(&self, received: &Received) -> Option<&Attributes> {
+        self.message(received)?.attributes.as_deref()
     }
 
     /// `DeleteMessage`. Gives the body of the message it deleted. A stale handle deletes nothing, and
@@ -144,14 +139,14 @@ impl<T> Queue<T> {
     pub(crate) fn delete(&mut self, receipt: Receipt) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot.0);
-        self.in_flight -= usize::from(message.in_flight);
-        Some(message.sent.body)
+        self.leave(message.state);
+        Some(message.body)
     }
 
     /// A timer that was set earlier has run out.
     pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
         match timer {
-            QueueTimer::Visibility(receipt) => self.appear(now, receipt),
+            QueueTimer::Delay(receipt) | QueueTimer::Visibility(receipt) => self.appear(now, receipt),
             QueueTimer::Retention(slot) => self.expire(now, slot),
         }
     }
@@ -181,7 +176,12 @@ impl<T> Queue<T> {
 
     /// Messages a receive could bring if there were no in-flight limit.
     pub(crate) fn visible(&self) -> usize {
-        self.len() - self.in_flight
+        self.len() - self.in_flight - self.delayed
+    }
+
+    /// Messages that were sent with a delay which is not over: neither visible nor in flight.
+    pub(crate) fn delayed(&self) -> usize {
+        self.delayed
     }
 
     /// The messages that the queue has removed by itself since the last call.
@@ -190,7 +190,7 @@ impl<T> Queue<T> {
     }
 
     fn message(&self, received: &Received) -> Option<&Message<T>> {
-        self.messages.get(received.receipt.slot.0).filter(|message| message.sent.id == received.id)
+        self.messages.get(received.receipt.slot.0).filter(|message| message.id == received.id)
     }
 
     fn latest(&mut self, receipt: Receipt) -> Option<&mut Message<T>> {
@@ -198,9 +198,18 @@ impl<T> Queue<T> {
     }
 
     fn remove(&mut self, slot: Slot, removal: Removal) {
-        let Message { sent, in_flight, .. } = self.messages.remove(slot.0);
-        self.in_flight -= usize::from(in_flight);
-        self.removals.push(Removed { id: sent.id, carried: sent.carried, removal });
+        let Message { id, carried, state, .. } = self.messages.remove(slot.0);
+        self.leave(state);
+        self.removals.push(Removed { id, carried, removal });
+    }
+
+    /// A message is no longer in this state.
+    fn leave(&mut self, state: State) {
+        match state {
+            State::Delayed => self.delayed -= 1,
+            State::Visible => {}
+            State::InFlight => self.in_flight -= 1,
+        }
     }
 
     fn next_number(&mut self) -> u64 {

@@ -1,3 +1,5 @@
+mod delayed;
+
 use std::time::Duration;
 
 use rand::SeedableRng;
@@ -35,9 +37,15 @@ impl Fixture {
     }
 
     fn send(&mut self, at: f64, carried: Sender) {
-        let (id, body) = (Id::draw(&mut self.ids), format!("body {carried}"));
-        let message = Sent { id, body, carried };
-        self.queue.send(time(at), time(365.0 * DAY as f64), &mut self.agenda, message);
+        self.send_delayed(at, 0, carried).expect("it has no delay");
+    }
+
+    fn send_delayed(&mut self, at: f64, secs: u64, carried: Sender) -> Result<Slot, String> {
+        let (id, body, delay) =
+            (Id::draw(&mut self.ids), format!("body {carried}"), Duration::from_secs(secs));
+        let message = Sent { id, body, delay, attributes: None, carried };
+        let sent = self.queue.send(time(at), time(365.0 * DAY as f64), &mut self.agenda, message);
+        sent.map_err(|error| error.to_string())
     }
 
     /// Lets the agenda run up to `at`, as the simulation does.

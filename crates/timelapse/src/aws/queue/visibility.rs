@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use comeback_engine::Timestamp;
 
+use super::message::State;
 use super::{Queue, QueueTimer, Receipt};
 use crate::aws::agenda::Agenda;
 
@@ -36,7 +37,7 @@ impl<T> Queue<T> {
         }
         let receipt = Receipt::parse(handle).ok_or(VisibilityError::StaleHandle)?;
         let message = self.latest(receipt).ok_or(VisibilityError::StaleHandle)?;
-        if !message.in_flight {
+        if message.state != State::InFlight {
             return Err(VisibilityError::NotInFlight);
         }
         if now.since(message.last_receive) + timeout > LONGEST_VISIBILITY {
@@ -47,12 +48,12 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// A message is visible again, unless another timeout was set since.
+    /// A message is visible, for the first time or again, unless another timeout was set since.
     pub(super) fn appear(&mut self, now: Timestamp, receipt: Receipt) {
         let Some(message) = self.latest(receipt) else { return };
-        if message.in_flight && message.visible_at <= now {
-            message.in_flight = false;
-            self.in_flight -= 1;
+        if message.state != State::Visible && message.visible_at <= now {
+            let left = std::mem::replace(&mut message.state, State::Visible);
+            self.leave(left);
             self.visible.push_back(receipt);
         }
     }
