@@ -6,12 +6,13 @@ use std::future::ready;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Operation, Sender, ServiceError};
 use comeback_engine::{
-    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, Policy, Record, Timestamp,
-    VisibilityChange, handle_batch,
+    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, Look, Move, Policy, Record, Room,
+    Timestamp, VisibilityChange, handle_batch,
 };
 use futures_util::FutureExt;
 
 use crate::world::account::deliver;
+use crate::world::moving::size;
 
 /// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,11 @@ pub enum Call {
         /// The messages.
         messages: Vec<DeadLetter>,
     },
+    /// SQS `SendMessageBatch` to the retry queue.
+    SendAgain {
+        /// Message ids, with the delay in seconds and the text of the copy's attribute `Comeback`.
+        copies: Vec<(String, u64, String)>,
+    },
 }
 
 /// The handler's report on a batch, and the calls that it made, in order.
@@ -40,14 +46,15 @@ pub enum Call {
 pub struct Rehearsal<'a> {
     /// What became of each message.
     pub report: BatchReport<'a>,
-    /// Every call that it made.
+    /// Every call that it made about a message.
     pub calls: Vec<Call>,
 }
 
-/// Runs the handler on a batch at `now`. Every call is accepted.
+/// Runs a new environment of the handler on a batch at `now`. Every call is accepted, and nothing is in
+/// flight.
 pub fn rehearse<'a>(records: &'a [Record], policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
-    let aws = WillingAws { records, calls: RefCell::default() };
-    let report = handle_batch(records, policy, now, &|| false, &aws)
+    let aws = WillingAws { records, now, calls: RefCell::default() };
+    let report = handle_batch(records, policy, now, &|| false, &mut Room::of(policy), &aws)
         .now_or_never()
         .expect("BUG: these calls answer at once");
     Rehearsal { report, calls: aws.calls.into_inner() }
@@ -55,6 +62,7 @@ pub fn rehearse<'a>(records: &'a [Record], policy: &Policy, now: Timestamp) -> R
 
 struct WillingAws<'a> {
     records: &'a [Record],
+    now: Timestamp,
     calls: RefCell<Vec<Call>>,
 }
 
@@ -79,6 +87,41 @@ impl Account for WillingAws<'_> {
     ) -> Vec<Result<(), CallFailure>> {
         let letters = letters.iter().copied();
         deliver(Sender::over(SendMessages(self), |_| ready(())), letters, past_deadline).await
+    }
+
+    async fn send_again(
+        &self,
+        moves: &[Move<'_>],
+        past_deadline: &dyn Fn() -> bool,
+    ) -> Vec<Result<(), CallFailure>> {
+        deliver(Sender::over(SendAgain(self), |_| ready(())), moves, past_deadline).await
+    }
+
+    async fn look(&self) -> Result<Look, CallFailure> {
+        Ok(Look { in_flight: 0, at: self.now })
+    }
+}
+
+struct SendAgain<'a>(&'a WillingAws<'a>);
+
+impl<'a> Operation for SendAgain<'a> {
+    type Entry = &'a Move<'a>;
+
+    fn limits(&self) -> Limits {
+        SQS_SEND
+    }
+
+    fn size(&self, copy: &Self::Entry) -> usize {
+        size(copy)
+    }
+
+    async fn call(&self, moves: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
+        let copy = |copy: &&Self::Entry| {
+            (copy.record.message_id.clone(), copy.delay.as_secs(), copy.attribute.clone())
+        };
+        let copies = moves.iter().map(copy).collect();
+        self.0.calls.borrow_mut().push(Call::SendAgain { copies });
+        Ok(vec![Ok(()); moves.len()])
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, HANDLER_TIMEOUT, Policy, RESERVE, Record, handle_batch};
+use comeback_engine::{BatchReport, HANDLER_TIMEOUT, Policy, RESERVE, Record, Room, handle_batch};
 use futures_util::FutureExt;
 
 use crate::aws::mapping::kept;
@@ -98,26 +98,33 @@ fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
 
 /// One batch through the handler that ships. It reads its clock when it starts; its calls come at
 /// the end of its run time, and none once its deadline has passed.
-fn handle(aws: &SimulatedAccount, batch: Batch, policy: &Policy, watcher: &mut impl Watcher) {
-    let struck = aws.0.borrow_mut().strike_fields(&batch);
+fn handle(aws: &SimulatedAccount, mut batch: Batch, policy: &Policy, watcher: &mut impl Watcher) {
+    let struck = batch.struck.take();
     if struck.as_ref().is_some_and(|event| event.check_ids().is_err()) {
         // The handler's shell reports the whole batch failed, and does nothing.
         let all = vec![true; batch.records.len()];
         return aws.0.borrow_mut().delete_settled(batch, &all);
     }
     let records = struck.as_ref().map_or(&batch.records, |event| &event.records);
-    let report = drive(aws, &batch, records, policy);
+    let mut room = if batch.old_handler { Room::unlimited() } else { batch.environment.room.clone() };
+    let report = drive(aws, &batch, records, policy, &mut room);
     let world = &mut *aws.0.borrow_mut();
     report_strikes(world, watcher);
+    let died = world.handling.as_ref().is_some_and(|handling| handling.died);
     let report = match (report, batch.death) {
         (Some(report), None) => report,
-        // It made only one call, so that there was nothing for it to die between.
+        // It made only one call, so that there was nothing for it to die between; or no move to die of.
         (Some(report), Some(death)) if death.fault == Fault::HandlerDiedBetween => report,
+        (Some(report), Some(death)) if death.fault == Fault::HandlerDiedAfterMove && !died => report,
         (_, Some(death)) => return world.bury(batch, death.fault),
         (None, None) => panic!("BUG: a simulated call did not answer at once"),
     };
     for outcome in &report.outcomes {
         watcher.decided(world.now.since(START), event_of(&batch, outcome.message_id), outcome);
+    }
+    world.check_hops(&batch, &report);
+    if !batch.old_handler {
+        batch.environment.room = room;
     }
     let mut failures: Vec<&str> = report.batch_item_failures().collect();
     let incomplete = struck.iter().flat_map(|event| &event.incomplete);
@@ -132,9 +139,10 @@ fn drive<'a>(
     batch: &Batch,
     records: &'a [Record],
     policy: &Policy,
+    room: &mut Room,
 ) -> Option<BatchReport<'a>> {
     let past_deadline = aws.past_deadline(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
-    let report = handle_batch(records, policy, batch.clock, &past_deadline, aws).now_or_never();
+    let report = handle_batch(records, policy, batch.clock, &past_deadline, room, aws).now_or_never();
     assert!(!aws.0.borrow().at_work, "BUG: a simulated call panicked; see above");
     report
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::{CallFailure, Jitter, Outcome, Policy, Settings, Step, Style};
+use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policy, Settings, Step, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, Invariant, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace,
     Watcher, run,
@@ -68,7 +68,8 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     (1..=6u64).into_par_iter().for_each(|seed| {
         let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
         let mut deferrals = Deliveries::of("defer");
-        let summary = watched(&scenario, Settings::default(), &mut deferrals);
+        let settings = Settings { hide_up_to: HideUpTo::UpTo(400), ..Settings::default() };
+        let summary = watched(&scenario, settings, &mut deferrals);
         assert!(deferrals.failed > 0, "seed {seed}: all {} deferrals worked in the end", deferrals.made);
         let struck = struck(&summary);
         let mut counted: Vec<&str> = struck.keys().copied().collect();
@@ -95,6 +96,8 @@ fn varied(seed: u64) -> (Scenario, Settings) {
         max_retries: pick(&[185, 6], 24),
         base_backoff: pick(&[1, 20, 300], 48),
         max_backoff: pick(&[43_170, 900], 144),
+        hide_up_to: [HideUpTo::UpTo(0), HideUpTo::UpTo(20), HideUpTo::Always][(seed / 11) as usize % 3],
+        maximum_concurrency: pick(&[10, 2], 7),
         ..Settings::default()
     };
     let scenario = Scenario {
@@ -103,7 +106,6 @@ fn varied(seed: u64) -> (Scenario, Settings) {
         arrival_spread: HOUR,
         failure_rate: [0.0, 0.5][(seed / 5) as usize % 2],
         duration: 6 * HOUR,
-        maximum_concurrency: pick(&[10, 2], 7) as usize,
         ..Scenario::default()
     };
     (chaos(seed, scenario), settings)
@@ -186,7 +188,8 @@ fn each_fault_alone_strikes_and_harms_no_event() {
         // Whole batches, of which a handler can do a part.
         let scenario = Scenario { poll_delay: Duration::from_secs(20), ..scenario };
         // A dead-letter for what fails at sending dead-letters.
-        let summary = summary(&scenario, Settings { max_age: 7_200, ..Settings::default() });
+        let hide_up_to = HideUpTo::UpTo(40);
+        let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..Settings::default() });
         assert_eq!(struck(&summary).into_keys().collect::<Vec<_>>(), [fault.name()]);
         assert!(struck(&summary)[fault.name()] > 0, "{fault}");
         assert_eq!(summary.waiting, 0, "{fault}: {:?}", summary.dead_lettered);

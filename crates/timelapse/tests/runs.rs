@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Jitter, Outcome, Policy, Settings, Step, Style};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Policy, Settings, Step, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, Percentiles, RunError, Scenario, Strikes, Summary, TARGET_ARN,
     Trace, Watcher, run,
@@ -175,8 +175,9 @@ fn the_in_flight_limit_stalls_retries_and_loses_nothing() {
 fn too_few_pollers_show_as_visible_messages_not_as_messages_in_flight() {
     let scenario = Scenario { events: 500, ..Scenario::default() };
     let slow = Duration::from_secs(28);
-    let few = Scenario { maximum_concurrency: 2, handler_run_time: slow, ..scenario.clone() };
-    let [free, few] = [scenario, few].map(|scenario| summary(&scenario, Settings::default()));
+    let slow = Scenario { handler_run_time: slow, ..scenario.clone() };
+    let free = summary(&scenario, Settings::default());
+    let few = summary(&slow, Settings { maximum_concurrency: 2, ..Settings::default() });
     assert!(few.peak_in_flight < free.peak_in_flight, "{} in flight", few.peak_in_flight);
     assert!(few.peak_visible > 10 * free.peak_visible, "{} and {}", few.peak_visible, free.peak_visible);
 }
@@ -219,10 +220,11 @@ fn fewer_batches_at_once_and_smaller_ones_cost_time_and_calls() {
         handler_run_time: Duration::from_secs(5),
         ..Scenario::default()
     };
-    let settings = || Settings { jitter: Jitter::None, ..Settings::default() };
-    let wide = summary(&Scenario { maximum_concurrency: 50, ..burst.clone() }, settings());
-    let narrow = summary(&Scenario { maximum_concurrency: 2, ..burst.clone() }, settings());
-    let single = summary(&Scenario { maximum_concurrency: 50, batch_size: 1, ..burst }, settings());
+    let settings =
+        |maximum_concurrency| Settings { jitter: Jitter::None, maximum_concurrency, ..Settings::default() };
+    let wide = summary(&burst, settings(50));
+    let narrow = summary(&burst, settings(2));
+    let single = summary(&Scenario { batch_size: 1, ..burst }, settings(50));
     let last = |summary: &Summary| summary.recovery_delay_ms.unwrap().max;
     assert!(last(&narrow) > last(&wide) + 20_000, "{} and {}", last(&narrow), last(&wide));
     let calls = |summary: &Summary| summary.api_calls.of(ApiCall::ChangeMessageVisibilityBatch);
@@ -271,7 +273,6 @@ fn refused_scenarios_say_all_that_is_wrong() {
     let scenario = Scenario {
         events: 0,
         failure_rate: f64::NAN,
-        maximum_concurrency: 1,
         handler_run_time: Duration::from_secs(61),
         batch_size: 11,
         faults: Faults::default().with(Fault::ClockSkew, Strikes::always(2.0)),
@@ -286,7 +287,6 @@ fn refused_scenarios_say_all_that_is_wrong() {
             "events is 0; it must be 1 to 10000000",
             "failure-rate is NaN; it must be 0 to 1",
             "batch-size is 11; it must be 1 to 10",
-            "maximum-concurrency is 1; it must be 2 to 1000",
             "handler-run-time is 61s; it must be at most 60 s, the handler's timeout",
             "fault is clock_skew=2; it must be a rate of 0 to 1, within a window that is not empty",
         ]
@@ -312,9 +312,9 @@ impl Watcher for Tally {
 
 fn any_scenario() -> impl Strategy<Value = Scenario> {
     let times = (0..7_200_u64, 0..14_400_u64, 1..100_000_u64, 0..20_000_u64, 0..3_000_u64, 0..27_000_u64);
-    let counts = (1..30_usize, 1..=10_usize, 2..20_usize, 1..80_usize);
+    let counts = (1..30_usize, 1..=10_usize, 1..80_usize);
     (any::<u64>(), counts, 0.0..1.0_f64, times).prop_map(|(seed, counts, failure_rate, times)| {
-        let (events, batch_size, maximum_concurrency, in_flight_limit) = counts;
+        let (events, batch_size, in_flight_limit) = counts;
         let (spread, outage, duration, poll_delay, run_time, handler_run_time) = times;
         Scenario {
             seed,
@@ -326,7 +326,6 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             run_time: Duration::from_millis(run_time),
             duration: Duration::from_secs(duration),
             batch_size,
-            maximum_concurrency,
             handler_run_time: Duration::from_millis(handler_run_time),
             poll_delay: Duration::from_millis(poll_delay),
             in_flight_limit,
@@ -338,15 +337,21 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
 fn any_settings() -> impl Strategy<Value = Settings> {
     let jitter = proptest::sample::select(Jitter::ALL.to_vec());
     let envelope = proptest::sample::select(Style::ALL.to_vec());
-    let numbers = (60..90_000_u64, 0..12_u64, 1..100_u64, 100..43_171_u64);
-    (jitter, envelope, numbers).prop_map(|(jitter, envelope, (max_age, max_retries, base, max))| Settings {
-        max_age,
-        max_retries,
-        base_backoff: base,
-        max_backoff: max,
-        jitter,
-        envelope,
-        ..Settings::default()
+    let hide_up_to = prop_oneof![Just(HideUpTo::Always), (0..60_u64).prop_map(HideUpTo::UpTo)];
+    let numbers = (60..90_000_u64, 0..12_u64, 1..100_u64, 100..43_171_u64, 2..20_u64);
+    (jitter, envelope, hide_up_to, numbers).prop_map(|(jitter, envelope, hide_up_to, numbers)| {
+        let (max_age, max_retries, base, max, maximum_concurrency) = numbers;
+        Settings {
+            hide_up_to,
+            maximum_concurrency,
+            max_age,
+            max_retries,
+            base_backoff: base,
+            max_backoff: max,
+            jitter,
+            envelope,
+            ..Settings::default()
+        }
     })
 }
 

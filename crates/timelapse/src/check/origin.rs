@@ -39,3 +39,18 @@ pub(crate) struct Tracked {
     /// The moves of its waits.
     pub(crate) hops: Hops,
 }
+
+impl Tracked {
+    /// Of a message about which nothing was done yet.
+    pub(crate) fn new(origin: Origin, now: Timestamp) -> Self {
+        Self {
+            origin,
+            not_before: now,
+            settled: false,
+            no_invoke_before: now,
+            duplicated: false,
+            decided: now,
+            hops: Hops::default(),
+        }
+    }
+}

@@ -15,7 +15,8 @@ impl InFlightBound {
         let HideUpTo::UpTo(most) = policy.hide_up_to() else { return Self(None) };
         let batches = policy.maximum_concurrency() as usize * scenario.batch_size;
         let bound = 2 * most as usize + batches;
-        let holds = bound <= scenario.in_flight_limit && scenario.faults.iter().all(|(fault, _)| spares(fault));
+        let holds =
+            bound <= scenario.in_flight_limit && scenario.faults.iter().all(|(fault, _)| spares(fault));
         Self(holds.then_some(bound))
     }
 

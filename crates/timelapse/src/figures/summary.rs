@@ -47,6 +47,11 @@ pub struct Summary {
     /// Most messages visible at once: ready, and not yet received. They pile up where there are too few
     /// pollers (`MaximumConcurrency`), or at the in-flight limit.
     pub peak_visible: usize,
+    /// Times that a message was sent again with a delay instead of being hidden.
+    pub moves: u64,
+    /// Of those, the ones made while messages in flight were under half of `HIDE_UP_TO`: each environment
+    /// of the handler has a share of the room, and cannot use another's.
+    pub moves_with_room: u64,
     /// How often each API call was made.
     pub api_calls: CallCounts,
     /// Compute of the retry handler, in GB-seconds.
@@ -85,6 +90,8 @@ pub struct FaultCounts {
     pub duplicate_retries: u64,
     /// Dead-letters of a message that had been.
     pub duplicate_dead_letters: u64,
+    /// Copies of a message that had been, or that had a copy.
+    pub duplicate_moves: u64,
 }
 
 impl Summary {
@@ -110,6 +117,7 @@ impl Summary {
             struck: struck.into_iter().map(|(fault, count)| (fault.name(), count)).collect(),
             duplicate_retries: world.duplicate_retries,
             duplicate_dead_letters: world.duplicate_dead_letters,
+            duplicate_moves: world.duplicate_moves,
         });
         let minutes = world.minutes.into_vec();
         let peak = |depth: fn(&Minute) -> u32| minutes.iter().map(depth).max().unwrap_or_default() as usize;
@@ -128,6 +136,8 @@ impl Summary {
             peak_in_flight: peak(|minute| minute.in_flight),
             in_flight_limit: scenario.in_flight_limit,
             peak_visible: peak(|minute| minute.visible),
+            moves: world.moves,
+            moves_with_room: world.moves_with_room,
             api_calls: calls,
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),

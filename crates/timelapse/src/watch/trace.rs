@@ -53,6 +53,9 @@ impl Watcher for Trace {
         if let Some(delay) = outcome.visibility_timeout() {
             add(format_args!(" hidden for {} s", delay.as_secs()));
         }
+        if let Some(delay) = outcome.moved {
+            add(format_args!(" sent again with {} s", delay.as_secs()));
+        }
         if let Some(reason) = outcome.reason() {
             add(format_args!(" {reason}"));
         }

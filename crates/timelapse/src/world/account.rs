@@ -10,10 +10,11 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
-    Account, CallFailure, DeadLetter, InvokeFailure, SqsBatchCalls, Timestamp, VisibilityChange,
+    Account, CallFailure, DeadLetter, InvokeFailure, Look, Move, SqsBatchCalls, Timestamp, VisibilityChange,
 };
 
 use super::World;
+use super::moving::size;
 use super::requests::CheckedDeadLetter;
 
 pub(crate) struct SimulatedAccount(pub(crate) RefCell<World>, Retries);
@@ -116,6 +117,37 @@ impl Account for SimulatedAccount {
         let checked = self.world(|world| world.check_dead_letters(dead_letters));
         let Some(checked) = checked else { return Vec::new() };
         deliver(self.sender(SendMessages(self)), checked, past_deadline).await
+    }
+
+    async fn send_again(
+        &self,
+        moves: &[Move<'_>],
+        past_deadline: &dyn Fn() -> bool,
+    ) -> Vec<Result<(), CallFailure>> {
+        deliver(self.sender(SendAgain(self)), moves, past_deadline).await
+    }
+
+    async fn look(&self) -> Result<Look, CallFailure> {
+        self.call(World::look).await
+    }
+}
+
+/// `SendMessageBatch` to the retry queue.
+struct SendAgain<'a>(&'a SimulatedAccount);
+
+impl<'a> Operation for SendAgain<'a> {
+    type Entry = &'a Move<'a>;
+
+    fn limits(&self) -> Limits {
+        SQS_SEND
+    }
+
+    fn size(&self, copy: &Self::Entry) -> usize {
+        size(copy)
+    }
+
+    async fn call(&self, moves: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
+        self.0.call(|world| world.send_again_batch(moves)).await
     }
 }
 

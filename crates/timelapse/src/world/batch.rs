@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use comeback_engine::{Record, Timestamp};
+use comeback_engine::{BatchEvent, Record, Timestamp};
 
-use crate::aws::queue::Received;
+use super::environments::Environment;
+use crate::aws::queue::{Attributes, Received};
 use crate::check::origin::Origin;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
@@ -16,7 +17,15 @@ pub(crate) struct Batch {
     pub(crate) records: Vec<Record>,
     /// What else is known of each record's message, in the same order.
     pub(crate) messages: Vec<Polled>,
+    /// The attributes of each, where it has any.
+    pub(crate) attributes: Vec<Option<Attributes>>,
+    /// The handler's environment, until its batch ends.
+    pub(crate) environment: Environment,
+    /// The handler is older than moves.
+    pub(crate) old_handler: bool,
     pub(crate) death: Option<Death>,
+    /// The event as the handler gets it, if messages of it lack a field.
+    pub(crate) struck: Option<BatchEvent>,
 }
 
 /// A message that a poller has received.
@@ -36,14 +45,22 @@ pub(crate) struct Death {
 }
 
 impl Batch {
-    /// A batch whose handler starts now.
-    pub(crate) fn new(now: Timestamp, records: Vec<Record>, messages: Vec<Polled>) -> Self {
-        Self { started: now, clock: now, records, messages, death: None }
-    }
-
     /// What its messages carry.
     pub(crate) fn bytes(&self) -> usize {
-        self.records.iter().map(|record| record.body.len()).sum()
+        let attributes = self.attributes.iter().flatten().map(Attributes::size);
+        self.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
+    }
+
+    /// Makes moved messages those that they were first, as a handler does that knows of moves.
+    pub(crate) fn restore(&mut self) {
+        for (record, attributes) in self.records.iter_mut().zip(&self.attributes) {
+            let Some(attributes) = attributes else { continue };
+            record.trace_header = attributes.trace_header.as_deref().map(Into::into);
+            if let Some(attribute) = &attributes.comeback {
+                // A garbled one is ignored.
+                let _ = record.restore(attribute);
+            }
+        }
     }
 
     /// The event of each message.

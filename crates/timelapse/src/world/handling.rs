@@ -6,6 +6,9 @@ use comeback_engine::{Record, Timestamp};
 use super::batch::{Batch, Polled};
 use crate::aws::queue::{Receipt, Received};
 use crate::check::bounds::Look;
+use crate::check::origin::Tracked;
+use crate::faults::fault::Fault;
+use crate::scenario::START;
 
 #[derive(Debug)]
 pub(crate) struct Handling {
@@ -16,6 +19,12 @@ pub(crate) struct Handling {
     messages: Vec<InHand>,
     /// Calls until the handler dies.
     pub(crate) calls_left: u64,
+    /// It dies once it has moved messages.
+    pub(crate) dies_of_moves: bool,
+    /// It has moved messages, and died of that.
+    pub(crate) died: bool,
+    /// It is older than moves.
+    pub(crate) is_old: bool,
 }
 
 /// Where in its batch a message is.
@@ -30,6 +39,8 @@ pub(crate) struct InHand {
     pub(crate) done: Done,
     /// Its re-invocation was sent, and the handler does not know what became of it.
     pub(crate) unanswered: bool,
+    /// The engine decides to keep it for now.
+    pub(crate) waits: bool,
 }
 
 /// What the handler has done about a message.
@@ -42,30 +53,40 @@ pub(crate) enum Done {
     Deferred,
     /// It tried to re-invoke or to dead-letter the message.
     Tried,
-    /// And that was accepted, whether or not it knows.
+    /// And that was accepted, or a copy of the message was, whether or not it knows.
     Settled,
 }
 
 impl Handling {
-    /// `not_before` is what the queue says of a message that it still has.
-    pub(crate) fn of(batch: &Batch, calls_left: u64, not_before: impl Fn(&Received) -> Timestamp) -> Self {
-        let in_hand = |(&Polled { received, origin }, record): (&Polled, &Record)| InHand {
-            received,
-            look: Look {
-                origin,
-                receive_count: record.receive_count,
-                first_receive: record.first_receive,
-                sent: record.sent,
-                not_before: not_before(&received),
-            },
-            done: Done::Nothing,
-            unanswered: false,
+    /// `tracked` is what the queue says of a message that it still has.
+    pub(crate) fn of<'t>(batch: &Batch, tracked: impl Fn(&Received) -> Option<&'t Tracked>) -> Self {
+        let in_hand = |(&Polled { received, origin }, record): (&Polled, &Record)| {
+            let tracked = tracked(&received).filter(|_| !batch.old_handler);
+            InHand {
+                received,
+                look: Look {
+                    origin,
+                    receive_count: record.receive_count,
+                    first_receive: record.first_receive,
+                    sent: record.sent,
+                    not_before: tracked.map_or(START, |tracked| tracked.not_before),
+                    held_until: tracked.and_then(|tracked| tracked.hops.held_until),
+                },
+                done: Done::Nothing,
+                unanswered: false,
+                waits: false,
+            }
         };
+        let death = batch.death;
+        let dies_of_moves = death.is_some_and(|death| death.fault == Fault::HandlerDiedAfterMove);
         Self {
             now: batch.clock,
             received_at: batch.started,
             messages: batch.messages.iter().zip(&batch.records).map(in_hand).collect(),
-            calls_left,
+            calls_left: death.map_or(u64::MAX, |death| death.calls),
+            dies_of_moves,
+            died: false,
+            is_old: batch.old_handler,
         }
     }
 
@@ -81,18 +102,19 @@ impl Handling {
 
     /// The message that a re-invocation or a dead-letter belongs to, which neither says. If an event was
     /// invoked twice, a batch may have two messages of it. So this is the first candidate that the check
-    /// accepts, and one about which nothing was done yet if there is any; the handler makes its calls in
-    /// the order of its records. `None` if there are no candidates; the check's first error if it
-    /// accepts none of them.
+    /// accepts, and one about which nothing was done yet if there is any, and that does not wait; the
+    /// handler makes its calls in the order of its records. `None` if there are no candidates; the check's
+    /// first error if it accepts none of them.
     pub(crate) fn find<E>(
         &self,
         is_candidate: impl Fn(&Look) -> bool,
         check: impl Fn(&InHand) -> Result<(), E>,
     ) -> Option<Result<Position, E>> {
         let mut refused = None;
-        for done in [Done::Nothing, Done::Tried, Done::Settled, Done::Deferred] {
+        let all = [Done::Nothing, Done::Tried, Done::Settled, Done::Deferred];
+        for (done, waits) in all.into_iter().flat_map(|done| [(done, false), (done, true)]) {
             for (index, message) in self.messages.iter().enumerate() {
-                if message.done != done || !is_candidate(&message.look) {
+                if message.done != done || message.waits != waits || !is_candidate(&message.look) {
                     continue;
                 }
                 match check(message) {
@@ -102,6 +124,18 @@ impl Handling {
             }
         }
         refused.map(Err)
+    }
+
+    /// Asks which of the messages wait, where several are of one event: the handler moves those last, and
+    /// says of no invoke whose it is.
+    pub(crate) fn tell_apart(&mut self, waits: impl Fn(usize) -> bool) {
+        for index in 0..self.messages.len() {
+            let event = self.messages[index].look.origin.event;
+            let of_event = self.messages.iter().filter(|message| message.look.origin.event == event);
+            if of_event.count() > 1 {
+                self.messages[index].waits = waits(index);
+            }
+        }
     }
 
     /// The handler does not see a message.
@@ -124,7 +158,7 @@ impl Handling {
         self.messages.iter_mut().filter(move |copy| copy.received.id == message)
     }
 
-    /// The messages that were re-invoked or dead-lettered.
+    /// The messages that were re-invoked, dead-lettered or moved.
     pub(crate) fn settled(&self) -> impl Iterator<Item = Received> {
         self.messages.iter().filter(|message| message.done == Done::Settled).map(|message| message.received)
     }

@@ -1,6 +1,6 @@
 //! Messages that lack a field which SQS always writes.
 
-use comeback_engine::{BatchEvent, Record};
+use comeback_engine::{BatchEvent, MOVED_ATTRIBUTE, Record};
 use rand::RngExt;
 use serde_json::{Value, json};
 
@@ -10,25 +10,45 @@ use super::handling::Position;
 use crate::faults::fault::Fault;
 
 impl World {
-    /// Strikes messages of a batch. If a field is missing from any, gives the handler's event.
-    pub(crate) fn strike_fields(&mut self, batch: &Batch) -> Option<BatchEvent> {
+    /// Strikes messages of a batch, as they came from the queue.
+    pub(super) fn strike_fields(&mut self, batch: &Batch) -> Option<StruckEvent> {
         let mut messages = None;
+        let mut overlooked = Vec::new();
         for (index, message) in batch.messages.iter().enumerate() {
             let Some(rng) = self.dice.roll(Fault::IncompleteMessage, self.now) else { continue };
-            let messages =
-                messages.get_or_insert_with(|| batch.records.iter().map(sqs_message).collect::<Vec<_>>());
+            let messages = messages.get_or_insert_with(|| sqs_messages(batch));
             remove_field(&mut messages[index], rng.random_range(0..FIELDS));
             self.dice.note(Fault::IncompleteMessage, [message.origin.event]);
-            self.handling_mut().overlook(Position(index));
+            overlooked.push(Position(index));
         }
         let event = json!({ "Records": messages? }).to_string();
-        Some(BatchEvent::read(&event).expect("BUG: it was just written"))
+        let event = BatchEvent::read(&event).expect("BUG: it was just written");
+        Some(StruckEvent { event, overlooked })
     }
+}
+
+/// The handler's event, and the messages of it that lack a field.
+pub(super) struct StruckEvent {
+    pub(super) event: BatchEvent,
+    pub(super) overlooked: Vec<Position>,
 }
 
 const FIELDS: u32 = 6;
 
-/// The message behind a record, as Lambda passes it to the handler.
+/// A batch's messages, as Lambda passes them to the handler.
+fn sqs_messages(batch: &Batch) -> Vec<Value> {
+    let messages = batch.records.iter().zip(&batch.attributes).map(|(record, attributes)| {
+        let mut message = sqs_message(record);
+        let attribute = attributes.as_ref().and_then(|attributes| attributes.comeback.as_ref());
+        if let Some(text) = attribute.filter(|_| !batch.old_handler) {
+            let attribute = json!({"stringValue": text, "dataType": "String"});
+            message["messageAttributes"] = json!({ MOVED_ATTRIBUTE: attribute });
+        }
+        message
+    });
+    messages.collect()
+}
+
 fn sqs_message(record: &Record) -> Value {
     json!({
         "messageId": record.message_id,

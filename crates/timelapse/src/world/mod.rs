@@ -11,17 +11,20 @@
 //! | `strikes`, `missing_fields` | faults of messages and batches on their way to the handler |
 //! | `handling` | the batch that the handler is working on |
 //! | `account` | the account as the handler sees it |
-//! | `requests`, `spacing`, `api` | the handler's calls: checked, then performed |
+//! | `requests`, `spacing`, `api`, `moving` | the handler's calls: checked, then performed |
+//! | `environments` | the handler's execution environments |
 //! | `minutes` | the run minute by minute |
 
 pub(crate) mod account;
 mod api;
 mod arrivals;
 pub(crate) mod batch;
+pub(crate) mod environments;
 pub(crate) mod handling;
 pub(crate) mod happening;
 pub(crate) mod minutes;
 mod missing_fields;
+pub(crate) mod moving;
 mod polling;
 mod requests;
 mod sending;
@@ -30,7 +33,7 @@ mod strikes;
 
 use std::time::Duration;
 
-use comeback_engine::{Policy, Timestamp};
+use comeback_engine::{HideUpTo, Policy, Room, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -41,19 +44,25 @@ use crate::aws::queue::{Queue, QueueSettings, Removal, Removed, Slot};
 use crate::aws::target::Target;
 use crate::check::bounds::Bounds;
 use crate::check::copies::Copies;
-use crate::check::invariants::Broken;
+use crate::check::invariants::{Broken, Invariant};
 use crate::check::ledger::{EXPIRED, Ledger, MAX_RECEIVE_COUNT};
 use crate::check::origin::{Attempt, Tracked};
 use crate::check::payload::Payloads;
+use crate::check::room::InFlightBound;
 use crate::event::EventNumber;
 use crate::faults::dice::Dice;
 use crate::figures::calls::CallCounts;
 use crate::scenario::{START, Scenario};
 
 use batch::Batch;
+use environments::Environments;
 use handling::Handling;
 use happening::{Happened, Happening};
 use minutes::Minutes;
+use moving::Counts;
+
+/// A handler that decided about a message this lately does not leave it to expire: the longest backoff.
+const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -64,10 +73,12 @@ pub(crate) struct World {
     pub(crate) agenda: Agenda<Happening>,
     pub(crate) queue: Queue<Tracked>,
     pub(crate) mapping: Mapping<Batch>,
+    pub(crate) environments: Environments,
     pub(crate) target: Target<Attempt>,
     pub(crate) ledger: Ledger,
     pub(crate) calls: CallCounts,
-    /// Messages that the handler was given, each with a decision in its log.
+    /// Lines of the handler's log: one for each message that it was given, and one for all that it moved of a
+    /// batch.
     pub(crate) decisions: u64,
     pub(crate) dice: Dice,
     /// The batch that the handler is working on.
@@ -82,15 +93,33 @@ pub(crate) struct World {
     pub(crate) duplicate_retries: u64,
     /// Dead-letters that SQS accepted of such a message.
     pub(crate) duplicate_dead_letters: u64,
+    /// Copies that SQS accepted.
+    pub(crate) moves: u64,
+    /// Of those, the ones made while messages in flight were under half of `HIDE_UP_TO`.
+    pub(crate) moves_with_room: u64,
+    /// Copies of a message that was settled before.
+    pub(crate) duplicate_moves: u64,
     pub(crate) minutes: Minutes,
     /// The moments of arrival, earliest last.
     arrivals: Vec<Timestamp>,
     bounds: Bounds,
     copies: Copies,
     payloads: Payloads,
+    /// The last message to expire did so early.
+    early_expiry: bool,
     /// Messages whose retention is to end early.
     early_expiries: Vec<(Slot, Id, EventNumber)>,
     message_ids: Xoshiro256PlusPlus,
+    /// Of moves, so that they change no other message's id.
+    copy_ids: Xoshiro256PlusPlus,
+    counts: Counts,
+    in_flight_bound: InFlightBound,
+    /// Only to tell messages of one event apart: no check asks it.
+    policy: Policy,
+    /// `HIDE_UP_TO`; 0 where it is no number.
+    hide_up_to: usize,
+    /// `MAXIMUM_CONCURRENCY`: batches under way at once.
+    pub(crate) maximum_concurrency: usize,
 }
 
 impl World {
@@ -98,12 +127,14 @@ impl World {
         // One generator for each purpose, so that one more draw of one changes nothing in another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let queue = QueueSettings { in_flight_limit: scenario.in_flight_limit, ..QueueSettings::default() };
+        let hide_up_to = if let HideUpTo::UpTo(most) = policy.hide_up_to() { most as usize } else { 0 };
         let mut world = Self {
             now: START,
             waited: Duration::ZERO,
             agenda: Agenda::default(),
             queue: Queue::new(queue),
             mapping: Mapping::new(START),
+            environments: Environments::new(Room::of(policy)),
             ledger: Ledger::new(scenario.events),
             calls: CallCounts::default(),
             decisions: 0,
@@ -114,14 +145,24 @@ impl World {
             retries: 0,
             duplicate_retries: 0,
             duplicate_dead_letters: 0,
+            moves: 0,
+            moves_with_room: 0,
+            duplicate_moves: 0,
             bounds: Bounds::of(policy),
             copies: Copies::default(),
             payloads: Payloads::of_size(scenario.payload_size),
+            early_expiry: false,
             early_expiries: Vec::new(),
             minutes: Minutes::of(&scenario),
             arrivals: scenario.arrivals(seeds.random()),
             target: Target::new(scenario.outage_end(), scenario.failure_rate, seeds.random()),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
+            copy_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
+            counts: Counts::default(),
+            in_flight_bound: InFlightBound::of(policy, &scenario),
+            policy: policy.clone(),
+            hide_up_to,
+            maximum_concurrency: policy.maximum_concurrency() as usize,
             scenario,
         };
         world.plan_arrival();
@@ -154,6 +195,7 @@ impl World {
     /// The clock moves on. Until then the queue does not change.
     pub(crate) fn advance(&mut self, now: Timestamp) {
         self.minutes.note_depth(self.now, now, self.queue.in_flight(), self.queue.visible());
+        self.counts.note(now, self.queue.in_flight());
         self.now = now;
     }
 
@@ -165,15 +207,27 @@ impl World {
                 Removal::ReceivedTooOften => MAX_RECEIVE_COUNT,
                 Removal::Expired => EXPIRED,
             };
+            let expired = removal == Removal::Expired && !self.early_expiry;
+            if expired && self.now.since(carried.decided) < RECENTLY {
+                let detail = format!("expired; a handler decided about it at {}", carried.decided);
+                let broken = Broken::new(Invariant::NoneExpires, carried.origin.event, detail);
+                self.note_broken(Err::<(), _>(broken));
+            }
             // A handler may still be working on it.
             self.copies.excuse(id, false);
             self.give_up(carried.origin.event, reason);
             self.drop_carrier(carried.origin.event);
         }
+        self.early_expiry = false;
         if !self.mapping.poll_planned && self.can_receive() {
             self.mapping.poll_planned = true;
             self.plan(self.scenario.poll_delay, Happening::Poll);
         }
+        let left_visible = !self.mapping.poll_planned
+            && self.queue.visible() > 0
+            && self.mapping.batches_under_way() < self.maximum_concurrency;
+        let checked = self.in_flight_bound.check(self.queue.in_flight(), left_visible);
+        self.note_broken(checked);
     }
 
     fn give_up(&mut self, event: EventNumber, reason: &'static str) {
@@ -200,7 +254,7 @@ impl World {
     }
 
     fn can_receive(&self) -> bool {
-        self.mapping.batches_under_way() < self.scenario.maximum_concurrency && self.queue.has_visible()
+        self.mapping.batches_under_way() < self.maximum_concurrency && self.queue.has_visible()
     }
 
     fn plan(&mut self, delay: Duration, happening: Happening) {

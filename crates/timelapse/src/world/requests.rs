@@ -1,6 +1,6 @@
 //! What the handler asks for, held against the invariants before it takes effect.
 
-use comeback_engine::{DeadLetter, ReasonCode, VisibilityChange};
+use comeback_engine::{DeadLetter, ReasonCode, Timestamp, VisibilityChange};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -26,6 +26,11 @@ impl World {
         let message = *self.handling().at(position);
         let event = message.look.origin.event;
         let hidden_for = entry.visibility_timeout;
+        if let Some(until) = self.held(&message) {
+            let checked = self.bounds.held(&message.look, self.handling().now, until, hidden_for);
+            self.note_broken(checked);
+            return Some(event);
+        }
         if matches!(message.done, Done::Tried | Done::Settled) {
             let (now, first_failure) = (self.handling().now, self.ledger.first_failure(event));
             let checked = if message.unanswered {
@@ -39,10 +44,18 @@ impl World {
         self.handling_mut().mark(position, Done::Deferred);
         let checked = self.bounds.deferral(&message.look, self.handling().now, hidden_for);
         let not_before = self.note_broken(checked)?;
-        if let Some(tracked) = self.queue.carried_mut(&message.received) {
+        let is_old = self.handling().is_old;
+        // An old handler's backoff is not the one that the message's copies will serve.
+        if let Some(tracked) = self.queue.carried_mut(&message.received).filter(|_| !is_old) {
             tracked.not_before = tracked.not_before.max(not_before);
         }
         Some(event)
+    }
+
+    /// The latest end of the wait that a message carries, if that is not over and nothing was done about it.
+    pub(super) fn held(&self, message: &InHand) -> Option<Timestamp> {
+        let until = message.look.held_until.filter(|&until| until > self.handling().now)?;
+        matches!(message.done, Done::Nothing | Done::Deferred).then_some(until)
     }
 
     /// Checks a re-invocation. Gives the message that it belongs to.

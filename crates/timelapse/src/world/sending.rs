@@ -41,13 +41,7 @@ impl World {
         let origin = Origin { event, attempt: failed.number, flaw: self.strike_record(event, &mut body) };
         self.calls.add_carrying(ApiCall::SendMessage, body.len());
         let id = Id::draw(&mut self.message_ids);
-        let carried = Tracked {
-            origin,
-            not_before: self.now,
-            settled: false,
-            no_invoke_before: self.now,
-            duplicated: false,
-        };
+        let carried = Tracked::new(origin, self.now);
         let sent = Sent { id, body, delay: Duration::ZERO, attributes: None, carried };
         let slot = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, sent);
         let slot = slot.expect("BUG: it has no delay");
@@ -72,7 +66,8 @@ impl World {
     /// A retention ends early, unless the message is gone by now.
     pub(super) fn expire_early(&mut self, expiry: EarlyExpiryKey) {
         let (slot, id, event) = self.early_expiries[expiry.0];
-        if self.queue.expire_early(slot, id) {
+        self.early_expiry = self.queue.expire_early(slot, id);
+        if self.early_expiry {
             self.dice.note(Fault::RetentionEnded, [event]);
         }
     }

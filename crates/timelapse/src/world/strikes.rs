@@ -59,6 +59,7 @@ impl World {
         self.excuse(received);
         if let Some(tracked) = self.queue.carried_mut(&received) {
             tracked.duplicated = true;
+            tracked.hops.excuse();
         }
     }
 
@@ -92,6 +93,9 @@ impl World {
         }
         if dice.roll(Fault::HandlerDiedAfter, now).is_some() {
             return Some(Death { calls: u64::MAX, ..at_once(Fault::HandlerDiedAfter) });
+        }
+        if dice.roll(Fault::HandlerDiedAfterMove, now).is_some() {
+            return Some(Death { calls: u64::MAX, ..at_once(Fault::HandlerDiedAfterMove) });
         }
         let rng = dice.roll(Fault::HandlerTimedOut, now)?;
         let calls = rng.random_range(0..=messages);

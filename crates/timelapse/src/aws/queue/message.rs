@@ -109,6 +109,8 @@ impl<T> Message<T> {
         record.receive_count = self.receive_count;
         record.sent = self.sent_at;
         record.first_receive = self.first_receive;
+        record.moved = None;
+        record.trace_header = None;
     }
 }
 

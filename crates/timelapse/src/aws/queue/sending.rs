@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{MOVED_ATTRIBUTE, Timestamp};
 
 use super::message::Message;
 use super::{Queue, QueueTimer, Receipt, Slot};
@@ -30,6 +30,13 @@ pub struct Attributes {
     pub comeback: Option<Box<str>>,
     /// The system attribute `AWSTraceHeader`.
     pub trace_header: Option<Box<str>>,
+}
+
+impl Attributes {
+    /// What SQS counts: a system attribute is free.
+    pub(crate) fn size(&self) -> usize {
+        self.comeback.as_ref().map_or(0, |text| MOVED_ATTRIBUTE.len() + "String".len() + text.len())
+    }
 }
 
 /// Why a message was not sent.

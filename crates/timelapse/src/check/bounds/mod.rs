@@ -50,6 +50,8 @@ pub(crate) struct Look {
     pub(crate) sent: Timestamp,
     /// It must not be re-invoked before: by the visibility timeouts that the handler has set so far.
     pub(crate) not_before: Timestamp,
+    /// It carries the wait after a failed step, until then at the latest.
+    pub(crate) held_until: Option<Timestamp>,
 }
 
 /// What a re-invocation's envelope claims.
@@ -140,14 +142,49 @@ impl Bounds {
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
     }
 
-    /// The hiding of a message whose re-invocation or dead-letter failed.
-    pub(crate) fn hiding_after_failure(&self, look: &Look, hidden_for: Duration) -> Result<(), Broken> {
-        let longest = ceiling(1, 3_600, u64::from(look.receive_count) + 1);
-        if hidden_for <= Duration::from_secs(longest) {
+    /// A wait at `now` that began with an earlier copy's failed step.
+    pub(crate) fn held(
+        &self,
+        look: &Look,
+        now: Timestamp,
+        until: Timestamp,
+        wait: Duration,
+    ) -> Result<(), Broken> {
+        if now.saturating_add(wait) <= until.saturating_add(SECOND) {
             return Ok(());
         }
-        let detail =
-            format!("hidden for {} s after a failed call; at most {longest} s", hidden_for.as_secs());
+        let detail = format!("kept at {now} for {} s; its wait ends at {until}", wait.as_secs());
+        Err(Broken::new(Invariant::LongestWait, look.origin.event, detail))
+    }
+
+    /// The longest wait of a message whose re-invocation or dead-letter failed.
+    pub(crate) fn longest_after_failure(&self, look: &Look, unanswered: bool) -> Duration {
+        if unanswered {
+            return *AFTER_UNANSWERED.end() + INVOKE_TIME;
+        }
+        Duration::from_secs(ceiling(1, 3_600, u64::from(look.receive_count) + 1))
+    }
+
+    /// The shortest wait at `now` of a message whose re-invocation was not answered.
+    pub(crate) fn shortest_after_unanswered(&self, now: Timestamp, first_failure: Timestamp) -> Duration {
+        self.cut_after_unanswered(now, first_failure).min(*AFTER_UNANSWERED.start())
+    }
+
+    fn cut_after_unanswered(&self, now: Timestamp, first_failure: Timestamp) -> Duration {
+        let cut = self.end(first_failure).since(now).saturating_sub(self.last_retry());
+        // The handler allows for the time that the invoke took.
+        let cut = cut.saturating_sub(INVOKE_TIME);
+        if cut >= self.last_retry() { cut } else { Duration::MAX }
+    }
+
+    /// The hiding of a message whose re-invocation or dead-letter failed.
+    pub(crate) fn hiding_after_failure(&self, look: &Look, hidden_for: Duration) -> Result<(), Broken> {
+        let longest = self.longest_after_failure(look, false);
+        if hidden_for <= longest {
+            return Ok(());
+        }
+        let (hidden, longest) = (hidden_for.as_secs(), longest.as_secs());
+        let detail = format!("hidden for {hidden} s after a failed call; at most {longest} s");
         Err(Broken::new(Invariant::LongestWait, look.origin.event, detail))
     }
 
@@ -160,10 +197,7 @@ impl Bounds {
         first_failure: Timestamp,
         hidden_for: Duration,
     ) -> Result<(), Broken> {
-        let cut = self.end(first_failure).since(now).saturating_sub(self.last_retry());
-        // The handler allows for the time that the invoke took.
-        let cut = cut.saturating_sub(INVOKE_TIME);
-        let longest = if cut >= self.last_retry() { cut } else { Duration::MAX };
+        let longest = self.cut_after_unanswered(now, first_failure);
         let invariant = if hidden_for.as_secs() < AFTER_UNANSWERED.start().min(&longest).as_secs() {
             Invariant::SpacedInvokes
         } else if hidden_for > *AFTER_UNANSWERED.end().min(&longest) {

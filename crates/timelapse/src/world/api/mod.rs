@@ -115,19 +115,19 @@ impl World {
         self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
     }
 
-    /// A message was re-invoked or dead-lettered. Gives whether this is a duplicate.
-    fn settle(&mut self, position: Position) -> bool {
+    /// A message was re-invoked, dead-lettered or moved. Gives whether this is a duplicate.
+    pub(super) fn settle(&mut self, position: Position) -> bool {
         self.handling_mut().mark(position, Done::Settled);
         let (event, received) = (self.event_at(position), self.handling().at(position).received);
         let flag = self.queue.carried_mut(&received).map(|tracked| &mut tracked.settled);
         let settled = self.copies.settle(received.id, flag).map_err(|_| {
-            let detail = format!("message {} was re-invoked or dead-lettered before", received.id);
+            let detail = format!("message {} was re-invoked, dead-lettered or moved before", received.id);
             Broken::new(Invariant::ExplainedDuplicates, event, detail)
         });
         self.note_broken(settled).unwrap_or_default()
     }
 
-    fn excuse_at(&mut self, position: Position) {
+    pub(super) fn excuse_at(&mut self, position: Position) {
         self.excuse(self.handling().at(position).received);
     }
 

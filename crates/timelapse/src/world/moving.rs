@@ -1,0 +1,209 @@
+//! The handler's moves: checked, then performed; and its looks at the queue.
+
+use std::collections::VecDeque;
+
+use comeback_delivery::{Answer, ErrorKind, ServiceError};
+use comeback_engine::{BatchReport, CallFailure, Look, MOVED_ATTRIBUTE, Move, Step, Timestamp};
+
+use super::World;
+use super::batch::Batch;
+use super::handling::{Done, Position};
+use crate::aws::id::Id;
+use crate::aws::queue::{Attributes, Sent};
+use crate::check::invariants::{Broken, Invariant};
+use crate::check::origin::Tracked;
+use crate::event::EventNumber;
+use crate::faults::fault::Fault;
+use crate::figures::calls::ApiCall;
+use crate::scenario::START;
+
+/// Counts of the messages in flight, a minute apart. SQS's own count may be a minute old.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    minute: u64,
+    /// The latest is the last.
+    taken: VecDeque<usize>,
+}
+
+/// As old as a stale count is, in minutes.
+const STALE: usize = 10;
+
+impl Counts {
+    /// So many messages were in flight until `now`.
+    pub(super) fn note(&mut self, now: Timestamp, in_flight: usize) {
+        let minute = now.since(START).as_secs() / 60;
+        let new = (minute - self.minute).min(STALE as u64 + 1);
+        self.minute = minute;
+        for _ in 0..new {
+            if self.taken.len() > STALE {
+                self.taken.pop_front();
+            }
+            self.taken.push_back(in_flight);
+        }
+    }
+}
+
+impl World {
+    /// SQS `SendMessageBatch` to the retry queue.
+    pub(crate) fn send_again_batch(&mut self, moves: &[&&Move<'_>]) -> Result<Vec<Answer>, ServiceError> {
+        let positions: Vec<Position> = moves.iter().filter_map(|copy| self.check_move(copy)).collect();
+        if positions.len() < moves.len() {
+            // An invariant is broken: the run ends here.
+            return Ok(vec![Ok(()); moves.len()]);
+        }
+        self.calls.add_carrying(ApiCall::SendAgain, moves.iter().map(|copy| size(copy)).sum::<usize>());
+        let events: Vec<EventNumber> =
+            positions.iter().map(|&position| self.handling().at(position).look.origin.event).collect();
+        if self.dice.strikes(Fault::MoveRefused, self.now, events.iter().copied()) {
+            return Err(ServiceError::new(
+                ErrorKind::Refused,
+                "InvalidParameterValue",
+                "the request is refused",
+            ));
+        }
+        if self.dice.strikes(Fault::MoveThrottled, self.now, events.iter().copied()) {
+            return Err(ServiceError::new(
+                ErrorKind::Throttled,
+                "RequestThrottled",
+                "the request has failed",
+            ));
+        }
+        for (copy, &position) in moves.iter().zip(&positions) {
+            self.accept_move(copy, position);
+        }
+        let handling = self.handling_mut();
+        if handling.dies_of_moves {
+            handling.died = true;
+            handling.calls_left = 0;
+        }
+        if self.dice.strikes(Fault::MoveLost, self.now, events) {
+            positions.into_iter().for_each(|position| self.excuse_at(position));
+            return Err(ServiceError::new(ErrorKind::Transient, "", "no answer in time"));
+        }
+        Ok(vec![Ok(()); moves.len()])
+    }
+
+    /// Checks a move. Gives the message that it belongs to, if that breaks no invariant.
+    fn check_move(&mut self, copy: &Move<'_>) -> Option<Position> {
+        let position = self.handling().of_receipt(&copy.record.receipt_handle)?;
+        let message = *self.handling().at(position);
+        let (event, now) = (message.look.origin.event, self.handling().now);
+        let altered = |original: &str| original != copy.record.body;
+        if self.queue.body(&message.received).is_some_and(altered) {
+            let broken = Broken::new(Invariant::PayloadVerbatim, event, "its copy has another body");
+            return self.note_broken(Err(broken));
+        }
+        if let Some(until) = self.held(&message) {
+            let checked = self.bounds.held(&message.look, now, until, copy.delay);
+            self.note_broken(checked)?;
+        } else if message.done != Done::Tried && message.done != Done::Settled {
+            self.handling_mut().mark(position, Done::Deferred);
+            let checked = self.bounds.deferral(&message.look, now, copy.delay);
+            self.note_broken(checked)?;
+        }
+        Some(position)
+    }
+
+    /// SQS accepts a copy.
+    fn accept_move(&mut self, copy: &Move<'_>, position: Position) {
+        let message = *self.handling().at(position);
+        let event = message.look.origin.event;
+        let Some(tracked) = self.tracked_of_copy(copy, position) else { return };
+        self.duplicate_moves += u64::from(self.settle(position));
+        let trace_header = copy.record.trace_header.as_deref().map(Into::into);
+        let mut attributes = Attributes { comeback: Some(copy.attribute.as_str().into()), trace_header };
+        let mut carried = tracked;
+        self.strike_attribute(copy, event, &mut attributes, &mut carried);
+        let id = Id::draw(&mut self.copy_ids);
+        let (body, delay, attributes) = (copy.record.body.clone(), copy.delay, Some(Box::new(attributes)));
+        let sent = Sent { id, body, delay, attributes, carried };
+        self.queue
+            .send(self.now, self.scenario.end(), &mut self.agenda, sent)
+            .expect("BUG: the delay was checked");
+        self.ledger.carry(event);
+        self.moves += 1;
+        self.moves_with_room += u64::from(2 * self.queue.in_flight() < self.hide_up_to);
+    }
+
+    /// What a copy carries of what is known of its message; `None` if its hops break an invariant.
+    fn tracked_of_copy(&mut self, copy: &Move<'_>, position: Position) -> Option<Tracked> {
+        let message = *self.handling().at(position);
+        let (event, now) = (message.look.origin.event, self.handling().now);
+        let known = self.queue.carried(&message.received).copied();
+        // Another receiver has taken the message out of the queue meanwhile.
+        let mut tracked =
+            known.unwrap_or_else(|| Tracked { duplicated: true, ..Tracked::new(message.look.origin, now) });
+        if message.done == Done::Tried {
+            let longest = self.bounds.longest_after_failure(&message.look, message.unanswered);
+            tracked.hops.held_until = Some(now.saturating_add(longest));
+            tracked.hops.excuse();
+            if message.unanswered {
+                let first_failure = self.ledger.first_failure(event);
+                let shortest = self.bounds.shortest_after_unanswered(now, first_failure);
+                tracked.no_invoke_before = now.saturating_add(shortest);
+            }
+        }
+        let hops = tracked.hops.after(now, copy.delay);
+        tracked.hops =
+            self.note_broken(hops.map_err(|detail| Broken::new(Invariant::FewestHops, event, detail)))?;
+        Some(Tracked { settled: false, decided: self.now, ..tracked })
+    }
+
+    /// Faults of a copy's attribute. What it carried is lost then, and it is a new message.
+    fn strike_attribute(
+        &mut self,
+        copy: &Move<'_>,
+        event: EventNumber,
+        attributes: &mut Attributes,
+        tracked: &mut Tracked,
+    ) {
+        if !copy.record.body.contains(r#""timestamp":"#) {
+            return;
+        }
+        if self.dice.strikes(Fault::AttributeGarbled, self.now, [event]) {
+            attributes.comeback = Some(copy.attribute[..copy.attribute.len() / 2].into());
+        } else if self.dice.strikes(Fault::AttributeStripped, self.now, [event]) {
+            attributes.comeback = None;
+        } else {
+            return;
+        }
+        *tracked = Tracked { duplicated: true, ..Tracked::new(tracked.origin, self.now) };
+    }
+
+    /// SQS `GetQueueAttributes` of the retry queue.
+    pub(crate) fn look(&mut self) -> Result<Look, CallFailure> {
+        self.calls.add(ApiCall::Look, 1);
+        if self.dice.strikes(Fault::LookFailed, self.now, []) {
+            return Err(CallFailure { cause: "no count in time".into(), remedy: None });
+        }
+        let stale = self.dice.strikes(Fault::LookStale, self.now, []);
+        let counts = &self.counts.taken;
+        let count = if stale { counts.front() } else { counts.back() };
+        let handling = self.handling();
+        let at = handling.now.saturating_add(self.now.since(handling.received_at));
+        Ok(Look { in_flight: count.copied().unwrap_or_default() as u64, at })
+    }
+
+    /// Holds the hops of a batch to the due times that the handler's report gives.
+    pub(crate) fn check_hops(&mut self, batch: &Batch, report: &BatchReport<'_>) {
+        let moved = report.outcomes.iter().filter_map(|outcome| Some((outcome, outcome.moved?)));
+        let mut quiet = 0;
+        for (outcome, delay) in moved {
+            quiet += u64::from(outcome.problem.is_none());
+            let Some(Step::Defer { due, .. }) = outcome.step else { continue };
+            let end = batch.clock.saturating_add(delay);
+            if end.since(due) > std::time::Duration::from_secs(1) {
+                let detail =
+                    format!("message {}: its hop ends at {end}, it is due at {due}", outcome.message_id);
+                self.note_broken(Err::<(), _>(Broken::new(Invariant::HopsEndInTime, None, detail)));
+            }
+        }
+        // Its moves have one line together.
+        self.decisions = self.decisions + u64::from(quiet > 0) - quiet;
+    }
+}
+
+/// What SQS counts.
+pub(crate) fn size(copy: &Move<'_>) -> usize {
+    copy.record.body.len() + MOVED_ATTRIBUTE.len() + "String".len() + copy.attribute.len()
+}
