@@ -11,6 +11,7 @@ import { RetryHandler } from './retry-handler';
 import { checkTarget, entryFor, unqualified } from './target';
 import { targetFunctions } from './target-functions';
 import { checkIsFunction, OPTIONS, PROPS, wellTyped } from './types';
+import { waitingVariables } from './waiting';
 
 /**
  * A thousand receives of it outlast the 14 days that the queue keeps a message, even if the handler never starts. (Lambda
@@ -48,7 +49,7 @@ export class AsyncRetries extends Construct {
     const refusals: string[] = [];
     const typed = wellTyped(props, PROPS, refusals);
     checkProps(typed, Stack.of(this), refusals);
-    const policy = policyVariables(typed, refusals);
+    const settings = { ...policyVariables(typed, refusals), ...waitingVariables(typed, refusals) };
     this.patterns = targetFunctions(Stack.of(this), typed.targetFunctions ?? [], refusals);
     throwAll(refusals);
     const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
@@ -61,7 +62,7 @@ export class AsyncRetries extends Construct {
       ...props,
       queue: this.retryQueue,
       deadLetterQueue,
-      policy,
+      settings,
     });
     for (const entry of this.patterns) {
       this.retryHandler.allow(entry);
@@ -110,8 +111,8 @@ export class AsyncRetries extends Construct {
   }
 
   /**
-   * Events that wait for their next retry: messages in flight in the retry queue. SQS allows about 120,000; beyond
-   * that, every retry is late.
+   * Events that are hidden until their next retry: messages in flight in the retry queue, of which SQS allows about
+   * 120,000. Past `hideUpTo`, events wait in `queue.metricApproximateNumberOfMessagesDelayed()` instead.
    */
   metricWaiting(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricApproximateNumberOfMessagesNotVisible(props);

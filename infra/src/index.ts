@@ -2,3 +2,4 @@ export { AsyncRetries } from './async-retries';
 export { type AttachOptions } from './attach';
 export { EnvelopeStyle, Jitter, type PolicyProps } from './policy';
 export { type AsyncRetriesProps } from './props';
+export { type WaitingProps } from './waiting';

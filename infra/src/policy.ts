@@ -1,5 +1,6 @@
 import { Duration, Token, Tokenization } from 'aws-cdk-lib';
 
+import { isOutside, wholeNumber } from './numbers';
 import { shown } from './shown';
 
 /** How a backoff is drawn under its ceiling: `JITTER`. */
@@ -161,23 +162,7 @@ function seconds(label: string, duration: Duration, refusals: string[]): string 
   return String(value);
 }
 
-function wholeNumber(label: string, value: number, refusals: string[]): string {
-  if (Token.isUnresolved(value)) {
-    return Tokenization.stringifyNumber(value);
-  }
-  if (!Number.isInteger(value) || value < 0) {
-    refusals.push(`${label} is "${String(value)}"; it must be a whole number`);
-    return '';
-  }
-  return String(value);
-}
-
 /** Only the handler can check a token. */
 function isOneOf(values: object, value: string): boolean {
   return Token.isUnresolved(value) || Object.values(values).includes(value);
-}
-
-/** An empty value was refused already, and only the handler can check a token. */
-function isOutside(value: string, min: number, max: number): boolean {
-  return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
 }

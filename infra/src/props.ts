@@ -6,9 +6,10 @@ import type * as sqs from 'aws-cdk-lib/aws-sqs';
 
 import { type PolicyProps } from './policy';
 import { shown } from './shown';
+import { type WaitingProps } from './waiting';
 
 /** The properties of {@link AsyncRetries}. */
-export interface AsyncRetriesProps extends PolicyProps {
+export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * The names of functions that may be re-invoked, besides those that are attached.
    *
@@ -53,15 +54,6 @@ export interface AsyncRetriesProps extends PolicyProps {
   readonly batchSize?: number;
 
   /**
-   * The most invocations of the retry handler at a time; 2 to 1,000.
-   *
-   * It limits the pollers. Reserved concurrency would throttle them, which raises receive counts.
-   *
-   * @default 10
-   */
-  readonly maxConcurrency?: number;
-
-  /**
    * How long the retry handler's log is kept.
    *
    * @default logs.RetentionDays.ONE_MONTH
@@ -92,7 +84,7 @@ export interface AsyncRetriesProps extends PolicyProps {
 }
 
 /**
- * Checks the properties outside the policy.
+ * Checks the dead-letter queue, and the figures that are no variables of the retry handler.
  *
  * @param refusals receives a line for each one that is refused
  */
@@ -115,7 +107,6 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: str
   const ranges: [string, number | undefined, number, number][] = [
     ['memorySize', props.memorySize, 128, 10_240],
     ['batchSize', props.batchSize, 1, 10],
-    ['maxConcurrency', props.maxConcurrency, 2, 1_000],
   ];
   for (const [name, value, min, max] of ranges) {
     const given = value !== undefined && !Token.isUnresolved(value);

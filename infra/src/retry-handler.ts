@@ -8,14 +8,15 @@ import { Construct } from 'constructs';
 import { allowKey } from './allow-key';
 import { handlerFunction } from './handler-code';
 import { type AsyncRetriesProps } from './props';
+import { DEFAULT_MAX_CONCURRENCY } from './waiting';
 
 const NO_TARGET = 'comeback-cdk:noTarget';
 
-/** The two queues between which the retry handler stands, and its policy as environment variables. */
+/** The two queues between which the retry handler stands, and its settings as environment variables. */
 export interface RetryHandlerProps extends AsyncRetriesProps {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
-  readonly policy: Record<string, string>;
+  readonly settings: Record<string, string>;
 }
 
 /** The Lambda function between the two queues, its role, its log and the event source mapping that feeds it. */
@@ -49,7 +50,7 @@ export class RetryHandler extends Construct {
         RETRY_QUEUE_URL: props.queue.queueUrl,
         DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
         TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
-        ...props.policy,
+        ...props.settings,
       },
     });
     new lambda.EventSourceMapping(this, 'Mapping', {
@@ -59,7 +60,7 @@ export class RetryHandler extends Construct {
       // A window would add its length to every short backoff on a quiet queue.
       maxBatchingWindow: Duration.seconds(0),
       reportBatchItemFailures: true,
-      maxConcurrency: props.maxConcurrency ?? 10,
+      maxConcurrency: props.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
     });
     Annotations.of(this).addWarningV2(
       NO_TARGET,
@@ -94,12 +95,15 @@ export class RetryHandler extends Construct {
         resources: [queue.queueArn],
       },
       DeadLetter: { actions: ['sqs:SendMessage'], resources: [deadLetterQueue.queueArn] },
+      // Past HIDE_UP_TO a message is not hidden for its wait but sent to the retry queue again, with a delay.
+      Move: { actions: ['sqs:SendMessage'], resources: [queue.queueArn] },
       Log: { actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [logGroup.logGroupArn] },
     };
     for (const [sid, statement] of Object.entries(statements)) {
       this.role.addToPrincipalPolicy(new iam.PolicyStatement({ sid, ...statement }));
     }
-    allowKey(queue, this.role, 'kms:Decrypt');
-    allowKey(deadLetterQueue, this.role, 'kms:GenerateDataKey', 'kms:Decrypt');
+    for (const sentTo of [queue, deadLetterQueue]) {
+      allowKey(sentTo, this.role, 'kms:GenerateDataKey', 'kms:Decrypt');
+    }
   }
 }

@@ -12,6 +12,7 @@ type Type = readonly [is: (value: unknown) => boolean, expected: string];
 
 const DURATION: Type = [has('toSeconds'), 'a Duration, such as Duration.hours(1)'];
 const NUMBER: Type = [(value) => typeof value === 'number', 'a number'];
+const BOOLEAN: Type = [(value) => typeof value === 'boolean', 'true or false'];
 const STRINGS: Type = [
   (value) => Array.isArray(value) && value.every((entry) => typeof entry === 'string'),
   'a list of strings',
@@ -33,6 +34,8 @@ export const PROPS: Readonly<Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 
   architecture: [has('dockerPlatform'), 'a lambda.Architecture, such as lambda.Architecture.ARM_64'],
   memorySize: NUMBER,
   batchSize: NUMBER,
+  hideUpTo: NUMBER,
+  alwaysHide: BOOLEAN,
   maxConcurrency: NUMBER,
   logRetention: [
     (value) => Token.isUnresolved(value) || oneOf(logs.RetentionDays)(value),

@@ -163,7 +163,17 @@ test('the environment, with the defaults', () => {
     JITTER: 'full',
     ENVELOPE: 'wrap',
     NON_RETRYABLE_ERRORS: '',
+    HIDE_UP_TO: '50000',
+    MAXIMUM_CONCURRENCY: '10',
   });
+});
+
+test.each<[AsyncRetriesProps, string]>([
+  [{ hideUpTo: 0 }, '0'],
+  [{ hideUpTo: 55_000, alwaysHide: false }, '55000'],
+  [{ alwaysHide: true }, 'always'],
+])('%j reaches the environment', (props, value) => {
+  expect(variables(withOne(props).retries).HIDE_UP_TO).toBe(value);
 });
 
 test('every prop of the policy reaches the environment', () => {
@@ -196,12 +206,18 @@ test('what is known only at deployment is left to the handler', () => {
     maxRetries: parameter('Most'),
     maxBackoff: Duration.seconds(parameter('Cap')),
     memorySize: parameter('Memory'),
+    hideUpTo: parameter('Hidden'),
+    maxConcurrency: parameter('Pollers'),
   });
   expect(variables(retries)).toMatchObject({
     MAX_AGE: { Ref: 'Age' },
     MAX_RETRIES: { Ref: 'Most' },
     MAX_BACKOFF: { Ref: 'Cap' },
+    HIDE_UP_TO: { Ref: 'Hidden' },
+    MAXIMUM_CONCURRENCY: { Ref: 'Pollers' },
   });
+  const [mapping] = resources(stack, 'AWS::Lambda::EventSourceMapping');
+  expect(mapping?.Properties.ScalingConfig).toEqual({ MaximumConcurrency: { Ref: 'Pollers' } });
   expect(resource(retries.handler).Properties.MemorySize).toEqual({ Ref: 'Memory' });
 });
 
@@ -216,6 +232,7 @@ test('the other props', () => {
   expect(resource(retries.handler).Properties).toMatchObject({ Architectures: ['x86_64'], MemorySize: 512 });
   const [mapping] = resources(stack, 'AWS::Lambda::EventSourceMapping');
   expect(mapping?.Properties).toMatchObject({ BatchSize: 5, ScalingConfig: { MaximumConcurrency: 2 } });
+  expect(variables(retries).MAXIMUM_CONCURRENCY).toBe('2');
   expect(resource(logGroup(retries)).Properties.RetentionInDays).toBe(365);
 });
 
@@ -242,6 +259,7 @@ test('the handler may do exactly what it does', () => {
       Resource: arn(retries.queue),
     },
     { Sid: 'DeadLetter', Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.deadLetterQueue) },
+    { Sid: 'Move', Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.queue) },
     {
       Sid: 'Log',
       Effect: 'Allow',
@@ -296,9 +314,19 @@ test('a key of the customer encrypts both queues, and both sides may use it', ()
     Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
     Resource: arn(encryptionKey),
   };
-  expect(statements(role(retries))).toContainEqual({ ...use, Action: 'kms:Decrypt' });
   expect(statements(role(retries))).toContainEqual(use);
   expect(statements(orders.role as IConstruct)).toContainEqual(use);
+});
+
+test('what is sent to the retry queue is encrypted, also where the dead-letter queue has no key', () => {
+  const stack = newStack();
+  const encryptionKey = key(stack);
+  const retries = newRetries(stack, { encryptionKey, deadLetterQueue: new sqs.Queue(stack, 'Own') });
+  expect(statements(role(retries))).toContainEqual({
+    Effect: 'Allow',
+    Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
+    Resource: arn(encryptionKey),
+  });
 });
 
 test("an own dead-letter queue, whose key is its owner's", () => {
@@ -323,7 +351,7 @@ test("an own dead-letter queue, whose key is its owner's", () => {
     Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
     Resource: arn(ownKey),
   });
-  expect(granted).toHaveLength(5);
+  expect(granted).toHaveLength(6);
 });
 
 test('metrics', () => {

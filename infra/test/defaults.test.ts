@@ -15,12 +15,14 @@ const MEANING = new Map<string, unknown>([
   ['10', 10],
   ['185', 185],
   ['256', 256],
+  ['50_000', 50_000],
   ['Duration.hours(24)', Duration.hours(24)],
   ['Duration.minutes(1)', Duration.minutes(1)],
   ['Duration.seconds(1)', Duration.seconds(1)],
   ['Duration.seconds(43_170)', Duration.seconds(43_170)],
   ['EnvelopeStyle.WRAP', EnvelopeStyle.WRAP],
   ['Jitter.FULL', Jitter.FULL],
+  ['false', false],
   ['RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE', RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE],
   ['lambda.Architecture.ARM_64', lambda.Architecture.ARM_64],
   ['logs.RetentionDays.ONE_MONTH', logs.RetentionDays.ONE_MONTH],
@@ -49,11 +51,13 @@ function template(props: AsyncRetriesProps, options: AttachOptions): unknown {
 
 test('a property that is left out has the default that its docs name', () => {
   const policy = documented('policy.ts');
+  const waiting = documented('waiting.ts');
   const others = documented('props.ts');
   const options = documented('attach.ts');
   expect(Object.keys(policy)).toHaveLength(7);
-  expect(Object.keys(others)).toHaveLength(7);
+  expect(Object.keys(waiting)).toHaveLength(3);
+  expect(Object.keys(others)).toHaveLength(6);
   expect(Object.keys(options)).toHaveLength(1);
-  const said = template({ ...policy, ...others }, options);
+  const said = template({ ...policy, ...waiting, ...others }, options);
   expect(said).toEqual(template({}, {}));
 });

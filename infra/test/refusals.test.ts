@@ -23,6 +23,9 @@ const golden = JSON.parse(
 ) as { accepted: Variables[]; refused: Refused[] };
 
 const duration = (text: string) => Duration.seconds(Number(text));
+/** What is no number to TypeScript is given as JavaScript would. */
+const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
+const isNumber = (text: string) => text.trim() !== '' && !Number.isNaN(Number(text));
 
 /** Each variable of the handler as a property of the construct. */
 const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> = {
@@ -32,6 +35,8 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
   MAX_BACKOFF: (value) => ({ maxBackoff: duration(value) }),
   JITTER: (value) => ({ jitter: value as unknown as Jitter }),
   ENVELOPE: (value) => ({ envelope: value as unknown as EnvelopeStyle }),
+  HIDE_UP_TO: (value) => (value === 'always' ? { alwaysHide: true } : { hideUpTo: number(value) }),
+  MAXIMUM_CONCURRENCY: (value) => ({ maxConcurrency: number(value) }),
   NON_RETRYABLE_ERRORS: (value) => ({ nonRetryableErrors: value.split(',') }),
   TARGET_FUNCTIONS: (value) => ({ targetFunctions: value === '' ? [] : value.split(',') }),
   DEAD_LETTER_QUEUE_URL: (queueUrl, stack) => {
@@ -44,10 +49,16 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
 function worded(refusal: string): string {
   const [variable = ''] = /^[A-Z_]+/.exec(refusal) ?? [];
   const words = variable.replace(/_URL$/, '').toLowerCase();
-  const property = words.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  const camel = words.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  const property = camel.replace('maximumConcurrency', 'maxConcurrency');
+  const [, text] = /^(?:HIDE_UP_TO|MAXIMUM_CONCURRENCY) is "(.*)";/.exec(refusal) ?? [];
+  if (text !== undefined && !isNumber(text)) {
+    return `${property} is ${JSON.stringify(text)}; it must be a number`;
+  }
   return refusal
     .replace(variable, `${property} (${variable})`)
     .replace('to MAX_BACKOFF', 'to maxBackoff')
+    .replace(', or always', '; to hide without a limit, set alwaysHide')
     .replace('whole seconds, or a duration such as 90s, 24h or 14d', 'whole seconds');
 }
 
@@ -99,7 +110,7 @@ describe('what the handler accepts and refuses', () => {
   });
 
   test('and nothing is left out', () => {
-    expect([itself.length, letThrough.length]).toEqual([1, 2]);
+    expect([itself.length, letThrough.length]).toEqual([1, 4]);
     expect(others.length).toBeGreaterThan(25);
   });
 });
@@ -110,8 +121,10 @@ test.each<[AsyncRetriesProps, string]>([
   [{ batchSize: 0 }, 'batchSize is 0; it must be a whole number from 1 to 10'],
   [{ batchSize: 11 }, 'batchSize is 11; it must be a whole number from 1 to 10'],
   [{ batchSize: 2.5 }, 'batchSize is 2.5; it must be a whole number from 1 to 10'],
-  [{ maxConcurrency: 1 }, 'maxConcurrency is 1; it must be a whole number from 2 to 1000'],
-  [{ maxConcurrency: 1_001 }, 'maxConcurrency is 1001; it must be a whole number from 2 to 1000'],
+  [
+    { hideUpTo: 0, alwaysHide: true },
+    'hideUpTo and alwaysHide (HIDE_UP_TO) are both set; leave one of them out',
+  ],
   [
     { nonRetryableErrors: ['A,*'] },
     'nonRetryableErrors (NON_RETRYABLE_ERRORS) has "A,*"; each must be one errorType glob',

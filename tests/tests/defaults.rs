@@ -2,7 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use comeback_engine::{BACKOFF_RANGE, Jitter, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Settings, Style};
+use comeback_engine::{
+    BACKOFF_RANGE, HIDE_UP_TO_RANGE, Jitter, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
+    Settings, Style,
+};
 use comeback_tests::{pages, template};
 use serde_json::{Value, json};
 
@@ -40,6 +43,14 @@ fn variables() -> Vec<Variable> {
         range: None,
         values: None,
     };
+    // A text to the template, because it may be `always` too.
+    let hide_up_to = Variable {
+        name: "HIDE_UP_TO",
+        parameter: "HideUpTo",
+        default: json!(settings.hide_up_to.to_string()),
+        range: None,
+        values: None,
+    };
     vec![
         number("MAX_AGE", "MaxAge", settings.max_age, MAX_AGE_RANGE),
         number("MAX_RETRIES", "MaxRetries", settings.max_retries, MAX_RETRIES_RANGE),
@@ -47,6 +58,13 @@ fn variables() -> Vec<Variable> {
         number("MAX_BACKOFF", "MaxBackoff", settings.max_backoff, BACKOFF_RANGE),
         choice("JITTER", "Jitter", settings.jitter.name(), Jitter::ALL.map(Jitter::name).to_vec()),
         choice("ENVELOPE", "Envelope", settings.envelope.name(), Style::ALL.map(Style::name).to_vec()),
+        hide_up_to,
+        number(
+            "MAXIMUM_CONCURRENCY",
+            "MaximumConcurrency",
+            settings.maximum_concurrency,
+            MAXIMUM_CONCURRENCY_RANGE,
+        ),
         list("NON_RETRYABLE_ERRORS", "NonRetryableErrors", settings.non_retryable_errors),
         list("TARGET_FUNCTIONS", "TargetFunctions", settings.target_functions),
     ]
@@ -81,6 +99,9 @@ fn the_page_repeats_the_ranges() {
         let cell = row(&page, name)[2].clone();
         if name == "BASE_BACKOFF" {
             assert_eq!(cell, "1 to `MAX_BACKOFF`");
+        } else if name == "HIDE_UP_TO" {
+            let (least, most) = HIDE_UP_TO_RANGE.into_inner();
+            assert_eq!(cell, format!("{least} to {most}, or `always`"));
         } else if let Some(range) = range {
             assert_eq!(cell, format!("{} to {}", range.start(), range.end()), "the page's range of {name}");
         }

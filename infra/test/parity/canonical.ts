@@ -128,11 +128,11 @@ function evaluator(
   return evaluate;
 }
 
-/** Statements by their actions, with lists whose order and brackets do not matter. */
+/** Statements by their actions and what they are for, with lists whose order and brackets do not matter. */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
-  const list = (value: unknown) => [value].flat().sort();
+  const list = (value: unknown) => [value].flat().sort().join(' ');
   const parts = statements.map(({ Action, Resource, ...rest }) => ({
-    [list(Action).join(' ')]: Resource === undefined ? rest : { ...rest, Resource: list(Resource) },
+    [Resource === undefined ? list(Action) : `${list(Action)} on ${list(Resource)}`]: rest,
   }));
   return union(parts);
 }

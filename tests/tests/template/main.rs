@@ -160,6 +160,7 @@ fn the_handlers_role_allows_exactly_what_it_does() {
     let expected = [
         (None, &queue, &arn("RetryQueue")),
         (None, &json!("sqs:SendMessage"), &arn("DeadLetterQueue")),
+        (None, &json!("sqs:SendMessage"), &arn("RetryQueue")),
         (Some("WithExample"), &json!("lambda:InvokeFunction"), &example),
         (Some("WithTargetFunctions"), &json!("lambda:InvokeFunction"), &targets),
         (None, &json!(["logs:CreateLogStream", "logs:PutLogEvents"]), &arn("RetryHandlerLogs")),
@@ -178,13 +179,15 @@ fn every_variable_of_the_policy_is_a_parameter() {
         ("JITTER", "Jitter"),
         ("ENVELOPE", "Envelope"),
         ("NON_RETRYABLE_ERRORS", "NonRetryableErrors"),
+        ("HIDE_UP_TO", "HideUpTo"),
+        ("MAXIMUM_CONCURRENCY", "MaximumConcurrency"),
     ] {
         assert_eq!(variables[variable], json!({"Ref": parameter}));
         assert!(template()["Parameters"][parameter].get("Default").is_some(), "{parameter} has a default");
     }
     let names = variables.as_object().expect("variables").keys().map(String::as_str).collect::<BTreeSet<_>>();
     let others = ["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS"];
-    assert_eq!(names.len(), 7 + others.len());
+    assert_eq!(names.len(), 9 + others.len());
     assert!(others.iter().all(|other| names.contains(other)), "{names:?}");
 }
 
@@ -195,6 +198,7 @@ fn the_page_of_cargo_lambda_has_the_templates_figures() {
     let number = |value: &Value| value.as_u64().expect("a number");
     let (retry, dead, handler) =
         (properties("RetryQueue"), properties("DeadLetterQueue"), properties("RetryHandler"));
+    let default = |parameter| &template()["Parameters"][parameter]["Default"];
     for name in ["MaximumMessageSize", "MessageRetentionPeriod"] {
         assert!(page.contains(&format!("{name}={}", number(&dead[name]))), "{name}");
         assert!(page.contains(&format!(r#""{name}":"{}""#, number(&retry[name]))), "{name}");
@@ -203,7 +207,10 @@ fn the_page_of_cargo_lambda_has_the_templates_figures() {
         format!(r#""VisibilityTimeout":"{}""#, number(&retry["VisibilityTimeout"])),
         format!("--memory {} ", number(&handler["MemorySize"])),
         format!("--timeout {} ", number(&handler["Timeout"])),
-        format!("--retention-in-days {}", number(&template()["Parameters"]["LogRetentionDays"]["Default"])),
+        format!("--retention-in-days {}", number(default("LogRetentionDays"))),
+        format!("--env-var HIDE_UP_TO={} ", default("HideUpTo").as_str().expect("text")),
+        format!("--env-var MAXIMUM_CONCURRENCY={}\n", number(default("MaximumConcurrency"))),
+        format!("--scaling-config MaximumConcurrency={}", number(default("MaximumConcurrency"))),
         "for QUEUE_URL in \"$RETRY_QUEUE_URL\" \"$DEAD_LETTER_QUEUE_URL\"; do".to_owned(),
     ] {
         assert!(page.contains(&expected), "{expected}");

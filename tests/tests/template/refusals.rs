@@ -1,5 +1,6 @@
 use std::fs;
 
+use comeback_engine::HIDE_UP_TO_RANGE;
 use comeback_tests::{root, template};
 use regex::Regex;
 use serde_json::{Value, json};
@@ -21,6 +22,20 @@ fn what_the_handler_refuses_the_deployment_refuses() {
         compared += 1;
     }
     assert!(compared > 25, "{compared}");
+}
+
+/// A pattern, because a number could not be `always` too.
+#[test]
+fn hide_up_to_takes_each_number_of_its_range_in_one_spelling() {
+    let pattern = whole_value(&template()["Parameters"]["HideUpTo"]).expect("a pattern");
+    let taken: Vec<u64> = (0..=100_000).filter(|number| pattern.is_match(&number.to_string())).collect();
+    assert!(taken.iter().copied().eq(HIDE_UP_TO_RANGE), "{} numbers, up to {:?}", taken.len(), taken.last());
+    assert!(pattern.is_match("always"));
+    for text in
+        ["", " ", "-0", "+1", "00", "007", "1.0", "5e4", " 5", "5 ", "550000", "alway", "always0", "Always"]
+    {
+        assert!(!pattern.is_match(text), "{text:?}");
+    }
 }
 
 /// The variables whose value CloudFormation would refuse; `None` if the template takes none of them.
@@ -45,13 +60,16 @@ fn is_refused(parameter: &Value, value: &str) -> bool {
     let limit = |name: &str| parameter[name].as_f64();
     let off_list =
         parameter["AllowedValues"].as_array().is_some_and(|values| !values.contains(&json!(value)));
-    let off_pattern = parameter["AllowedPattern"]
-        .as_str()
-        .is_some_and(|pattern| !Regex::new(&format!("^(?:{pattern})$")).expect("a pattern").is_match(value));
+    let off_pattern = whole_value(parameter).is_some_and(|pattern| !pattern.is_match(value));
     let off_range = parameter["Type"] == "Number"
         && value.parse::<f64>().map_or(true, |number| {
             limit("MinValue").is_some_and(|min| number < min)
                 || limit("MaxValue").is_some_and(|max| number > max)
         });
     off_list || off_pattern || off_range
+}
+
+fn whole_value(parameter: &Value) -> Option<Regex> {
+    let pattern = parameter["AllowedPattern"].as_str()?;
+    Some(Regex::new(&format!("^(?:{pattern})$")).expect("a pattern"))
 }
