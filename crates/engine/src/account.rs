@@ -58,13 +58,13 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Sends these to the retry queue again, any number of them. Answers for each in order; a copy
-    /// without an answer counts as not sent.
+    /// Sends these to the retry queue again, any number of them, and none twice: each copy that is accepted
+    /// goes on by itself. Answers for each in order; a copy without an answer may have been accepted.
     fn send_again(
         &self,
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
-    ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
+    ) -> impl Future<Output = Vec<Result<(), MoveFailure>>>;
 
     /// Asks how many messages of the retry queue are in flight; within [`LOOK_TIMEOUT`].
     fn look(&self) -> impl Future<Output = Result<Look, CallFailure>>;
@@ -88,6 +88,16 @@ pub struct Move<'a> {
     pub attribute: String,
     /// Whole seconds, 1 to 900, in which SQS does not hand the copy out.
     pub delay: Duration,
+}
+
+/// Why a copy is not known to be accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MoveFailure {
+    /// It was not accepted. The message is hidden for its wait instead.
+    NotSent(CallFailure),
+    /// It was sent and nothing is known of it: it may have been accepted. The message is hidden for one to
+    /// two hours at least, so that a blackout cannot multiply it with each wait.
+    Unanswered(String),
 }
 
 /// What a look at the retry queue found.

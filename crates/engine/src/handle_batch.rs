@@ -23,7 +23,7 @@ use self::answered::{Answered, Sent};
 use self::decided::Decided;
 use self::guarded::{CONCURRENT_INVOKES, Guarded};
 use self::waiting::Waiting;
-use crate::account::{Account, CallFailure, Move, VisibilityChange};
+use crate::account::{Account, CallFailure, Move, MoveFailure, VisibilityChange};
 use crate::dead_letter::DeadLetter;
 use crate::report::{BatchReport, Moves};
 use crate::{Policy, Record, Room, Timestamp};
@@ -53,7 +53,8 @@ pub async fn handle_batch<'a, A: Account>(
     let answered = reinvoke(decided, &account, policy, now).await;
     let mut sent = send_dead_letters(answered, &account).await;
     hide_within(room, sent.iter_mut().filter_map(Sent::waiting), &account).await;
-    let moves = move_others(room, sent.iter_mut().filter_map(Sent::waiting), &account).await;
+    let waiting = sent.iter_mut().filter_map(Sent::waiting);
+    let moves = move_others(room, waiting, &account, policy, now).await;
     let look_failure = look(room, now, &account).await;
     BatchReport { outcomes: sent.into_iter().map(Sent::outcome).collect(), moves, look_failure }
 }
@@ -137,6 +138,8 @@ async fn move_others<'w, 'a: 'w, A: Account>(
     room: &mut Room,
     waiting: impl Iterator<Item = &'w mut Waiting<'a>>,
     account: &Guarded<'_, A>,
+    policy: &Policy,
+    now: Timestamp,
 ) -> Moves {
     let waiting: Vec<_> = waiting.filter(|message| message.is_due_to_wait()).collect();
     let copies: Vec<Move<'_>> = waiting.iter().map(|message| message.copy()).collect();
@@ -149,15 +152,25 @@ async fn move_others<'w, 'a: 'w, A: Account>(
                 message.moved(copy.delay);
                 moves.made += 1;
             }
-            Err(problem) => {
+            Err(failure) => {
+                if let MoveFailure::Unanswered(_) = failure {
+                    message.hide_after_lost_copy(policy, now);
+                }
                 failed.push(message);
                 moves.failed += 1;
-                moves.problem.get_or_insert(problem);
+                moves.problem.get_or_insert(problem(failure));
             }
         }
     }
     hide(room, failed, account).await;
     moves
+}
+
+fn problem(failure: MoveFailure) -> CallFailure {
+    match failure {
+        MoveFailure::NotSent(problem) => problem,
+        MoveFailure::Unanswered(cause) => CallFailure { cause, remedy: None },
+    }
 }
 
 /// Looks how much room there is, if there is little.

@@ -34,7 +34,7 @@ pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
     Account, CALL_TIMEOUT, CallFailure, HANDLER_TIMEOUT, INVOKE_RESERVE, INVOKE_TIMEOUT, InvokeFailure,
-    LOOK_TIMEOUT, Look, Move, RESERVE, SqsBatchCalls, VisibilityChange,
+    LOOK_TIMEOUT, Look, Move, MoveFailure, RESERVE, SqsBatchCalls, VisibilityChange,
 };
 pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};
 pub use decide::action::Action;

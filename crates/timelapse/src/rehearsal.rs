@@ -6,12 +6,12 @@ use std::future::ready;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Operation, Sender, ServiceError};
 use comeback_engine::{
-    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, Look, Move, Policy, Record, Room,
-    Timestamp, VisibilityChange, handle_batch,
+    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, Look, Move, MoveFailure, Policy, Record,
+    Room, Timestamp, VisibilityChange, handle_batch,
 };
 use futures_util::FutureExt;
 
-use crate::world::account::deliver;
+use crate::world::account::{deliver, deliver_copies};
 use crate::world::moving::size;
 
 /// A call that the handler made.
@@ -93,8 +93,8 @@ impl Account for WillingAws<'_> {
         &self,
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
-    ) -> Vec<Result<(), CallFailure>> {
-        deliver(Sender::over(SendAgain(self), |_| ready(())), moves, past_deadline).await
+    ) -> Vec<Result<(), MoveFailure>> {
+        deliver_copies(Sender::over(SendAgain(self), |_| ready(())), moves, past_deadline).await
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {

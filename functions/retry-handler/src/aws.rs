@@ -22,7 +22,7 @@ use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
     Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, INVOKE_TIMEOUT, InvokeFailure, LOOK_TIMEOUT,
-    Look, MOVED_ATTRIBUTE, Move, SqsBatchCalls, VisibilityChange,
+    Look, MOVED_ATTRIBUTE, Move, MoveFailure, SqsBatchCalls, VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -82,7 +82,8 @@ impl Aws {
             sqs: &self.sqs,
             retry_queue_url: retry_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
-            retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
+            // A copy whose answer is lost may be on its way: sent again it would be one more.
+            retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(Retries::none()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }
     }
@@ -149,9 +150,9 @@ impl Account for AwsAccount<'_> {
         &self,
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
-    ) -> Vec<Result<(), CallFailure>> {
+    ) -> Vec<Result<(), MoveFailure>> {
         let outcome = self.retry_queue.send_until(moves.iter().map(copy), past_deadline).await;
-        failure::answers(outcome, failure::MOVE)
+        failure::of_moves(outcome)
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {

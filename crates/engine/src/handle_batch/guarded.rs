@@ -4,7 +4,7 @@ use std::vec;
 
 use futures_util::future::FutureExt;
 
-use crate::account::{Account, CallFailure, InvokeFailure, Look, Move, VisibilityChange};
+use crate::account::{Account, CallFailure, InvokeFailure, Look, Move, MoveFailure, VisibilityChange};
 use crate::dead_letter::DeadLetter;
 use crate::{Envelope, Style};
 
@@ -27,14 +27,14 @@ enum NoAnswer {
 }
 
 /// The answers to the entries of a call, in their order.
-pub(super) struct Answers {
-    given: vec::IntoIter<Answer>,
+pub(super) struct Answers<E = CallFailure> {
+    given: vec::IntoIter<Result<(), E>>,
     /// Of an entry that was given none.
-    otherwise: CallFailure,
+    otherwise: E,
 }
 
-impl Answers {
-    pub(super) fn next_answer(&mut self) -> Answer {
+impl<E: Clone> Answers<E> {
+    pub(super) fn next_answer(&mut self) -> Result<(), E> {
         self.given.next().unwrap_or_else(|| Err(self.otherwise.clone()))
     }
 }
@@ -50,9 +50,16 @@ impl<A: Account> Guarded<'_, A> {
         self.answers(letters.is_empty(), call).await
     }
 
-    pub(super) async fn send_again(&self, moves: &[Move<'_>]) -> Answers {
+    pub(super) async fn send_again(&self, moves: &[Move<'_>]) -> Answers<MoveFailure> {
         let call = async { self.account.send_again(moves, self.past_deadline).await };
-        self.answers(moves.is_empty(), call).await
+        let unanswered = |failure: CallFailure| MoveFailure::Unanswered(failure.cause);
+        let given = if moves.is_empty() { Ok(Vec::new()) } else { self.started_in_time(call).await };
+        let (given, otherwise) = match given {
+            Ok(given) => (given, unanswered(no_answer())),
+            Err(NoAnswer::NotStarted) => (Vec::new(), MoveFailure::NotSent(not_started())),
+            Err(NoAnswer::Panicked) => (Vec::new(), unanswered(panicked())),
+        };
+        Answers { given: given.into_iter(), otherwise }
     }
 
     /// `None` if it is too late to look.
@@ -82,7 +89,7 @@ impl<A: Account> Guarded<'_, A> {
     async fn answers(&self, nothing_to_do: bool, call: impl Future<Output = Vec<Answer>>) -> Answers {
         let given = if nothing_to_do { Ok(Vec::new()) } else { self.started_in_time(call).await };
         let (given, otherwise) = match given {
-            Ok(given) => (given, failure("the service gave no answer for this entry")),
+            Ok(given) => (given, no_answer()),
             Err(NoAnswer::NotStarted) => (Vec::new(), not_started()),
             Err(NoAnswer::Panicked) => (Vec::new(), panicked()),
         };
@@ -101,6 +108,10 @@ impl<A: Account> Guarded<'_, A> {
 
 fn not_started() -> CallFailure {
     failure("not started: too close to the function's deadline")
+}
+
+fn no_answer() -> CallFailure {
+    failure("the service gave no answer for this entry")
 }
 
 fn failure(cause: &str) -> CallFailure {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use comeback_backoff::{Backoff, Jitter};
 use rand::RngExt;
+use rand::rngs::Xoshiro256PlusPlus;
 
+use super::answered::isolated;
 use super::waiting::Wait;
 use crate::account::INVOKE_TIMEOUT;
 use crate::decide::due::cut;
@@ -24,7 +26,21 @@ const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_HOLD.as_secs();
 pub(super) fn after_failure(record: &Record) -> Duration {
     let backoff = Backoff { base: 1, cap: 3_600, jitter: Jitter::Full };
     let count = u64::from(record.receive_count);
-    Duration::from_secs(backoff.delay(count + 1, &mut generator(record.first_id(), count)))
+    Duration::from_secs(backoff.delay(count + 1, &mut generator_of(record)))
+}
+
+/// Another one on each receive.
+fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
+    generator(record.first_id(), u64::from(record.receive_count))
+}
+
+/// How long a message is hidden at least whose copy may have been accepted: as after an unanswered
+/// re-invocation, for each accepted copy is a chain of its own.
+pub(super) fn after_lost_copy(record: &Record, policy: &Policy, now: Timestamp) -> Duration {
+    match isolated(|| FailedEvent::read(record)) {
+        Ok(Ok(event)) => after_unanswered(record, &event, policy, now),
+        _ => Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED)),
+    }
 }
 
 /// What is left of a wait that a moved message carries, because the step of the message before it did not
@@ -43,8 +59,7 @@ pub(super) fn after_unanswered(
     policy: &Policy,
     now: Timestamp,
 ) -> Duration {
-    let mut rng = generator(record.first_id(), u64::from(record.receive_count));
-    let drawn = Duration::from_secs(rng.random_range(AFTER_UNANSWERED));
+    let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     // `now` is when the batch came; the call is made once this invoke and those before it have ended.
     let start = now.saturating_add(INVOKE_TIMEOUT);
     Duration::from_secs(cut(drawn, start, event, policy).unwrap_or(drawn).as_secs().max(1))

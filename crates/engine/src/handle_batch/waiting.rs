@@ -2,12 +2,13 @@ use std::time::Duration;
 
 use super::answered::Attempt;
 use super::guarded::Answer;
+use super::hiding::after_lost_copy;
 use super::hop::{hop, hops};
 use crate::account::{CallFailure, Move, VisibilityChange};
 use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::message::moved::{MOVED_ATTRIBUTE, Moved};
 use crate::report::Outcome;
-use crate::{Record, Timestamp};
+use crate::{Policy, Record, Timestamp};
 
 /// A message that is kept: because its backoff is not over, or because its step did not work. Its wait is
 /// performed by hiding it, or by moving it.
@@ -68,6 +69,12 @@ impl<'a> Waiting<'a> {
     pub(super) fn copy(&self) -> Move<'a> {
         let attribute = Moved::next(self.record(), self.wait.not_before);
         Move { record: self.record(), attribute, delay: hop(self.wait.left) }
+    }
+
+    /// Its copy may be on its way. The message itself comes back late, in case it is not.
+    pub(super) fn hide_after_lost_copy(&mut self, policy: &Policy, now: Timestamp) {
+        let lost = after_lost_copy(self.record(), policy, now);
+        self.wait.visibility_timeout = self.wait.visibility_timeout.max(lost);
     }
 
     pub(super) fn hidden(&mut self, answer: Answer) {

@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
-    Account, BatchReport, CallFailure, DeadLetter, HideUpTo, InvokeFailure, Look, Move, Policy, Record, Room,
-    Timestamp, VisibilityChange, handle_batch,
+    Account, BatchReport, CallFailure, DeadLetter, HideUpTo, InvokeFailure, Look, Move, MoveFailure, Policy,
+    Record, Room, Timestamp, VisibilityChange, handle_batch,
 };
 
 /// What a batch call does.
@@ -187,7 +187,7 @@ impl Account for World<'_> {
         &self,
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
-    ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
+    ) -> impl Future<Output = Vec<Result<(), MoveFailure>>> {
         let copies: Vec<Copy> = moves.iter().map(Copy::of).collect();
         self.start(Call::SendAgain(copies.clone()));
         self.passed.borrow_mut().push(past_deadline());
@@ -199,7 +199,11 @@ impl Account for World<'_> {
             let kept = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
             let kept = copies.into_iter().zip(&answers).filter(|(_, answer)| kept(answer));
             self.copies.borrow_mut().extend(kept.map(|(copy, _)| copy));
-            answers
+            let failed = |failure: CallFailure| match behaviour {
+                Batch::AnswerLost => MoveFailure::Unanswered(failure.cause),
+                _ => MoveFailure::NotSent(failure),
+            };
+            answers.into_iter().map(|answer| answer.map_err(failed)).collect()
         }
     }
 

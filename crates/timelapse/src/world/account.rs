@@ -10,7 +10,8 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
-    Account, CallFailure, DeadLetter, InvokeFailure, Look, Move, SqsBatchCalls, Timestamp, VisibilityChange,
+    Account, CallFailure, DeadLetter, InvokeFailure, Look, Move, MoveFailure, SqsBatchCalls, Timestamp,
+    VisibilityChange,
 };
 
 use super::World;
@@ -95,6 +96,26 @@ where
     outcomes.map(|outcome| outcome.map_err(failure)).collect()
 }
 
+/// As the handler sends copies: each once.
+pub(crate) async fn deliver_copies<O, F, S>(
+    sender: Sender<O, S>,
+    entries: impl IntoIterator<Item = O::Entry>,
+    past_deadline: impl Fn() -> bool,
+) -> Vec<Result<(), MoveFailure>>
+where
+    O: Operation,
+    F: Future<Output = ()>,
+    S: Fn(Duration) -> F,
+{
+    let sender = sender.retries(Retries::none());
+    let outcomes = by_entry(sender.send_until(entries, past_deadline).await).into_iter();
+    let failure = |cause: Cause| match cause.error() {
+        Some(error) if error.code.is_empty() => MoveFailure::Unanswered(cause.to_string()),
+        _ => MoveFailure::NotSent(CallFailure { cause: cause.to_string(), remedy: None }),
+    };
+    outcomes.map(|outcome| outcome.map_err(failure)).collect()
+}
+
 impl Account for SimulatedAccount {
     async fn change_visibility(
         &self,
@@ -123,8 +144,8 @@ impl Account for SimulatedAccount {
         &self,
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
-    ) -> Vec<Result<(), CallFailure>> {
-        deliver(self.sender(SendAgain(self)), moves, past_deadline).await
+    ) -> Vec<Result<(), MoveFailure>> {
+        deliver_copies(self.sender(SendAgain(self)), moves, past_deadline).await
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {

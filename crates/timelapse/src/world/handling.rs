@@ -39,6 +39,8 @@ pub(crate) struct InHand {
     pub(crate) done: Done,
     /// Its re-invocation was sent, and the handler does not know what became of it.
     pub(crate) unanswered: bool,
+    /// A copy of it was accepted, of which the handler does not know.
+    pub(crate) copied: bool,
     /// The engine decides to keep it for now.
     pub(crate) waits: bool,
 }
@@ -74,6 +76,7 @@ impl Handling {
                 },
                 done: Done::Nothing,
                 unanswered: false,
+                copied: false,
                 waits: false,
             }
         };
@@ -150,6 +153,10 @@ impl Handling {
 
     pub(crate) fn mark_unanswered(&mut self, position: Position) {
         self.copies_of(position).for_each(|copy| copy.unanswered = true);
+    }
+
+    pub(crate) fn mark_copied(&mut self, position: Position) {
+        self.copies_of(position).for_each(|copy| copy.copied = true);
     }
 
     /// The message, of which the batch may have several copies.

@@ -77,7 +77,10 @@ impl World {
             handling.calls_left = 0;
         }
         if self.dice.strikes(Fault::MoveLost, self.now, events) {
-            positions.into_iter().for_each(|position| self.excuse_at(position));
+            for position in positions {
+                self.excuse_at(position);
+                self.handling_mut().mark_copied(position);
+            }
             return Err(ServiceError::new(ErrorKind::Transient, "", "no answer in time"));
         }
         Ok(vec![Ok(()); moves.len()])
@@ -133,7 +136,7 @@ impl World {
         // Another receiver has taken the message out of the queue meanwhile.
         let mut tracked =
             known.unwrap_or_else(|| Tracked { duplicated: true, ..Tracked::new(message.look.origin, now) });
-        if message.done == Done::Tried {
+        if matches!(message.done, Done::Tried | Done::Settled) {
             let longest = self.bounds.longest_after_failure(&message.look, message.unanswered);
             tracked.hops.held_until = Some(now.saturating_add(longest));
             tracked.hops.excuse();

@@ -26,6 +26,13 @@ impl World {
         let message = *self.handling().at(position);
         let event = message.look.origin.event;
         let hidden_for = entry.visibility_timeout;
+        if message.copied {
+            let (now, first_failure) = (self.handling().now, self.ledger.first_failure(event));
+            let shortest = self.bounds.shortest_after_unanswered(now, first_failure);
+            let checked = self.bounds.hiding_after_lost_copy(&message.look, now, shortest, hidden_for);
+            self.note_broken(checked);
+            return Some(event);
+        }
         if let Some(until) = self.held(&message) {
             let checked = self.bounds.held(&message.look, self.handling().now, until, hidden_for);
             self.note_broken(checked);

@@ -7,7 +7,7 @@ use aws_sdk_lambda::error::SdkError;
 use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::operation::invoke::InvokeError;
 use comeback_delivery::{Cause, Delivered, ErrorKind, ServiceError, Undelivered, by_entry, classify};
-use comeback_engine::{CallFailure, InvokeFailure};
+use comeback_engine::{CallFailure, InvokeFailure, MoveFailure};
 use hyper_util::client::legacy::Error as HttpError;
 
 /// What to do about calls to a queue that need an operator.
@@ -23,7 +23,7 @@ pub(super) const HIDE: QueueRemedies = QueueRemedies {
     missing: NO_RETRY_QUEUE,
 };
 
-pub(super) const MOVE: QueueRemedies = QueueRemedies {
+const MOVE: QueueRemedies = QueueRemedies {
     permission: "allow sqs:SendMessage on the retry queue, and the use of its KMS key if it has one: \
         without it every message is hidden, and SQS has room for 120,000",
     missing: NO_RETRY_QUEUE,
@@ -45,14 +45,24 @@ pub(super) fn answers<E>(
     outcome: Result<Delivered, Undelivered<E>>,
     remedies: QueueRemedies,
 ) -> Vec<Result<(), CallFailure>> {
-    let failure = |cause: Cause| {
-        let remedy = cause.error().and_then(|error| remedies.of(error));
-        CallFailure { cause: without_quotes(cause).to_string(), remedy }
+    by_entry(outcome).into_iter().map(|answer| answer.map_err(|cause| remedies.failure(cause))).collect()
+}
+
+/// The answer to each copy. One that was sent and has no answer of the service may have been accepted.
+pub(super) fn of_moves<E>(outcome: Result<Delivered, Undelivered<E>>) -> Vec<Result<(), MoveFailure>> {
+    let failure = |cause: Cause| match cause.error() {
+        Some(error) if error.code.is_empty() => MoveFailure::Unanswered(without_quotes(cause).to_string()),
+        _ => MoveFailure::NotSent(MOVE.failure(cause)),
     };
     by_entry(outcome).into_iter().map(|answer| answer.map_err(failure)).collect()
 }
 
 impl QueueRemedies {
+    fn failure(&self, cause: Cause) -> CallFailure {
+        let remedy = cause.error().and_then(|error| self.of(error));
+        CallFailure { cause: without_quotes(cause).to_string(), remedy }
+    }
+
     fn of(&self, error: &ServiceError) -> Option<&'static str> {
         match error.kind {
             ErrorKind::Missing => Some(self.missing),

@@ -157,6 +157,25 @@ impl Bounds {
         Err(Broken::new(Invariant::LongestWait, look.origin.event, detail))
     }
 
+    /// The hiding at `now` of a message whose copy may have been accepted.
+    pub(crate) fn hiding_after_lost_copy(
+        &self,
+        look: &Look,
+        now: Timestamp,
+        shortest: Duration,
+        hidden_for: Duration,
+    ) -> Result<(), Broken> {
+        if (shortest.as_secs()..=LONGEST_HIDING.as_secs()).contains(&hidden_for.as_secs()) {
+            return Ok(());
+        }
+        let detail = format!(
+            "hidden at {now} for {} s, though a copy may be on its way; {} s at least",
+            hidden_for.as_secs(),
+            shortest.as_secs()
+        );
+        Err(Broken::new(Invariant::SpacedInvokes, look.origin.event, detail))
+    }
+
     /// The longest wait of a message whose re-invocation or dead-letter failed.
     pub(crate) fn longest_after_failure(&self, look: &Look, unanswered: bool) -> Duration {
         if unanswered {
