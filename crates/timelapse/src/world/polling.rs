@@ -95,8 +95,10 @@ impl World {
         self.note_looks(&batch);
         let mut handling = Handling::of(&batch, |received| self.queue.carried(received));
         handling.tell_apart(|index| {
-            let decided = decide(&batch.records[index], &self.policy, batch.clock);
-            matches!(decided, Action::Defer { .. })
+            let record = &batch.records[index];
+            let held = record.moved.as_ref().and_then(|moved| moved.not_before);
+            held.is_some_and(|until| until > batch.clock)
+                || matches!(decide(record, &self.policy, batch.clock), Action::Defer { .. })
         });
         if let Some(struck) = struck {
             struck.overlooked.into_iter().for_each(|position| handling.overlook(position));
