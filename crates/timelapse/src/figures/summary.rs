@@ -47,6 +47,8 @@ pub struct Summary {
     /// Most messages visible at once: ready, and not yet received. They pile up where there are too few
     /// pollers (`MaximumConcurrency`), or at the in-flight limit.
     pub peak_visible: usize,
+    /// Most messages delayed at once: sent again, and neither visible nor in flight until their delay is over.
+    pub peak_delayed: usize,
     /// How often each API call was made.
     pub api_calls: CallCounts,
     /// Compute of the retry handler, in GB-seconds.
@@ -128,6 +130,7 @@ impl Summary {
             peak_in_flight: peak(|minute| minute.in_flight),
             in_flight_limit: scenario.in_flight_limit,
             peak_visible: peak(|minute| minute.visible),
+            peak_delayed: peak(|minute| minute.delayed),
             api_calls: calls,
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),
