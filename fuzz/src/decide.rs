@@ -39,7 +39,7 @@ impl Question {
             envelope: one_of(&Style::ALL, number::<1>(&mut rest)),
             non_retryable_errors: vec!["*Fatal*".into(), "Order*".into()],
             target_functions: vec!["arn:aws:lambda:eu-west-1:123456789012:function:flaky-*".into()],
-            handler: None,
+            ..Settings::default()
         };
         let max_backoff = settings.max_backoff.max(1);
         let settings = Settings {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const WIDE: u32 = 1_120;
 /// A small phone.
 const NARROW: u32 = 360;
-const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "in-flight", "recovery", "life"];
+const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "depth", "recovery", "life"];
 
 /// The pages that are looked at, written as a user would.
 struct Pages {

@@ -38,11 +38,11 @@ mod watch;
 mod world;
 
 #[doc(hidden)]
-pub use aws::contract::{Depth, QueueUnderContract};
+pub use aws::contract::QueueUnderContract;
 pub use aws::failure_record::TargetError;
-#[doc(hidden)]
-pub use aws::queue::Attributes;
 pub use aws::queue::IN_FLIGHT_LIMIT;
+#[doc(hidden)]
+pub use aws::queue::{Attributes, Depth};
 pub use aws::target::TARGET_ARN;
 pub use check::invariants::Invariant;
 pub use check::violation::Violation;

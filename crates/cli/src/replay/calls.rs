@@ -27,6 +27,23 @@ pub enum MadeCall {
         /// What the dead-letter queue gets.
         messages: Vec<SentMessage>,
     },
+    /// Moves messages.
+    #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
+    SendAgain {
+        /// What the retry queue gets beside the bodies, which do not change.
+        copies: Vec<Moved>,
+    },
+}
+
+/// A message that is sent again.
+#[derive(Debug, Serialize)]
+pub struct Moved {
+    /// SQS's id of the message that the copy follows.
+    pub message_id: String,
+    /// Seconds.
+    pub delay: u64,
+    /// The copy's attribute `Comeback`, as text.
+    pub comeback: String,
 }
 
 /// An entry of a `ChangeMessageVisibilityBatch`.
@@ -57,6 +74,10 @@ impl MadeCall {
             Call::Invoke { function_arn, payload } => Self::Invoke { function_name: function_arn, payload },
             Call::SendMessageBatch { messages } => {
                 Self::SendMessageBatch { messages: messages.into_iter().map(SentMessage::of).collect() }
+            }
+            Call::SendAgain { copies } => {
+                let moved = |(message_id, delay, comeback)| Moved { message_id, delay, comeback };
+                Self::SendAgain { copies: copies.into_iter().map(moved).collect() }
             }
         }
     }

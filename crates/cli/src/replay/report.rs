@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use comeback_engine::{BatchEvent, MissingMessageId, Outcome, Policy, Record, Step, Timestamp};
+use comeback_engine::{BatchEvent, MissingMessageId, Moved, Outcome, Policy, Record, Step, Timestamp};
 use comeback_timelapse::rehearse;
 use serde::Serialize;
 
@@ -48,6 +48,9 @@ pub struct MessageDecision {
     pub due: Option<String>,
     /// How many seconds the message is hidden for.
     pub visibility_timeout: Option<u64>,
+    /// The delay in seconds with which it is sent again, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<u64>,
     /// Why, for people.
     pub why: String,
 }
@@ -117,13 +120,13 @@ impl MessageDecision {
             reason: None,
             due: None,
             visibility_timeout: None,
+            delay: None,
             why,
         }
     }
 
     fn of(outcome: &Outcome<'_>, records: &[Record]) -> Self {
         let record = records.iter().rfind(|record| record.message_id == outcome.message_id);
-        let receives = record.map_or(0, |record| record.receive_count);
         Self {
             message_id: outcome.message_id.into(),
             function_arn: outcome.retry.as_ref().map(|retry| retry.function_arn.clone()),
@@ -132,19 +135,32 @@ impl MessageDecision {
             reason: outcome.reason().map(|reason| reason.code.name()),
             due: outcome.due().map(|due| due.to_string()),
             visibility_timeout: outcome.visibility_timeout().map(|timeout| timeout.as_secs()),
-            why: why(outcome, receives),
+            delay: outcome.moved.map(|delay| delay.as_secs()),
+            why: record.map(|record| why(outcome, record)).unwrap_or_default(),
         }
     }
 }
 
-fn why(outcome: &Outcome<'_>, receives: u32) -> String {
-    match &outcome.step {
-        Some(Step::DeadLetter { reason, .. }) => reason.detail.clone(),
-        Some(Step::Defer { due, .. }) if receives <= 1 => format!("first receive; its backoff ends at {due}"),
-        Some(Step::Defer { due, .. }) => format!("receive {receives}, back early; its backoff ends at {due}"),
-        Some(Step::Keep { .. }) => "TARGET_FUNCTIONS is empty".into(),
-        Some(Step::Reinvoke { due }) => format!("receive {receives}; its backoff ended at {due}"),
-        None => String::new(),
+fn why(outcome: &Outcome<'_>, record: &Record) -> String {
+    let receives = record.receive_count;
+    match (&outcome.step, &record.moved) {
+        (Some(Step::DeadLetter { reason, .. }), _) => reason.detail.clone(),
+        (Some(Step::Defer { due, .. }), Some(moved)) => {
+            let times = if moved.moves == 1 { "once".into() } else { format!("{} times", moved.moves) };
+            format!("moved {times}; its backoff ends at {due}")
+        }
+        (Some(Step::Defer { due, .. }), None) if receives <= 1 => {
+            format!("first receive; its backoff ends at {due}")
+        }
+        (Some(Step::Defer { due, .. }), None) => {
+            format!("receive {receives}, back early; its backoff ends at {due}")
+        }
+        (Some(Step::Keep { .. }), Some(Moved { not_before: Some(until), .. })) => {
+            format!("it waits until {until}, because an earlier call for it did not work")
+        }
+        (Some(Step::Keep { .. }), _) => "TARGET_FUNCTIONS is empty".into(),
+        (Some(Step::Reinvoke { due }), _) => format!("receive {receives}; its backoff ended at {due}"),
+        (None, _) => String::new(),
     }
 }
 

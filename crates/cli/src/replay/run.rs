@@ -84,6 +84,16 @@ fn write_call(out: &mut impl Write, call: &MadeCall) -> io::Result<()> {
                 writeln!(out, "    {}\n    {}", attributes.join(" "), message.body)
             })
         }
+        MadeCall::SendAgain { copies } => {
+            writeln!(out, "  → sqs:SendMessageBatch (retry queue)")?;
+            copies.iter().try_for_each(|copy| {
+                writeln!(
+                    out,
+                    "    {} with a delay of {} s\n    Comeback={}",
+                    copy.message_id, copy.delay, copy.comeback
+                )
+            })
+        }
     }
 }
 

@@ -61,9 +61,6 @@ pub(super) struct SimulationFlags {
     /// Messages in a batch at most, 1 to 10 [default: 10]
     #[arg(long, value_name = "N")]
     batch_size: Option<usize>,
-    /// Batches under way at once, 2 to 1000 [default: 10]
-    #[arg(long, value_name = "N")]
-    maximum_concurrency: Option<usize>,
     /// How long the retry handler takes for a batch [default: 100ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     handler_run_time: Option<Duration>,
@@ -105,7 +102,6 @@ impl SimulationFlags {
             run_time: self.run_time.unwrap_or(default.run_time),
             duration: self.duration.unwrap_or(default.duration),
             batch_size: self.batch_size.unwrap_or(default.batch_size),
-            maximum_concurrency: self.maximum_concurrency.unwrap_or(default.maximum_concurrency),
             handler_run_time: self.handler_run_time.unwrap_or(default.handler_run_time),
             poll_delay: self.poll_delay.unwrap_or(default.poll_delay),
             in_flight_limit: self.in_flight_limit.unwrap_or(default.in_flight_limit),
@@ -125,7 +121,6 @@ impl SimulationFlags {
             run_time,
             duration,
             batch_size,
-            maximum_concurrency,
             handler_run_time,
             poll_delay,
             in_flight_limit,
@@ -146,7 +141,6 @@ impl SimulationFlags {
             ("--run-time", time(*run_time)),
             ("--for", time(*duration)),
             ("--batch-size", count(*batch_size)),
-            ("--maximum-concurrency", count(*maximum_concurrency)),
             ("--handler-run-time", time(*handler_run_time)),
             ("--poll-delay", time(*poll_delay)),
             ("--in-flight-limit", count(*in_flight_limit)),

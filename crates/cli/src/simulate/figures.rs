@@ -83,6 +83,9 @@ pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
     row("retries made", &HumanCount(summary.retries), None);
     row("peak in flight", &peak(summary), None);
     row("peak visible, not received", &HumanCount(summary.peak_visible as u64), None);
+    if summary.peak_delayed > 0 {
+        row("peak delayed, not in flight", &HumanCount(summary.peak_delayed as u64), None);
+    }
     row("virtual time", &durations::text(summary.virtual_time()), None);
     figures
 }

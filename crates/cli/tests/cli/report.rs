@@ -160,11 +160,11 @@ fn a_policy_has_one_colour_in_every_chart() {
         });
         of_name.filter_map(|(key, _)| Some(key.split_once('"')?.0)).collect()
     };
-    assert_eq!(colours("jitter equal"), ["blue"; 5]);
-    assert_eq!(colours("jitter none"), ["orange"; 5]);
+    assert_eq!(colours("jitter equal"), ["blue"; 6]);
+    assert_eq!(colours("jitter none"), ["orange"; 6]);
     let others = [colours("jitter full"), colours("jitter decorrelated")].concat();
     assert!(others.len() == 2 && others[0] != others[1], "{others:?}");
-    assert_eq!(page.matches("class=\"orange\"").count(), 5, "no other thing has a policy's colour");
+    assert_eq!(page.matches("class=\"orange\"").count(), 6, "no other thing has a policy's colour");
 }
 
 #[test]

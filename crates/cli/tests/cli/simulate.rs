@@ -31,6 +31,7 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
         "peak_in_flight",
         "in_flight_limit",
         "peak_visible",
+        "peak_delayed",
         "api_calls",
         "handler_gb_seconds",
         "target_gb_seconds",
@@ -237,7 +238,7 @@ fn csv_has_a_line_a_minute() {
         stdout(comeback(&["simulate", "--events", "30", "--for", "6h", "--json", "--csv", plain(&file)]));
     let csv = std::fs::read_to_string(&file).expect("the file was written");
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[0], "minute,retries,delivered,dead_lettered,in_flight,visible");
+    assert_eq!(lines[0], "minute,retries,delivered,dead_lettered,in_flight,visible,delayed");
     assert_eq!(lines.len(), 1 + 6 * 60 + 1);
     let retries: u64 = lines[1..]
         .iter()

@@ -11,22 +11,11 @@ use super::agenda::Agenda;
 use super::failure_record::{FailureRecords, TargetError};
 use super::id::Id;
 use super::mapping::kept;
-use super::queue::{Attributes, Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
+use super::queue::{Attributes, Depth, Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
 use super::target::TARGET_ARN;
 
 /// Any moment will do.
 const START: Timestamp = Timestamp::from_secs(1_000_000_000);
-
-/// How many messages a queue says it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Depth {
-    /// `ApproximateNumberOfMessages`: a receive could bring them.
-    pub visible: usize,
-    /// `ApproximateNumberOfMessagesNotVisible`: received, and neither deleted nor visible again.
-    pub in_flight: usize,
-    /// `ApproximateNumberOfMessagesDelayed`: sent with a delay that is not over.
-    pub delayed: usize,
-}
 
 /// A queue whose clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
 #[derive(Debug)]
@@ -136,8 +125,7 @@ impl QueueUnderContract {
     /// `GetQueueAttributes`.
     pub fn depth(&mut self) -> Depth {
         self.tick();
-        let queue = &self.queue;
-        Depth { visible: queue.visible(), in_flight: queue.in_flight(), delayed: queue.delayed() }
+        self.queue.depth()
     }
 
     /// Moves the clock to when the next delay or visibility timeout runs out; false if none will.

@@ -47,6 +47,8 @@ pub struct Summary {
     /// Most messages visible at once: ready, and not yet received. They pile up where there are too few
     /// pollers (`MaximumConcurrency`), or at the in-flight limit.
     pub peak_visible: usize,
+    /// Most messages delayed at once: sent again, and neither visible nor in flight until their delay is over.
+    pub peak_delayed: usize,
     /// Times that a message was sent again with a delay instead of being hidden.
     pub moves: u64,
     /// Of those, the ones made while messages in flight were under half of `HIDE_UP_TO`: each environment
@@ -136,6 +138,7 @@ impl Summary {
             peak_in_flight: peak(|minute| minute.in_flight),
             in_flight_limit: scenario.in_flight_limit,
             peak_visible: peak(|minute| minute.visible),
+            peak_delayed: peak(|minute| minute.delayed),
             moves: world.moves,
             moves_with_room: world.moves_with_room,
             api_calls: calls,

@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn an_environment_is_used_again_until_it_idles_or_grows_old() {
-        let at = |seconds| Timestamp::from_secs(1_000_000 + seconds);
+        let at = |seconds: u64| Timestamp::from_secs(1_000_000 + seconds);
         let mut environments = Environments::new(Room::unlimited());
         let first = environments.take(at(0));
         let second = environments.take(at(1));

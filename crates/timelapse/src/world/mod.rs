@@ -194,7 +194,7 @@ impl World {
 
     /// The clock moves on. Until then the queue does not change.
     pub(crate) fn advance(&mut self, now: Timestamp) {
-        self.minutes.note_depth(self.now, now, self.queue.in_flight(), self.queue.visible());
+        self.minutes.note_depth(self.now, now, self.queue.depth());
         self.counts.note(now, self.queue.in_flight());
         self.now = now;
     }

@@ -6,6 +6,7 @@
 //! | `side` | [`Side`]: a policy and its run |
 //! | `lives` | [`Lives`]: watches events during the run, to show the life of one |
 //! | `charts` | a chart each, with the figures behind it |
+//! | `limit` | when the queue would be full |
 //! | `tables` | the tables that stand alone |
 //! | `template` | the parts of the page, for `templates/report.html` |
 //! | `file` | [`PageFile`]: where it is written to |
@@ -14,6 +15,7 @@
 
 mod charts;
 mod file;
+mod limit;
 mod lives;
 mod runs;
 mod side;
@@ -27,7 +29,7 @@ use crate::chart::palette::PALETTE;
 use crate::simulate::figures::headline;
 
 use charts::recovery::Recovery;
-use charts::{attempts, in_flight, life, recovery, retries};
+use charts::{attempts, depth, life, recovery, retries};
 use side::Side;
 use template::{Page, Section};
 
@@ -89,10 +91,10 @@ fn over_time(scenario: &Scenario, sides: &[Side]) -> Section {
 fn attempts_and_depth(scenario: &Scenario, sides: &[Side]) -> Section {
     Section {
         id: "queue",
-        heading: "Attempts, and messages in flight",
-        paragraphs: side::say(sides, in_flight::story),
+        heading: "Attempts, and messages in the queue",
+        paragraphs: side::say(sides, depth::story),
         tables: Vec::new(),
-        charts: vec![attempts::chart(sides), in_flight::chart(scenario, sides)],
+        charts: vec![attempts::chart(sides), depth::chart(scenario, sides)],
     }
 }
 
@@ -100,8 +102,8 @@ fn limit(scenario: &Scenario, sides: &[Side]) -> Section {
     Section {
         id: "limit",
         heading: "When the queue is full",
-        paragraphs: in_flight::arithmetic(scenario, sides),
-        tables: vec![in_flight::rates(scenario, sides)],
+        paragraphs: limit::arithmetic(scenario, sides),
+        tables: vec![limit::rates(scenario, sides)],
         charts: Vec::new(),
     }
 }

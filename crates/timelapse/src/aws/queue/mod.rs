@@ -6,10 +6,12 @@
 //! | `mod` | receiving, deleting, and what timers lead to |
 //! | `sending` | `SendMessage`: what is sent, and its delay |
 //! | `message` | a message, its receipts and its record |
+//! | `depth` | how many messages there are: visible, in flight, delayed |
 //! | `settings` | how a queue is set up; its limits |
 //! | `visibility` | `ChangeMessageVisibility`, and its 12 hours |
 //! | `irregular` | what SQS does only now and then |
 
+mod depth;
 mod irregular;
 mod message;
 mod sending;
@@ -24,6 +26,7 @@ use slab::Slab;
 use super::agenda::Agenda;
 use message::{Message, State, blank};
 
+pub use depth::Depth;
 pub(crate) use message::{Receipt, Received, Slot};
 pub use sending::Attributes;
 pub(crate) use sending::Sent;
@@ -157,31 +160,6 @@ impl<T> Queue<T> {
         if self.messages.get(slot.0).is_some_and(|message| now.since(message.sent_at) >= retention) {
             self.remove(slot, Removal::Expired);
         }
-    }
-
-    /// Whether a receive would bring anything (or remove what was received too often).
-    pub(crate) fn has_visible(&self) -> bool {
-        !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
-    }
-
-    /// Messages, visible or not.
-    pub(crate) fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    /// Messages in flight.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
-    /// Messages a receive could bring if there were no in-flight limit.
-    pub(crate) fn visible(&self) -> usize {
-        self.len() - self.in_flight - self.delayed
-    }
-
-    /// Messages that were sent with a delay which is not over: neither visible nor in flight.
-    pub(crate) fn delayed(&self) -> usize {
-        self.delayed
     }
 
     /// The messages that the queue has removed by itself since the last call.

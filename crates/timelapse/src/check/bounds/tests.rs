@@ -25,6 +25,7 @@ fn hourly() -> Bounds {
 fn look(receive_count: u32) -> Look {
     Look {
         origin: Origin { event: EventNumber(7), attempt: 3, flaw: None },
+        held_until: None,
         receive_count,
         first_receive: at(10.0),
         sent: at(9.0),

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `retries` | retries over time |
 //! | `attempts` | events by their attempts |
-//! | `in_flight` | messages in flight, and the limit |
+//! | `depth` | messages in flight, delayed and visible, and the limit |
 //! | `recovery` | deliveries after the outage, by jitter |
 //! | `life` | one event from its first failure on |
 //! | `canvas` | what the charts share |
 
 pub(super) mod attempts;
 mod canvas;
-pub(super) mod in_flight;
+pub(super) mod depth;
 pub(super) mod life;
 pub(super) mod recovery;
 pub(super) mod retries;
