@@ -28,7 +28,7 @@ fn a_new_environment_hides_its_first_batch_and_then_looks() {
 }
 
 #[test]
-fn the_next_look_comes_when_room_end_batch_and_a_minute_after_the_last() {
+fn the_next_look_comes_when_room_is_low_and_a_minute_after_the_last() {
     let mut room = room(HideUpTo::UpTo(1_000), 5);
     assert!(room.end_batch(at(0)));
     room.looked(&found(0, 1), at(0));

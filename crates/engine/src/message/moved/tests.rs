@@ -76,7 +76,7 @@ fn anything_else_is_garbled_and_changes_nothing() {
         ("", "not a JSON object"),
         ("[]", "not a JSON object"),
         (r#"{"message_id":"m-0"}"#, "missing field `sent` at line 1 column 20"),
-        (&WRITTEN.replace("1000", "-1"), "wrong type, expected u64 at line 1 column 30"),
+        (&WRITTEN.replace("1000", "-1"), "wrong type, expected u64 at line 1 column 29"),
         (&WRITTEN.replace("m-0", ""), "message_id is no id"),
         (&WRITTEN.replace("m-0", "m 0"), "message_id is no id"),
         (&WRITTEN.replace("m-0", &long), "message_id is no id"),

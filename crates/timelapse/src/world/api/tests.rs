@@ -224,7 +224,7 @@ fn a_message_deleted_without_a_call() {
     let mut fixture = Fixture::new();
     fixture.world.delete_settled(fixture.batch, &[false]);
     let broken = fixture.world.broken.map(|broken| (broken.invariant, broken.event));
-    assert_eq!(broken, Some((Invariant::NoneVanishes, Some(EVENT))));
+    assert_eq!(broken, Some((Invariant::LeavesForAReason, Some(EVENT))));
 }
 
 /// Two messages of one event in one batch, both to be given up.
