@@ -54,6 +54,5 @@ fn spares(fault: Fault) -> bool {
             | Fault::UnlistedFunction
             | Fault::AttributeGarbled
             | Fault::AttributeStripped
-            | Fault::MoveLost
     )
 }

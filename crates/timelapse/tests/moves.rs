@@ -1,0 +1,140 @@
+//! Whole runs in which waits are performed by sending messages again.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use comeback_engine::{HideUpTo, Outcome, Policy, Settings, Step};
+use comeback_timelapse::{
+    ApiCall, EventNumber, Fault, Faults, Scenario, Strikes, Summary, TARGET_ARN, Watcher, run,
+};
+use rayon::prelude::*;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn policy(settings: Settings) -> Policy {
+    Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..settings }).expect("a valid policy")
+}
+
+fn hiding(hide_up_to: HideUpTo) -> Settings {
+    Settings { hide_up_to, ..Settings::default() }
+}
+
+fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
+    run(scenario, &policy(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn summary(scenario: &Scenario, settings: Settings) -> Summary {
+    watched(scenario, settings, &mut ())
+}
+
+/// Every retry: of which event, its number, and when it was due, in ms.
+#[derive(Default)]
+struct Retries(BTreeSet<(usize, u64, u64)>);
+
+impl Watcher for Retries {
+    fn decided(&mut self, _: Duration, event: EventNumber, outcome: &Outcome<'_>) {
+        if let (Some(Step::Reinvoke { due }), Some(retry)) = (&outcome.step, &outcome.retry) {
+            self.0.insert((event.0, retry.number, due.as_millis()));
+        }
+    }
+}
+
+/// How a wait is performed changes no retry: with calls that take no time, each comes at its due time.
+#[test]
+fn hiding_and_moving_give_the_same_retries() {
+    (1..=4u64).into_par_iter().for_each(|seed| {
+        let scenario = Scenario {
+            seed,
+            events: 200,
+            poll_delay: Duration::ZERO,
+            handler_run_time: Duration::ZERO,
+            ..Scenario::default()
+        };
+        let [hidden, mixed, moved] = [HideUpTo::Always, HideUpTo::UpTo(50), HideUpTo::UpTo(0)].map(|how| {
+            let mut retries = Retries::default();
+            let settings = Settings { maximum_concurrency: 1_000, ..hiding(how) };
+            let summary = watched(&scenario, settings, &mut retries);
+            assert_eq!(summary.delivered, 200, "seed {seed}, {how}");
+            (retries.0, summary.moves)
+        });
+        assert!(hidden.0.len() > 2_000 && hidden.1 == 0 && mixed.1 > 200 && moved.1 > mixed.1);
+        assert_eq!(hidden.0, moved.0, "seed {seed}");
+        assert_eq!(hidden.0, mixed.0, "seed {seed}");
+    });
+}
+
+/// Traffic that fills the room of both environments, and that of their counts, again and again.
+#[test]
+fn messages_in_flight_stay_bounded_and_every_event_is_delivered_as_early() {
+    let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };
+    let few = |hide_up_to| Settings { maximum_concurrency: 2, ..hiding(hide_up_to) };
+    let bounded = summary(&scenario, few(HideUpTo::UpTo(400)));
+    let free = summary(&scenario, few(HideUpTo::Always));
+    assert_eq!((bounded.delivered, free.delivered), (4_000, 4_000));
+    assert!(free.peak_in_flight > 3_900, "{}", free.peak_in_flight);
+    assert!((350..=820).contains(&bounded.peak_in_flight), "{}", bounded.peak_in_flight);
+    assert!(bounded.peak_delayed > 3_000, "{}", bounded.peak_delayed);
+    let [late, early] =
+        [bounded, free].map(|summary| summary.recovery_delay_ms.expect("an outage").p99 as f64);
+    assert!((0.95..1.05).contains(&(late / early)), "{late} and {early} ms");
+}
+
+#[test]
+fn without_room_nothing_is_in_flight_but_what_the_handler_has() {
+    let scenario = Scenario { events: 500, ..Scenario::default() };
+    let summary = summary(&scenario, hiding(HideUpTo::UpTo(0)));
+    assert_eq!(summary.delivered, 500);
+    assert!(summary.peak_in_flight <= 100, "{}", summary.peak_in_flight);
+    assert_eq!(summary.api_calls.of(ApiCall::ChangeMessageVisibilityBatch), 0);
+    assert_eq!((summary.api_calls.of(ApiCall::Look), summary.moves_with_room), (0, 0));
+    assert!(summary.moves > summary.retries, "a wait takes one move at least");
+}
+
+#[test]
+fn with_room_nothing_is_moved_and_a_look_costs_little() {
+    let summary = summary(&Scenario::default(), Settings::default());
+    assert_eq!((summary.moves, summary.peak_delayed), (0, 0));
+    let looks = summary.api_calls.of(ApiCall::Look);
+    assert!((1..100).contains(&looks), "{looks} looks in a day");
+}
+
+/// Many pollers share the room, so each environment has little of it.
+#[test]
+fn too_many_pollers_move_what_there_would_be_room_for() {
+    let moved = |maximum_concurrency| {
+        let settings = Settings { maximum_concurrency, ..hiding(HideUpTo::UpTo(1_000)) };
+        summary(&Scenario { events: 500, ..Scenario::default() }, settings)
+    };
+    let (few, many) = (moved(2), moved(1_000));
+    assert_eq!((few.moves, few.moves_with_room), (0, 0));
+    assert!(many.moves_with_room > 0 && many.moves_with_room <= many.moves, "{} moves", many.moves);
+    assert_eq!((few.delivered, many.delivered), (500, 500));
+}
+
+/// A deployment in the middle of an outage, and a rollback.
+#[test]
+fn an_older_handler_before_or_after_loses_nothing() {
+    for window in [Duration::ZERO..HOUR, HOUR..24 * HOUR] {
+        let faults = Faults::default().with(Fault::OldHandler, Strikes { rate: 1.0, window: window.clone() });
+        let scenario = Scenario { events: 200, faults, ..Scenario::default() };
+        for hide_up_to in [HideUpTo::UpTo(0), HideUpTo::UpTo(50)] {
+            let summary = summary(&scenario, hiding(hide_up_to));
+            assert_eq!((summary.delivered, summary.moves > 0), (200, true), "{window:?}, {hide_up_to}");
+        }
+    }
+}
+
+/// Each copy whose answer is lost goes on by itself. The message it follows comes back an hour later.
+#[test]
+fn lost_answers_of_moves_multiply_an_event_by_ten_at_most() {
+    for minutes in [1, 5, 60] {
+        let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
+        let window = Duration::ZERO..Duration::from_secs(60 * minutes);
+        let faults = Faults::default().with(Fault::MoveLost, Strikes { rate: 1.0, window });
+        let without = summary(&scenario, hiding(HideUpTo::UpTo(0)));
+        let with = summary(&Scenario { faults, ..scenario }, hiding(HideUpTo::UpTo(0)));
+        let amplified = with.retries as f64 / without.retries as f64;
+        assert_eq!((with.delivered, without.delivered), (10, 10), "{minutes} minutes");
+        assert!((1.0..=10.0).contains(&amplified), "{minutes} minutes: {amplified:.1} times");
+    }
+}
