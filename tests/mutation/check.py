@@ -24,6 +24,7 @@ NOT_COPIED = shutil.ignore_patterns(
 SUITES = {
     "engine": ["--package", "comeback-engine", "--test", "engine"],
     "chaos": ["--package", "comeback-timelapse", "--test", "chaos"],
+    "moves": ["--package", "comeback-timelapse", "--test", "moves"],
 }
 
 
