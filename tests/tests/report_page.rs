@@ -132,7 +132,7 @@ fn what_is_delayed_has_a_dashed_line_beside_what_is_in_flight() {
         ask(
             chromium,
             "const figure = document.querySelector('#depth');
-             const green = [...figure.querySelectorAll('svg polyline, svg line')].filter(line => line.getAttribute('stroke') === '#1B7837');
+             const green = [...figure.querySelectorAll('svg polyline, svg line')].filter(line => line.getAttribute('stroke') === '#008F6B');
              return [[...figure.querySelectorAll('.keys li')].map(key => key.textContent.trim()), green.length > 10]",
         )
     };
