@@ -83,7 +83,7 @@ pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
     row("retries made", &HumanCount(summary.retries), None);
     if summary.moves > 0 {
         row("sent again with a delay", &HumanCount(summary.moves), None);
-        row("  of those, with room to hide", &HumanCount(summary.moves_with_room), None);
+        row("  although there was room", &HumanCount(summary.moves_with_room), None);
     }
     row("peak in flight", &peak(summary), None);
     row("peak visible, not received", &HumanCount(summary.peak_visible as u64), None);
