@@ -13,6 +13,8 @@ use crate::scenario::{START, Scenario};
 use crate::world::batch::Batch;
 use crate::world::happening::Happened;
 
+mod moves;
+
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 
 /// The event of a scenario that has only one.
