@@ -11,7 +11,7 @@
 //! | `strikes`, `missing_fields` | faults of messages and batches on their way to the handler |
 //! | `handling` | the batch that the handler is working on |
 //! | `account` | the account as the handler sees it |
-//! | `requests`, `spacing`, `api`, `moving` | the handler's calls: checked, then performed |
+//! | `requests`, `spacing`, `api`, `moving`, `looking` | the handler's calls: checked, then performed |
 //! | `environments` | the handler's execution environments |
 //! | `minutes` | the run minute by minute |
 
@@ -22,6 +22,7 @@ pub(crate) mod batch;
 pub(crate) mod environments;
 pub(crate) mod handling;
 pub(crate) mod happening;
+mod looking;
 pub(crate) mod minutes;
 mod missing_fields;
 pub(crate) mod moving;
@@ -58,8 +59,8 @@ use batch::Batch;
 use environments::Environments;
 use handling::Handling;
 use happening::{Happened, Happening};
+use looking::Counts;
 use minutes::Minutes;
-use moving::Counts;
 
 /// A handler that decided about a message this lately does not leave it to expire: the longest backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
