@@ -11,25 +11,21 @@
 //! | `strikes`, `missing_fields` | faults of messages and batches on their way to the handler |
 //! | `handling` | the batch that the handler is working on |
 //! | `account` | the account as the handler sees it |
-//! | `requests`, `spacing`, `api`, `moving`, `looking` | the handler's calls: checked, then performed |
+//! | `api` | the handler's calls: checked, then performed |
 //! | `environments` | the handler's execution environments |
 //! | `minutes` | the run minute by minute |
 
 pub(crate) mod account;
-mod api;
+pub(crate) mod api;
 mod arrivals;
 pub(crate) mod batch;
 pub(crate) mod environments;
 pub(crate) mod handling;
 pub(crate) mod happening;
-mod looking;
 pub(crate) mod minutes;
 mod missing_fields;
-pub(crate) mod moving;
 mod polling;
-mod requests;
 mod sending;
-mod spacing;
 mod strikes;
 
 use std::time::Duration;
@@ -55,11 +51,11 @@ use crate::faults::dice::Dice;
 use crate::figures::calls::CallCounts;
 use crate::scenario::{START, Scenario};
 
+use api::looking::Counts;
 use batch::Batch;
 use environments::Environments;
 use handling::Handling;
 use happening::{Happened, Happening};
-use looking::Counts;
 use minutes::Minutes;
 
 /// A handler that decided about a message this lately does not leave it to expire: the longest backoff.

@@ -5,9 +5,6 @@ use std::time::Duration;
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{BatchReport, MOVED_ATTRIBUTE, Move, Step};
 
-use super::World;
-use super::batch::Batch;
-use super::handling::{Done, Position};
 use crate::aws::id::Id;
 use crate::aws::queue::{Attributes, Sent};
 use crate::check::invariants::{Broken, Invariant};
@@ -15,6 +12,9 @@ use crate::check::origin::Tracked;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::calls::ApiCall;
+use crate::world::World;
+use crate::world::batch::Batch;
+use crate::world::handling::{Done, Position};
 
 impl World {
     /// SQS `SendMessageBatch` to the retry queue.

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use comeback_engine::{CallFailure, Look, Timestamp};
 
-use super::World;
 use crate::faults::fault::Fault;
 use crate::figures::calls::ApiCall;
 use crate::scenario::START;
+use crate::world::World;
 
 /// Counts of the messages in flight, a minute apart. SQS's own count may be a minute old.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(in crate::world) struct Counts {
     minute: u64,
     /// The latest is the last.
     taken: VecDeque<usize>,
@@ -22,7 +22,7 @@ const STALE: usize = 10;
 
 impl Counts {
     /// So many messages were in flight until `now`.
-    pub(super) fn note(&mut self, now: Timestamp, in_flight: usize) {
+    pub(in crate::world) fn note(&mut self, now: Timestamp, in_flight: usize) {
         let minute = now.since(START).as_secs() / 60;
         let new = (minute - self.minute).min(STALE as u64 + 1);
         self.minute = minute;
