@@ -181,7 +181,7 @@ impl World {
             }
             Happening::QueueTimer(timer) => self.queue.run_out(self.now, timer),
             Happening::Poll => self.poll(),
-            Happening::BatchEnds(batch) => return Happened::BatchOpened(self.open_batch(batch)),
+            Happening::BatchEnds(batch) => return Happened::BatchOpened(Box::new(self.open_batch(batch))),
             Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
             Happening::AppearsEarly(receipt) => self.appear_early(receipt),
             Happening::ExpiresEarly(expiry) => self.expire_early(expiry),

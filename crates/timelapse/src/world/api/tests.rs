@@ -90,7 +90,7 @@ impl Fixture {
 fn next_batch(world: &mut World) -> Batch {
     loop {
         if let Happened::BatchOpened(batch) = world.next().expect("a batch comes") {
-            return batch;
+            return *batch;
         }
         world.follow_up();
     }
