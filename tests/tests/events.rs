@@ -113,6 +113,7 @@ fn the_batch_of_ten_costs_as_few_calls_as_can_be() {
             MadeCall::ChangeMessageVisibilityBatch { entries } => entries.len(),
             MadeCall::Invoke { .. } => 1,
             MadeCall::SendMessageBatch { messages } => messages.len(),
+            MadeCall::SendAgain { copies } => copies.len(),
         })
         .collect();
     assert_eq!(entries, [3, 1, 1, 1, 4], "deferrals first: {calls:?}");

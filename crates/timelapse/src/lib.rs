@@ -57,6 +57,7 @@ pub use figures::summary::{FaultCounts, Summary};
 pub use rehearsal::{Call, Rehearsal, rehearse};
 pub use scenario::{START, Scenario, ScenarioError};
 pub use schedule::in_flight::InFlight;
+pub use schedule::moves::Moves;
 pub use schedule::{MAX_EVENTS, RetriesMade, Schedule, ScheduledRetry, Spread};
 pub use simulation::{RunError, run};
 pub use watch::trace::Trace;

@@ -1,12 +1,18 @@
 //! What must hold of every policy's schedule, and what the default's is.
 
-use comeback_engine::{Jitter, Policy, Settings};
-use comeback_timelapse::{Schedule, ScheduledRetry, TARGET_ARN};
+use std::time::Duration;
+
+use comeback_engine::{HideUpTo, Jitter, Policy, Settings};
+use comeback_timelapse::{IN_FLIGHT_LIMIT, Scenario, Schedule, ScheduledRetry, TARGET_ARN, run};
 use proptest::prelude::*;
 
-fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
+fn policy(settings: Settings) -> Policy {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-    Schedule::of(&Policy::new(settings).expect("a valid policy"), seed, events, &|| {})
+    Policy::new(settings).expect("a valid policy")
+}
+
+fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
+    Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
 /// 18.2 backoffs fit into MAX_AGE, as a few lines of Python that know the formula find as well, and
@@ -46,15 +52,61 @@ fn without_jitter_there_is_nothing_to_spread() {
 
 #[test]
 fn long_chains_are_followed_for_fewer_events() {
-    let of = |settings: Settings| {
-        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-        Schedule::default_events(&Policy::new(settings).expect("a valid policy"), 1)
-    };
+    let of = |settings: Settings| Schedule::default_events(&policy(settings), 1);
     assert_eq!(of(Settings::default()), 10_000);
     assert_eq!(of(Settings { max_retries: 0, ..Settings::default() }), 10_000);
     let constant = Settings { base_backoff: 1, max_backoff: 1, ..Settings::default() };
     assert_eq!(of(Settings { max_retries: 1_000, ..constant.clone() }), 1_000);
     assert_eq!(of(Settings { max_retries: 10_000, ..constant }), 100);
+}
+
+#[test]
+fn each_wait_is_cut_into_moves() {
+    let settings = Settings {
+        jitter: Jitter::None,
+        max_retries: 12,
+        hide_up_to: HideUpTo::UpTo(0),
+        ..Settings::default()
+    };
+    let in_flight = schedule(settings, 1, 3).in_flight(2.0, IN_FLIGHT_LIMIT);
+    // 1, 2, 4 … 512 s are one move each, 1,024 s are two, 2,048 s are three.
+    assert_eq!((in_flight.moves.per_second, in_flight.moves.delayed), (2.0 * 15.0, 2.0 * 4_095.0));
+}
+
+/// Moves a second that a simulation makes once as many events are given up as arrive.
+fn simulated_moves_per_second(settings: &Settings, events: usize) -> f64 {
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    let moves_until = |end| {
+        let scenario = Scenario {
+            events,
+            arrival_spread: hours(12),
+            outage: hours(12),
+            duration: hours(end),
+            ..Scenario::default()
+        };
+        run(&scenario, &policy(settings.clone()), &mut ()).expect("a valid scenario").moves
+    };
+    (moves_until(11) - moves_until(4)) as f64 / hours(7).as_secs_f64()
+}
+
+#[test]
+fn a_simulation_makes_hardly_fewer_moves() {
+    for hide_up_to in [0, 100] {
+        let settings = Settings {
+            max_age: 3 * 3_600,
+            hide_up_to: HideUpTo::UpTo(hide_up_to),
+            maximum_concurrency: 2,
+            ..Settings::default()
+        };
+        let events = 1_000;
+        let simulated = simulated_moves_per_second(&settings, events);
+        let rate = events as f64 / (12.0 * 3_600.0);
+        let most = schedule(settings, 1, 1_000).in_flight(rate, IN_FLIGHT_LIMIT).moves.per_second;
+        assert!(
+            (0.9..1.03).contains(&(simulated / most)),
+            "HIDE_UP_TO {hide_up_to}: {simulated}, not {most}"
+        );
+    }
 }
 
 prop_compose! {

@@ -11,7 +11,7 @@ Examples:
   comeback schedule                                  the default policy
   comeback schedule --max-age 1h --jitter equal      a shorter one, with waits that vary less
   comeback schedule --base-backoff 30s --max-backoff 30s --max-retries 20 --plot schedule.svg
-  comeback schedule --max-age 12h --rate 5000/h      whether that many failing events fit in flight
+  comeback schedule --max-age 12h --rate 20/s        what it takes that so many events fail
   comeback schedule --jitter decorrelated --json";
 
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct ScheduleArguments {
     #[arg(long, value_name = "N")]
     pub(super) events: Option<usize>,
     /// Rate of events that fail, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second: shows
-    /// how many are in flight, and when they reach the queue's limit of 120,000
+    /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY it takes
     #[arg(long, value_name = "EVENTS", value_parser = rates::read, allow_hyphen_values = true)]
     pub(super) rate: Option<f64>,
     /// Everything random is drawn from it

@@ -1,28 +1,41 @@
-//! The in-flight limit, in words.
+//! How many events can wait, in words.
 
-use comeback_timelapse::InFlight;
+use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
+use comeback_timelapse::{InFlight, Moves, Scenario};
 use indicatif::HumanCount;
 
-use crate::text::durations::short;
+use crate::text::durations::{self, short};
 use crate::text::numbers::rounded;
 use crate::text::rates;
 
 /// What happens at the limit.
 pub(crate) const ONCE_FULL: &str = "\
 From then on SQS hands out a message only when another leaves: retries come late, without an error, and
-events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A shorter MAX_AGE
-or several queues are the way out.";
+events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A lower HIDE_UP_TO
+is the way out: what is not hidden is sent again with a delay, and there is no limit on that.";
 
-/// How many messages a rate of failing events keeps in flight, whether and when that reaches the
-/// limit, what happens then, and the highest rate there is room for.
+/// How many events wait at a rate of failing events, where they wait, and what that takes: moves and
+/// pollers. Where messages are always hidden, whether and when they reach the limit, what happens then, and
+/// the highest rate there is room for.
 pub(crate) fn in_words(in_flight: &InFlight) -> String {
-    let figures = figures_in_words(in_flight);
-    if in_flight.full_after_seconds.is_some() { format!("{figures}\n{ONCE_FULL}") } else { figures }
+    let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
+    format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight))
 }
 
-/// The same without what happens at the limit.
+/// The same without what happens at the limit, and without the pollers.
 pub(crate) fn figures_in_words(in_flight: &InFlight) -> String {
-    let InFlight { events_per_second, mean_wait_seconds, full_after_seconds, .. } = *in_flight;
+    match in_flight.highest_events_per_second {
+        Some(highest) => compared_with_limit(in_flight, highest),
+        None => without_limit(in_flight),
+    }
+}
+
+/// The pollers that it takes.
+pub(crate) fn pollers_in_words(in_flight: &InFlight) -> String {
+    pollers(in_flight.pollers)
+}
+
+fn compared_with_limit(in_flight: &InFlight, highest: f64) -> String {
     let limit = HumanCount(in_flight.in_flight_limit as u64);
     let share = in_flight.in_flight / in_flight.in_flight_limit as f64;
     let compared = if share < 1.0 {
@@ -30,17 +43,79 @@ pub(crate) fn figures_in_words(in_flight: &InFlight) -> String {
     } else {
         format!("{} times", rounded(share))
     };
-    let sum = format!(
-        "At {}, failing events are in flight for {} each on average: {} at once, {compared} SQS's limit of {limit}.",
-        rates::text(events_per_second),
-        short(mean_wait_seconds),
-        rounded(in_flight.in_flight),
-    );
-    let full = full_after_seconds.map_or(String::new(), |seconds| {
+    let full = in_flight.full_after_seconds.map_or(String::new(), |seconds| {
         format!("\nThe limit is reached {} after the target goes down.", short(seconds))
     });
-    let room = in_flight
-        .highest_events_per_second
-        .map_or(String::new(), |highest| format!("\nThis policy has room for {}.", rates::text(highest)));
-    format!("{sum}{room}{full}")
+    format!(
+        "At {}, failing events are in flight for {} each on average: {} at once, {compared} SQS's limit of {limit}.\n\
+         This policy has room for {}.{full}",
+        rates::text(in_flight.events_per_second),
+        short(in_flight.mean_wait_seconds),
+        rounded(in_flight.in_flight),
+        rates::text(highest),
+    )
+}
+
+fn without_limit(in_flight: &InFlight) -> String {
+    let rate = rates::text(in_flight.events_per_second);
+    if in_flight.waiting <= 0.0 {
+        return format!("At {rate}, no failing event waits: it is given up at once.");
+    }
+    let waiting = format!(
+        "At {rate}, failing events wait for {} each on average: {} at once, when as many are given up as arrive.\n\
+         There is no limit on waiting events.",
+        short(in_flight.mean_wait_seconds),
+        rounded(in_flight.waiting),
+    );
+    let Moves { delayed, per_second, usd_per_hour, usd_per_million_event_hours } = in_flight.moves;
+    let Some(usd_per_million) = usd_per_million_event_hours else {
+        return format!("{waiting} HIDE_UP_TO has room for these: none has to be sent again.");
+    };
+    let hidden = match in_flight.in_flight {
+        0.0 => "None is hidden (HIDE_UP_TO).".to_owned(),
+        hidden => {
+            let most = rounded(in_flight.in_flight_at_most);
+            format!("About {} are hidden (HIDE_UP_TO), {most} at most.", rounded(hidden))
+        }
+    };
+    format!(
+        "{waiting} {hidden}\n\
+         The other {} are delayed messages, of which {} are sent again, at most.\n\
+         In batches of ten that costs {} USD an hour, or {} USD for a million hours that an event is delayed.",
+        rounded(delayed),
+        rates::text(per_second),
+        rounded(usd_per_hour),
+        rounded(usd_per_million),
+    )
+}
+
+fn pollers(needed: u64) -> String {
+    let run_time = durations::text(Scenario::default().handler_run_time);
+    let most = *MAXIMUM_CONCURRENCY_RANGE.end();
+    let assumed = format!("if the handler takes {run_time} for a batch of ten");
+    if needed > most {
+        return format!(
+            "It takes {} pollers, {assumed}, and MAXIMUM_CONCURRENCY is {} at most:\n\
+             retries come late, without an error. Longer backoffs or several retry queues are the way out.",
+            HumanCount(needed),
+            HumanCount(most)
+        );
+    }
+    format!("It takes a MAXIMUM_CONCURRENCY of at least {}, {assumed}.", HumanCount(needed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_pollers_than_there_can_be_are_called_that() {
+        assert_eq!(
+            pollers(1_000),
+            "It takes a MAXIMUM_CONCURRENCY of at least 1,000, if the handler takes 100ms for a batch of ten."
+        );
+        let text = pollers(1_001);
+        let expected = "It takes 1,001 pollers, if the handler takes 100ms for a batch of ten, and MAXIMUM_CONCURRENCY is 1,000 at most:\n";
+        assert!(text.starts_with(expected), "{text}");
+    }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `numbers` | three digits, and steps of 1, 2 and 5 |
 //! | `durations`, `rates` | durations and rates, both ways |
-//! | `in_flight` | the in-flight limit, in words |
+//! | `in_flight` | how many events can wait, in words |
 //! | `table` | tables that fit 80 columns |
 //! | `progress` | [`Progress`](progress::Progress): the bar on standard error |
 

@@ -98,42 +98,97 @@ fn a_policy_without_retries_says_why() {
     assert!(text.ends_with("\n0 retries, each event; given up for max_retries (7)\n"), "{text}");
 }
 
+/// Without jitter the last retry of every event comes 16,383 s after its first failure, and its waits take
+/// 30 moves: 10 up to 512 s, and 2, 3, 5 and 10 for 1,024 to 8,192 s. Each event has 14 retries.
+const FOURTEEN_RETRIES: [&str; 6] = ["--events", "2", "--jitter", "none", "--max-retries", "14"];
+
+fn with_fourteen_retries(more: &[&str]) -> String {
+    stdout(&[&FOURTEEN_RETRIES[..], more].concat())
+}
+
 #[test]
-fn a_rate_says_when_the_in_flight_limit_is_reached() {
-    // Without jitter the last retry of every event comes 16,383 s after its first failure.
-    let policy = ["--events", "2", "--jitter", "none", "--max-retries", "14"];
-    let printed = |more: &[&str]| stdout(&[&policy[..], more].concat());
-    let over = printed(&["--rate", "10"]);
+fn a_rate_says_how_many_wait_and_what_that_takes() {
+    let over = with_fourteen_retries(&["--rate", "10", "--hide-up-to", "45000"]);
+    let expected = "
+At 10 a second, failing events wait for 4h 33m each on average: 164,000 at once, when as many are given up as arrive.
+There is no limit on waiting events. About 45,000 are hidden (HIDE_UP_TO), 90,000 at most.
+The other 119,000 are delayed messages, of which 250 a second are sent again, at most.
+In batches of ten that costs 0.179 USD an hour, or 1.51 USD for a million hours that an event is delayed.
+It takes a MAXIMUM_CONCURRENCY of at least 6, if the handler takes 100ms for a batch of ten.
+";
+    assert!(over.ends_with(expected), "{over}");
+    let none_hidden = with_fourteen_retries(&["--rate", "10", "--hide-up-to", "0"]);
+    assert!(
+        none_hidden.contains(" events. None is hidden (HIDE_UP_TO).\nThe other 164,000 "),
+        "{none_hidden}"
+    );
+    let expected = "
+At 1 a minute, failing events wait for 4h 33m each on average: 273 at once, when as many are given up as arrive.
+There is no limit on waiting events. HIDE_UP_TO has room for these: none has to be sent again.
+It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
+";
+    let under = with_fourteen_retries(&["--rate", "60/h"]);
+    assert!(under.ends_with(expected), "{under}");
+    let json = with_fourteen_retries(&["--rate", "10", "--hide-up-to", "45000", "--json"]);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let moves = json["in_flight"]["moves"].clone();
+    let expected = serde_json::json!({
+        "events_per_second": 10.0,
+        "mean_wait_seconds": 16_383.0,
+        "waiting": 163_830.0,
+        "in_flight": 45_000.0,
+        "in_flight_at_most": 90_000.0,
+        "in_flight_limit": 120_000,
+        "full_after_seconds": null,
+        "highest_events_per_second": null,
+        "moves": moves,
+        "pollers": 6,
+    });
+    assert_eq!(json["in_flight"], expected);
+    // 45,000 hidden messages save 50 of 300 moves a second.
+    assert_eq!((&moves["delayed"], &moves["per_second"]), (&118_830.0.into(), &250.0.into()));
+    let none = stdout(&["--events", "2", "--max-retries", "0", "--rate", "5"]);
+    assert!(none.contains("\nAt 5 a second, no failing event waits: it is given up at once.\n"), "{none}");
+}
+
+#[test]
+fn where_messages_are_always_hidden_a_rate_says_when_the_limit_is_reached() {
+    let always = ["--hide-up-to", "always", "--rate"];
+    let over = with_fourteen_retries(&[&always[..], &["10"]].concat());
     let expected = "
 At 10 a second, failing events are in flight for 4h 33m each on average: 164,000 at once, 1.37 times SQS's limit of 120,000.
 This policy has room for 7.32 a second.
 The limit is reached 3h 20m after the target goes down.
 From then on SQS hands out a message only when another leaves: retries come late, without an error, and
-events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A shorter MAX_AGE
-or several queues are the way out.
+events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A lower HIDE_UP_TO
+is the way out: what is not hidden is sent again with a delay, and there is no limit on that.
+It takes a MAXIMUM_CONCURRENCY of at least 3, if the handler takes 100ms for a batch of ten.
 ";
     assert!(over.ends_with(expected), "{over}");
     let expected = "
 At 1 a minute, failing events are in flight for 4h 33m each on average: 273 at once, 0.228 % of SQS's limit of 120,000.
 This policy has room for 7.32 a second.
+It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
 ";
-    let under = printed(&["--rate", "60/h"]);
+    let under = with_fourteen_retries(&[&always[..], &["60/h"]].concat());
     assert!(under.ends_with(expected), "{under}");
-    let json: Value = serde_json::from_str(&printed(&["--rate", "10", "--json"])).expect("JSON");
+    let json = with_fourteen_retries(&[&always[..], &["10", "--json"]].concat());
+    let json: Value = serde_json::from_str(&json).expect("JSON");
     let expected = serde_json::json!({
         "events_per_second": 10.0,
         "mean_wait_seconds": 16_383.0,
+        "waiting": 163_830.0,
         "in_flight": 163_830.0,
+        "in_flight_at_most": 163_830.0,
         "in_flight_limit": 120_000,
         "full_after_seconds": 12_000.0,
         "highest_events_per_second": 120_000.0 / 16_383.0,
+        "moves": {
+            "delayed": 0.0, "per_second": 0.0, "usd_per_hour": 0.0, "usd_per_million_event_hours": null,
+        },
+        "pollers": 3,
     });
     assert_eq!(json["in_flight"], expected);
-    let none = stdout(&["--events", "2", "--max-retries", "0", "--rate", "5"]);
-    assert!(
-        none.ends_with("in flight for 0s each on average: 0 at once, 0 % of SQS's limit of 120,000.\n"),
-        "{none}"
-    );
 }
 
 #[test]

@@ -1,47 +1,81 @@
+use comeback_engine::HideUpTo;
 use serde::Serialize;
 
 use super::Schedule;
+use super::moves::{Moves, pollers};
 
-/// How many messages events that keep failing have in flight: arrival rate × time an event waits.
+/// How many events wait at a rate of events that keep failing, where, and what that takes: arrival rate ×
+/// time an event waits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
     /// Events a second that fail, and fail every time.
     pub events_per_second: f64,
-    /// How long an event is in flight, from its first failure to its last retry: the mean.
+    /// How long an event waits, from its first failure to its last retry: the mean.
     pub mean_wait_seconds: f64,
-    /// Messages in flight once as many events are given up as arrive, if there were no limit.
+    /// Events that wait once as many are given up as arrive.
+    pub waiting: f64,
+    /// Of those, the ones that are hidden, which are in flight, if the queue had no limit: about
+    /// `HIDE_UP_TO` at most.
     pub in_flight: f64,
+    /// Between two looks at the queue more are hidden: twice `HIDE_UP_TO` at most, and a batch of each poller.
+    pub in_flight_at_most: f64,
     /// The queue's limit.
     pub in_flight_limit: usize,
     /// From the first of these failures until the limit is reached; none if it never is.
     pub full_after_seconds: Option<f64>,
-    /// Above this rate the limit is reached in the end; none where nothing is ever in flight.
+    /// Above this rate the limit is reached in the end; none where it never is.
     pub highest_events_per_second: Option<f64>,
+    /// What becomes of the events that are not hidden.
+    pub moves: Moves,
+    /// Batches that have to be under way at once, if they are full and the handler takes as long for each
+    /// as [`Scenario`](crate::Scenario)'s default says: the least `MAXIMUM_CONCURRENCY`, 2 or more. Over
+    /// 1,000 is more than there can be.
+    pub pollers: u64,
 }
 
 impl Schedule {
-    /// What becomes of the in-flight limit when this many events a second fail every time. By
-    /// Little's law, L = λ · W; while the target has been down for a time `t` only, an event has
-    /// waited for `t` at most.
+    /// What it takes that this many events a second fail every time. By Little's law, L = λ · W events
+    /// wait. Up to `HIDE_UP_TO` are hidden, and the others are delayed messages, which have no limit. If
+    /// `HIDE_UP_TO` is `always`, or not below `limit`, the limit is reached in the end; while the target
+    /// has been down for a time `t` only, an event has waited for `t` at most.
     ///
     /// ```
-    /// use comeback_engine::{Policy, Settings};
+    /// use comeback_engine::{HideUpTo, Policy, Settings};
     /// use comeback_timelapse::{IN_FLIGHT_LIMIT, Schedule, TARGET_ARN};
     ///
-    /// let policy = Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }).unwrap();
-    /// let in_flight = Schedule::of(&policy, 1, 500, &|| {}).in_flight(10.0, IN_FLIGHT_LIMIT);
-    /// assert_eq!(in_flight.full_after_seconds, Some(12_000.0)); // 3 h 20 min of 10 a second are 120,000.
+    /// let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+    /// let always = Settings { hide_up_to: HideUpTo::Always, ..settings.clone() };
+    /// let [moves, always] = [settings, always].map(|settings| {
+    ///     let policy = Policy::new(settings).unwrap();
+    ///     Schedule::of(&policy, 1, 500, &|| {}).in_flight(10.0, IN_FLIGHT_LIMIT)
+    /// });
+    /// assert_eq!((moves.full_after_seconds, moves.in_flight), (None, 50_000.0));
+    /// assert_eq!(always.full_after_seconds, Some(12_000.0)); // 3 h 20 min of 10 a second are 120,000.
     /// ```
     pub fn in_flight(&self, events_per_second: f64, limit: usize) -> InFlight {
-        let events = self.waits.len().max(1) as f64;
-        let mean = self.waits.iter().copied().map(f64::from).sum::<f64>() / events;
+        let mean = self.waits.iter().copied().map(f64::from).sum::<f64>() / self.waits.len().max(1) as f64;
+        let waiting = events_per_second * mean;
+        let hidden_at_most = match self.hide_up_to {
+            HideUpTo::Always => f64::INFINITY,
+            HideUpTo::UpTo(messages) => messages as f64,
+        };
+        let has_a_limit = hidden_at_most >= limit as f64;
+        let in_flight = waiting.min(hidden_at_most);
+        let moves = Moves::of(events_per_second * self.moves_of_an_event, waiting, in_flight);
+        let retries_per_second = events_per_second * self.retries_made.mean;
         InFlight {
             events_per_second,
             mean_wait_seconds: mean,
-            in_flight: events_per_second * mean,
+            waiting,
+            in_flight,
+            in_flight_at_most: waiting.min(2.0 * hidden_at_most),
             in_flight_limit: limit,
-            full_after_seconds: self.mean_wait_reaches(limit as f64 / events_per_second),
-            highest_events_per_second: (mean > 0.0).then(|| limit as f64 / mean),
+            full_after_seconds: self
+                .mean_wait_reaches(limit as f64 / events_per_second)
+                .filter(|_| has_a_limit),
+            highest_events_per_second: (has_a_limit && mean > 0.0).then(|| limit as f64 / mean),
+            moves,
+            pollers: pollers(retries_per_second, moves.per_second),
         }
     }
 
@@ -62,38 +96,4 @@ impl Schedule {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::schedule::RetriesMade;
-
-    fn schedule(waits: &[u32]) -> Schedule {
-        let retries_made = RetriesMade { mean: 0.0, min: 0, p5: 0, p95: 0, max: 0 };
-        let (given_up, retries, waits) = (Default::default(), Vec::new(), waits.to_vec());
-        Schedule { seed: 1, events: waits.len(), retries_made, given_up, retries, waits }
-    }
-
-    #[test]
-    fn rate_times_wait_is_in_flight() {
-        let in_flight = schedule(&[100, 300]).in_flight(2.0, 1_000);
-        assert_eq!((in_flight.mean_wait_seconds, in_flight.in_flight), (200.0, 400.0));
-        assert_eq!((in_flight.full_after_seconds, in_flight.highest_events_per_second), (None, Some(5.0)));
-    }
-
-    #[test]
-    fn the_limit_is_reached_while_some_have_already_been_given_up() {
-        let full_after = |rate, limit| schedule(&[100, 300]).in_flight(rate, limit).full_after_seconds;
-        assert_eq!(full_after(10.0, 1_000), Some(100.0), "nobody has been given up yet");
-        assert_eq!(full_after(10.0, 500), Some(50.0));
-        // After 100 s half of the events are given up in time: 10 a second, then 5.
-        assert_eq!(full_after(10.0, 1_500), Some(200.0));
-        assert_eq!(full_after(10.0, 2_000), Some(300.0), "the limit is reached exactly");
-        assert_eq!(full_after(10.0, 2_001), None);
-    }
-
-    #[test]
-    fn nothing_is_in_flight_without_a_retry() {
-        let in_flight = schedule(&[0, 0]).in_flight(1e6, 120_000);
-        assert_eq!((in_flight.in_flight, in_flight.full_after_seconds), (0.0, None));
-        assert_eq!(in_flight.highest_events_per_second, None);
-    }
-}
+mod tests;

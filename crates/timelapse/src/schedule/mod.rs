@@ -5,15 +5,17 @@
 //! |---|---|
 //! | `mod` | [`Schedule`]: figures over many events |
 //! | `chain` | one event from its first failure to its last |
-//! | `in_flight` | [`InFlight`](in_flight::InFlight): how many messages are in flight at a rate of events |
+//! | `in_flight` | [`InFlight`](in_flight::InFlight): how many events wait at a rate of events, and where |
+//! | `moves` | [`Moves`](moves::Moves): what the moves of those come to, and the pollers |
 
 mod chain;
 pub(crate) mod in_flight;
+pub(crate) mod moves;
 
 use std::collections::BTreeMap;
 
 use comeback_backoff::ceiling;
-use comeback_engine::{Jitter, Policy};
+use comeback_engine::{HideUpTo, Jitter, Policy};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -44,10 +46,16 @@ pub struct Schedule {
     pub given_up: BTreeMap<&'static str, usize>,
     /// Each retry that any event had, the first one first.
     pub retries: Vec<ScheduledRetry>,
-    /// How long each event was in flight, from its first failure to its last retry, in seconds and
+    /// How long each event waited, from its first failure to its last retry, in seconds and
     /// ascending.
     #[serde(skip)]
     waits: Vec<u32>,
+    /// Moves of an event if none of its waits is hidden: the mean.
+    #[serde(skip)]
+    moves_of_an_event: f64,
+    /// The policy's.
+    #[serde(skip)]
+    hide_up_to: HideUpTo,
 }
 
 /// How many retries an event has before it is given up.
@@ -120,7 +128,18 @@ impl Schedule {
         let mut waits: Vec<u32> =
             chains.iter().map(|chain| chain.retries.last().map_or(0, |made| made.at)).collect();
         waits.sort_unstable();
-        Self { seed, events, retries_made, given_up, retries: retries.collect(), waits }
+        let made = chains.iter().flat_map(|chain| &chain.retries);
+        let moves: u64 = made.map(|made| moves::moves_of(made.wait)).sum();
+        Self {
+            seed,
+            events,
+            retries_made,
+            given_up,
+            retries: retries.collect(),
+            waits,
+            moves_of_an_event: moves as f64 / events.max(1) as f64,
+            hide_up_to: policy.hide_up_to(),
+        }
     }
 
     /// How many events to follow by default: 10,000, or fewer if an event has many retries.

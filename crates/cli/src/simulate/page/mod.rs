@@ -6,7 +6,7 @@
 //! | `side` | [`Side`]: a policy and its run |
 //! | `lives` | [`Lives`]: watches events during the run, to show the life of one |
 //! | `charts` | a chart each, with the figures behind it |
-//! | `limit` | when the queue would be full |
+//! | `limit` | how many events can wait, and when the queue would be full |
 //! | `tables` | the tables that stand alone |
 //! | `template` | the parts of the page, for `templates/report.html` |
 //! | `file` | [`PageFile`]: where it is written to |
@@ -101,7 +101,7 @@ fn attempts_and_depth(scenario: &Scenario, sides: &[Side]) -> Section {
 fn limit(scenario: &Scenario, sides: &[Side]) -> Section {
     Section {
         id: "limit",
-        heading: "When the queue is full",
+        heading: "How many events can wait",
         paragraphs: limit::arithmetic(scenario, sides),
         tables: vec![limit::rates(scenario, sides)],
         charts: Vec::new(),

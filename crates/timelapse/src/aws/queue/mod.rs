@@ -29,7 +29,7 @@ use message::{Message, State, blank};
 pub use depth::Depth;
 pub(crate) use message::{Receipt, Received, Slot};
 pub use sending::Attributes;
-pub(crate) use sending::Sent;
+pub(crate) use sending::{LONGEST_DELAY, Sent};
 pub use settings::IN_FLIGHT_LIMIT;
 pub(crate) use settings::{QueueSettings, Removal, Removed};
 

@@ -8,7 +8,7 @@ use crate::aws::agenda::Agenda;
 use crate::aws::id::Id;
 
 /// The longest delay of a message. Source: SQS quotas, "Message delay".
-const LONGEST_DELAY: Duration = Duration::from_secs(900);
+pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 
 /// What is sent.
 #[derive(Debug)]

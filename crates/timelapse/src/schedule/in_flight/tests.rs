@@ -1,0 +1,101 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::schedule::RetriesMade;
+use crate::schedule::moves::moves_of;
+
+const LIMIT: usize = 1_000;
+
+/// Events that wait so long each, for one retry.
+fn schedule(waits: &[u32], hide_up_to: HideUpTo) -> Schedule {
+    let retries_made = RetriesMade { mean: 1.0, min: 1, p5: 1, p95: 1, max: 1 };
+    let (given_up, retries) = (Default::default(), Vec::new());
+    let moves: u64 = waits.iter().copied().map(moves_of).sum();
+    let moves_of_an_event = moves as f64 / waits.len() as f64;
+    let (events, waits) = (waits.len(), waits.to_vec());
+    Schedule { seed: 1, events, retries_made, given_up, retries, waits, moves_of_an_event, hide_up_to }
+}
+
+fn always(waits: &[u32], rate: f64) -> InFlight {
+    schedule(waits, HideUpTo::Always).in_flight(rate, LIMIT)
+}
+
+#[test]
+fn rate_times_wait_is_waiting() {
+    let in_flight = always(&[100, 300], 2.0);
+    assert_eq!((in_flight.mean_wait_seconds, in_flight.waiting, in_flight.in_flight), (200.0, 400.0, 400.0));
+    assert_eq!((in_flight.full_after_seconds, in_flight.highest_events_per_second), (None, Some(5.0)));
+}
+
+#[test]
+fn the_limit_is_reached_while_some_have_already_been_given_up() {
+    let full_after =
+        |rate, limit| schedule(&[100, 300], HideUpTo::Always).in_flight(rate, limit).full_after_seconds;
+    assert_eq!(full_after(10.0, 1_000), Some(100.0), "nobody has been given up yet");
+    assert_eq!(full_after(10.0, 500), Some(50.0));
+    // After 100 s half of the events are given up in time: 10 a second, then 5.
+    assert_eq!(full_after(10.0, 1_500), Some(200.0));
+    assert_eq!(full_after(10.0, 2_000), Some(300.0), "the limit is reached exactly");
+    assert_eq!(full_after(10.0, 2_001), None);
+}
+
+#[test]
+fn nothing_waits_without_a_retry() {
+    let in_flight = always(&[0, 0], 1e6);
+    assert_eq!((in_flight.waiting, in_flight.full_after_seconds), (0.0, None));
+    assert_eq!(in_flight.highest_events_per_second, None);
+}
+
+#[test]
+fn what_is_not_hidden_is_delayed_and_there_is_no_limit() {
+    // 10 a second that wait for 2,700 s are 27,000, and take 3 moves each. 900 that are hidden save one
+    // move a second.
+    let in_flight = schedule(&[2_700], HideUpTo::UpTo(900)).in_flight(10.0, LIMIT);
+    assert_eq!(
+        (in_flight.waiting, in_flight.in_flight, in_flight.in_flight_at_most),
+        (27_000.0, 900.0, 1_800.0)
+    );
+    assert_eq!((in_flight.moves.delayed, in_flight.moves.per_second), (26_100.0, 29.0));
+    assert_eq!((in_flight.full_after_seconds, in_flight.highest_events_per_second), (None, None));
+}
+
+#[test]
+fn a_queue_that_holds_fewer_than_may_be_hidden_is_full_in_the_end() {
+    let full_after =
+        |hide_up_to| schedule(&[2_700], HideUpTo::UpTo(hide_up_to)).in_flight(10.0, LIMIT).full_after_seconds;
+    assert_eq!((full_after(999), full_after(1_000)), (None, Some(100.0)));
+}
+
+#[test]
+fn retries_are_received_twice_and_moves_once() {
+    // 100 retries a second, without moves: 200 messages in 20 batches a second, a tenth of a second each.
+    assert_eq!(always(&[600], 100.0).pollers, 2);
+    assert_eq!(always(&[600], 1_001.0).pollers, 21, "20.02 batches under way");
+    // 1 move each.
+    assert_eq!(schedule(&[600], HideUpTo::UpTo(0)).in_flight(1_000.0, LIMIT).pollers, 30);
+}
+
+proptest! {
+    #[test]
+    fn every_event_waits_somewhere(
+        mut waits in proptest::collection::vec(1..100_000u32, 1..20),
+        rate in 0.001..10_000.0f64,
+        hide_up_to in 0..=55_000u64,
+    ) {
+        waits.sort_unstable();
+        let of = |hide_up_to| schedule(&waits, HideUpTo::UpTo(hide_up_to)).in_flight(rate, 120_000);
+        let in_flight = of(hide_up_to);
+        let InFlight { waiting, moves, .. } = in_flight;
+        prop_assert!((in_flight.in_flight + moves.delayed - waiting).abs() <= waiting * 1e-9);
+        prop_assert!(in_flight.in_flight <= hide_up_to as f64);
+        prop_assert!(in_flight.in_flight_at_most <= 2.0 * hide_up_to as f64);
+        prop_assert_eq!((in_flight.full_after_seconds, in_flight.highest_events_per_second), (None, None));
+        // A delay lasts for 900 s at most, so each delayed event is sent again once in that time, or more often.
+        prop_assert!(moves.per_second >= moves.delayed / 900.0 * 0.999_999);
+        // Where more may be hidden, nothing is sent again more often.
+        let none_hidden = of(0);
+        prop_assert!(moves.per_second <= none_hidden.moves.per_second);
+        prop_assert!(moves.usd_per_hour <= none_hidden.moves.usd_per_hour);
+        prop_assert!((2..=none_hidden.pollers).contains(&in_flight.pollers));
+    }
+}
