@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, log_lines, plain_target, scratch};
 use comeback_timelapse::Depth;
@@ -155,9 +156,13 @@ pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
 
 /// Has the retry handler poll its queue, or not.
 pub(crate) async fn enable(ministack: &MiniStack, handler: &str, enabled: bool) {
-    let mappings = ministack.lambda.list_event_source_mappings().function_name(handler).send().await;
-    let mappings = mappings.expect("Lambda answers");
-    let mapping = mappings.event_source_mappings()[0].uuid().expect("a mapping has a UUID");
+    let mapping = mapping(ministack, handler).await.uuid.expect("a mapping has a UUID");
     let change = ministack.lambda.update_event_source_mapping().uuid(mapping).enabled(enabled);
     change.send().await.expect("Lambda changes the mapping");
+}
+
+/// What brings the retry handler its messages.
+pub(crate) async fn mapping(ministack: &MiniStack, handler: &str) -> EventSourceMappingConfiguration {
+    let mappings = ministack.lambda.list_event_source_mappings().function_name(handler).send().await;
+    mappings.expect("Lambda answers").event_source_mappings.unwrap_or_default().remove(0)
 }
