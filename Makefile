@@ -41,9 +41,11 @@ scale: ## what a retry costs the simulation, from a thousand events to a million
 	cargo build --release -p comeback
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 
-# Each policy meets every seed; the last reaches SQS's longest waits and its oldest messages.
-CHAOS_POLICIES := "" "--jitter none --max-age 2h" "--jitter equal --envelope inline --max-retries 6" \
-	"--jitter decorrelated --max-backoff 10m --failure-rate 0.5" \
+# Each policy meets every seed: some hide every message, some none, and some hide a few. The last reaches SQS's longest
+# waits and its oldest messages.
+CHAOS_POLICIES := "" "--jitter none --max-age 2h --hide-up-to 0" \
+	"--jitter equal --envelope inline --max-retries 6 --hide-up-to 20 --maximum-concurrency 2" \
+	"--jitter decorrelated --max-backoff 10m --failure-rate 0.5 --hide-up-to always" "--hide-up-to 5" \
 	"--base-backoff 6h --max-age 14d --for 15d --outage 13d"
 SEEDS ?= 2000
 

@@ -33,7 +33,7 @@ pub use ministack::MiniStack;
 pub use poll::eventually;
 pub use repository::{built_command, root, scratch, template};
 pub use shell::{Background, Shell};
-pub use stack::{ARCHITECTURE, Stack, allow_batches, build, deploy, hide_briefly};
+pub use stack::{ARCHITECTURE, Stack, build, deploy, hide_briefly};
 pub use target::{
     LONGEST_TIMEOUT, answering_target, example_target, failing_target, kill, outage_target, plain_target,
 };

@@ -28,21 +28,6 @@ pub fn deploy(shell: &Shell, name: &str, parameters: &str) -> Result<Stack, Stri
     Stack::deployed(shell, name)
 }
 
-/// MiniStack asks a role for actions of this name, which IAM has not: on AWS, the permission for one message is the
-/// permission for a batch.
-///
-/// # Errors
-///
-/// What the AWS CLI said.
-pub fn allow_batches(shell: &Shell, role: &str) -> Result<(), String> {
-    const POLICY: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:ChangeMessageVisibilityBatch","sqs:SendMessageBatch"],"Resource":"*"}]}"#;
-    shell
-        .run(&format!(
-            "aws iam put-role-policy --role-name {role} --policy-name ministack --policy-document '{POLICY}'"
-        ))
-        .map(drop)
-}
-
 /// Has a retry queue hide a message for ten seconds where the handler sets no time. Its own 1,230 s are for a handler that
 /// is out for days, and no trial on the real clock can wait for them.
 ///
@@ -63,7 +48,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Reads what became of a deployment, and lets its handler work on MiniStack.
+    /// Reads what became of a deployment.
     ///
     /// # Errors
     ///
@@ -77,10 +62,8 @@ impl Stack {
             ),
         )?;
         let mut stack = Self { outputs: outputs.into_iter().collect(), ..Self::default() };
-        let (handler_logs, role_arn) = logs_and_role(shell, stack.output("RetryHandlerName"))?;
-        allow_batches(shell, role_arn.rsplit('/').next().unwrap_or_default())?;
-        stack.handler_logs = handler_logs;
-        (stack.target_logs, _) = logs_and_role(shell, stack.output("ExampleTargetName"))?;
+        stack.handler_logs = logs(shell, stack.output("RetryHandlerName"))?;
+        stack.target_logs = logs(shell, stack.output("ExampleTargetName"))?;
         Ok(stack)
     }
 
@@ -107,14 +90,10 @@ impl Stack {
     }
 }
 
-/// A function's log group, and the ARN of its role.
-fn logs_and_role(shell: &Shell, function: &str) -> Result<(String, String), String> {
-    answer(
-        shell,
-        &format!(
-            "lambda get-function-configuration --function-name {function} --query '[LoggingConfig.LogGroup, Role]'"
-        ),
-    )
+/// A function's log group.
+fn logs(shell: &Shell, function: &str) -> Result<String, String> {
+    let query = "--query LoggingConfig.LogGroup";
+    answer(shell, &format!("lambda get-function-configuration --function-name {function} {query}"))
 }
 
 /// What the AWS CLI answers to a command.

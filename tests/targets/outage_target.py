@@ -14,8 +14,8 @@ class Outage(Exception):
 
 def handler(event, context):
     is_out = os.path.exists(event["outage"])
-    attempt = event.get("_retry_metadata", {}).get("attempt", 0)
-    seen = {"order": event["order"], "attempt": attempt, "at": time.time(), "taken": not is_out}
+    attempt = event.pop("_retry_metadata", {}).get("attempt", 0)
+    seen = {"order": event["order"], "attempt": attempt, "at": time.time(), "taken": not is_out, "event": event}
     with open(event["ledger"], "a") as ledger:
         ledger.write(json.dumps(seen) + "\n")
     if is_out:

@@ -8,6 +8,7 @@ import time
 # Under faketime, Python's own sleep is begun on the faster clock and ended on the other: it never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 
+from ministack.core import iam_actions  # noqa: E402
 from ministack.services import lambda_svc, sqs  # noqa: E402
 
 # The event source mappings' threads receive and delete under a lock, and put a new list of messages in the old one's
@@ -45,6 +46,19 @@ def whole_number(limit):
 
 
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
+
+# It asks a role for `sqs:SendMessageBatch` and the like, which IAM has not: on AWS, the permission for one message is the
+# permission for a batch.
+def of_one_message(action_of):
+    @functools.wraps(action_of)
+    def without_batch(*arguments):
+        action = action_of(*arguments)
+        return action.removesuffix("Batch") if action and action.startswith("sqs:") else action
+
+    return without_batch
+
+
+iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
 # Its web server ends an HTTP/2 connection after a thousand requests, those under way included: their answers never come.
 from hypercorn.config import Config  # noqa: E402

@@ -3,7 +3,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `decided`, `answered` | a message on its way: its steps, and what may follow each |
-//! | `waiting`, `hop` | a message that is kept: hidden, or moved in hops |
+//! | `keeping` | messages that are kept: hidden, or moved where there is no room; and the look for room |
+//! | `waiting`, `hop` | a message that is kept, and its hops |
 //! | `hiding` | how long a message waits whose step did not work |
 //! | `guarded` | no call past the deadline, an answer for each entry |
 
@@ -12,9 +13,9 @@ mod decided;
 mod guarded;
 mod hiding;
 mod hop;
+mod keeping;
 mod waiting;
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use futures_util::stream::{self, StreamExt};
@@ -22,10 +23,10 @@ use futures_util::stream::{self, StreamExt};
 use self::answered::{Answered, Sent};
 use self::decided::Decided;
 use self::guarded::{CONCURRENT_INVOKES, Guarded};
-use self::waiting::Waiting;
-use crate::account::{Account, CallFailure, Move, MoveFailure, VisibilityChange};
+use self::keeping::{hide_within, look, move_others};
+use crate::account::Account;
 use crate::dead_letter::DeadLetter;
-use crate::report::{BatchReport, Moves};
+use crate::report::BatchReport;
 use crate::{Policy, Record, Room, Timestamp};
 
 /// Handles one batch: decides for each record, then performs, deferrals first. While `TARGET_FUNCTIONS` is
@@ -75,30 +76,6 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// Hides as many messages as there is room for. The others are those that cost the least to move.
-async fn hide_within<'w, 'a: 'w, A: Account>(
-    room: &mut Room,
-    waiting: impl Iterator<Item = &'w mut Waiting<'a>>,
-    account: &Guarded<'_, A>,
-) {
-    let mut waiting: Vec<_> = waiting.filter(|message| message.is_due_to_wait()).collect();
-    if room.left() < waiting.len() as u64 {
-        waiting.sort_by_cached_key(|message| Reverse(message.cost_of_moves().unwrap_or(u64::MAX)));
-        let cannot_move = waiting.iter().filter(|message| message.cost_of_moves().is_none()).count();
-        waiting.truncate(cannot_move.max(room.left() as usize));
-    }
-    hide(room, waiting, account).await;
-}
-
-async fn hide<'a, A: Account>(room: &mut Room, mut waiting: Vec<&mut Waiting<'a>>, account: &Guarded<'_, A>) {
-    let changes: Vec<VisibilityChange<'_>> = waiting.iter().map(|message| message.change()).collect();
-    let mut answers = account.change_visibility(&changes).await;
-    for message in &mut waiting {
-        message.hidden(answers.next_answer());
-    }
-    room.take(changes.len() as u64);
-}
-
 async fn reinvoke<'a, A: Account>(
     decided: Vec<Decided<'a>>,
     account: &Guarded<'_, A>,
@@ -131,54 +108,4 @@ async fn send_dead_letters<'a, A: Account>(
         Answered::Waits(waiting) => Sent::Waits(waiting),
     });
     sent.collect()
-}
-
-/// Moves the messages that there was no room for. One that cannot be sent is hidden after all.
-async fn move_others<'w, 'a: 'w, A: Account>(
-    room: &mut Room,
-    waiting: impl Iterator<Item = &'w mut Waiting<'a>>,
-    account: &Guarded<'_, A>,
-    policy: &Policy,
-    now: Timestamp,
-) -> Moves {
-    let waiting: Vec<_> = waiting.filter(|message| message.is_due_to_wait()).collect();
-    let copies: Vec<Move<'_>> = waiting.iter().map(|message| message.copy()).collect();
-    let mut answers = account.send_again(&copies).await;
-    let mut moves = Moves::default();
-    let mut failed = Vec::new();
-    for (message, copy) in waiting.into_iter().zip(copies) {
-        match answers.next_answer() {
-            Ok(()) => {
-                message.moved(copy.delay);
-                moves.made += 1;
-            }
-            Err(failure) => {
-                if let MoveFailure::Unanswered(_) = failure {
-                    message.hide_after_lost_copy(policy, now);
-                }
-                failed.push(message);
-                moves.failed += 1;
-                moves.problem.get_or_insert(problem(failure));
-            }
-        }
-    }
-    hide(room, failed, account).await;
-    moves
-}
-
-fn problem(failure: MoveFailure) -> CallFailure {
-    match failure {
-        MoveFailure::NotSent(problem) => problem,
-        MoveFailure::Unanswered(cause) => CallFailure { cause, remedy: None },
-    }
-}
-
-/// Looks how much room there is, if there is little.
-async fn look<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
-    if !room.end_batch(now) {
-        return None;
-    }
-    let look = account.look().await?;
-    room.looked(&look, now);
-    look.err()
 }

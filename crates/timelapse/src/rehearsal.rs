@@ -12,7 +12,7 @@ use comeback_engine::{
 use futures_util::FutureExt;
 
 use crate::world::account::{deliver, deliver_copies};
-use crate::world::moving::size;
+use crate::world::api::moving::size;
 
 /// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -64,7 +64,7 @@ fn simulate(
                 let error = ended.failure.map(|(error, _)| error);
                 watcher.invoked(elapsed(&aws), ended.carried.event, ended.carried.number, error);
             }
-            Happened::BatchOpened(batch) => handle(&aws, batch, policy, watcher),
+            Happened::BatchOpened(batch) => handle(&aws, *batch, policy, watcher),
         }
         let world = &mut *aws.0.borrow_mut();
         world.follow_up();

@@ -127,7 +127,7 @@ pub(crate) async fn functions_are_attached_and_detached_to_a_handler_of_cargo_la
          --query Environment.Variables.TARGET_FUNCTIONS\n\
          aws iam list-role-policies --role-name comeback-retry-handler --output text --query PolicyNames");
     let invoices = MiniStack::function_arn("invoices");
-    assert_eq!(left, format!("{invoices}\nretry-handler\tinvoke-invoices\tministack\n"));
+    assert_eq!(left, format!("{invoices}\nretry-handler\tinvoke-invoices\n"));
 
     let remove = pages::blocks("docs/deploy-cargo-lambda.md", "Remove it");
     run(&remove.join("\n"));

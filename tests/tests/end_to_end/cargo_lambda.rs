@@ -3,7 +3,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use comeback_tests::{Shell, allow_batches, built_command, eventually, hide_briefly, pages, root, scratch};
+use comeback_tests::{Shell, built_command, eventually, hide_briefly, pages, root, scratch};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -23,7 +23,6 @@ pub(crate) fn deploy_by_hand(shell: &Shell) -> String {
     let retention = "aws logs describe-log-groups --log-group-name-prefix /aws/lambda/comeback-retry-handler \
         --query 'logGroups[].retentionInDays' --output text";
     assert_eq!(or_panic(shell.run(retention)).trim_end(), "30");
-    allow_batches(shell, "comeback-retry-handler").unwrap_or_else(|error| panic!("{error}"));
     hide_briefly(shell, retry_queue).unwrap_or_else(|error| panic!("{error}"));
     retry_queue_arn.to_owned()
 }

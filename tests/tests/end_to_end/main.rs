@@ -8,6 +8,8 @@ mod cdk;
 mod emulator;
 mod hours;
 mod limits;
+mod moves;
+mod orders;
 mod remove;
 mod retries;
 mod sam;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         retries::loses_nothing_while_the_handler_is_stopped,
         retries::inline_style_needs_no_change_in_the_target,
         hours::outages_and_restarts_lose_nothing,
+        moves::what_may_not_be_hidden_is_delayed_and_not_lost,
         limits::gives_up_after_max_retries_with_all_that_is_known,
         limits::never_invokes_a_function_outside_the_allow_list,
         limits::the_handlers_role_allows_exactly_what_it_does,

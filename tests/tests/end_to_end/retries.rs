@@ -1,8 +1,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, log_lines, plain_target, scratch};
+use comeback_timelapse::Depth;
 use serde_json::{Value, json};
 
 use crate::attach::send_failures_to;
@@ -73,7 +75,7 @@ pub(crate) async fn loses_nothing_while_the_handler_is_stopped(world: &World) {
         ministack.invoke(stack.output("ExampleTargetName"), &event).await;
     }
     eventually("the failures to wait in the retry queue", LIMIT, async || {
-        (waiting(ministack, stack.output("RetryQueueUrl")).await >= EVENTS).then_some(())
+        (depth(ministack, stack.output("RetryQueueUrl")).await.visible >= EVENTS).then_some(())
     })
     .await;
     let failed = failures(ministack, stack.target_logs(), "Stopped").await;
@@ -131,33 +133,36 @@ fn key(line: &Value) -> Value {
     line["idempotency_key"].clone()
 }
 
-async fn waiting(ministack: &MiniStack, queue_url: &str) -> usize {
-    count(ministack, queue_url, &[QueueAttributeName::ApproximateNumberOfMessages]).await
+/// Messages of a queue, whatever they wait for.
+pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
+    let Depth { visible, in_flight, delayed } = depth(ministack, queue_url).await;
+    visible + in_flight + delayed
 }
 
-/// Messages of a queue, visible or hidden.
-pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
-    // In one call: between two, a message can turn from hidden to visible and be in neither answer.
-    let both = [
+/// In one call: between two, a message can turn from hidden to visible and be in neither answer.
+pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
+    let names = [
         QueueAttributeName::ApproximateNumberOfMessages,
         QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+        QueueAttributeName::ApproximateNumberOfMessagesDelayed,
     ];
-    count(ministack, queue_url, &both).await
-}
-
-async fn count(ministack: &MiniStack, queue_url: &str, names: &[QueueAttributeName]) -> usize {
     let attributes = ministack.sqs.get_queue_attributes().queue_url(queue_url);
     let attributes = attributes.set_attribute_names(Some(names.to_vec())).send().await;
     let attributes = attributes.expect("SQS answers").attributes.unwrap_or_default();
-    let number = |name| attributes.get(name)?.parse::<usize>().ok();
-    names.iter().map(|name| number(name).unwrap_or_else(|| panic!("no {name}"))).sum()
+    let count = |name: &_| attributes.get(name).and_then(|count| count.parse().ok());
+    let [visible, in_flight, delayed] = names.map(|name| count(&name).unwrap_or_else(|| panic!("no {name}")));
+    Depth { visible, in_flight, delayed }
 }
 
 /// Has the retry handler poll its queue, or not.
 pub(crate) async fn enable(ministack: &MiniStack, handler: &str, enabled: bool) {
-    let mappings = ministack.lambda.list_event_source_mappings().function_name(handler).send().await;
-    let mappings = mappings.expect("Lambda answers");
-    let mapping = mappings.event_source_mappings()[0].uuid().expect("a mapping has a UUID");
+    let mapping = mapping(ministack, handler).await.uuid.expect("a mapping has a UUID");
     let change = ministack.lambda.update_event_source_mapping().uuid(mapping).enabled(enabled);
     change.send().await.expect("Lambda changes the mapping");
+}
+
+/// What brings the retry handler its messages.
+pub(crate) async fn mapping(ministack: &MiniStack, handler: &str) -> EventSourceMappingConfiguration {
+    let mappings = ministack.lambda.list_event_source_mappings().function_name(handler).send().await;
+    mappings.expect("Lambda answers").event_source_mappings.unwrap_or_default().remove(0)
 }

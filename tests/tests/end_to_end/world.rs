@@ -13,6 +13,7 @@ pub(crate) struct World {
     quick: OnceCell<Result<Stack, String>>,
     cdk_example: OnceCell<Result<Example, String>>,
     sped_up: OnceCell<Result<MiniStack, String>>,
+    moving: OnceCell<Result<MiniStack, String>>,
     by_hand: OnceCell<Result<MiniStack, String>>,
 }
 
@@ -26,6 +27,7 @@ impl World {
             quick: OnceCell::new(),
             cdk_example: OnceCell::new(),
             sped_up: OnceCell::new(),
+            moving: OnceCell::new(),
             by_hand: OnceCell::new(),
         }
     }
@@ -37,6 +39,11 @@ impl World {
     /// A server of its own, on which an hour passes in a minute.
     pub(crate) async fn sped_up(&self) -> &MiniStack {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up")).await)
+    }
+
+    /// Another one, on which nobody else deploys.
+    pub(crate) async fn moving(&self) -> &MiniStack {
+        or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving")).await)
     }
 
     /// A server of its own, where no stack has a log group of the name that the stack by hand gives its own.
@@ -77,8 +84,8 @@ impl World {
 
     /// What the servers have logged, for a reader who wonders why a trial failed.
     pub(crate) fn log(&self) -> String {
-        let started =
-            [&self.ministack, &self.sped_up, &self.by_hand].into_iter().filter_map(|server| server.get());
+        let servers = [&self.ministack, &self.sped_up, &self.moving, &self.by_hand];
+        let started = servers.into_iter().filter_map(|server| server.get());
         started.flatten().map(MiniStack::log).collect()
     }
 }

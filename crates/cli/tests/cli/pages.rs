@@ -83,7 +83,24 @@ fn the_documented_factors_are_those_of_the_commands_beside_them() {
     let retries: Vec<f64> =
         retries.iter().map(|command| summary(command)["retries"].as_f64().expect("a number")).collect();
     let measured: Vec<String> = retries.iter().map(|with| format!("{:.1}", with / retries[0])).collect();
-    assert_eq!((factors.len(), factors), (6, measured.iter().map(String::as_str).collect()));
+    assert_eq!((factors.len(), factors), (8, measured.iter().map(String::as_str).collect()));
+}
+
+#[test]
+fn waiting_events_cost_and_stay_bounded_as_documented() {
+    let commands = documented_commands("Waiting events");
+    let [rate, day] = commands.as_slice() else { panic!("{commands:?}") };
+    let printed = stdout(comeback(&rate.iter().map(String::as_str).collect::<Vec<_>>()));
+    let (_, usd) = printed.split_once(" USD an hour, or ").expect("the price");
+    let usd: f64 = usd.split(' ').next().expect("a word").parse().expect("a number");
+    let page = read("docs/limits-and-costs.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let price = format!("about {usd:.2} USD for a million hours of waiting");
+    assert!(page.contains(&price), "not documented: {price}");
+    let day = summary(day);
+    assert!(page.contains("at most 200 of 1,000 messages are hidden"));
+    let of = |figure: &str| day[figure].as_u64().expect("a number");
+    assert_eq!((of("delivered"), of("events")), (1_000, 1_000));
+    assert!((80..=200).contains(&of("peak_in_flight")) && of("peak_delayed") > 750, "{day}");
 }
 
 #[test]

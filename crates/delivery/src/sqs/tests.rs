@@ -81,6 +81,22 @@ async fn a_delay_goes_out_in_whole_seconds_never_too_few() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_trace_header_goes_out_as_a_system_attribute_and_does_not_count() {
+    let (client, requests) = answering([(200, done(0..2))]);
+    let header = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1";
+    let traced = Message { trace_header: Some(header.into()), ..Message::new("one") };
+    let sender = Sender::new(client, URL);
+    assert_eq!(sender.operation.size(&traced), "one".len());
+    sender.send([traced, Message::new("two")]).await.unwrap();
+    let attributes = json!({"AWSTraceHeader": {"DataType": "String", "StringValue": header}});
+    let entries = json!([
+        {"Id": "0", "MessageBody": "one", "MessageSystemAttributes": attributes},
+        {"Id": "1", "MessageBody": "two"},
+    ]);
+    assert_eq!(requests.lock().unwrap()[0].1["Entries"], entries);
+}
+
+#[tokio::test(start_paused = true)]
 async fn visibility_goes_out_in_whole_seconds_never_too_few() {
     let (client, requests) = answering([(200, json!({"Successful": [{"Id": "0"}, {"Id": "1"}]}))]);
     let hidden =

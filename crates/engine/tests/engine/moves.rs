@@ -227,6 +227,34 @@ fn times_are_those_of_the_first_message_but_for_its_retention() {
     assert_eq!(decided(&copy, &policy, after(SENT, 13 * day + day * 3 / 4)), Seen::Reinvoke(4));
 }
 
+/// As a deployment finds it: hidden by a handler without moves, received by one that always moves.
+#[test]
+fn a_message_that_was_hidden_before_there_were_moves_is_due_when_it_was() {
+    let first = Record { first_receive: NOW, ..long_wait() };
+    let before = World::default();
+    let report = before.handle(std::slice::from_ref(&first), &policy(|_| {}), NOW);
+    assert!(matches!(before.calls.borrow().as_slice(), [Call::Hide(_)]));
+    let due = report.outcomes[0].due().unwrap();
+
+    let again = Record { receive_count: 2, ..first };
+    // Its hiding was lost with the old handler, or is over.
+    for early in [2_047_000, 1_000_000, 0] {
+        let now = Timestamp::from_millis(due.as_millis() - early);
+        let world = World::default();
+        let report = world.handle(std::slice::from_ref(&again), &moving(), now);
+        assert!(kept(&report).is_empty(), "{early}");
+        if early == 0 {
+            assert_eq!(report.outcomes[0].step, Some(Step::Reinvoke { due }));
+            assert_eq!((world.invoked.borrow().len(), world.copies.borrow().len()), (1, 0));
+        } else {
+            assert_eq!((report.outcomes[0].due(), report.moves.made), (Some(due), 1), "{early}");
+            let copy = only_copy(&world).received(now);
+            assert_eq!(decide(&copy, &moving(), now).due(), Some(due), "{early}");
+            assert_eq!(decided(&copy, &moving(), due), Seen::Reinvoke(12), "{early}");
+        }
+    }
+}
+
 /// A handler that does not know the attribute takes a copy for a new message: it waits anew, and is not lost.
 #[test]
 fn a_handler_without_moves_defers_a_copy_anew() {

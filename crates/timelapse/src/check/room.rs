@@ -56,3 +56,43 @@ fn spares(fault: Fault) -> bool {
             | Fault::AttributeStripped
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::Settings;
+
+    use super::*;
+    use crate::faults::mix::{Faults, Strikes};
+
+    fn bound(hide_up_to: HideUpTo, scenario: &Scenario) -> InFlightBound {
+        let settings = Settings { hide_up_to, maximum_concurrency: 5, ..Settings::default() };
+        InFlightBound::of(&Policy::new(settings).expect("a valid policy"), scenario)
+    }
+
+    fn broken(bound: InFlightBound, in_flight: usize, left_visible: bool) -> Option<Invariant> {
+        bound.check(in_flight, left_visible).err().map(|broken| broken.invariant)
+    }
+
+    #[test]
+    fn twice_as_many_and_a_batch_a_poller_are_in_flight_and_none_is_visible() {
+        let bound = bound(HideUpTo::UpTo(100), &Scenario::default());
+        assert_eq!((broken(bound, 250, false), broken(bound, 0, false)), (None, None));
+        assert_eq!(broken(bound, 251, false), Some(Invariant::BoundedInFlight));
+        assert_eq!(broken(bound, 250, true), Some(Invariant::NoStall));
+    }
+
+    #[test]
+    fn where_others_keep_messages_in_flight_nothing_is_bounded() {
+        let with = |fault| {
+            let faults = Faults::default().with(fault, Strikes::always(0.1));
+            broken(bound(HideUpTo::UpTo(100), &Scenario { faults, ..Scenario::default() }), 251, true)
+        };
+        assert_eq!(with(Fault::InvokeThrottled), Some(Invariant::BoundedInFlight));
+        for fault in [Fault::HandlerOutage, Fault::LookStale, Fault::PollerThrottled, Fault::MoveRefused] {
+            assert_eq!(with(fault), None, "{fault}");
+        }
+        assert_eq!(broken(bound(HideUpTo::Always, &Scenario::default()), 100_000, true), None);
+        let small = Scenario { in_flight_limit: 249, ..Scenario::default() };
+        assert_eq!(broken(bound(HideUpTo::UpTo(100), &small), 251, true), None);
+    }
+}

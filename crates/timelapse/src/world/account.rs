@@ -15,8 +15,8 @@ use comeback_engine::{
 };
 
 use super::World;
-use super::moving::size;
-use super::requests::CheckedDeadLetter;
+use super::api::moving::size;
+use super::api::requests::CheckedDeadLetter;
 
 pub(crate) struct SimulatedAccount(pub(crate) RefCell<World>, Retries);
 

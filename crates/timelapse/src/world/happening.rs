@@ -44,5 +44,5 @@ pub(crate) enum Happened {
     /// An invocation of the target has ended.
     Invoked(Ended<Attempt>),
     /// The handler has a batch.
-    BatchOpened(Batch),
+    BatchOpened(Box<Batch>),
 }

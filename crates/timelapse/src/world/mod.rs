@@ -11,12 +11,12 @@
 //! | `strikes`, `missing_fields` | faults of messages and batches on their way to the handler |
 //! | `handling` | the batch that the handler is working on |
 //! | `account` | the account as the handler sees it |
-//! | `requests`, `spacing`, `api`, `moving` | the handler's calls: checked, then performed |
+//! | `api` | the handler's calls: checked, then performed |
 //! | `environments` | the handler's execution environments |
 //! | `minutes` | the run minute by minute |
 
 pub(crate) mod account;
-mod api;
+pub(crate) mod api;
 mod arrivals;
 pub(crate) mod batch;
 pub(crate) mod environments;
@@ -24,11 +24,8 @@ pub(crate) mod handling;
 pub(crate) mod happening;
 pub(crate) mod minutes;
 mod missing_fields;
-pub(crate) mod moving;
 mod polling;
-mod requests;
 mod sending;
-mod spacing;
 mod strikes;
 
 use std::time::Duration;
@@ -54,12 +51,12 @@ use crate::faults::dice::Dice;
 use crate::figures::calls::CallCounts;
 use crate::scenario::{START, Scenario};
 
+use api::looking::Counts;
 use batch::Batch;
 use environments::Environments;
 use handling::Handling;
 use happening::{Happened, Happening};
 use minutes::Minutes;
-use moving::Counts;
 
 /// A handler that decided about a message this lately does not leave it to expire: the longest backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
@@ -184,7 +181,7 @@ impl World {
             }
             Happening::QueueTimer(timer) => self.queue.run_out(self.now, timer),
             Happening::Poll => self.poll(),
-            Happening::BatchEnds(batch) => return Happened::BatchOpened(self.open_batch(batch)),
+            Happening::BatchEnds(batch) => return Happened::BatchOpened(Box::new(self.open_batch(batch))),
             Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
             Happening::AppearsEarly(receipt) => self.appear_early(receipt),
             Happening::ExpiresEarly(expiry) => self.expire_early(expiry),

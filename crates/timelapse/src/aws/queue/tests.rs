@@ -23,6 +23,13 @@ type Sender = usize;
 /// What a receiver got of one message: what it carries, its receipt and its record.
 type Got = (Sender, Receipt, Record);
 
+impl<T> Queue<T> {
+    /// The end of a message's retention, for tests of the world.
+    pub(crate) fn expire_now(&mut self, received: &Received) {
+        self.remove(received.receipt.slot, Removal::Expired);
+    }
+}
+
 impl Fixture {
     /// The messages that the queue has removed by itself.
     fn removed(&mut self) -> Vec<(Sender, Removal)> {

@@ -1,5 +1,16 @@
 //! The handler's calls, one function for each call to AWS. Each is counted, held against the
 //! invariants, and struck by faults. A call whose answer is lost still takes effect.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | hiding, re-invoking and dead-lettering |
+//! | `moving`, `looking` | moves, and looks at the queue |
+//! | `requests`, `spacing` | what is asked for, held against the invariants |
+
+pub(in crate::world) mod looking;
+pub(crate) mod moving;
+pub(super) mod requests;
+mod spacing;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{CallFailure, InvokeFailure, VisibilityChange};
@@ -8,12 +19,12 @@ use rand::RngExt;
 use super::World;
 use super::handling::{Done, Position};
 use super::happening::Happening;
-use super::requests::CheckedDeadLetter;
 use crate::check::invariants::{Broken, Invariant};
 use crate::check::origin::Attempt;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::calls::ApiCall;
+use requests::CheckedDeadLetter;
 
 /// An answer for each entry, or one for the whole call.
 type Answers = Result<Vec<Answer>, ServiceError>;

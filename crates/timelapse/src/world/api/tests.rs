@@ -13,6 +13,8 @@ use crate::scenario::{START, Scenario};
 use crate::world::batch::Batch;
 use crate::world::happening::Happened;
 
+mod moves;
+
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 
 /// The event of a scenario that has only one.
@@ -88,7 +90,7 @@ impl Fixture {
 fn next_batch(world: &mut World) -> Batch {
     loop {
         if let Happened::BatchOpened(batch) = world.next().expect("a batch comes") {
-            return batch;
+            return *batch;
         }
         world.follow_up();
     }

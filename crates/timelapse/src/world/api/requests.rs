@@ -4,13 +4,13 @@ use comeback_engine::{DeadLetter, ReasonCode, Timestamp, VisibilityChange};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::World;
-use super::handling::{Done, InHand, Position};
 use crate::aws::target::TARGET_ARN;
 use crate::check::bounds::Look;
 use crate::check::invariants::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
+use crate::world::World;
+use crate::world::handling::{Done, InHand, Position};
 
 /// A dead-letter that breaks no invariant, and the message that it belongs to.
 pub(crate) struct CheckedDeadLetter<'a> {

@@ -1,13 +1,10 @@
-//! The handler's moves: checked, then performed; and its looks at the queue.
+//! The handler's moves: checked, then performed.
 
-use std::collections::VecDeque;
+use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
-use comeback_engine::{BatchReport, CallFailure, Look, MOVED_ATTRIBUTE, Move, Step, Timestamp};
+use comeback_engine::{BatchReport, MOVED_ATTRIBUTE, Move, Step};
 
-use super::World;
-use super::batch::Batch;
-use super::handling::{Done, Position};
 use crate::aws::id::Id;
 use crate::aws::queue::{Attributes, Sent};
 use crate::check::invariants::{Broken, Invariant};
@@ -15,33 +12,9 @@ use crate::check::origin::Tracked;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::calls::ApiCall;
-use crate::scenario::START;
-
-/// Counts of the messages in flight, a minute apart. SQS's own count may be a minute old.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    minute: u64,
-    /// The latest is the last.
-    taken: VecDeque<usize>,
-}
-
-/// As old as a stale count is, in minutes.
-const STALE: usize = 10;
-
-impl Counts {
-    /// So many messages were in flight until `now`.
-    pub(super) fn note(&mut self, now: Timestamp, in_flight: usize) {
-        let minute = now.since(START).as_secs() / 60;
-        let new = (minute - self.minute).min(STALE as u64 + 1);
-        self.minute = minute;
-        for _ in 0..new {
-            if self.taken.len() > STALE {
-                self.taken.pop_front();
-            }
-            self.taken.push_back(in_flight);
-        }
-    }
-}
+use crate::world::World;
+use crate::world::batch::Batch;
+use crate::world::handling::{Done, Position};
 
 impl World {
     /// SQS `SendMessageBatch` to the retry queue.
@@ -173,20 +146,6 @@ impl World {
         *tracked = Tracked { duplicated: true, ..Tracked::new(tracked.origin, self.now) };
     }
 
-    /// SQS `GetQueueAttributes` of the retry queue.
-    pub(crate) fn look(&mut self) -> Result<Look, CallFailure> {
-        self.calls.add(ApiCall::Look, 1);
-        if self.dice.strikes(Fault::LookFailed, self.now, []) {
-            return Err(CallFailure { cause: "no count in time".into(), remedy: None });
-        }
-        let stale = self.dice.strikes(Fault::LookStale, self.now, []);
-        let counts = &self.counts.taken;
-        let count = if stale { counts.front() } else { counts.back() };
-        let handling = self.handling();
-        let at = handling.now.saturating_add(self.now.since(handling.received_at));
-        Ok(Look { in_flight: count.copied().unwrap_or_default() as u64, at })
-    }
-
     /// Holds the hops of a batch to the due times that the handler's report gives.
     pub(crate) fn check_hops(&mut self, batch: &Batch, report: &BatchReport<'_>) {
         let moved = report.outcomes.iter().filter_map(|outcome| Some((outcome, outcome.moved?)));
@@ -195,7 +154,7 @@ impl World {
             quiet += u64::from(outcome.problem.is_none());
             let Some(Step::Defer { due, .. }) = outcome.step else { continue };
             let end = batch.clock.saturating_add(delay);
-            if end.since(due) > std::time::Duration::from_secs(1) {
+            if end.since(due) > Duration::from_secs(1) {
                 let detail =
                     format!("message {}: its hop ends at {end}, it is due at {due}", outcome.message_id);
                 self.note_broken(Err::<(), _>(Broken::new(Invariant::HopsEndInTime, None, detail)));

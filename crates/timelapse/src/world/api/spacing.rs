@@ -2,11 +2,11 @@
 
 use comeback_engine::VisibilityChange;
 
-use super::World;
-use super::handling::Position;
 use crate::check::bounds::UNHIDDEN;
 use crate::check::invariants::{Broken, Invariant};
 use crate::check::origin::Tracked;
+use crate::world::World;
+use crate::world::handling::Position;
 
 impl World {
     /// Checks an invoke that is not refused. Until something hides its message, that comes back when the
