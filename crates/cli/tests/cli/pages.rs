@@ -137,3 +137,26 @@ fn the_readmes_summary_is_what_simulate_prints() {
         assert!(printed.lines().any(|printed| printed == line), "not printed: {line}\n{printed}");
     }
 }
+
+#[test]
+fn the_rate_in_the_settings_is_what_schedule_prints() {
+    let page = read("docs/settings.md");
+    let shown: Vec<&str> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("At 10 a second"))
+        .take_while(|line| !line.starts_with("```"))
+        .collect();
+    let rate = ["schedule", "--rate", "10/s"];
+    let printed = stdout(comeback(&rate));
+    assert!(
+        shown.len() == 5 && printed.ends_with(&format!("\n{}\n", shown.join("\n"))),
+        "{shown:#?}: {printed}"
+    );
+    let always = stdout(comeback(&[&rate[..], &["--hide-up-to", "always"]].concat()));
+    assert!(always.contains("The limit is reached 3h 20m after the target goes down."), "{always}");
+    assert!(page.contains("with 10 failing events a second after 3 h 20 min."));
+    assert!(
+        printed.contains(" About 50,000 are hidden")
+            && read("README.md").contains(" and up to 50,000 of them cost nothing.")
+    );
+}
