@@ -81,7 +81,7 @@ fn every_sqs_event_has_the_outcome_of_its_row() {
         let kept: Vec<&str> = kept.map(|decision| decision.message_id.as_str()).collect();
         assert_eq!(handled.batch_item_failures, kept, "{file}");
     }
-    assert_eq!(sqs_events, 23);
+    assert_eq!(sqs_events, 25);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Every decision of three runs, byte for byte: a change of any rule shows here as a change of text.
+//! Every decision of a few runs, byte for byte: a change of any rule shows here as a change of text.
 //! Once you have checked that it is the change you meant, rewrite the files with
 //! `UPDATE_EXPECT=1 cargo test -p comeback-tests --test replay_golden`.
 
 use std::time::Duration;
 
-use comeback_engine::{Jitter, Policy, Settings, Style};
+use comeback_engine::{HideUpTo, Jitter, Policy, Settings, Style};
 use comeback_timelapse::{Scenario, TARGET_ARN, Trace, run};
 use expect_test::{ExpectFile, expect_file};
 
@@ -62,4 +62,17 @@ fn failures_at_random_at_the_in_flight_limit_without_jitter() {
     };
     let settings = Settings { jitter: Jitter::None, max_age: 1_800, ..Settings::default() };
     check(&expect_file!["../golden/replays/no-jitter-in-flight-limit.txt"], &scenario, settings);
+}
+
+#[test]
+fn an_outage_whose_waits_are_all_moves() {
+    let scenario = Scenario {
+        events: 6,
+        outage: minutes(60),
+        arrival_spread: minutes(10),
+        duration: minutes(180),
+        ..Scenario::default()
+    };
+    let settings = Settings { hide_up_to: HideUpTo::UpTo(0), ..Settings::default() };
+    check(&expect_file!["../golden/replays/outage-all-moved.txt"], &scenario, settings);
 }

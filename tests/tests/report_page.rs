@@ -23,6 +23,8 @@ struct Pages {
     compared: PathBuf,
     /// A run that reaches the in-flight limit.
     full: PathBuf,
+    /// A run whose messages are sent again with a delay.
+    moved: PathBuf,
     /// The page of the command in docs/simulate.md.
     shown: PathBuf,
 }
@@ -44,6 +46,7 @@ static PAGES: LazyLock<Pages> = LazyLock::new(|| {
         plain: page("plain.html", &[]),
         compared: page("compared.html", &["--vs", "jitter=none,max-backoff=1h"]),
         full: page("full.html", &["--events", "400", "--in-flight-limit", "150", "--jitter", "equal"]),
+        moved: page("moved.html", &["--hide-up-to", "100"]),
         shown: page("shown.html", &documented_arguments()),
     }
 });
@@ -78,7 +81,7 @@ fn ask(chromium: &mut Chromium, body: &str) -> Value {
 #[test]
 fn every_chart_is_drawn_however_it_is_looked_at() {
     let mut chromium = browser("report-charts");
-    for file in [&PAGES.plain, &PAGES.compared, &PAGES.full] {
+    for file in [&PAGES.plain, &PAGES.compared, &PAGES.full, &PAGES.moved] {
         for look in looks() {
             chromium.open(file, look);
             let drawn = ask(&mut chromium, DRAWN);
@@ -122,6 +125,25 @@ const DRAWN: &str = r##"
 "##;
 
 #[test]
+fn what_is_delayed_has_a_dashed_line_beside_what_is_in_flight() {
+    let mut chromium = browser("report-delayed");
+    let keys_and_dashes = |chromium: &mut Chromium, file| {
+        chromium.open(file, Look { width: WIDE, dark: false });
+        ask(
+            chromium,
+            "const figure = document.querySelector('#depth');
+             const green = [...figure.querySelectorAll('svg polyline, svg line')].filter(line => line.getAttribute('stroke') === '#008F6B');
+             return [[...figure.querySelectorAll('.keys li')].map(key => key.textContent.trim()), green.length > 10]",
+        )
+    };
+    let of_moved = keys_and_dashes(&mut chromium, &PAGES.moved);
+    let keys = ["━━ in flight", "╍╍ delayed", "── visible", "━━ the limit of those in flight"];
+    assert_eq!(of_moved, json!([keys, true]));
+    let of_plain = keys_and_dashes(&mut chromium, &PAGES.plain);
+    assert_eq!(of_plain, json!([[keys[0], keys[2], keys[3]], false]));
+}
+
+#[test]
 fn the_page_is_silent_and_asks_for_nothing() {
     let mut chromium = browser("report-silence");
     let file = &PAGES.compared;
@@ -142,7 +164,7 @@ fn the_page_is_silent_and_asks_for_nothing() {
 #[test]
 fn nothing_is_wider_than_the_window() {
     let mut chromium = browser("report-width");
-    for file in [&PAGES.compared, &PAGES.full] {
+    for file in [&PAGES.compared, &PAGES.full, &PAGES.moved] {
         for look in looks() {
             chromium.open(file, look);
             let scroll_width = ask(
@@ -183,7 +205,7 @@ fn a_value_stays_on_its_line_with_its_unit_and_a_wide_table_scrolls() {
 #[test]
 fn text_and_lines_can_be_told_from_the_page() {
     let mut chromium = browser("report-contrast");
-    for file in [&PAGES.compared, &PAGES.full] {
+    for file in [&PAGES.compared, &PAGES.full, &PAGES.moved] {
         for dark in [false, true] {
             chromium.open(file, Look { width: WIDE, dark });
             let pale = ask(&mut chromium, PALE);

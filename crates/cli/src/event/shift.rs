@@ -31,6 +31,9 @@ pub fn shifted(path: &Path, text: &str, moment: Timestamp, now: Timestamp) -> Re
         if let Some(body) = message.body {
             edits.replace(body, |body| shifted_body(body, by));
         }
+        if let Some(moved) = message.message_attributes.and_then(moved_attribute) {
+            edits.replace(moved, |moved| shifted_moved(moved, by));
+        }
     }
     Ok(edits.apply())
 }
@@ -54,6 +57,24 @@ fn shifted_body(body: &RawValue, by: Shift) -> Option<String> {
     Some(serde_json::to_string(&edits.apply()).expect("BUG: a string is JSON"))
 }
 
+/// The text of the attribute that a moved message carries, as a JSON string.
+fn moved_attribute(attributes: &RawValue) -> Option<&RawValue> {
+    let attributes: MessageAttributes<'_> = serde_json::from_str(attributes.get()).ok()?;
+    let attribute: MessageAttribute<'_> = serde_json::from_str(attributes.moved?.get()).ok()?;
+    attribute.string_value
+}
+
+/// That text with its times shifted; `None` if it is not readable.
+fn shifted_moved(text: &RawValue, by: Shift) -> Option<String> {
+    let text: String = serde_json::from_str(text.get()).ok()?;
+    let Moved { sent, first_receive, not_before } = serde_json::from_str(&text).ok()?;
+    let mut edits = Edits::new(&text);
+    for time in [sent, first_receive, not_before].into_iter().flatten() {
+        edits.replace(time, |time| by.plain_millis(time));
+    }
+    Some(serde_json::to_string(&edits.apply()).expect("BUG: a string is JSON"))
+}
+
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, rename = "Records")]
@@ -66,6 +87,8 @@ struct Message<'a> {
     attributes: Option<&'a RawValue>,
     #[serde(borrow)]
     body: Option<&'a RawValue>,
+    #[serde(borrow, rename = "messageAttributes")]
+    message_attributes: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +97,29 @@ struct Attributes<'a> {
     sent: Option<&'a RawValue>,
     #[serde(borrow, rename = "ApproximateFirstReceiveTimestamp")]
     first_receive: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct MessageAttributes<'a> {
+    #[serde(borrow, rename = "Comeback")]
+    moved: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct MessageAttribute<'a> {
+    #[serde(borrow, rename = "stringValue")]
+    string_value: Option<&'a RawValue>,
+}
+
+/// The attribute `Comeback`.
+#[derive(Deserialize)]
+struct Moved<'a> {
+    #[serde(borrow)]
+    sent: Option<&'a RawValue>,
+    #[serde(borrow)]
+    first_receive: Option<&'a RawValue>,
+    #[serde(borrow)]
+    not_before: Option<&'a RawValue>,
 }
 
 /// An invocation record, or a dead-letter that was redriven.
@@ -118,6 +164,11 @@ impl Shift {
     fn quoted_millis(self, raw: &RawValue) -> Option<String> {
         let time: u64 = serde_json::from_str::<String>(raw.get()).ok()?.parse().ok()?;
         Some(format!("\"{}\"", self.millis(time)))
+    }
+
+    fn plain_millis(self, raw: &RawValue) -> Option<String> {
+        let time: u64 = serde_json::from_str(raw.get()).ok()?;
+        Some(self.millis(time).to_string())
     }
 
     fn quoted_rfc3339(self, raw: &RawValue) -> Option<String> {
@@ -166,6 +217,29 @@ mod tests {
             let event =
                 format!(r#"{{"Records":[{{"body":{body},"attributes":{{"SentTimestamp":"soon"}}}}]}}"#);
             assert_eq!(shift(&event, Timestamp::from_secs(0)), event);
+        }
+    }
+
+    #[test]
+    fn what_a_moved_message_carries_is_shifted_too() {
+        let event = |carried: &str| {
+            let carried = serde_json::to_string(carried).unwrap();
+            format!(r#"{{"Records":[{{"messageAttributes":{{"Comeback":{{"stringValue":{carried}}}}}}}]}}"#)
+        };
+        let now = Timestamp::from_millis(MOMENT.as_millis() + 5_000);
+        let carried = |last| {
+            format!(
+                r#"{{"message_id":"1789400000001", "sent": 1789400000001, "first_receive":1789400000002,"receives":7{last}}}"#
+            )
+        };
+        let later = |last| {
+            carried(last).replace(": 1789400000", ": 1789400005").replace(":1789400000", ":1789400005")
+        };
+        assert_eq!(shift(&event(&carried("")), now), event(&later("")));
+        let held = r#","not_before":1789400000003"#;
+        assert_eq!(shift(&event(&carried(held)), now), event(&later(held)));
+        for unreadable in ["", r#"{"sent":17894"#, r#"{"sent":"1789400000001"}"#] {
+            assert_eq!(shift(&event(unreadable), now), event(unreadable));
         }
     }
 

@@ -99,6 +99,13 @@ impl Handled {
             .map(|outcome| MessageDecision::of(outcome, &batch.records))
             .collect();
         let mut failures: Vec<String> = rehearsal.report.batch_item_failures().map(Into::into).collect();
+        for garbled in &batch.garbled {
+            let of_it = |decision: &&mut MessageDecision| decision.message_id == garbled.message_id;
+            for decision in decisions.iter_mut().filter(of_it) {
+                decision.why +=
+                    &format!("; {}: it is ignored, and the message counts as a new one", garbled.problem);
+            }
+        }
         for incomplete in &batch.incomplete {
             failures.push(incomplete.message_id.clone());
             let why = format!("{} is missing or unreadable; SQS always writes it", incomplete.what);

@@ -81,6 +81,10 @@ pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
     let time = |ms| durations::text(Duration::from_millis(ms));
     row("recovery after the outage", &percentiles(summary.recovery_delay_ms, time), None);
     row("retries made", &HumanCount(summary.retries), None);
+    if summary.moves > 0 {
+        row("sent again with a delay", &HumanCount(summary.moves), None);
+        row("  although there was room", &HumanCount(summary.moves_with_room), None);
+    }
     row("peak in flight", &peak(summary), None);
     row("peak visible, not received", &HumanCount(summary.peak_visible as u64), None);
     if summary.peak_delayed > 0 {
@@ -95,6 +99,7 @@ pub(super) fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
     let led_to = [
         ("duplicate retries they led to", faults.duplicate_retries),
         ("duplicate dead-letters they led to", faults.duplicate_dead_letters),
+        ("duplicate copies they led to", faults.duplicate_moves),
     ];
     let all = faults.struck.iter().map(|(&fault, &count)| (fault, count)).chain(led_to);
     all.map(|(what, count)| [what.to_owned(), HumanCount(count).to_string()]).collect()

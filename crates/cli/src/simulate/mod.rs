@@ -8,6 +8,7 @@
 //! | `tally` | [`Tally`](tally::Tally): the figures of many runs |
 //! | `repeat` | the command that makes a run again |
 //! | `figures` | a run's figures as text |
+//! | `warnings` | what the figures alone do not say |
 //! | `table`, `histogram` | the figures in the terminal |
 //! | `minutes_csv` | `--csv`: the run minute by minute |
 //! | `page` | `--report`: the page to share |
@@ -22,6 +23,7 @@ mod run;
 mod seeds;
 mod table;
 mod tally;
+mod warnings;
 
 pub(crate) use arguments::{EXAMPLES, SimulateArguments};
 pub(crate) use run::run;

@@ -9,9 +9,10 @@ use crate::clock::timed;
 use crate::failure::Failure;
 use crate::flags::policy::PolicyFlags;
 use crate::simulate::arguments::SimulateArguments;
-use crate::simulate::figures::{headline, not_arrived};
+use crate::simulate::figures::headline;
 use crate::simulate::page::{Lives, PageFile, Runs, page};
 use crate::simulate::seeds::run_seeds;
+use crate::simulate::warnings::warnings;
 use crate::simulate::{histogram, minutes_csv, repeat, table};
 use crate::text::progress::Progress;
 
@@ -32,8 +33,8 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.simulation.csv {
         minutes_csv::write(path, &summary.minutes)?;
     }
-    if let Some(missing) = not_arrived(&scenario, summary.not_arrived as u64) {
-        anstream::eprintln!("warning: {missing}");
+    for warning in warnings(&scenario, &policy, &summary) {
+        anstream::eprintln!("warning: {warning}");
     }
     if arguments.json {
         print_json(&summary, &repeat)?;

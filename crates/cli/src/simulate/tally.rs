@@ -49,6 +49,7 @@ impl Tally {
             let all = self.faults.get_or_insert_default();
             all.duplicate_retries += counts.duplicate_retries;
             all.duplicate_dead_letters += counts.duplicate_dead_letters;
+            all.duplicate_moves += counts.duplicate_moves;
             for (fault, count) in &counts.struck {
                 *all.struck.entry(fault).or_default() += count;
             }

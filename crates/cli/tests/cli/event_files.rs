@@ -83,6 +83,41 @@ fn the_clock_the_policy_and_the_allow_list_can_be_set() {
 }
 
 #[test]
+fn without_room_a_message_is_sent_again_and_waits_until_the_same_moment() {
+    let text = stdout(comeback(&["replay", "events/first-failure.json", "--hide-up-to", "0"]));
+    let expected = r#"
+    first receive; its backoff ends at 2026-09-14T15:46:55.187Z
+  → sqs:SendMessageBatch (retry queue)
+    ac0cc4b9-406c-5db5-80f1-400cbb736fc1 with a delay of 1 s
+    Comeback={"message_id":"ac0cc4b9-406c-5db5-80f1-400cbb736fc1","sent":1789400814187,"first_receive":1789400814233,"receives":1,"moves":1}
+  batchItemFailures: none; SQS deletes every message
+"#;
+    assert!(text.contains(expected), "{text}");
+    // A copy of early-return.json's message is due when that message is.
+    let moved = ["replay", "--at", "2026-09-14T16:02:00Z", "events/moved-message.json"];
+    let hidden = stdout(comeback(&moved));
+    let due = "moved 2 times; its backoff ends at 2026-09-14T16:16:48.233Z\n";
+    assert!(hidden.contains(due) && hidden.contains(" for 889 s\n"), "{hidden}");
+    let json = stdout(comeback(&[&moved[..], &["--hide-up-to", "0", "--json"]].concat()));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let decision = &json[0]["handled"]["decisions"][0];
+    assert_eq!((&decision["visibility_timeout"], &decision["delay"]), (&Value::Null, &889.into()));
+    let call = &json[0]["handled"]["calls"][0];
+    assert_eq!(call["operation"], "sqs:SendMessageBatch (retry queue)");
+    let comeback = call["copies"][0]["comeback"].as_str().expect("text");
+    assert!(comeback.contains(r#""message_id":"4741e6aa-b04c-5b84-b546-81019587b4e3""#), "{comeback}");
+    assert!(comeback.ends_with(r#""receives":3,"moves":3}"#), "{comeback}");
+}
+
+#[test]
+fn an_attribute_that_is_ignored_is_named() {
+    let text = stdout(comeback(&["replay", "events/garbled-attribute.json"]));
+    let expected = "; the attribute Comeback is unreadable: EOF while parsing an object at line 1 column 70: it is \
+                    ignored, and the message counts as a new one\n";
+    assert!(text.contains("\n    first receive; its backoff ends at ") && text.contains(expected), "{text}");
+}
+
+#[test]
 fn files_that_cannot_be_read_are_named() {
     let folder = scratch();
     let broken = folder.path().join("broken.json");

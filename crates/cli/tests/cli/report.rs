@@ -143,10 +143,30 @@ fn the_page_tells_of_a_full_queue() {
     );
     assert!(page.contains(" stood ready and were not received, and retries came late or not at all"));
     // 200 events in an hour are 3.33 a minute: 50 after a quarter of an hour.
-    assert_eq!(row(&page, "3.33 a minute (this run)")[1], "15m");
+    assert_eq!(row(&page, "3.33 a minute (this run)")[3], "15m");
     assert!(page.contains("The limit is reached 15m after the target goes down."));
     let (page, _) = made(&SMALL);
     assert!(page.contains("At most 60 of 120,000 (0.1 %) messages were in flight.<"), "and no more");
+}
+
+#[test]
+fn the_page_says_that_waiting_events_have_no_limit() {
+    let arguments = ["--events", "100", "--outage", "1h", "--max-retries", "12", "--jitter", "none"];
+    let (page, text) = made(&[&arguments[..], &["--hide-up-to", "50"]].concat());
+    // 100 an hour wait for 4,095 s each, which is 114 of them. An event has 12 retries, and 15 moves if none
+    // of its waits is hidden: at 1,000 a second 39,000 messages are received each, a hundred for each poller.
+    assert!(page.contains(
+        " 114 at once, when as many are given up as arrive.\nThere is no limit on waiting events."
+    ));
+    assert_eq!(row(&page, "1.67 a minute (this run)"), ["114", "63.8", "2"]);
+    assert_eq!(row(&page, "1,000 a second"), ["4,100,000", "4,090,000", "390"]);
+    assert!(!page.contains("limit reached after") && !page.contains("The limit is reached"), "{page}");
+    for label in ["sent again with a delay", "peak delayed, not in flight"] {
+        assert!(text.contains(label) && row(&page, label)[0] != "0", "{label}: {text}");
+    }
+    let (page, _) = made(&[&arguments[..], &["--hide-up-to", "50", "--vs", "hide-up-to=always"]].concat());
+    assert_eq!(row(&page, "1,000 a second")[4..], ["4,100,000", "0", "240", "2m"], "the other policy's");
+    assert!(page.contains("hide-up-to always: limit reached after"), "{page}");
 }
 
 #[test]
@@ -227,7 +247,7 @@ fn refusals_name_what_is_wrong() {
         ),
         (
             &["--report", "never.html", "--vs", "jiter=none"],
-            "error: invalid value 'jiter=none' for '--vs <FLAG=VALUE,…>': \"jiter\" is no flag of the policy: there are max-age, max-retries, base-backoff, max-backoff, jitter, envelope, non-retryable-errors\n",
+            "error: invalid value 'jiter=none' for '--vs <FLAG=VALUE,…>': \"jiter\" is no flag of the policy: there are max-age, max-retries, base-backoff, max-backoff, jitter, envelope, hide-up-to, maximum-concurrency, non-retryable-errors\n",
         ),
         (
             &["--report", "never.html", "--vs", "jitter=wild,max-age=1s", "--events", "0"],

@@ -32,6 +32,8 @@ fn json_has_what_is_documented_and_the_same_seed_gives_the_same_bytes() {
         "in_flight_limit",
         "peak_visible",
         "peak_delayed",
+        "moves",
+        "moves_with_room",
         "api_calls",
         "handler_gb_seconds",
         "target_gb_seconds",
@@ -63,9 +65,9 @@ fn chaos_counts_each_fault_and_the_same_seed_gives_the_same_bytes() {
     assert_ne!(json, run(&["--seed", "4"]));
     let json: Value = serde_json::from_str(&json).expect("JSON");
     let struck = json["faults"]["struck"].as_object().expect("an object");
-    assert_eq!(struck.len(), 23, "all but the end of retention: {struck:?}");
+    assert_eq!(struck.len(), 33, "all but the end of retention: {struck:?}");
     assert!(struck["clock_skew"].as_u64() > Some(0));
-    assert!(json["faults"]["duplicate_retries"].is_u64());
+    assert!(json["faults"]["duplicate_retries"].is_u64() && json["faults"]["duplicate_moves"].is_u64());
     // The command that a run prints is one that repeats it.
     let repeat = json["repeat"].as_str().expect("text");
     let arguments =
@@ -91,7 +93,8 @@ fn one_fault_in_its_window_replaces_that_of_the_mix() {
 #[test]
 fn many_seeds_are_added_up() {
     let run = |arguments: &[&str]| {
-        stdout(comeback(&[&["simulate", "--chaos", "--events", "20", "--for", "6h"], arguments].concat()))
+        let chaos = ["simulate", "--chaos", "--events", "20", "--for", "6h", "--hide-up-to", "0"];
+        stdout(comeback(&[&chaos, arguments].concat()))
     };
     let json = |text: String| -> Value { serde_json::from_str(&text).expect("JSON") };
     let all = json(run(&["--json", "--seed", "5", "--seeds", "3"]));
@@ -104,12 +107,16 @@ fn many_seeds_are_added_up() {
     for (fault, count) in all["faults"]["struck"].as_object().expect("an object") {
         assert_eq!(*count, sum(&|one| one["faults"]["struck"][fault].as_u64().expect("a number")), "{fault}");
     }
+    for duplicates in ["duplicate_retries", "duplicate_dead_letters", "duplicate_moves"] {
+        let each = sum(&|one| one["faults"][duplicates].as_u64().expect("a number"));
+        assert_eq!(all["faults"][duplicates], each, "{duplicates}");
+    }
     assert_eq!(
         all["repeat"],
-        "cargo run --release -p comeback -- simulate --seed 5 --events 20 --for 6h --chaos --json --seeds 3"
+        "cargo run --release -p comeback -- simulate --seed 5 --events 20 --for 6h --chaos --hide-up-to 0 --json --seeds 3"
     );
     let text = run(&["--seed", "5", "--seeds", "3"]);
-    let repeat = "\nrepeat with: cargo run --release -p comeback -- simulate --seed 5 --events 20 --for 6h --chaos --seeds 3\n";
+    let repeat = "\nrepeat with: cargo run --release -p comeback -- simulate --seed 5 --events 20 --for 6h --chaos --hide-up-to 0 --seeds 3\n";
     for line in ["; 3 seeds from 5 on\n", "seeds without a broken invariant", "duplicate_delivery", repeat] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -154,6 +161,39 @@ fn events_that_have_not_arrived_are_counted_as_such_with_a_warning() {
     let whole = comeback(&["simulate", "--events", "5"]);
     assert_eq!(whole.stderr, b"");
     assert!(!stdout(whole).contains("not arrived"));
+}
+
+#[test]
+fn moves_have_rows_where_there_were_some() {
+    let row = |label: &str, count: u64| format!("│ {label:<27} ┆ {count} ");
+    let run = |more: &[&str]| comeback(&[&["simulate", "--events", "50", "--for", "6h"], more].concat());
+    let some = run(&["--hide-up-to", "0"]);
+    assert_eq!(some.stderr, b"", "none of them could have been hidden");
+    let (json, text) = (stdout(run(&["--hide-up-to", "0", "--json"])), stdout(some).replace(',', ""));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let moves = json["moves"].as_u64().expect("a number");
+    assert!(moves > 100, "{json}");
+    for (label, count) in [("sent again with a delay", moves), ("  although there was room", 0)] {
+        assert!(text.contains(&row(label, count).replace(',', "")), "{label}: {text}");
+    }
+    assert!(!stdout(run(&[])).contains("sent again"));
+}
+
+#[test]
+fn the_wrong_number_of_pollers_is_warned_of() {
+    let warning = |arguments: &[&str]| {
+        let output = comeback(&[&["simulate", "--json"], arguments].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let many = ["--events", "4000", "--outage", "10m", "--for", "20m", "--handler-run-time", "5s"];
+    let few = warning(&[&many[..], &["--maximum-concurrency", "2"]].concat());
+    let expected = " messages were visible, and not received although fewer were in flight than can be: 2 pollers are too few";
+    assert!(few.starts_with("warning: for ") && few.contains(expected) && few.lines().count() == 1, "{few}");
+    let enough = ["--maximum-concurrency", "1000", "--hide-up-to", "always"];
+    assert_eq!(warning(&[&many[..], &enough].concat()), "");
+    let shared = warning(&["--events", "50", "--hide-up-to", "500", "--maximum-concurrency", "1000"]);
+    assert!(shared.contains(": 1,000 pollers share that room") && shared.lines().count() == 1, "{shared}");
 }
 
 #[test]
