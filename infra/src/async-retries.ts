@@ -105,7 +105,10 @@ export class AsyncRetries extends Construct {
     sendFailures(target, this.retryQueue, this.retryHandler, options);
   }
 
-  /** Failed invocations of attached functions, retries included: messages sent to the retry queue. */
+  /**
+   * Failed invocations of attached functions, retries included: messages sent to the retry queue. Past `hideUpTo`, messages
+   * that are sent again count too.
+   */
   metricFailures(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricNumberOfMessagesSent(props);
   }

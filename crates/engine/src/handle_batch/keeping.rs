@@ -16,11 +16,18 @@ pub(super) async fn hide_within<'w, 'a: 'w, A: Account>(
 ) {
     let mut waiting: Vec<_> = waiting.filter(|message| message.is_due_to_wait()).collect();
     if room.left() < waiting.len() as u64 {
-        waiting.sort_by_cached_key(|message| Reverse(message.cost_of_moves().unwrap_or(u64::MAX)));
-        let cannot_move = waiting.iter().filter(|message| message.cost_of_moves().is_none()).count();
-        waiting.truncate(cannot_move.max(room.left() as usize));
+        waiting = dearest_to_move(waiting, room.left() as usize);
     }
     hide(room, waiting, account).await;
+}
+
+/// As many of the messages, and those that SQS would refuse to take again.
+fn dearest_to_move<'w, 'a>(waiting: Vec<&'w mut Waiting<'a>>, most: usize) -> Vec<&'w mut Waiting<'a>> {
+    let cost = |message: &Waiting<'_>| message.cost_of_moves().unwrap_or(u64::MAX);
+    let mut by_cost: Vec<_> = waiting.into_iter().map(|message| (cost(message), message)).collect();
+    by_cost.sort_by_key(|(cost, _)| Reverse(*cost));
+    let cannot_move = by_cost.iter().filter(|(cost, _)| *cost == u64::MAX).count();
+    by_cost.into_iter().map(|(_, message)| message).take(most.max(cannot_move)).collect()
 }
 
 async fn hide<'a, A: Account>(room: &mut Room, mut waiting: Vec<&mut Waiting<'a>>, account: &Guarded<'_, A>) {

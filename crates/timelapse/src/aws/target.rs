@@ -85,6 +85,14 @@ impl<T> Target<T> {
         Ended { carried, failure }
     }
 
+    /// The same text in a buffer of an earlier record, if there is one.
+    pub(crate) fn copy(&mut self, record: &str) -> String {
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.push_str(record);
+        copy
+    }
+
     /// Takes a record that is no longer needed, for its buffer. With many events this saves a
     /// twentieth of the time that a retry takes.
     pub(crate) fn reuse(&mut self, record: String) {

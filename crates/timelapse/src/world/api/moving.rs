@@ -91,7 +91,8 @@ impl World {
         let mut carried = tracked;
         self.strike_attribute(copy, event, &mut attributes, &mut carried);
         let id = Id::draw(&mut self.copy_ids);
-        let (body, delay, attributes) = (copy.record.body.clone(), copy.delay, Some(Box::new(attributes)));
+        let body = self.target.copy(&copy.record.body);
+        let (delay, attributes) = (copy.delay, Some(Box::new(attributes)));
         let sent = Sent { id, body, delay, attributes, carried };
         self.queue
             .send(self.now, self.scenario.end(), &mut self.agenda, sent)
