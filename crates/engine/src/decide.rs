@@ -121,13 +121,13 @@ fn rule_out(event: &FailedEvent<'_>, record: &Record, policy: &Policy, now: Time
     if now > end(event, policy) {
         return Err(too_old(event, record, policy));
     }
-    expiring(record, now).map_or(Ok(()), Err)
+    expiring(record, record.sent, now).map_or(Ok(()), Err)
 }
 
-/// The end of rule 4: why a message is given up before SQS deletes it.
-pub(crate) fn expiring(record: &Record, now: Timestamp) -> Option<Reason> {
-    let why = || format!("sent to the retry queue at {}; SQS keeps a message for 14 days", record.sent);
-    (now.since(record.sent) > RETENTION_MARGIN).then(|| max_age(record, &why()))
+/// The end of rule 4: why a message that was sent then is given up before SQS deletes it.
+pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
+    let why = || format!("sent to the retry queue at {sent}; SQS keeps a message for 14 days");
+    (now.since(sent) > RETENTION_MARGIN).then(|| max_age(record, &why()))
 }
 
 fn too_old(event: &FailedEvent<'_>, record: &Record, policy: &Policy) -> Reason {

@@ -33,8 +33,8 @@ use crate::{Policy, Record, Room, Timestamp};
 /// empty, every message is kept, until SQS would soon delete it.
 ///
 /// A message that has to wait is hidden while the environment has `room` for it. Otherwise it is moved: sent
-/// again with a delay, and settled. Moves come last, so that a handler that dies has made none of them twice;
-/// after them comes a look at the queue, if `room` is low.
+/// again with a delay, and settled. Moves come last. A look at the queue comes first in a new environment,
+/// and after the moves if `room` is low.
 ///
 /// `past_deadline` is asked before each call. Once it answers true no further call is started; what
 /// is left is reported failed and comes back. Nothing a record holds, and nothing the account does,
@@ -50,14 +50,19 @@ pub async fn handle_batch<'a, A: Account>(
     let account = Guarded { account, past_deadline };
     let records = latest_copies(records).into_iter();
     let mut decided: Vec<Decided<'a>> = records.map(|record| Decided::of(record, policy, now)).collect();
+    let first_look = if room.is_unknown() { look(room, now, &account).await } else { None };
     hide_within(room, decided.iter_mut().filter_map(Decided::waiting), &account).await;
     let answered = reinvoke(decided, &account, policy, now).await;
     let mut sent = send_dead_letters(answered, &account).await;
     hide_within(room, sent.iter_mut().filter_map(Sent::waiting), &account).await;
     let waiting = sent.iter_mut().filter_map(Sent::waiting);
     let moves = move_others(room, waiting, &account, policy, now).await;
-    let look_failure = look(room, now, &account).await;
-    BatchReport { outcomes: sent.into_iter().map(Sent::outcome).collect(), moves, look_failure }
+    let last_look = look(room, now, &account).await;
+    BatchReport {
+        outcomes: sent.into_iter().map(Sent::outcome).collect(),
+        moves,
+        look_failure: first_look.or(last_look),
+    }
 }
 
 /// SQS may deliver a message twice in one batch. The copies are one event, so one of them is

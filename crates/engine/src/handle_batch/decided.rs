@@ -41,7 +41,8 @@ impl<'a> Decided<'a> {
     /// No function may be re-invoked yet. The message waits for as long as one whose step did not work,
     /// so that a thousand receives outlast SQS's 14 days; before these end it is given up.
     fn unattached(record: &'a Record, now: Timestamp) -> Self {
-        if let Some(reason) = expiring(record, now) {
+        // By its first sending: a copy is new, and would be kept for ever.
+        if let Some(reason) = expiring(record, record.first_sent(), now) {
             let event = isolated(|| FailedEvent::read(record).ok()).ok().flatten();
             return Self::Neither(GivenUp::of(record, event.as_ref(), None, reason, now));
         }

@@ -8,6 +8,10 @@ use crate::account::{Account, CallFailure, Move, MoveFailure, VisibilityChange};
 use crate::report::Moves;
 use crate::{Policy, Room, Timestamp};
 
+/// Said to an operator of moves that may have been accepted.
+const LOST_COPY: &str = "the copies may be on their way, and the messages themselves come back in one to two hours at \
+    the earliest: look for an outage of SQS or of the network";
+
 /// Hides as many messages as there is room for. The others are those that cost the least to move.
 pub(super) async fn hide_within<'w, 'a: 'w, A: Account>(
     room: &mut Room,
@@ -75,7 +79,7 @@ pub(super) async fn move_others<'w, 'a: 'w, A: Account>(
 fn problem(failure: MoveFailure) -> CallFailure {
     match failure {
         MoveFailure::NotSent(problem) => problem,
-        MoveFailure::Unanswered(cause) => CallFailure { cause, remedy: None },
+        MoveFailure::Unanswered(cause) => CallFailure { cause, remedy: Some(LOST_COPY) },
     }
 }
 
@@ -85,7 +89,7 @@ pub(super) async fn look<A: Account>(
     now: Timestamp,
     account: &Guarded<'_, A>,
 ) -> Option<CallFailure> {
-    if !room.end_batch(now) {
+    if !room.is_low(now) {
         return None;
     }
     let look = account.look().await?;

@@ -7,7 +7,7 @@ use super::hop::{hop, hops};
 use crate::account::{CallFailure, Move, VisibilityChange};
 use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::message::moved::{MOVED_ATTRIBUTE, Moved};
-use crate::report::Outcome;
+use crate::report::{Outcome, Step};
 use crate::{Policy, Record, Timestamp};
 
 /// A message that is kept: because its backoff is not over, or because its step did not work. Its wait is
@@ -67,7 +67,7 @@ impl<'a> Waiting<'a> {
     }
 
     pub(super) fn copy(&self) -> Move<'a> {
-        let attribute = Moved::next(self.record(), self.wait.not_before);
+        let attribute = Moved::next(self.record(), self.wait.not_before, self.problem.is_none());
         Move { record: self.record(), attribute, delay: hop(self.wait.left) }
     }
 
@@ -75,6 +75,12 @@ impl<'a> Waiting<'a> {
     pub(super) fn hide_after_lost_copy(&mut self, policy: &Policy, now: Timestamp) {
         let lost = after_lost_copy(self.record(), policy, now);
         self.wait.visibility_timeout = self.wait.visibility_timeout.max(lost);
+        let longer = self.wait.visibility_timeout;
+        if let Some(Step::Defer { visibility_timeout, .. } | Step::Keep { visibility_timeout }) =
+            &mut self.attempt.step
+        {
+            *visibility_timeout = longer;
+        }
     }
 
     pub(super) fn hidden(&mut self, answer: Answer) {

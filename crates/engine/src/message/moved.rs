@@ -11,7 +11,8 @@ use crate::{Record, Timestamp};
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Characters of a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// No wait that a message carries is longer: two hours, the longest after an unanswered `Invoke`.
+/// A wait that a message carries ends this long after its sending at the latest: two hours, the longest
+/// after an unanswered `Invoke`.
 pub(crate) const LONGEST_HOLD: Duration = Duration::from_secs(7_200);
 
 /// What a moved message was first.
@@ -23,7 +24,7 @@ pub struct Moved {
     pub sent: Timestamp,
     /// Its `ApproximateFirstReceiveTimestamp`; between the two.
     pub first_receive: Timestamp,
-    /// How often it, and the messages between, were received; 1 at least.
+    /// How often it was received, and the messages between whose wait was over; 1 at least.
     pub receives: u32,
     /// How often it was moved; 1 at least.
     pub moves: u32,
@@ -73,13 +74,18 @@ impl Moved {
         })
     }
 
-    /// The attribute of the message that follows this one.
-    pub(crate) fn next(record: &Record, not_before: Option<Timestamp>) -> String {
+    /// The attribute of the message that follows this one. A copy that only `waits_on` is received as often
+    /// as a hidden message is: once, when its wait is over.
+    pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
+        let receives = match &record.moved {
+            Some(moved) if waits_on => moved.receives,
+            _ => record.receive_count.max(1),
+        };
         let wire = Wire {
             message_id: record.first_id().into(),
             sent: record.first_sent().as_millis(),
             first_receive: record.first_receive.as_millis(),
-            receives: record.receive_count.max(1),
+            receives,
             moves: record.moved.as_ref().map_or(0, |moved| moved.moves).saturating_add(1),
             not_before: not_before.map(Timestamp::as_millis),
         };

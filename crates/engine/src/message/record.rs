@@ -27,7 +27,7 @@ pub struct Record {
 
 impl Record {
     /// Makes a moved message the one that it was first, by its attribute `Comeback`: it has the same due
-    /// time, and is on no first receive. A message cannot claim more than SQS's own facts allow.
+    /// time, and is on no first receive. The times that it claims are bounded by SQS's own.
     ///
     /// # Errors
     ///

@@ -6,30 +6,35 @@ use super::invariants::{Broken, Invariant};
 use crate::faults::fault::Fault;
 use crate::scenario::Scenario;
 
-/// The most messages that may be in flight; `None` where that is not bounded.
+/// What the room guarantees in a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InFlightBound(Option<usize>);
+pub(crate) struct InFlightBound {
+    /// The most messages that may be in flight; `None` where that is not bounded.
+    most: Option<usize>,
+    /// The queue's limit may not be reached.
+    no_stall: bool,
+}
 
 impl InFlightBound {
     pub(crate) fn of(policy: &Policy, scenario: &Scenario) -> Self {
-        let HideUpTo::UpTo(most) = policy.hide_up_to() else { return Self(None) };
+        let HideUpTo::UpTo(most) = policy.hide_up_to() else { return Self { most: None, no_stall: false } };
         let batches = policy.maximum_concurrency() as usize * scenario.batch_size;
         let bound = 2 * most as usize + batches;
-        let holds =
-            bound <= scenario.in_flight_limit && scenario.faults.iter().all(|(fault, _)| spares(fault));
-        Self(holds.then_some(bound))
+        let fits = bound <= scenario.in_flight_limit;
+        let holds = fits && scenario.faults.iter().all(|(fault, _)| spares(fault));
+        let limited = scenario.faults.iter().any(|(fault, _)| fault == Fault::InFlightLimit);
+        Self { most: holds.then_some(bound), no_stall: fits && !limited }
     }
 
     /// # Errors
     ///
     /// More are in flight, or some are visible though a poller has time for them.
     pub(crate) fn check(self, in_flight: usize, left_visible: bool) -> Result<(), Broken> {
-        let Some(most) = self.0 else { return Ok(()) };
-        if in_flight > most {
+        if let Some(most) = self.most.filter(|&most| in_flight > most) {
             let detail = format!("{in_flight} messages are in flight; {most} at most");
             return Err(Broken::new(Invariant::BoundedInFlight, None, detail));
         }
-        if left_visible {
+        if left_visible && self.no_stall {
             let detail = format!("messages are visible, pollers are free, and {in_flight} are in flight");
             return Err(Broken::new(Invariant::NoStall, None, detail));
         }
@@ -89,8 +94,9 @@ mod tests {
         };
         assert_eq!(with(Fault::InvokeThrottled), Some(Invariant::BoundedInFlight));
         for fault in [Fault::HandlerOutage, Fault::LookStale, Fault::PollerThrottled, Fault::MoveRefused] {
-            assert_eq!(with(fault), None, "{fault}");
+            assert_eq!(with(fault), Some(Invariant::NoStall), "{fault}");
         }
+        assert_eq!(with(Fault::InFlightLimit), None);
         assert_eq!(broken(bound(HideUpTo::Always, &Scenario::default()), 100_000, true), None);
         let small = Scenario { in_flight_limit: 249, ..Scenario::default() };
         assert_eq!(broken(bound(HideUpTo::UpTo(100), &small), 251, true), None);

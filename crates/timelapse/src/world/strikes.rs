@@ -26,6 +26,10 @@ impl World {
             }
             if self.dice.strikes(Fault::ReceiveCountLow, self.now, [event]) {
                 records[index].receive_count -= 1;
+                // On what it takes for a first receive the handler counts a wait from now.
+                if let Some(tracked) = self.queue.carried_mut(&received) {
+                    tracked.hops.excuse();
+                }
             }
             if let Some(rng) = self.dice.roll(Fault::DuplicateDelivery, self.now) {
                 // Half of the copies come at once, in the same batch if it has room. The others come

@@ -48,10 +48,13 @@ pub(super) fn answers<E>(
     by_entry(outcome).into_iter().map(|answer| answer.map_err(|cause| remedies.failure(cause))).collect()
 }
 
-/// The answer to each copy. One that was sent and has no answer of the service may have been accepted.
+/// The answer to each copy. One without an answer of the service may have been accepted, unless its request
+/// could not even be built or signed.
 pub(super) fn of_moves<E>(outcome: Result<Delivered, Undelivered<E>>) -> Vec<Result<(), MoveFailure>> {
     let failure = |cause: Cause| match cause.error() {
-        Some(error) if error.code.is_empty() => MoveFailure::Unanswered(without_quotes(cause).to_string()),
+        Some(error) if error.code.is_empty() && error.kind != ErrorKind::Refused => {
+            MoveFailure::Unanswered(without_quotes(cause).to_string())
+        }
         _ => MoveFailure::NotSent(MOVE.failure(cause)),
     };
     by_entry(outcome).into_iter().map(|answer| answer.map_err(failure)).collect()

@@ -32,7 +32,7 @@ fn a_copy_is_the_message_that_it_was_first() {
     assert_eq!((record.first_id(), record.first_sent(), record.first_receive), ("m-0", ms(1_000), ms(2_000)));
     assert_eq!((record.receive_count, record.sent, record.message_id.as_str()), (4, SENT, "m-1"));
     assert_eq!(
-        Moved::next(&record, Some(ms(10_000_000))),
+        Moved::next(&record, Some(ms(10_000_000)), false),
         r#"{"message_id":"m-0","sent":1000,"first_receive":2000,"receives":4,"moves":2,"not_before":10000000}"#
     );
 }
@@ -42,7 +42,24 @@ fn a_copy_is_the_message_that_it_was_first() {
 fn the_first_move_is_written_so() {
     let record = Record { receive_count: 3, sent: Timestamp::from_millis(1_000), ..copy() };
     let record = Record { first_receive: Timestamp::from_millis(2_000), message_id: "m-0".into(), ..record };
-    assert_eq!(Moved::next(&record, None), WRITTEN);
+    assert_eq!(Moved::next(&record, None, true), WRITTEN);
+}
+
+#[test]
+fn a_copy_that_only_waits_on_is_received_once_like_a_hidden_message() {
+    let first = Record { receive_count: 1, ..copy() };
+    let mut hop = first.clone();
+    hop.restore(&Moved::next(&first, None, true)).unwrap();
+    for _ in 0..10 {
+        let next = Moved::next(&hop, None, true);
+        hop = copy();
+        hop.restore(&next).unwrap();
+        assert_eq!(hop.receive_count, 2);
+    }
+    let failed = Moved::next(&hop, None, false);
+    hop = copy();
+    hop.restore(&failed).unwrap();
+    assert_eq!((hop.receive_count, hop.moved.unwrap().moves), (3, 12));
 }
 
 #[test]
@@ -106,6 +123,7 @@ proptest! {
         times in prop::array::uniform3(0..=9_000_000u64),
         receives in 1..=u32::MAX,
         moves in 1..u32::MAX,
+        waits_on in any::<bool>(),
         held in prop::option::of(0..=16_200_000u64),
     ) {
         let [mut sent, mut first_receive, copied] = times;
@@ -128,7 +146,7 @@ proptest! {
             moved: Some(moved.clone()),
             ..copy()
         };
-        let written = Moved::next(&record, held.map(ms));
+        let written = Moved::next(&record, held.map(ms), waits_on);
         let expected = Moved { moves: moves + 1, ..moved };
         prop_assert_eq!(Moved::read(&written, SENT).unwrap(), expected);
     }
