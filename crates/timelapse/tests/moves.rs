@@ -52,8 +52,8 @@ fn hiding_and_moving_give_the_same_retries() {
         };
         let [hidden, mixed, moved] = [HideUpTo::Always, HideUpTo::UpTo(50), HideUpTo::UpTo(0)].map(|how| {
             let mut retries = Retries::default();
-            let settings = Settings { maximum_concurrency: 1_000, ..hiding(how) };
-            let summary = watched(&scenario, settings, &mut retries);
+            let summary =
+                watched(&scenario, Settings { maximum_concurrency: 2, ..hiding(how) }, &mut retries);
             assert_eq!(summary.delivered, 200, "seed {seed}, {how}");
             (retries.0, summary.moves)
         });

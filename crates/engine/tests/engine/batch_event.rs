@@ -5,7 +5,7 @@ use comeback_engine::{BatchEvent, Record, Timestamp};
 
 fn record(message: &SqsMessage) -> Option<Record> {
     let number = |attribute: &str| message.attributes.get(attribute)?.parse::<u64>().ok();
-    Some(Record {
+    let mut record = Record {
         message_id: message.message_id.clone()?,
         receipt_handle: message.receipt_handle.clone()?,
         body: message.body.clone()?,
@@ -13,8 +13,14 @@ fn record(message: &SqsMessage) -> Option<Record> {
         sent: Timestamp::from_millis(number("SentTimestamp")?),
         first_receive: Timestamp::from_millis(number("ApproximateFirstReceiveTimestamp")?),
         moved: None,
-        trace_header: None,
-    })
+        trace_header: message.attributes.get("AWSTraceHeader").cloned(),
+    };
+    let attribute = message.message_attributes.get("Comeback");
+    if let Some(text) = attribute.and_then(|attribute| attribute.string_value.as_ref()) {
+        // One that cannot be read changes nothing.
+        let _ = record.restore(text);
+    }
+    Some(record)
 }
 
 /// AWS's own crate reads them strictly.

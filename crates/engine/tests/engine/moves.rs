@@ -54,13 +54,13 @@ fn the_last_copy_comes_back_when_the_retry_is_due() {
     // The first receive counts, and the first look was at it.
     record.first_receive = NOW;
     let mut now = NOW;
-    for receives in 2..5 {
+    for _ in 0..3 {
         let world = World::default();
         let report = world.handle(std::slice::from_ref(&record), &policy, now);
         assert_eq!(report.outcomes[0].due(), Some(due));
         now = after(now, report.outcomes[0].moved.unwrap().as_millis() as u64 + 120);
         record = only_copy(&world).received(now);
-        assert_eq!((record.receive_count, record.first_receive), (receives, NOW));
+        assert_eq!((record.receive_count, record.first_receive), (2, NOW), "as if it was hidden");
     }
     assert!(now >= due && now <= after(due, 1_000), "{now}, due {due}");
     let world = World::default();
@@ -162,10 +162,79 @@ fn a_look_that_fails_is_reported_and_leaves_no_room() {
     let world = World { look: Box::new(|| None), ..World::default() };
     let records = first_receives(1);
     let report = world.handle_in(&mut room, &records, &policy, NOW, usize::MAX);
-    assert_eq!(kept(&report).len(), 1, "the first batch is hidden");
+    assert!(kept(&report).is_empty(), "nothing is hidden");
+    assert!(
+        matches!(world.calls.borrow().as_slice(), [Call::Look, Call::SendAgain(_)]),
+        "and not asked twice"
+    );
     assert_eq!(report.look_failure.as_ref().map(|failure| failure.cause.as_str()), Some("throttled"));
     let report = world.handle_in(&mut room, &records, &policy, after(NOW, 59_000), usize::MAX);
     assert!(kept(&report).is_empty() && report.look_failure.is_none());
+}
+
+#[test]
+fn a_new_environment_looks_before_it_hides() {
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
+    let world = World { look: Box::new(|| Some((960, NOW))), ..World::default() };
+    let records = first_receives(5);
+    let report = world.handle_in(&mut Room::of(&policy), &records, &policy, NOW, usize::MAX);
+    assert!(matches!(world.calls.borrow().as_slice(), [Call::Look, Call::Hide(_), Call::SendAgain(_)]));
+    assert_eq!((kept(&report).len(), report.moves.made), (2, 3), "(1,000 - 960) / 20");
+}
+
+/// However many hops its wait took: what follows a failed step is what would follow it after a hiding.
+#[test]
+fn a_moved_message_waits_after_a_failed_step_as_a_hidden_one_does() {
+    let policy = moving();
+    let hidden = Record { receive_count: 2, ..long_wait() };
+    let throttled = || World { invoke: Box::new(|| Invoke::Later), ..World::default() };
+    let long_after = long_after(FIRST_RECEIVE);
+    let world = throttled();
+    world.handle(std::slice::from_ref(&hidden), &policy, long_after);
+    let expected = only_copy(&world).delay;
+    assert!((1..=4).contains(&expected), "{expected} s");
+    let mut moved = long_wait();
+    for hop in 0..3 {
+        let world = World::default();
+        world.handle(std::slice::from_ref(&moved), &policy, after(FIRST_RECEIVE, hop * 683_000));
+        moved = only_copy(&world).received(long_after);
+    }
+    let world = throttled();
+    world.handle(std::slice::from_ref(&moved), &policy, long_after);
+    assert_eq!(only_copy(&world).delay, expected);
+}
+
+#[test]
+fn without_targets_a_moved_message_is_given_up_with_the_message_that_it_was_first() {
+    let policy = policy(|settings| {
+        settings.hide_up_to = HideUpTo::UpTo(0);
+        settings.target_functions.clear();
+    });
+    let day = 86_400_000;
+    let world = World::default();
+    world.handle(&[record(body("7"))], &policy, NOW);
+    let copy = only_copy(&world);
+    for (days, step) in [(13, "keep"), (14, "dead_letter")] {
+        let world = World::default();
+        let copy = copy.received(after(SENT, days * day));
+        let report = world.handle(std::slice::from_ref(&copy), &policy, after(SENT, days * day));
+        assert_eq!(report.outcomes[0].step.as_ref().map(Step::name), Some(step), "{days} days");
+    }
+}
+
+#[test]
+fn after_a_lost_answer_the_message_comes_back_an_hour_later_and_the_report_says_so() {
+    let world = World { send_again: Box::new(|| Batch::AnswerLost), ..World::default() };
+    let record = record(body("7"));
+    let report = world.handle(std::slice::from_ref(&record), &moving(), NOW);
+    let calls = world.calls.borrow();
+    let [Call::SendAgain(_), Call::Hide(hidden)] = calls.as_slice() else { panic!("{calls:?}") };
+    assert!((3_600..=7_200).contains(&hidden[0].1), "{hidden:?}");
+    let outcome = &report.outcomes[0];
+    assert_eq!(outcome.visibility_timeout(), Some(Duration::from_secs(hidden[0].1)));
+    assert!(!outcome.settled());
+    let problem = report.moves.problem.as_ref().expect("it says why");
+    assert!(problem.remedy.is_some_and(|remedy| remedy.contains("one to two hours")), "{problem:?}");
 }
 
 /// An unanswered invoke is not repeated within the hour, however many hops that takes.
