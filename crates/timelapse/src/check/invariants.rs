@@ -47,8 +47,8 @@ pub enum Invariant {
     /// With `HIDE_UP_TO` a number whose bound the queue's limit has room for, whatever else goes wrong. A
     /// fault that sets the limit itself is not counted.
     NoStall,
-    /// Unless no handler that lived has seen it in the twelve hours before, or SQS has ended its retention
-    /// early.
+    /// Unless no handler that lived, and had time for its calls, has seen it in the twelve hours before, or SQS
+    /// has ended its retention early.
     NoneExpires,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Tracked {
     /// SQS has handed it out while it was hidden, or it has lost what it carried, so that nothing spaces its
     /// invokes.
     pub(crate) duplicated: bool,
-    /// When a handler that lived last decided about it.
+    /// When a handler that lived, and had time for its calls, last decided about it.
     pub(crate) decided: Timestamp,
     /// The moves of its waits.
     pub(crate) hops: Hops,

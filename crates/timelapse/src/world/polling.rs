@@ -1,6 +1,6 @@
 //! From the queue to the handler and back: polls, batches and their answers.
 
-use comeback_engine::{Action, HANDLER_TIMEOUT, Record, decide};
+use comeback_engine::{Action, HANDLER_TIMEOUT, RESERVE, Record, decide};
 
 use super::World;
 use super::batch::{Batch, Death, Polled};
@@ -110,9 +110,10 @@ impl World {
 
     /// What each message's checks need to know of the batch.
     fn note_looks(&mut self, batch: &Batch) {
+        let deadline = batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE);
         for message in &batch.messages {
             let Some(tracked) = self.queue.carried_mut(&message.received) else { continue };
-            if batch.death.is_none() {
+            if batch.death.is_none() && self.now < deadline {
                 tracked.decided = self.now;
             }
             if batch.clock != batch.started || batch.old_handler {
