@@ -37,7 +37,7 @@ help: ## list the targets
 demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
 	cargo run --profile demo -p comeback --no-default-features -- simulate
 
-scale: ## what a retry costs the simulation, from a thousand events to a million (five minutes)
+scale: ## what a retry costs, from a thousand events to a million (eight minutes)
 	cargo build --release -p comeback
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 
