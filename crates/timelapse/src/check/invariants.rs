@@ -44,8 +44,8 @@ pub enum Invariant {
     /// 2 × `HIDE_UP_TO` and a batch for each poller. With counts at most a minute old, and no fault that
     /// keeps messages in flight unknown to the handler.
     BoundedInFlight,
-    /// With `HIDE_UP_TO` a number whose bound the queue's limit has room for, whatever else goes wrong. A
-    /// fault that sets the limit itself is not counted.
+    /// With `HIDE_UP_TO` a number whose bound the queue's limit has room for, and no fault that fills the queue:
+    /// old counts, and handlers that die again and again.
     NoStall,
     /// Unless no handler that lived, and had time for its calls, has seen it in the twelve hours before, or SQS
     /// has ended its retention early.

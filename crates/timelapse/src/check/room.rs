@@ -22,8 +22,8 @@ impl InFlightBound {
         let bound = 2 * most as usize + batches;
         let fits = bound <= scenario.in_flight_limit;
         let holds = fits && scenario.faults.iter().all(|(fault, _)| spares(fault));
-        let limited = scenario.faults.iter().any(|(fault, _)| fault == Fault::InFlightLimit);
-        Self { most: holds.then_some(bound), no_stall: fits && !limited }
+        let no_stall = fits && !scenario.faults.iter().any(|(fault, _)| may_stall(fault));
+        Self { most: holds.then_some(bound), no_stall }
     }
 
     /// # Errors
@@ -40,6 +40,23 @@ impl InFlightBound {
         }
         Ok(())
     }
+}
+
+/// Whether a fault may fill the queue to its limit: by itself, by making counts old, or by leaving messages
+/// and their copies behind again and again.
+fn may_stall(fault: Fault) -> bool {
+    matches!(
+        fault,
+        Fault::InFlightLimit
+            | Fault::LookStale
+            | Fault::HandlerOutage
+            | Fault::HandlerDiedBefore
+            | Fault::HandlerDiedBetween
+            | Fault::HandlerDiedAfter
+            | Fault::HandlerDiedAfterMove
+            | Fault::HandlerTimedOut
+            | Fault::DeleteLost
+    )
 }
 
 /// Whether a fault leaves the room as it is: it neither keeps messages in flight that the handler does not
@@ -93,10 +110,12 @@ mod tests {
             broken(bound(HideUpTo::UpTo(100), &Scenario { faults, ..Scenario::default() }), 251, true)
         };
         assert_eq!(with(Fault::InvokeThrottled), Some(Invariant::BoundedInFlight));
-        for fault in [Fault::HandlerOutage, Fault::LookStale, Fault::PollerThrottled, Fault::MoveRefused] {
+        for fault in [Fault::PollerThrottled, Fault::MoveRefused] {
             assert_eq!(with(fault), Some(Invariant::NoStall), "{fault}");
         }
-        assert_eq!(with(Fault::InFlightLimit), None);
+        for fault in [Fault::InFlightLimit, Fault::HandlerOutage, Fault::LookStale] {
+            assert_eq!(with(fault), None, "{fault}");
+        }
         assert_eq!(broken(bound(HideUpTo::Always, &Scenario::default()), 100_000, true), None);
         let small = Scenario { in_flight_limit: 249, ..Scenario::default() };
         assert_eq!(broken(bound(HideUpTo::UpTo(100), &small), 251, true), None);

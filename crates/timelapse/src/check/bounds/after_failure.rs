@@ -15,19 +15,9 @@ const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=
 const INVOKE_TIME: Duration = Duration::from_secs(20);
 
 impl Bounds {
-    /// A wait at `now` that began with an earlier copy's failed step.
-    pub(crate) fn held(
-        &self,
-        look: &Look,
-        now: Timestamp,
-        until: Timestamp,
-        wait: Duration,
-    ) -> Result<(), Broken> {
-        if now.saturating_add(wait) <= until.saturating_add(SECOND) {
-            return Ok(());
-        }
-        let detail = format!("kept at {now} for {} s; its wait ends at {until}", wait.as_secs());
-        Err(Broken::new(Invariant::LongestWait, look.origin.event, detail))
+    /// Whether a wait at `now` ends by the latest end of one that began with an earlier copy's failed step.
+    pub(crate) fn ends_by(&self, until: Timestamp, now: Timestamp, wait: Duration) -> bool {
+        now < until && now.saturating_add(wait) <= until.saturating_add(SECOND)
     }
 
     /// The hiding at `now` of a message whose copy may have been accepted.

@@ -69,10 +69,10 @@ impl World {
             let broken = Broken::new(Invariant::PayloadVerbatim, event, "its copy has another body");
             return self.note_broken(Err(broken));
         }
-        if let Some(until) = self.held(&message) {
-            let checked = self.bounds.held(&message.look, now, until, copy.delay);
-            self.note_broken(checked)?;
-        } else if message.done != Done::Tried && message.done != Done::Settled {
+        if self.is_held(&message, copy.delay) {
+            return Some(position);
+        }
+        if message.done != Done::Tried && message.done != Done::Settled {
             self.handling_mut().mark(position, Done::Deferred);
             let checked = self.bounds.deferral(&message.look, now, copy.delay);
             self.note_broken(checked)?;

@@ -1,6 +1,8 @@
 //! What the handler asks for, held against the invariants before it takes effect.
 
-use comeback_engine::{DeadLetter, ReasonCode, Timestamp, VisibilityChange};
+use std::time::Duration;
+
+use comeback_engine::{DeadLetter, ReasonCode, VisibilityChange};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -33,9 +35,7 @@ impl World {
             self.note_broken(checked);
             return Some(event);
         }
-        if let Some(until) = self.held(&message) {
-            let checked = self.bounds.held(&message.look, self.handling().now, until, hidden_for);
-            self.note_broken(checked);
+        if self.is_held(&message, hidden_for) {
             return Some(event);
         }
         if matches!(message.done, Done::Tried | Done::Settled) {
@@ -59,10 +59,12 @@ impl World {
         Some(event)
     }
 
-    /// The latest end of the wait that a message carries, if that is not over and nothing was done about it.
-    pub(super) fn held(&self, message: &InHand) -> Option<Timestamp> {
-        let until = message.look.held_until.filter(|&until| until > self.handling().now)?;
-        matches!(message.done, Done::Nothing | Done::Deferred).then_some(until)
+    /// Whether a wait is the one that a message carries, about which nothing was done. When that ends is
+    /// known from above only, so a longer wait may be a backoff.
+    pub(super) fn is_held(&self, message: &InHand, wait: Duration) -> bool {
+        let is_kept = matches!(message.done, Done::Nothing | Done::Deferred);
+        let now = self.handling().now;
+        is_kept && message.look.held_until.is_some_and(|until| self.bounds.ends_by(until, now, wait))
     }
 
     /// Checks a re-invocation. Gives the message that it belongs to.
