@@ -28,7 +28,7 @@ struct Count {
     colour: RGBColor,
 }
 
-/// So that the counts can be told apart without their colours.
+/// So that the counts differ even without their colours.
 #[derive(Clone, Copy)]
 enum Line {
     Thick,
