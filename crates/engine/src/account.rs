@@ -7,6 +7,7 @@ use std::time::Duration;
 use comeback_backoff::ladder;
 
 use crate::dead_letter::DeadLetter;
+use crate::message::moved::MOVED_ATTRIBUTE;
 use crate::{Record, Timestamp};
 
 ladder! {
@@ -88,6 +89,13 @@ pub struct Move<'a> {
     pub attribute: String,
     /// Whole seconds, 1 to 900, in which SQS does not hand the copy out.
     pub delay: Duration,
+}
+
+impl Move<'_> {
+    /// What SQS counts: the body, and the attribute's name, type and value.
+    pub fn size(&self) -> usize {
+        self.record.body.len() + MOVED_ATTRIBUTE.len() + "String".len() + self.attribute.len()
+    }
 }
 
 /// Why a copy is not known to be accepted.

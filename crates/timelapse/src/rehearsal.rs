@@ -12,7 +12,6 @@ use comeback_engine::{
 use futures_util::FutureExt;
 
 use crate::world::account::{deliver, deliver_copies};
-use crate::world::api::moving::size;
 
 /// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +111,7 @@ impl<'a> Operation for SendAgain<'a> {
     }
 
     fn size(&self, copy: &Self::Entry) -> usize {
-        size(copy)
+        copy.size()
     }
 
     async fn call(&self, moves: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {

@@ -6,7 +6,7 @@ use super::hiding::after_lost_copy;
 use super::hop::{hop, hops};
 use crate::account::{CallFailure, Move, VisibilityChange};
 use crate::dead_letter::SQS_MESSAGE_BYTES;
-use crate::message::moved::{MOVED_ATTRIBUTE, Moved};
+use crate::message::moved::Moved;
 use crate::report::{Outcome, Step};
 use crate::{Policy, Record, Timestamp};
 
@@ -56,8 +56,7 @@ impl<'a> Waiting<'a> {
 
     /// What it costs to wait by moves, in bytes to be sent; `None` if SQS would refuse the copy.
     pub(super) fn cost_of_moves(&self) -> Option<u64> {
-        let Move { record, attribute, .. } = self.copy();
-        let bytes = record.body.len() + MOVED_ATTRIBUTE.len() + "String".len() + attribute.len();
+        let bytes = self.copy().size();
         (bytes <= SQS_MESSAGE_BYTES).then(|| hops(self.wait.left) * bytes as u64)
     }
 

@@ -15,7 +15,6 @@ use comeback_engine::{
 };
 
 use super::World;
-use super::api::moving::size;
 use super::api::requests::CheckedDeadLetter;
 
 pub(crate) struct SimulatedAccount(pub(crate) RefCell<World>, Retries);
@@ -164,7 +163,7 @@ impl<'a> Operation for SendAgain<'a> {
     }
 
     fn size(&self, copy: &Self::Entry) -> usize {
-        size(copy)
+        copy.size()
     }
 
     async fn call(&self, moves: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {

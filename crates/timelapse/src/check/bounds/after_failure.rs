@@ -16,7 +16,7 @@ const INVOKE_TIME: Duration = Duration::from_secs(20);
 
 impl Bounds {
     /// Whether a wait at `now` ends by the latest end of one that began with an earlier copy's failed step.
-    pub(crate) fn ends_by(&self, until: Timestamp, now: Timestamp, wait: Duration) -> bool {
+    pub(crate) fn ends_by(until: Timestamp, now: Timestamp, wait: Duration) -> bool {
         now < until && now.saturating_add(wait) <= until.saturating_add(SECOND)
     }
 

@@ -8,7 +8,7 @@
 //! | `requests`, `spacing` | what is asked for, held against the invariants |
 
 pub(in crate::world) mod looking;
-pub(crate) mod moving;
+mod moving;
 pub(super) mod requests;
 mod spacing;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
-use comeback_engine::{BatchReport, MOVED_ATTRIBUTE, Move, Step};
+use comeback_engine::{BatchReport, Move, Step};
 
 use crate::aws::id::Id;
 use crate::aws::queue::{Attributes, Sent};
@@ -24,7 +24,7 @@ impl World {
             // An invariant is broken: the run ends here.
             return Ok(vec![Ok(()); moves.len()]);
         }
-        self.calls.add_carrying(ApiCall::SendAgain, moves.iter().map(|copy| size(copy)).sum::<usize>());
+        self.calls.add_carrying(ApiCall::SendAgain, moves.iter().map(|copy| copy.size()).sum::<usize>());
         let events: Vec<EventNumber> =
             positions.iter().map(|&position| self.handling().at(position).look.origin.event).collect();
         if self.dice.strikes(Fault::MoveRefused, self.now, events.iter().copied()) {
@@ -164,9 +164,4 @@ impl World {
         // Its moves have one line together.
         self.decisions = self.decisions + u64::from(quiet > 0) - quiet;
     }
-}
-
-/// What SQS counts.
-pub(crate) fn size(copy: &Move<'_>) -> usize {
-    copy.record.body.len() + MOVED_ATTRIBUTE.len() + "String".len() + copy.attribute.len()
 }

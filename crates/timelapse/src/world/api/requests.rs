@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::aws::target::TARGET_ARN;
-use crate::check::bounds::Look;
+use crate::check::bounds::{Bounds, Look};
 use crate::check::invariants::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
@@ -64,7 +64,7 @@ impl World {
     pub(super) fn is_held(&self, message: &InHand, wait: Duration) -> bool {
         let is_kept = matches!(message.done, Done::Nothing | Done::Deferred);
         let now = self.handling().now;
-        is_kept && message.look.held_until.is_some_and(|until| self.bounds.ends_by(until, now, wait))
+        is_kept && message.look.held_until.is_some_and(|until| Bounds::ends_by(until, now, wait))
     }
 
     /// Checks a re-invocation. Gives the message that it belongs to.
