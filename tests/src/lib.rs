@@ -10,6 +10,7 @@
 //! | `ministack` | [`MiniStack`]: the server, and a shell and clients that talk to it |
 //! | `stack` | [`Stack`]: `sam build`, `sam deploy`, and what came of it |
 //! | `cdk` | the same of the CDK: the example app of `infra/` |
+//! | `operator` | [`Operator`]: somebody who runs the `comeback` command, with or without all permissions |
 //! | `target` | functions to be retried |
 //! | `watch` | what functions logged, and what the dead-letter queue holds |
 //! | `chromium` | [`Chromium`]: a browser without a window, to look at pages |
@@ -18,6 +19,7 @@ mod cdk;
 mod chromium;
 mod http;
 mod ministack;
+mod operator;
 pub mod pages;
 mod poll;
 mod repository;
@@ -30,6 +32,7 @@ pub use cdk::deploy_example;
 pub use chromium::{Chromium, Look};
 pub use http::{free_port, request};
 pub use ministack::MiniStack;
+pub use operator::{Operator, Ran};
 pub use poll::eventually;
 pub use repository::{built_command, root, scratch, template};
 pub use shell::{Background, Shell};

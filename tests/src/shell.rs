@@ -2,7 +2,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use crate::repository::path_with_tools;
 use crate::root;
@@ -58,18 +58,28 @@ impl Shell {
     ///
     /// All it wrote, if it fails.
     pub fn run(&self, script: &str) -> Result<String, String> {
-        let output = self
-            .command()
-            .args(["-euc", script])
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| format!("no shell: {error}"))?;
+        let output = self.output(script);
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         if output.status.success() {
             return Ok(stdout);
         }
         let stderr = String::from_utf8_lossy(&output.stderr);
         Err(format!("{}\n$ {script}\n{stdout}{stderr}", output.status))
+    }
+
+    /// Runs a script to its end, however it ends.
+    ///
+    /// # Panics
+    ///
+    /// If no process can be started.
+    #[must_use]
+    pub fn output(&self, script: &str) -> Output {
+        let mut command = self.command();
+        command
+            .args(["-euc", script])
+            .stdin(Stdio::null())
+            .output()
+            .expect("the operating system has a shell")
     }
 
     /// Starts a script that serves until the [`Background`] is dropped. What it writes goes to `log`.

@@ -42,6 +42,7 @@ pub fn hide_briefly(shell: &Shell, retry_queue_url: &str) -> Result<(), String> 
 /// A deployed stack, whatever deployed it.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
+    name: String,
     outputs: BTreeMap<String, String>,
     handler_logs: String,
     target_logs: String,
@@ -61,10 +62,17 @@ impl Stack {
                  --query 'Stacks[0].Outputs[].[OutputKey, OutputValue]'"
             ),
         )?;
-        let mut stack = Self { outputs: outputs.into_iter().collect(), ..Self::default() };
+        let mut stack =
+            Self { name: name.to_owned(), outputs: outputs.into_iter().collect(), ..Self::default() };
         stack.handler_logs = logs(shell, stack.output("RetryHandlerName"))?;
         stack.target_logs = logs(shell, stack.output("ExampleTargetName"))?;
         Ok(stack)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// One of the template's outputs.

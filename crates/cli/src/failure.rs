@@ -32,6 +32,10 @@ pub(crate) enum Failure {
     /// Standard output is gone.
     #[error("standard output: {0}")]
     Output(#[from] std::io::Error),
+    /// A command on a deployment did not do its work.
+    #[cfg(feature = "operate")]
+    #[error(transparent)]
+    Operate(#[from] comeback_operate::Failure),
 }
 
 impl Failure {
@@ -64,6 +68,8 @@ impl Failure {
             Self::BadFile(_) | Self::Write { .. } | Self::Output(_) => 1,
             Self::Refused(_) => 2,
             Self::Violated { .. } => 3,
+            #[cfg(feature = "operate")]
+            Self::Operate(failure) => failure.exit_code(),
         })
     }
 }

@@ -7,6 +7,7 @@
 //! | `event` | `comeback event FILE`: a recorded event, shifted to now |
 //! | `schedule` | `comeback schedule`: what a policy means |
 //! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
+//! | `operate` | the commands that work on a deployment, behind the feature of that name |
 //! | `flags` | what several subcommands take |
 //! | `chart` | plots: drawing, colours, axes |
 //! | `text` | numbers, durations, rates and progress, as people read them |
@@ -19,6 +20,8 @@ mod contention;
 mod event;
 mod failure;
 mod flags;
+#[cfg(feature = "operate")]
+mod operate;
 mod replay;
 mod schedule;
 mod simulate;
@@ -42,7 +45,7 @@ pub use replay::{
     EventFile, FileReport, Handled, Hidden, MadeCall, MessageDecision, SAMPLE_TARGET, SentMessage, last_due,
 };
 
-/// Rehearse Comeback's retries on this machine: the code that ships, on a virtual clock.
+/// Rehearse Comeback's retries on this machine, and operate them in an AWS account.
 #[derive(Debug, Parser)]
 #[command(name = "comeback", version, max_term_width = 100)]
 struct Arguments {
@@ -89,10 +92,14 @@ enum Command {
     /// calls it took.
     #[command(after_help = contention::EXAMPLES)]
     Contention(ContentionArguments),
+    #[cfg(feature = "operate")]
+    #[command(flatten)]
+    Operate(operate::OperateCommand),
 }
 
-/// Runs the command. Exit codes: 0 it worked, 1 a file could not be read or written, 2 the
-/// arguments were refused, 3 a simulation broke an invariant.
+/// Runs the command. Exit codes: 0 it worked, 1 it could not run (a file, or the AWS account), 2 the
+/// arguments were refused, 3 a simulation broke an invariant, or something in the account is broken or left
+/// undone, 4 it was not confirmed, 130 it was interrupted.
 pub fn main() -> ExitCode {
     let result = match parse().command {
         Command::Simulate(arguments) => simulate::run(&arguments),
@@ -100,6 +107,8 @@ pub fn main() -> ExitCode {
         Command::Event(arguments) => event::run(&arguments),
         Command::Schedule(arguments) => schedule::run(&arguments),
         Command::Contention(arguments) => contention::run(&arguments),
+        #[cfg(feature = "operate")]
+        Command::Operate(command) => operate::run(&command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,45 @@
+use comeback_tests::{MiniStack, Stack, build, deploy, hide_briefly};
+use tokio::runtime::Runtime;
+use tokio::sync::{Mutex, OnceCell};
+
+/// What the trials share.
+pub(crate) struct World {
+    pub(crate) runtime: Runtime,
+    ministack: OnceCell<Result<MiniStack, String>>,
+    built: OnceCell<Result<(), String>>,
+    /// `sam deploy` makes its own bucket the first time; two at once would both try.
+    deploying: Mutex<()>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self {
+            runtime: Runtime::new().expect("the operating system gives us threads"),
+            ministack: OnceCell::new(),
+            built: OnceCell::new(),
+            deploying: Mutex::new(()),
+        }
+    }
+
+    pub(crate) async fn ministack(&self) -> &MiniStack {
+        or_panic(self.ministack.get_or_init(|| MiniStack::start("operate")).await)
+    }
+
+    /// A stack of the template as it ships, for one trial alone: a trial breaks and changes what it likes.
+    pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
+        let shell = self.ministack().await.shell();
+        or_panic(self.built.get_or_init(async || build(&shell)).await);
+        let _alone = self.deploying.lock().await;
+        let stack = deploy(&shell, name, parameters).unwrap_or_else(|error| panic!("{error}"));
+        hide_briefly(&shell, stack.output("RetryQueueUrl")).unwrap_or_else(|error| panic!("{error}"));
+        stack
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.ministack.get().and_then(|started| started.as_ref().ok()).map(MiniStack::log).unwrap_or_default()
+    }
+}
+
+fn or_panic<T>(result: &Result<T, String>) -> &T {
+    result.as_ref().unwrap_or_else(|error| panic!("{error}"))
+}
