@@ -1,6 +1,9 @@
-"""Runs MiniStack 1.5.33 so that it loses no message, also on a faster clock."""
+"""Runs MiniStack 1.5.33 so that it loses no message, also on a faster clock, and names each invocation by one id."""
 
+import contextvars
 import functools
+import hashlib
+import json
 import select
 import threading
 import time
@@ -8,6 +11,7 @@ import time
 # Under faketime, Python's own sleep is begun on the faster clock and ended on the other: it never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 
+from ministack import app  # noqa: E402
 from ministack.core import iam_actions  # noqa: E402
 from ministack.services import lambda_svc, sqs  # noqa: E402
 
@@ -26,7 +30,46 @@ def locked(function):
     return under_lock
 
 
-lambda_svc._route_async_failure = locked(lambda_svc._route_async_failure)
+# On AWS the request id that answers an `Invoke` is the one that the function sees and logs, and that the record of its
+# failure has. Here each of them has one of its own, and the record none.
+request_id = contextvars.ContextVar("request_id", default=None)
+
+
+def remembered(handle):
+    @functools.wraps(handle)
+    async def with_request_id(method, path, headers, query, id):
+        request_id.set(id)
+        return await handle(method, path, headers, query, id)
+
+    return with_request_id
+
+
+def named(dispatch):
+    @functools.wraps(dispatch)
+    def by_request(function, config, event, id, started):
+        return dispatch(function, config, event, request_id.get() or id, started)
+
+    return by_request
+
+
+def recorded(route):
+    @functools.wraps(route)
+    def with_request_id(target_arn, *arguments):
+        queue = sqs._queue_by_arn(target_arn) or {"messages": []}
+        before = len(queue["messages"])
+        route(target_arn, *arguments)
+        for message in queue["messages"][before:]:
+            record = json.loads(message["body"])
+            record["requestContext"]["requestId"] = request_id.get()
+            message["body"] = json.dumps(record)
+            message["md5_body"] = hashlib.md5(message["body"].encode()).hexdigest()
+
+    return with_request_id
+
+
+app._handle_pre_body_request = remembered(app._handle_pre_body_request)
+lambda_svc._execute_function_dispatch = named(lambda_svc._execute_function_dispatch)
+lambda_svc._route_async_failure = locked(recorded(lambda_svc._route_async_failure))
 for action, function in sqs._HANDLERS.items():
     sqs._HANDLERS[action] = locked(function)
 # ReceiveMessage is a coroutine, and waits between these: the lock is not held while it does.
@@ -65,6 +108,4 @@ from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9
 
-from ministack.app import main  # noqa: E402
-
-main()
+app.main()

@@ -9,6 +9,7 @@
 //! | `deployment` | [`Deployment`]: a handler and what belongs to it; how it is found |
 //! | `function` | [`FunctionName`]: a function as an operator names it |
 //! | `status` | [`Status`]: the state of a deployment on one screen |
+//! | `trace` | [`Trace`]: one event's life, from the log |
 //! | `failure` | [`Failure`]: why a command did not do its work, by exit code |
 //! | `interrupt` | [`Interrupt`]: whether the operator has pressed Ctrl-C |
 
@@ -18,6 +19,7 @@ mod failure;
 mod function;
 mod interrupt;
 mod status;
+mod trace;
 
 pub use account::Account;
 pub use deployment::mapping::Mapping;
@@ -26,3 +28,6 @@ pub use failure::Failure;
 pub use function::{BadFunctionName, FunctionName};
 pub use interrupt::Interrupt;
 pub use status::Status;
+pub use trace::Trace;
+pub use trace::invocation::{Invocation, LoggedLine, Report};
+pub use trace::story::{End, Step, Story, What};

@@ -11,6 +11,14 @@ impl Progress {
         Self(ProgressBar::new(length).with_style(style))
     }
 
+    /// Of work whose length nobody knows. `figures` stands to the right of a spinner.
+    #[cfg(feature = "operate")]
+    pub(crate) fn endless(figures: &str) -> Self {
+        let style = ProgressStyle::with_template(&format!("{{spinner}} {figures}"))
+            .expect("BUG: a template that indicatif does not read");
+        Self(ProgressBar::new_spinner().with_style(style))
+    }
+
     pub(crate) fn advance(&self, by: u64) {
         self.0.inc(by);
     }
