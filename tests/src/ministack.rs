@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_config::timeout::TimeoutConfig;
+use aws_sdk_lambda::operation::RequestId as _;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
@@ -149,12 +150,12 @@ impl MiniStack {
         format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}")
     }
 
-    /// Invokes a function asynchronously.
+    /// Invokes a function asynchronously, and gives back the request id.
     ///
     /// # Panics
     ///
     /// If Lambda does not accept the event.
-    pub async fn invoke(&self, function: &str, payload: &str) {
+    pub async fn invoke(&self, function: &str, payload: &str) -> String {
         let accepted = self
             .lambda
             .invoke()
@@ -165,6 +166,7 @@ impl MiniStack {
             .await
             .expect("Lambda answers");
         assert_eq!(accepted.status_code, 202);
+        accepted.request_id().expect("each answer has one").to_owned()
     }
 }
 

@@ -142,6 +142,10 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
         vec![format!("{arn}:*"), arn]
     };
     let queue = |output: &str| vec![stack.output(output).to_owned()];
+    let log_group = |name: &str| {
+        let arn = format!("arn:aws:logs:*:*:log-group:{name}");
+        vec![format!("{arn}:*"), arn]
+    };
     let role = |name: &str| vec![format!("arn:aws:iam::*:role/{name}")];
     match resource {
         "all" => vec!["*".into()],
@@ -149,10 +153,11 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
         "the dead-letter queue" => queue("DeadLetterQueueArn"),
         "the handler" => of_function(stack.output("RetryHandlerName")),
         "the handler's role" => role(stack.output("RetryHandlerRoleName")),
-        "the handler's log group" => {
-            let arn = format!("arn:aws:logs:*:*:log-group:{}", stack.handler_logs());
-            vec![format!("{arn}:*"), arn]
+        "the handler's log group" => log_group(stack.handler_logs()),
+        "the function's log group" if function == stack.output("ExampleTargetName") => {
+            log_group(stack.target_logs())
         }
+        "the function's log group" => log_group(&format!("/aws/lambda/{function}")),
         "the function" => of_function(function),
         "the function's role" => role(function),
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],

@@ -2,6 +2,7 @@
 //! permissions than `docs/operate.md` lists.
 
 mod status;
+mod trace;
 mod world;
 
 use std::process::ExitCode;
@@ -22,7 +23,10 @@ fn main() -> ExitCode {
             }),*]
         };
     }
-    let trials = trials![status::a_quiet_stack_has_nothing_that_waits];
+    let trials = trials![
+        status::a_quiet_stack_has_nothing_that_waits,
+        trace::an_event_is_traced_from_its_first_failure_to_its_success,
+    ];
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {

@@ -1,0 +1,57 @@
+use std::time::Duration;
+
+use comeback_tests::{Operator, eventually};
+use serde_json::Value;
+
+use crate::world::World;
+
+pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(world: &World) {
+    let stack = world.deploy("traced", "").await;
+    let ministack = world.ministack().await;
+    let target = stack.output("ExampleTargetName");
+    let operator = Operator::of_command(ministack, "trace", &stack, target);
+    let first = ministack.invoke(target, r#"{"fail_times": 2, "error_type": "Traced"}"#).await;
+    let another = ministack.invoke(target, r#"{"fail_times": 1, "error_type": "Another"}"#).await;
+
+    let trace = |id: &str| operator.comeback(&format!("trace --stack traced --json {id}"));
+    let ended = async |id: &str| {
+        eventually(&format!("the end of {id}"), Duration::from_secs(90), async || {
+            let ran = trace(id);
+            // Its first failure takes a moment to reach the log.
+            let trace = (ran.code == 0).then(|| ran.json(0))?;
+            (trace["invocations"][0]["report"]["seen"] == "yes").then_some(trace)
+        })
+        .await
+    };
+    let traced = ended(&first).await;
+    assert_eq!((&traced["key"], &traced["copies"]), (&Value::from(first.as_str()), &Value::from(0)));
+    let steps: Vec<&str> =
+        traced["steps"].as_array().unwrap().iter().map(|it| it["what"].as_str().unwrap()).collect();
+    assert_eq!(steps, ["failed", "waits", "invoked", "failed", "waits", "invoked"]);
+    assert_eq!(traced["steps"][0]["error_type"], "Traced");
+    assert_eq!(traced["steps"][0]["request_id"], first.as_str());
+    assert_eq!(traced["end"]["end"], "invoked");
+    assert!(traced["first_failure"].is_string(), "{traced}");
+
+    // A retry's request id finds the same event.
+    let retry = traced["steps"][2]["request_id"].as_str().unwrap();
+    assert_eq!(traced["steps"][3]["request_id"], retry);
+    assert_eq!(trace(retry).json(0)["key"], first.as_str());
+
+    let text = operator.comeback(&format!("trace --stack traced --logs {first}")).ended(0);
+    for expected in
+        ["attempt 1 failed with Traced", "retry 2 invoked", "| REPORT RequestId", "No failure since"]
+    {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(text.contains("\"succeeded\"") && !text.contains("Another"), "{text}");
+    assert_eq!(ended(&another).await["key"], another.as_str());
+
+    let unknown = trace("no-such-event");
+    assert!(unknown.stderr.contains("names no-such-event since"), "{}", unknown.stderr);
+    assert_eq!(unknown.code, 1);
+    let denied = Operator::of_command(ministack, "status", &stack, "no-function");
+    let denied = denied.comeback(&format!("trace --stack traced {first}"));
+    assert!(denied.stderr.contains("logs:FilterLogEvents"), "{}", denied.stderr);
+    assert_eq!(denied.code, 1);
+}
