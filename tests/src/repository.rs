@@ -40,8 +40,11 @@ pub fn built_command() -> PathBuf {
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let test = std::env::current_exe().expect("a test is a program");
-    test.ancestors().nth(2).expect("it lies in target/PROFILE/deps").join("comeback")
+    let program = std::env::current_exe().expect("a test is a program");
+    // A test lies in target/PROFILE/deps, and `make local` in target/PROFILE.
+    let mut folders = program.ancestors().skip(1);
+    let profile = folders.find(|folder| !folder.ends_with("deps")).expect("it lies in target/PROFILE");
+    profile.join("comeback")
 }
 
 /// `PATH` with the tools of `make tools` before everything else.

@@ -38,7 +38,7 @@ impl Shell {
     /// The line that gives another shell the AWS of this one.
     #[must_use]
     pub fn exports(&self) -> String {
-        let is_aws = |name: &OsStr| name.as_encoded_bytes().starts_with(b"AWS_");
+        let is_aws = |name: &OsStr| name.as_encoded_bytes().starts_with(b"AWS_") || name == "SSL_CERT_FILE";
         let aws = self.variables.iter().filter(|(name, _)| is_aws(name));
         let export = |(name, value): &(OsString, OsString)| {
             format!("{}='{}'", name.display(), value.to_string_lossy().replace('\'', r"'\''"))

@@ -14,16 +14,17 @@ pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(wor
     let another = ministack.invoke(target, r#"{"fail_times": 1, "error_type": "Another"}"#).await;
 
     let trace = |id: &str| operator.comeback(&format!("trace --stack traced --json {id}"));
-    let ended = async |id: &str| {
+    let ended = async |id: &str, steps: usize| {
         eventually(&format!("the end of {id}"), Duration::from_secs(90), async || {
             let ran = trace(id);
             // Its first failure takes a moment to reach the log.
             let trace = (ran.code == 0).then(|| ran.json(0))?;
-            (trace["invocations"][0]["report"]["seen"] == "yes").then_some(trace)
+            let is_last = trace["steps"].as_array().unwrap().len() == steps;
+            (is_last && trace["invocations"][0]["report"]["seen"] == "yes").then_some(trace)
         })
         .await
     };
-    let traced = ended(&first).await;
+    let traced = ended(&first, 6).await;
     assert_eq!((&traced["key"], &traced["copies"]), (&Value::from(first.as_str()), &Value::from(0)));
     let steps: Vec<&str> =
         traced["steps"].as_array().unwrap().iter().map(|it| it["what"].as_str().unwrap()).collect();
@@ -45,7 +46,7 @@ pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(wor
         assert!(text.contains(expected), "{text}");
     }
     assert!(text.contains("\"succeeded\"") && !text.contains("Another"), "{text}");
-    assert_eq!(ended(&another).await["key"], another.as_str());
+    assert_eq!(ended(&another, 3).await["key"], another.as_str());
 
     let unknown = trace("no-such-event");
     assert!(unknown.stderr.contains("names no-such-event since"), "{}", unknown.stderr);

@@ -4,7 +4,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `follow` | what the functions log of an event, in sentences |
+//! | `follow` | `comeback trace` of an event, as it grows |
 //! | `typed` | what was typed |
 
 mod follow;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use comeback_tests::{MiniStack, Stack, build, deploy};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use follow::{Shown, follow};
+use follow::follow;
 use typed::{Typed, lines};
 
 const EVENT: &str = r#"{"fail_times": 3}"#;
@@ -43,7 +43,7 @@ async fn run() -> Result<(), String> {
     let stack = deploy(&ministack.shell(), "comeback", "")?;
     println!("{}", addresses(&ministack, &stack));
     let interrupts = signal(SignalKind::interrupt()).map_err(|error| format!("Ctrl-C: {error}"))?;
-    let mut watch = Watch { ministack, stack, shown: Shown::default(), interrupts };
+    let mut watch = Watch { ministack, stack, interrupts };
     watch.send(EVENT).await;
     if stdin().is_terminal() {
         watch.converse().await;
@@ -62,11 +62,10 @@ fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
     )
 }
 
-/// The stack, and what was shown of it.
+/// The stack, and what ends an event's timeline early.
 struct Watch {
     ministack: MiniStack,
     stack: Stack,
-    shown: Shown,
     interrupts: Signal,
 }
 
@@ -92,15 +91,15 @@ impl Watch {
         }
     }
 
-    /// Sends an event and prints what the functions log, until it is over with the event or Ctrl-C.
+    /// Sends an event and prints its timeline, until it is over with the event or Ctrl-C.
     async fn send(&mut self, event: &str) {
-        let Self { ministack, stack, shown, interrupts } = self;
+        let Self { ministack, stack, interrupts } = self;
         let target = stack.output("ExampleTargetName");
         println!("\nsent {event} to {target}");
-        ministack.invoke(target, event).await;
+        let id = ministack.invoke(target, event).await;
         tokio::select! {
-            () = follow(ministack, stack, shown) => {}
-            _ = interrupts.recv() => println!("\nleft it: it is retried all the same, and its lines come with the next event's"),
+            () = follow(ministack, stack, &id) => {}
+            _ = interrupts.recv() => println!("\nleft it: it is retried all the same"),
         }
     }
 }
