@@ -27,7 +27,7 @@ pub use deployment::{Deployment, Queue};
 pub use failure::Failure;
 pub use function::{BadFunctionName, FunctionName};
 pub use interrupt::Interrupt;
-pub use status::Status;
+pub use status::{Alarm, Depth, LastHour, MappingState, OldestLetter, Status};
 pub use trace::Trace;
 pub use trace::invocation::{Invocation, LoggedLine, Report};
 pub use trace::story::{End, Step, Story, What};

@@ -1,7 +1,24 @@
 //! The state of a deployment on one screen.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `depth` | how many messages a queue has |
+//! | `letters` | the oldest dead-letter |
+//! | `metrics` | the last hour, and the oldest message that is due |
+//! | `alarms` | the alarms on the queues and on the handler |
 
-use aws_sdk_sqs::types::QueueAttributeName;
+mod alarms;
+mod depth;
+mod letters;
+mod metrics;
+
+use comeback_engine::{HideUpTo, Timestamp};
 use serde::Serialize;
+
+pub use alarms::Alarm;
+pub use depth::Depth;
+pub use letters::OldestLetter;
+pub use metrics::LastHour;
 
 use crate::{Account, Deployment, Failure};
 
@@ -12,50 +29,67 @@ pub struct Status {
     pub handler: String,
     /// The handler's stack.
     pub stack: Option<String>,
-    /// Messages of the retry queue that are hidden, or in a handler's hands.
-    pub in_flight: u64,
-    /// Messages of the retry queue that were sent again with a delay.
-    pub delayed: u64,
-    /// Messages of the retry queue that the handler could receive now.
-    pub due: u64,
-    /// Messages of the dead-letter queue, those included that somebody reads at the moment.
-    pub dead_letters: u64,
+    /// The messages of the retry queue.
+    pub retry_queue: Depth,
+    /// `HIDE_UP_TO`: how many of them may be hidden at once before the others wait as delayed messages; `None` without a
+    /// limit, or if the handler refuses its settings.
+    pub hide_up_to: Option<u64>,
+    /// The messages of the dead-letter queue.
+    pub dead_letters: Depth,
+    /// The oldest dead-letter that was seen; `None` if there is none.
+    pub oldest_dead_letter: Option<OldestLetter>,
+    /// What feeds the handler.
+    pub mapping: Option<MappingState>,
+    /// What was counted in the last hour.
+    pub last_hour: LastHour,
+    /// The alarms on the queues and on the handler.
+    pub alarms: Vec<Alarm>,
+}
+
+/// The event source mapping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MappingState {
+    /// `Enabled`, `Disabled`, or a state on the way to one of them.
+    pub state: String,
+    /// The most invocations of the handler at a time.
+    pub maximum_concurrency: Option<i32>,
 }
 
 impl Status {
-    /// Reads the state of a deployment.
+    /// Reads the state of a deployment. `before` is the state that was read last, if there is one: the dead-letters are
+    /// looked at again only if their number has changed since.
     ///
     /// # Errors
     ///
     /// A call that did not work.
-    pub async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
-        let [due, in_flight, delayed] = depth(account, &deployment.retry_queue.url).await?;
-        let dead_letters = depth(account, &deployment.dead_letter_queue.url).await?.iter().sum();
+    pub async fn read(
+        account: &Account,
+        deployment: &Deployment,
+        before: Option<&Self>,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
+        let dead_letters = Depth::read(account, &deployment.dead_letter_queue).await?;
+        let oldest = match before.filter(|before| before.dead_letters == dead_letters) {
+            Some(before) => before.oldest_dead_letter.map(|oldest| oldest.aged(now)),
+            None => OldestLetter::find(account, deployment, &dead_letters, now).await?,
+        };
+        let hide_up_to = match deployment.policy().map(|policy| policy.hide_up_to()) {
+            Ok(HideUpTo::UpTo(limit)) => Some(limit),
+            Ok(HideUpTo::Always) | Err(_) => None,
+        };
         Ok(Self {
             handler: deployment.handler.clone(),
             stack: deployment.stack.clone(),
-            in_flight,
-            delayed,
-            due,
+            retry_queue: Depth::read(account, &deployment.retry_queue).await?,
+            hide_up_to,
             dead_letters,
+            oldest_dead_letter: oldest,
+            mapping: deployment.mapping.as_ref().map(|mapping| MappingState {
+                state: mapping.state.clone(),
+                maximum_concurrency: mapping.maximum_concurrency,
+            }),
+            last_hour: LastHour::read(account, deployment, now).await?,
+            alarms: Alarm::all(account, deployment).await?,
         })
     }
-}
-
-/// How many messages of a queue are visible, in flight and delayed.
-async fn depth(account: &Account, url: &str) -> Result<[u64; 3], Failure> {
-    let names = [
-        QueueAttributeName::ApproximateNumberOfMessages,
-        QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
-        QueueAttributeName::ApproximateNumberOfMessagesDelayed,
-    ];
-    let call = account.sqs.get_queue_attributes().queue_url(url).set_attribute_names(Some(names.to_vec()));
-    let answer =
-        call.send().await.map_err(|error| Failure::of_call("sqs:GetQueueAttributes", url, &error))?;
-    let count = |name: &QueueAttributeName| {
-        let text = answer.attributes().and_then(|attributes| attributes.get(name));
-        text.and_then(|text| text.parse().ok())
-            .ok_or_else(|| Failure::CouldNot(format!("SQS gave no {name} of {url}")))
-    };
-    Ok([count(&names[0])?, count(&names[1])?, count(&names[2])?])
 }

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         };
     }
     let trials = trials![
-        status::a_quiet_stack_has_nothing_that_waits,
+        status::the_status_shows_what_waits_and_what_was_given_up,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,
     ];
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));

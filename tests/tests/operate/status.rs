@@ -1,12 +1,67 @@
-use comeback_tests::Operator;
+use std::time::Duration;
+
+use comeback_tests::{Operator, eventually};
 
 use crate::world::World;
 
-pub(crate) async fn a_quiet_stack_has_nothing_that_waits(world: &World) {
-    let stack = world.deploy("quiet", "").await;
+pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &World) {
+    // The first retry is due in hours.
+    let stack =
+        world.deploy("seen", "BaseBackoff=40000 MaxRetries=1 Jitter=none NonRetryableErrors=Fatal").await;
     let ministack = world.ministack().await;
-    let operator = Operator::of_command(ministack, "status", &stack, "none");
-    let status = operator.comeback("status --stack quiet --json").json(0);
-    assert_eq!(status["handler"], stack.output("RetryHandlerName"));
-    assert_eq!(status["in_flight"], 0);
+    let target = stack.output("ExampleTargetName");
+    let operator = Operator::of_command(ministack, "status", &stack, target);
+    let status = || operator.comeback("status --stack seen --json").json(0);
+    let quiet = status();
+    assert_eq!(quiet["handler"], stack.output("RetryHandlerName"));
+    assert_eq!(quiet["retry_queue"], serde_json::json!({"visible": 0, "in_flight": 0, "delayed": 0}));
+    assert_eq!((&quiet["hide_up_to"], &quiet["mapping"]["state"]), (&50_000.into(), &"Enabled".into()));
+    assert!(quiet["oldest_dead_letter"].is_null(), "{quiet}");
+
+    ministack.invoke(target, r#"{"fail": true}"#).await;
+    ministack.invoke(target, r#"{"fail": true, "error_type": "Fatal"}"#).await;
+    let busy = eventually("one event to wait and one to be given up", Duration::from_secs(60), async || {
+        let status = status();
+        (status["retry_queue"]["in_flight"] == 1 && status["dead_letters"]["visible"] == 1).then_some(status)
+    })
+    .await;
+    let oldest = &busy["oldest_dead_letter"];
+    assert!(
+        oldest["is_exact"] == true && oldest["age_seconds"].as_u64().is_some_and(|age| age < 120),
+        "{busy}"
+    );
+
+    let alarm = format!(
+        "aws cloudwatch put-metric-alarm --alarm-name seen-letters --namespace AWS/SQS --statistic Maximum --period 60 \
+         --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={} --evaluation-periods 1 \
+         --threshold 1 --comparison-operator GreaterThanOrEqualToThreshold\n\
+         aws cloudwatch set-alarm-state --alarm-name seen-letters --state-value ALARM --state-reason test",
+        stack.output("DeadLetterQueueArn").rsplit(':').next().expect("an ARN has fields")
+    );
+    ministack.shell().run(&alarm).unwrap_or_else(|error| panic!("{error}"));
+    let uuid = format!(
+        "aws lambda list-event-source-mappings --function-name {} --query 'EventSourceMappings[0].UUID' --output text",
+        stack.output("RetryHandlerName")
+    );
+    let disable = format!("aws lambda update-event-source-mapping --no-enabled --uuid $({uuid})");
+    ministack.shell().run(&disable).unwrap_or_else(|error| panic!("{error}"));
+    let text = operator.comeback("status --stack seen").ended(0);
+    for expected in [
+        "Waiting       1: 1 hidden (HIDE_UP_TO 50,000), 0 delayed\n",
+        "Dead letters  1, the oldest ",
+        "its mapping is Disabled: nothing is retried",
+        "1 of 1 alarm in state ALARM: seen-letters",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(!text.contains('\x1b'), "colours only on a terminal: {text:?}");
+
+    let missing = operator.comeback("status --stack no-such-stack");
+    assert!(missing.stderr.contains("no-such-stack"), "{}", missing.stderr);
+    assert_eq!(missing.code, 1);
+    let handler = stack.output("RetryHandlerName");
+    let by_handler = Operator::of(ministack).comeback(&format!("status --json --handler {handler}")).json(0);
+    assert_eq!(by_handler["dead_letters"], busy["dead_letters"]);
+    let target = Operator::of(ministack).comeback(&format!("status --handler {target}"));
+    assert!(target.stderr.contains("is no retry handler"), "{}", target.stderr);
 }

@@ -201,11 +201,14 @@ impl Teller {
                 }
                 _ => Some(What::Held { retry, last: at }),
             },
-            ("defer", Some(due)) => {
-                let waits = What::Waits { retry, due };
-                let is_new = self.steps.last().is_none_or(|step| step.what != waits);
-                is_new.then_some(waits)
-            }
+            // A later look knows the due time better: it counts from the message's first receive.
+            ("defer", Some(due)) => match self.steps.last_mut() {
+                Some(Step { what: What::Waits { retry: waiting, due: known }, .. }) if *waiting == retry => {
+                    *known = due;
+                    None
+                }
+                _ => Some(What::Waits { retry, due }),
+            },
             // The wait after a step that did not work goes on.
             _ => None,
         }

@@ -62,8 +62,9 @@ fn after_an_invocation_nothing_is_claimed() {
 
 #[test]
 fn a_message_that_comes_back_early_waits_once() {
-    let story = story(vec![defers(10, 1, 50), defers(20, 1, 50), defers(30, 1, 50), invokes(50, 1, 50)]);
+    let story = story(vec![defers(10, 1, 51), defers(20, 1, 50), defers(30, 1, 50), invokes(50, 1, 50)]);
     assert_eq!(steps(&story), ["failed", "waits", "invoked"]);
+    assert_eq!(story.steps[1].what, What::Waits { retry: 1, due: Timestamp::from_secs(50) });
 }
 
 /// It was moved while it waited, which has no line of its own.
