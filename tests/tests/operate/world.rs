@@ -6,6 +6,7 @@ use tokio::sync::{Mutex, OnceCell};
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     ministack: OnceCell<Result<MiniStack, String>>,
+    sped_up: OnceCell<Result<MiniStack, String>>,
     built: OnceCell<Result<(), String>>,
     /// `sam deploy` makes its own bucket the first time; two at once would both try.
     deploying: Mutex<()>,
@@ -16,6 +17,7 @@ impl World {
         Self {
             runtime: Runtime::new().expect("the operating system gives us threads"),
             ministack: OnceCell::new(),
+            sped_up: OnceCell::new(),
             built: OnceCell::new(),
             deploying: Mutex::new(()),
         }
@@ -25,10 +27,21 @@ impl World {
         or_panic(self.ministack.get_or_init(|| MiniStack::start("operate")).await)
     }
 
+    /// A server of its own, on which an hour passes in a minute.
+    pub(crate) async fn sped_up(&self) -> &MiniStack {
+        or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("operate-sped-up")).await)
+    }
+
+    /// `sam build` has run.
+    pub(crate) async fn built(&self) {
+        let shell = self.ministack().await.shell();
+        or_panic(self.built.get_or_init(async || build(&shell)).await);
+    }
+
     /// A stack of the template as it ships, for one trial alone: a trial breaks and changes what it likes.
     pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
         let shell = self.ministack().await.shell();
-        or_panic(self.built.get_or_init(async || build(&shell)).await);
+        self.built().await;
         let _alone = self.deploying.lock().await;
         let stack = deploy(&shell, name, parameters).unwrap_or_else(|error| panic!("{error}"));
         hide_briefly(&shell, stack.output("RetryQueueUrl")).unwrap_or_else(|error| panic!("{error}"));
@@ -36,7 +49,8 @@ impl World {
     }
 
     pub(crate) fn log(&self) -> String {
-        self.ministack.get().and_then(|started| started.as_ref().ok()).map(MiniStack::log).unwrap_or_default()
+        let started = [&self.ministack, &self.sped_up].into_iter().filter_map(OnceCell::get);
+        started.flatten().map(MiniStack::log).collect()
     }
 }
 

@@ -1,0 +1,68 @@
+use std::time::Duration;
+
+use comeback_tests::{MiniStack, Operator, breakable_target, deploy, eventually, log_lines, pages};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const FUNCTION: &str = "orders";
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Every command of the page's rehearsal, in its order, on a clock that goes 60 times as fast: an event that is held is
+/// looked at every 22 minutes.
+pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(world: &World) {
+    world.built().await;
+    let ministack = world.sped_up().await;
+    deploy(&ministack.shell(), "comeback", "NonRetryableErrors=OrderRefused")
+        .unwrap_or_else(|error| panic!("{error}"));
+    breakable_target(ministack, FUNCTION).await;
+    let operator = Operator::of(ministack);
+    let shell = operator.shell().clone().with("FUNCTION", FUNCTION);
+    let blocks = pages::blocks("docs/operate.md", "Rehearse a broken deployment");
+    let [attach, refuse, fail, status, trace, pause, resume, redrive, detach] =
+        <[String; 9]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not nine blocks: {blocks:#?}"));
+    let functions: String = refuse.lines().filter(|line| line.contains("() {")).map(|line| format!("{line}\n")).collect();
+    let run = |block: &str| {
+        let script = format!("comeback() {{ \"$COMEBACK\" \"$@\"; }}\n{functions}{block}");
+        shell.run(&script).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let now = || operator.comeback("status --json").json(0);
+
+    run(&attach);
+    run(&refuse);
+    let given_up = async || (now()["dead_letters"]["visible"] == 1).then_some(());
+    eventually("the first order to be given up", LIMIT, given_up).await;
+    run(&fail);
+    let waits = async || (now()["retry_queue"]["in_flight"] == 1).then_some(());
+    eventually("the second order to wait", LIMIT, waits).await;
+    let status = run(&status);
+    assert!(status.contains("Dead letters  1, the oldest"), "{status}");
+
+    let trace = run(&trace);
+    assert!(trace.contains("failed with TargetDown"), "{trace}");
+    let key = trace.lines().next().and_then(|line| line.split_whitespace().nth(1)).expect("an event's key");
+    let pauses = run(&pause);
+    assert!(pauses.contains("a deploy broke it"), "{pauses}");
+    let held = async || (operator.comeback(&format!("trace --json {key}")).json(0)["end"]["end"] == "held").then_some(());
+    eventually("the second order to be held", LIMIT, held).await;
+    run(&resume);
+    took(ministack, 2).await;
+
+    let redriven = run(&redrive);
+    assert!(redriven.contains("OrderRefused"), "{redriven}");
+    took(ministack, 1).await;
+    assert_eq!(now()["dead_letters"], json!({"visible": 0, "in_flight": 0, "delayed": 0}));
+    run(&detach);
+    let left = shell.run("aws lambda get-function-event-invoke-config --function-name \"$FUNCTION\"");
+    assert!(left.is_err_and(|error| error.contains("ResourceNotFoundException")), "no failure destination");
+}
+
+/// Waits until the function has taken an order.
+async fn took(ministack: &MiniStack, order: u64) {
+    let expected: Value = json!({"took": {"order": order}});
+    eventually(&format!("order {order} to be taken"), LIMIT, async || {
+        let lines = log_lines(ministack, &format!("/aws/lambda/{FUNCTION}")).await;
+        lines.contains(&expected).then_some(())
+    })
+    .await;
+}
