@@ -38,7 +38,6 @@ pub use repository::{built_command, root, scratch, template};
 pub use shell::{Background, Shell};
 pub use stack::{ARCHITECTURE, Stack, build, deploy, hide_briefly};
 pub use target::{
-    LONGEST_TIMEOUT, answering_target, breakable_target, example_target, failing_target, kill, outage_target,
-    plain_target,
+    LONGEST_TIMEOUT, answering_target, example_target, failing_target, kill, outage_target, plain_target,
 };
 pub use watch::{DeadLetter, dead_letter, log_lines};

@@ -37,16 +37,6 @@ pub async fn failing_target(ministack: &MiniStack, name: &str) {
     create(ministack, name, Runtime::Python312, &root().join("tests/targets/failing_target.py")).await;
 }
 
-/// Creates a Python function that fails while its variable `FAIL_WITH` names an error, and logs what it takes otherwise
-/// (`tests/targets/breakable_target.py`).
-///
-/// # Panics
-///
-/// If it cannot be created.
-pub async fn breakable_target(ministack: &MiniStack, name: &str) {
-    create(ministack, name, Runtime::Python312, &root().join("tests/targets/breakable_target.py")).await;
-}
-
 /// Creates one more function out of the example target that `sam build` built.
 ///
 /// # Panics

@@ -18,6 +18,14 @@ pub(crate) struct Failure {
     pub(crate) error_message: String,
 }
 
+/// Whether the function itself is broken, whatever its events wish.
+pub(crate) fn broken(fail_with: Option<String>) -> Result<(), Failure> {
+    match fail_with.filter(|error_type| !error_type.is_empty()) {
+        None => Ok(()),
+        Some(error_type) => Err(Failure { error_type, error_message: "FAIL_WITH is set".to_owned() }),
+    }
+}
+
 impl Wish {
     /// A payload that is no object wishes for nothing.
     pub(crate) fn read(payload: &RawValue) -> Result<Self, Failure> {
@@ -52,7 +60,7 @@ impl Failure {
 mod tests {
     use serde_json::value::RawValue;
 
-    use super::{Failure, Wish};
+    use super::{Failure, Wish, broken};
 
     fn outcome(payload: &str, attempt: u64) -> Result<(), Failure> {
         let payload = RawValue::from_string(payload.to_owned()).unwrap();
@@ -61,6 +69,13 @@ mod tests {
 
     fn failure(error_type: &str, error_message: &str) -> Result<(), Failure> {
         Err(Failure { error_type: error_type.to_owned(), error_message: error_message.to_owned() })
+    }
+
+    #[test]
+    fn is_broken_while_an_error_is_named() {
+        assert_eq!(broken(Some("TargetDown".to_owned())), failure("TargetDown", "FAIL_WITH is set"));
+        assert_eq!(broken(Some(String::new())), Ok(()));
+        assert_eq!(broken(None), Ok(()));
     }
 
     #[test]

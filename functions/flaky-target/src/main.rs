@@ -1,7 +1,8 @@
 //! An example of a function that Comeback retries: it fails while its event says so.
 //!
 //! `{"fail_times": 3}` fails the first three invocations, `{"fail": true}` every one, and
-//! `{"error_type": "…"}` beside either chooses the error. Anything else succeeds.
+//! `{"error_type": "…"}` beside either chooses the error. Anything else succeeds. While the variable
+//! `FAIL_WITH` names an error, every event fails with it: a function that a deployment broke.
 //!
 //! Of this, a real target needs one line: [`comeback_envelope::open`].
 //!
@@ -15,7 +16,7 @@ use comeback_envelope::open;
 use lambda_runtime::{Diagnostic, LambdaEvent, run, service_fn};
 use serde_json::value::RawValue;
 
-use crate::behaviour::{Failure, Wish};
+use crate::behaviour::{Failure, Wish, broken};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
@@ -26,7 +27,9 @@ async fn main() -> Result<(), lambda_runtime::Error> {
 fn handle(invocation: &LambdaEvent<Box<RawValue>>) -> Result<(), Failure> {
     let event = open(&invocation.payload).map_err(|malformed| Failure::malformed(&malformed))?;
     let attempt = event.attempt();
-    let outcome = Wish::read(&event.payload).and_then(|wish| wish.grant(attempt));
+    let outcome = broken(std::env::var("FAIL_WITH").ok())
+        .and_then(|()| Wish::read(&event.payload))
+        .and_then(|wish| wish.grant(attempt));
     let idempotency_key = event.idempotency_key(&invocation.context.request_id);
     match &outcome {
         Ok(()) => tracing::info!(attempt, idempotency_key, "succeeded"),

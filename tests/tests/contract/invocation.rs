@@ -47,7 +47,7 @@ pub(crate) async fn its_record_has_these_members(stand: &impl Stand) {
             &["requestContext", "requestPayload", "responseContext", "responsePayload"][..],
             &["version", "timestamp"][..],
         ),
-        ("/requestContext", &["functionArn", "condition", "approximateInvokeCount"], &["requestId"]),
+        ("/requestContext", &["functionArn", "condition", "approximateInvokeCount", "requestId"], &[]),
         ("/responseContext", &["statusCode", "functionError"], &["executedVersion"]),
     ] {
         let members = body.pointer(member).and_then(Value::as_object).expect("an object");

@@ -80,8 +80,9 @@ pub(crate) enum Difference {
     /// name. AWS: the whole batch is kept.
     /// Why: it takes away the ids that failed from those of the batch.
     DeletesDespiteUnknownIds,
-    /// A failure's record has no `version`, `timestamp`, `requestId` or `executedVersion`, and no qualifier in
-    /// `functionArn`. AWS: all are there. Why: it writes what it knows of an event after its retries.
+    /// A failure's record has no `version`, `timestamp` or `executedVersion`, and no qualifier in `functionArn`.
+    /// AWS: all are there. Why: it writes what it knows of an event after its retries. (Nor has it a `requestId`, but for
+    /// `tests/tools/run_ministack.py`.)
     LeavesOutOfRecords,
     /// A failure's record says that there were three invokes. AWS: one, where retries are off. Why: a constant.
     CountsThreeInvokes,
