@@ -48,8 +48,13 @@ pub trait Account {
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
     /// Re-invokes a function: one asynchronous `Invoke` of exactly `function_arn`, without a
-    /// qualifier of its own.
-    fn invoke(&self, function_arn: &str, payload: String) -> impl Future<Output = Result<(), InvokeFailure>>;
+    /// qualifier of its own. Answers with the id of the request, which is the invocation's, if the service
+    /// named one.
+    fn invoke(
+        &self,
+        function_arn: &str,
+        payload: String,
+    ) -> impl Future<Output = Result<Option<String>, InvokeFailure>>;
 
     /// Sends these to the dead-letter queue, any number of them. Answers for each in order; a
     /// dead-letter without an answer counts as not sent.

@@ -42,6 +42,9 @@ pub struct Outcome<'a> {
     pub retry: Option<Retry>,
     /// The step; `None` only if deciding itself failed.
     pub step: Option<Step>,
+    /// The request id of the invocation that was just made; `None` if none was accepted, or Lambda did not
+    /// name it.
+    pub invoke_request_id: Option<String>,
     /// What went wrong with the step.
     pub problem: Option<CallFailure>,
     /// For how long the message was hidden because its step did not work; `None` if the step worked, or
@@ -51,13 +54,21 @@ pub struct Outcome<'a> {
     pub moved: Option<Duration>,
 }
 
-/// A retry of an event.
+/// A retry of an event, and by what the event is found in the logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// The target.
     pub function_arn: String,
     /// 1 for the first.
     pub number: u64,
+    /// The event's `origin_request_id`: the same on every retry.
+    pub key: String,
+    /// The request id of the invocation that failed before this retry, if the record names it.
+    pub request_id: Option<String>,
+    /// The type of the error that it failed with, where that is known.
+    pub error_type: Option<String>,
+    /// When the event first failed, to the second.
+    pub first_failure: Timestamp,
 }
 
 /// The step that was taken, or tried, for a message.
@@ -148,6 +159,13 @@ impl Outcome<'_> {
 
 impl Retry {
     pub(crate) fn of(event: &FailedEvent<'_>) -> Self {
-        Self { function_arn: event.function_arn.to_string(), number: event.retry }
+        Self {
+            function_arn: event.function_arn.to_string(),
+            number: event.retry,
+            key: event.origin_request_id.clone(),
+            request_id: event.request_id.clone(),
+            error_type: event.error_type(),
+            first_failure: event.first_failure,
+        }
     }
 }

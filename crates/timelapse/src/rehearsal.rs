@@ -74,9 +74,9 @@ impl Account for WillingAws<'_> {
         deliver(Sender::over(ChangeVisibility(self), |_| ready(())), changes, past_deadline).await
     }
 
-    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+    async fn invoke(&self, function_arn: &str, payload: String) -> Result<Option<String>, InvokeFailure> {
         self.calls.borrow_mut().push(Call::Invoke { function_arn: function_arn.into(), payload });
-        Ok(())
+        Ok(None)
     }
 
     async fn send_dead_letters(

@@ -11,6 +11,7 @@ use std::time::Duration;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::{TimeoutConfig, TimeoutConfigBuilder};
 use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use aws_sdk_sqs::config::SharedHttpClient;
@@ -115,7 +116,7 @@ impl Account for AwsAccount<'_> {
         failure::answers(outcome, failure::HIDE)
     }
 
-    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+    async fn invoke(&self, function_arn: &str, payload: String) -> Result<Option<String>, InvokeFailure> {
         let call = self
             .lambda
             .invoke()
@@ -126,7 +127,7 @@ impl Account for AwsAccount<'_> {
             return Err(failure::too_late());
         }
         match timeout_at(self.invokes_end, call.send()).await {
-            Ok(Ok(answer)) if answer.status_code() == 202 => Ok(()),
+            Ok(Ok(answer)) if answer.status_code() == 202 => Ok(answer.request_id().map(Into::into)),
             Ok(Ok(answer)) => {
                 let cause = format!("Invoke answered {}, not 202", answer.status_code());
                 Err(InvokeFailure::Unanswered(cause))

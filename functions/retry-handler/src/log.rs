@@ -80,11 +80,16 @@ fn outcome(outcome: &Outcome<'_>) {
             tracing::event!(
                 $level,
                 message_id = outcome.message_id,
+                key = retry.map(|retry| cut(&retry.key)),
                 target = retry.map(|retry| cut(&retry.function_arn)),
                 retry = retry.map(|retry| retry.number),
                 action = outcome.step.as_ref().map(Step::name),
                 delay = outcome.moved.or(outcome.visibility_timeout()).map(|wait| wait.as_secs()),
                 due = outcome.due().map(tracing::field::display),
+                request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
+                invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
+                first_failure = retry.map(|retry| tracing::field::display(retry.first_failure)),
+                error_type = retry.and_then(|retry| retry.error_type.as_deref()).map(cut),
                 reason = reason.map(|reason| reason.code.name()),
                 detail = reason.map(|reason| reason.detail.as_str()),
                 problem = problem.map(|problem| cut(&problem.cause)),
@@ -165,14 +170,26 @@ pub(crate) mod tests {
         line
     }
 
+    fn retry() -> Retry {
+        Retry {
+            function_arn: "arn:f".into(),
+            number: 3,
+            key: "r-0".into(),
+            request_id: Some("r-2".into()),
+            error_type: Some("Timeout".into()),
+            first_failure: Timestamp::from_secs(1_699_999_000),
+        }
+    }
+
     fn deferred() -> Outcome<'static> {
         Outcome {
             message_id: "m-1",
-            retry: Some(Retry { function_arn: "arn:f".into(), number: 3 }),
+            retry: Some(retry()),
             step: Some(Step::Defer {
                 due: Timestamp::from_secs(1_700_000_000),
                 visibility_timeout: Duration::from_secs(4),
             }),
+            invoke_request_id: None,
             problem: None,
             hidden_for: None,
             moved: None,
@@ -183,9 +200,27 @@ pub(crate) mod tests {
     fn a_deferral_is_one_line_with_what_was_decided() {
         assert_eq!(
             line(&deferred()),
-            json!({"level": "INFO", "message_id": "m-1", "target": "arn:f", "retry": 3, "action": "defer",
-                   "delay": 4, "due": "2023-11-14T22:13:20.000Z"})
+            json!({"level": "INFO", "message_id": "m-1", "key": "r-0", "target": "arn:f", "retry": 3,
+                   "action": "defer", "delay": 4, "due": "2023-11-14T22:13:20.000Z", "request_id": "r-2",
+                   "first_failure": "2023-11-14T21:56:40.000Z", "error_type": "Timeout"})
         );
+    }
+
+    #[test]
+    fn a_re_invocation_names_the_attempt_before_it_and_the_one_just_made() {
+        let due = Timestamp::from_secs(1_700_000_000);
+        let invoke_request_id = Some("r-3".into());
+        let reinvoked =
+            line(&Outcome { step: Some(Step::Reinvoke { due }), invoke_request_id, ..deferred() });
+        assert_eq!(
+            (&reinvoked["request_id"], &reinvoked["invoke_request_id"]),
+            (&json!("r-2"), &json!("r-3"))
+        );
+        let unknown = Retry { request_id: None, error_type: None, ..retry() };
+        let unknown = line(&Outcome { retry: Some(unknown), ..deferred() });
+        for absent in ["request_id", "invoke_request_id", "error_type"] {
+            assert_eq!(unknown.get(absent), None, "{unknown}");
+        }
     }
 
     /// What a batch logs, without the timestamps.
@@ -237,10 +272,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_forged_arn_cannot_make_a_line_long() {
-        let retry = Retry { function_arn: "é".repeat(700_000), number: 3 };
-        let outcome = Outcome { retry: Some(retry), ..deferred() };
-        assert_eq!(line(&outcome)["target"], "é".repeat(512));
+    fn a_forged_text_cannot_make_a_line_long() {
+        let long = || "é".repeat(700_000);
+        let (function_arn, key) = (long(), long());
+        let (request_id, error_type) = (Some(long()), Some(long()));
+        let retry = Some(Retry { function_arn, key, request_id, error_type, ..retry() });
+        let line = line(&Outcome { retry, invoke_request_id: Some(long()), ..deferred() });
+        for name in ["target", "key", "request_id", "error_type", "invoke_request_id"] {
+            assert_eq!(line[name], "é".repeat(512), "{name}");
+        }
     }
 
     #[test]
@@ -249,8 +289,9 @@ pub(crate) mod tests {
         let outcome = Outcome { step: Some(Step::DeadLetter { due: None, reason }), ..deferred() };
         assert_eq!(
             line(&outcome),
-            json!({"level": "WARN", "message_id": "m-1", "target": "arn:f", "retry": 3,
-                   "action": "dead_letter", "reason": "max_retries", "detail": "185 made"})
+            json!({"level": "WARN", "message_id": "m-1", "key": "r-0", "target": "arn:f", "retry": 3,
+                   "action": "dead_letter", "request_id": "r-2", "first_failure": "2023-11-14T21:56:40.000Z",
+                   "error_type": "Timeout", "reason": "max_retries", "detail": "185 made"})
         );
     }
 

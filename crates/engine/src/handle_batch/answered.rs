@@ -95,7 +95,13 @@ impl<'a> Attempt<'a> {
         moved: Option<Duration>,
     ) -> Outcome<'a> {
         let Self { record, retry, step } = self;
-        Outcome { message_id: &record.message_id, retry, step, problem, hidden_for, moved }
+        let message_id = &record.message_id;
+        Outcome { message_id, retry, step, invoke_request_id: None, problem, hidden_for, moved }
+    }
+
+    /// Its re-invocation was accepted.
+    pub(super) fn invoked(self, invoke_request_id: Option<String>) -> Outcome<'a> {
+        Outcome { invoke_request_id, ..self.outcome(None, None, None) }
     }
 }
 

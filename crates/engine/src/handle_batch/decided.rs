@@ -99,7 +99,7 @@ impl<'a> Reinvocation<'a> {
         now: Timestamp,
     ) -> Answered<'a> {
         match account.invoke(&self.event.function_arn, &self.envelope, policy.envelope).await {
-            Ok(()) => Answered::Ended(self.attempt().outcome(None, None, None)),
+            Ok(request_id) => Answered::Ended(self.attempt().invoked(request_id)),
             Err(InvokeFailure::Later(problem)) => Answered::Waits(self.attempt().failed(problem, now)),
             Err(InvokeFailure::Unanswered(cause)) => {
                 let hiding = after_unanswered(self.record, &self.event, policy, now);

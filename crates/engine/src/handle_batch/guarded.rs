@@ -76,7 +76,7 @@ impl<A: Account> Guarded<'_, A> {
         function_arn: &str,
         envelope: &Envelope<'_>,
         style: Style,
-    ) -> Result<(), InvokeFailure> {
+    ) -> Result<Option<String>, InvokeFailure> {
         let call = async { self.account.invoke(function_arn, envelope.seal(style)).await };
         match self.started_in_time(call).await {
             Ok(answer) => answer,

@@ -25,6 +25,8 @@ pub struct FailedEvent<'a> {
     pub first_failure: Timestamp,
     /// The same on every retry of the event.
     pub origin_request_id: String,
+    /// The request id of the invocation that failed, if the record names it.
+    pub request_id: Option<String>,
     /// What it failed with, where that is known.
     pub error: Option<InvocationError<'a>>,
     /// The record says that the target does not exist.
@@ -81,8 +83,11 @@ impl<'a> FailedEvent<'a> {
     fn failed(record: &Record, failure: InvocationRecord<'a>) -> Result<Self, Reason> {
         let event = open(failure.request_payload)?;
         if failure.timestamp.is_some_and(|written| record.first_sent().since(written) > LATEST_DELIVERY) {
-            let id = event.metadata.and_then(|metadata| metadata.origin_request_id).or(failure.request_id);
-            return Ok(Self::anew(record, failure.function_arn, id, event.payload, failure.request_payload));
+            let id = event.metadata.and_then(|metadata| metadata.origin_request_id);
+            let id = id.or_else(|| failure.request_id.clone());
+            let (function, received) = (failure.function_arn, failure.request_payload);
+            let anew = Self::anew(record, function, id, event.payload, received);
+            return Ok(Self { request_id: failure.request_id, ..anew });
         }
         let (attempt, first_failure, origin_request_id) = match event.metadata {
             Some(Metadata { attempt, initial_timestamp, origin_request_id }) => {
@@ -96,8 +101,9 @@ impl<'a> FailedEvent<'a> {
             // SQS's own time bounds the claimed one: a forged time must not void MAX_AGE.
             first_failure: Timestamp::from_secs(first_failure.min(record.first_sent()).as_secs()),
             origin_request_id: origin_request_id
-                .or(failure.request_id)
+                .or_else(|| failure.request_id.clone())
                 .unwrap_or_else(|| record.first_id().to_owned()),
+            request_id: failure.request_id,
             error: failure.error,
             not_found: failure.not_found,
             payload: event.payload,
@@ -125,6 +131,7 @@ impl<'a> FailedEvent<'a> {
             retry: 1,
             first_failure: Timestamp::from_secs(record.first_sent().as_secs()),
             origin_request_id: origin_request_id.unwrap_or_else(|| record.first_id().to_owned()),
+            request_id: None,
             error: None,
             not_found: false,
             payload,

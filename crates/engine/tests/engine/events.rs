@@ -42,6 +42,11 @@ fn a_failure_of_attempt_k_is_followed_by_retry_k_plus_one() {
     ] {
         let record = received_again(body(&payload));
         assert_eq!((read(&record).retry, read(&record).retries_made()), (5, 4));
+        assert_eq!(
+            read(&record).request_id.as_deref(),
+            Some("r-1"),
+            "the attempt that failed, not the first"
+        );
         let Envelope { metadata, original_payload } = reinvoked(&record);
         assert_eq!(metadata.attempt, 5);
         assert_eq!(metadata.initial_timestamp, T0.as_secs());
@@ -137,6 +142,7 @@ fn a_redriven_payload_is_never_enveloped_twice() {
     let written_by_hand = received_again(letter(&enveloped(3, "7")));
     assert_eq!(reinvoked(&written_by_hand).metadata.attempt, 1);
     assert_eq!(reinvoked(&written_by_hand).original_payload.get(), "7");
+    assert_eq!(read(&written_by_hand).request_id, None, "no attempt of its new life has failed");
     let malformed = record(letter(r#"{"_retry_metadata":{}}"#));
     assert_eq!(decided(&malformed, &policy(|_| ()), SENT), Seen::DeadLetter("malformed_envelope"));
 }

@@ -213,7 +213,11 @@ impl Account for World<'_> {
         (self.look)().map(|(in_flight, at)| Look { in_flight, at }).ok_or_else(failure)
     }
 
-    fn invoke(&self, function_arn: &str, payload: String) -> impl Future<Output = Result<(), InvokeFailure>> {
+    fn invoke(
+        &self,
+        function_arn: &str,
+        payload: String,
+    ) -> impl Future<Output = Result<Option<String>, InvokeFailure>> {
         self.start(Call::Invoke(function_arn.into(), payload.clone()));
         let behaviour = (self.invoke)();
         panic_if(behaviour == Invoke::PanicsBeforeItsFuture);
@@ -226,8 +230,9 @@ impl Account for World<'_> {
             self.in_flight.update(|count| count - 1);
             match behaviour {
                 Invoke::Works => {
-                    self.invoked.borrow_mut().push(payload);
-                    Ok(())
+                    let mut invoked = self.invoked.borrow_mut();
+                    invoked.push(payload);
+                    Ok(Some(format!("i-{}", invoked.len())))
                 }
                 Invoke::Later => Err(InvokeFailure::Later(failure())),
                 Invoke::AnswerLost => {

@@ -23,7 +23,15 @@ fn ten_first_receives_are_one_visibility_call_and_all_kept() {
     for outcome in &report.outcomes {
         let (due, visibility_timeout) = (after(NOW, 9_000), Duration::from_secs(9));
         assert_eq!(outcome.step, Some(Step::Defer { due, visibility_timeout }));
-        assert_eq!(outcome.retry, Some(Retry { function_arn: TARGET.into(), number: 1 }));
+        let retry = Retry {
+            function_arn: TARGET.into(),
+            number: 1,
+            key: "r-1".into(),
+            request_id: Some("r-1".into()),
+            error_type: Some("Timeout".into()),
+            first_failure: T0,
+        };
+        assert_eq!(outcome.retry, Some(retry));
         assert_eq!((outcome.problem.as_ref(), outcome.hidden_for), (None, None));
     }
 }
@@ -49,6 +57,11 @@ fn ten_due_messages_are_ten_concurrent_invokes_of_the_arn_as_it_stands() {
     assert_eq!(world.most_in_flight.get(), 10, "all at once");
     assert!(kept(&report).is_empty());
     assert!(report.outcomes.iter().all(|outcome| outcome.settled() && outcome.problem.is_none()));
+    let mut made: Vec<_> = report.outcomes.iter().filter_map(|it| it.invoke_request_id.clone()).collect();
+    made.sort();
+    assert_eq!(made.len(), 10, "each has the request id that its invoke was answered with");
+    made.dedup();
+    assert_eq!(made.len(), 10);
 }
 
 #[test]

@@ -76,6 +76,11 @@ impl<T> Target<T> {
         InvocationKey(self.invocations.insert(Invocation { carried, request_id, payload, error }))
     }
 
+    /// The request id of an invocation that has not ended.
+    pub(crate) fn request_id(&self, key: InvocationKey) -> String {
+        self.invocations[key.0].request_id.to_string()
+    }
+
     pub(crate) fn end(&mut self, now: Timestamp, key: InvocationKey) -> Ended<T> {
         let Invocation { carried, request_id, payload, error } = self.invocations.remove(key.0);
         let failure = error.map(|error| {

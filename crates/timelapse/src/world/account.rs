@@ -124,7 +124,7 @@ impl Account for SimulatedAccount {
         deliver(self.sender(ChangeVisibility(self)), changes, past_deadline).await
     }
 
-    async fn invoke(&self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+    async fn invoke(&self, function_arn: &str, payload: String) -> Result<Option<String>, InvokeFailure> {
         self.call(|world| world.invoke(function_arn, payload)).await
     }
 

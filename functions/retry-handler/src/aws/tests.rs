@@ -45,6 +45,7 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
         http::Response::builder()
             .status(status)
             .header("x-amzn-errortype", error)
+            .header("x-amzn-requestid", "i-1")
             .header("content-type", "application/json")
             .body(body.clone())
             .unwrap()
@@ -73,7 +74,7 @@ fn account(aws: &Aws) -> AwsAccount<'_> {
     aws.account(QUEUE, DEAD_LETTERS, Instant::now() + Duration::from_secs(50))
 }
 
-async fn invoked(status: u16, error: &'static str) -> (Result<(), InvokeFailure>, Vec<Request>) {
+async fn invoked(status: u16, error: &'static str) -> (Result<Option<String>, InvokeFailure>, Vec<Request>) {
     let (aws, requests) = answering(status, error, &json!({"message": "no"}));
     let result = account(&aws).invoke(FUNCTION, r#"{"n": 1E400}"#.into()).await;
     let requests = requests.lock().unwrap().clone();
@@ -83,7 +84,7 @@ async fn invoked(status: u16, error: &'static str) -> (Result<(), InvokeFailure>
 #[tokio::test(start_paused = true)]
 async fn an_invoke_is_asynchronous_and_names_exactly_the_function() {
     let (result, requests) = invoked(202, "").await;
-    assert_eq!(result, Ok(()));
+    assert_eq!(result, Ok(Some("i-1".into())));
     let [request] = requests.as_slice() else { panic!("{requests:?}") };
     let encoded = FUNCTION.replace(':', "%3A").replace('$', "%24");
     assert_eq!(request.path, format!("/2015-03-31/functions/{encoded}/invocations"));
@@ -99,13 +100,13 @@ async fn what_can_never_work_is_final() {
     let too_large = invoked(413, "RequestTooLargeException").await.0;
     assert_eq!(
         too_large,
-        Err(InvokeFailure::TooLarge("RequestTooLargeException (HTTP 413, request unknown)".into()))
+        Err(InvokeFailure::TooLarge("RequestTooLargeException (HTTP 413, request i-1)".into()))
     );
     let too_large = invoked(413, "").await.0;
-    assert_eq!(too_large, Err(InvokeFailure::TooLarge("no code (HTTP 413, request unknown)".into())));
+    assert_eq!(too_large, Err(InvokeFailure::TooLarge("no code (HTTP 413, request i-1)".into())));
     for (status, error) in [(400, "InvalidRequestContentException"), (415, "UnsupportedMediaTypeException")] {
         let refused = invoked(status, error).await.0;
-        assert_eq!(refused, Err(InvokeFailure::Refused(format!("{error} (HTTP {status}, request unknown)"))));
+        assert_eq!(refused, Err(InvokeFailure::Refused(format!("{error} (HTTP {status}, request i-1)"))));
     }
 }
 
@@ -135,11 +136,11 @@ async fn an_answer_without_an_error_code_is_none() {
     for (status, error, cause) in [
         (200, "", "Invoke answered 200, not 202"),
         (204, "", "Invoke answered 204, not 202"),
-        (404, "", "no code (HTTP 404, request unknown)"),
-        (429, "", "no code (HTTP 429, request unknown)"),
-        (503, "", "no code (HTTP 503, request unknown)"),
-        (504, "", "no code (HTTP 504, request unknown)"),
-        (504, "ServiceUnavailableException", "ServiceUnavailableException (HTTP 504, request unknown)"),
+        (404, "", "no code (HTTP 404, request i-1)"),
+        (429, "", "no code (HTTP 429, request i-1)"),
+        (503, "", "no code (HTTP 503, request i-1)"),
+        (504, "", "no code (HTTP 504, request i-1)"),
+        (504, "ServiceUnavailableException", "ServiceUnavailableException (HTTP 504, request i-1)"),
     ] {
         let Err(InvokeFailure::Unanswered(said)) = invoked(status, error).await.0 else {
             panic!("{status} {error}")

@@ -57,10 +57,14 @@ impl World {
     }
 
     /// Lambda `Invoke` of a function, asynchronous.
-    pub(crate) fn invoke(&mut self, function_arn: &str, payload: String) -> Result<(), InvokeFailure> {
+    pub(crate) fn invoke(
+        &mut self,
+        function_arn: &str,
+        payload: String,
+    ) -> Result<Option<String>, InvokeFailure> {
         self.calls.add(ApiCall::InvokeTarget, 1);
         let checked = self.check_invoke(function_arn, &payload);
-        let Some(position) = self.note_broken(checked) else { return Ok(()) };
+        let Some(position) = self.note_broken(checked) else { return Ok(None) };
         let event = self.event_at(position);
         if self.dice.strikes(Fault::InvokeThrottled, self.now, [event]) {
             return Err(InvokeFailure::Later(failure("TooManyRequestsException: Rate Exceeded")));
@@ -71,14 +75,14 @@ impl World {
             self.handling_mut().mark_unanswered(position);
             return unanswered();
         }
-        self.accept_retry(position, payload);
+        let request_id = self.accept_retry(position, payload);
         self.check_spacing(position);
         if self.dice.strikes(Fault::InvokeAnswerLost, self.now, [event]) {
             self.excuse_at(position);
             self.handling_mut().mark_unanswered(position);
             return unanswered();
         }
-        Ok(())
+        Ok(Some(request_id))
     }
 
     /// SQS `SendMessageBatch` to the dead-letter queue.
@@ -114,7 +118,8 @@ impl World {
         refused
     }
 
-    fn accept_retry(&mut self, position: Position, payload: String) {
+    /// Gives the request id of the invocation.
+    fn accept_retry(&mut self, position: Position, payload: String) -> String {
         self.duplicate_retries += u64::from(self.settle(position));
         let origin = self.handling().at(position).look.origin;
         let attempt = Attempt { event: origin.event, number: origin.attempt + 1 };
@@ -124,6 +129,7 @@ impl World {
         self.ledger.carry(attempt.event);
         let invocation = self.target.start(self.now, attempt, payload);
         self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
+        self.target.request_id(invocation)
     }
 
     /// A message was re-invoked, dead-lettered or moved. Gives whether this is a duplicate.

@@ -63,7 +63,8 @@ impl Fixture {
     }
 
     fn invoke(&mut self, function_arn: &str, payload: String) {
-        assert_eq!(self.world.invoke(function_arn, payload), Ok(()));
+        let answer = self.world.invoke(function_arn, payload);
+        assert!(answer.is_ok(), "{answer:?}");
     }
 
     /// Without an answer.

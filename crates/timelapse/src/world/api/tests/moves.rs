@@ -1,6 +1,6 @@
 //! Moves that no handler makes.
 
-use comeback_engine::{BatchReport, Move, Moves, Outcome, Record, Retry, Step, Timestamp};
+use comeback_engine::{BatchReport, Move, Moves, Outcome, Record, Step, Timestamp};
 
 use super::*;
 
@@ -88,8 +88,9 @@ fn a_hop_that_ends_after_its_due_time() {
         let message_id = fixture.batch.records[0].message_id.clone();
         let outcome = Outcome {
             message_id: &message_id,
-            retry: Some(Retry { function_arn: FUNCTION.into(), number: 1 }),
+            retry: None,
             step: Some(Step::Defer { due, visibility_timeout: Duration::from_secs(10) }),
+            invoke_request_id: None,
             problem: None,
             hidden_for: None,
             moved: Some(Duration::from_secs(10)),
