@@ -1,15 +1,17 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Action, BACKOFF_RANGE, Envelope, FailedEvent, Jitter, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Policy, Record,
-    Settings, Style, Timestamp,
+    Action, BACKOFF_RANGE, Concurrency, Envelope, FailedEvent, HOLD, Jitter, LONGEST_SPREAD, MAX_AGE_RANGE,
+    MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policy, Record, Settings, Style, Timestamp,
 };
 
-/// A message, a policy and a time. Any bytes are one: numbers of fixed width, then the body.
+/// A message, a policy, a pause and a time. Any bytes are one: numbers of fixed width, then the body.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// What `Policy` is made from: its numbers, `JITTER` and `ENVELOPE` are free.
     pub settings: Settings,
+    /// A pause of every function, from its start to its end and its spread in seconds; an end of 0 is none yet.
+    pub pause: Option<(u64, u64, u64)>,
     /// Its id is a number.
     pub record: Record,
     /// The handler's clock.
@@ -51,6 +53,9 @@ impl Question {
         let id = number::<4>(&mut rest);
         let receive_count = number::<4>(&mut rest).try_into().expect("BUG: four bytes are a u32");
         let [sent, first_receive, now] = [(); 3].map(|()| Timestamp::from_millis(number::<8>(&mut rest)));
+        let (from, length) = (number::<5>(&mut rest), number::<4>(&mut rest));
+        let until = if length == 0 { 0 } else { from + length };
+        let pause = (from > 0).then(|| (from, until, number::<4>(&mut rest) % LONGEST_SPREAD.as_secs()));
         let record = Record {
             message_id: id.to_string(),
             receipt_handle: "h-1".into(),
@@ -61,13 +66,13 @@ impl Question {
             moved: None,
             trace_header: None,
         };
-        Self { settings, record, now }
+        Self { settings, pause, record, now }
     }
 
     /// Bytes that are read as this.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { settings, record, now } = self;
+        let Self { settings, pause, record, now } = self;
         let place = |found: Option<usize>| u8::try_from(found.unwrap_or_default()).unwrap_or_default();
         let mut data = Vec::new();
         data.extend(&settings.max_age.to_le_bytes()[..4]);
@@ -81,21 +86,56 @@ impl Question {
         for time in [record.sent, record.first_receive, *now] {
             data.extend(time.as_millis().to_le_bytes());
         }
+        let (from, until, spread) = pause.unwrap_or_default();
+        data.extend(&from.to_le_bytes()[..5]);
+        data.extend(&until.saturating_sub(from).to_le_bytes()[..4]);
+        if from > 0 {
+            data.extend(&spread.to_le_bytes()[..4]);
+        }
         data.extend(record.body.as_bytes());
         data
     }
 
+    /// What the parameter would hold.
+    ///
+    /// # Panics
+    ///
+    /// If the pause makes no sense.
+    #[must_use]
+    pub fn pauses(&self) -> Pauses {
+        let Some((from, until, spread)) = self.pause else { return Pauses::default() };
+        let from = Timestamp::from_secs(from);
+        let pause = Pause {
+            target: PauseTarget::All,
+            from,
+            until: (until > 0).then(|| Timestamp::from_secs(until)),
+            spread: Duration::from_secs(spread),
+            by: None,
+            why: None,
+            concurrency: Concurrency::Untouched,
+        };
+        Pauses::default().open(pause, from).expect("BUG: a length is at least a second")
+    }
+
     fn check(&self) {
-        let Self { settings, record, now } = self;
+        let Self { settings, record, now, .. } = self;
+        let pauses = self.pauses();
         let policy = Policy::new(settings.clone()).expect("BUG: settings are brought into range");
-        let action = comeback_engine::decide(record, &policy, *now);
-        let again = comeback_engine::decide(record, &policy, *now);
+        let action = comeback_engine::decide(record, &policy, &pauses, *now);
+        let again = comeback_engine::decide(record, &policy, &pauses, *now);
         assert_eq!(format!("{action:?}"), format!("{again:?}"), "the same question has the same answer");
         match &action {
             Action::Defer { due, visibility_timeout, .. } => {
                 assert_eq!(visibility_timeout.subsec_nanos(), 0, "SQS counts whole seconds");
                 assert!((1..=43_170).contains(&visibility_timeout.as_secs()), "{visibility_timeout:?}");
                 self.check_later_look(&policy, *due, *visibility_timeout);
+            }
+            Action::Hold { visibility_timeout, .. } => {
+                assert!(pauses.iter().any(|pause| pause.is_active(*now)), "nothing is paused");
+                assert!(
+                    (1..=HOLD.as_secs()).contains(&visibility_timeout.as_secs()),
+                    "{visibility_timeout:?}"
+                );
             }
             Action::Reinvoke { event, envelope, .. } => self.check_retry(&policy, event, envelope),
             Action::DeadLetter { reason, .. } => {
@@ -106,12 +146,14 @@ impl Question {
     }
 
     /// A message that was received again is not hidden longer than until it is due, and its due time
-    /// does not move.
+    /// does not move unless a pause ends meanwhile.
     fn check_later_look(&self, policy: &Policy, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
-        if self.record.receive_count > 1 && later >= due {
-            let look = comeback_engine::decide(&self.record, policy, later);
+        let pauses = self.pauses();
+        let is_settled = pauses.iter().all(|pause| pause.is_over(self.now) || later < pause.from);
+        if self.record.receive_count > 1 && later >= due && is_settled {
+            let look = comeback_engine::decide(&self.record, policy, &pauses, later);
             assert!(!matches!(look, Action::Defer { .. }), "deferred again: {look:?}");
             assert!(look.due().is_none_or(|moved| moved == due), "{due} has moved: {look:?}");
         }
@@ -123,7 +165,10 @@ impl Question {
         assert!(policy.allows(&event.function_arn));
         assert!((1..=policy.max_retries()).contains(&envelope.metadata.attempt));
         assert!(first_failure <= self.record.sent, "a forged time would void MAX_AGE");
-        assert!(self.now <= first_failure.saturating_add(policy.max_age()));
+        let until = |pause: &Pause| pause.until.map_or(self.now, |until| until.min(self.now));
+        let paused: Duration = self.pauses().iter().map(|pause| until(pause).since(pause.from) + HOLD).sum();
+        assert!(self.now <= first_failure.saturating_add(policy.max_age() + paused));
+        assert!(!self.pauses().iter().any(|pause| pause.is_active(self.now)), "it is paused");
         for style in Style::ALL {
             let sealed = envelope.seal(style);
             let sealed = serde_json::from_str(&sealed).expect("what is sealed is JSON");

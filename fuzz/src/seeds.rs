@@ -76,5 +76,6 @@ fn question(message: &Value, body: &str) -> Question {
         moved: None,
         trace_header: None,
     };
-    Question { settings: Settings::default(), record, now: Timestamp::from_millis(sent + 12 * 3_600_000) }
+    let now = Timestamp::from_millis(sent + 12 * 3_600_000);
+    Question { settings: Settings::default(), pause: None, record, now }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use comeback_engine::{Action, Jitter, Policy, Record, Settings, Style, Timestamp};
 use comeback_fuzz::{Question, Seed, batch_event, decide, envelope, invocation_record, seeds};
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -24,7 +25,7 @@ fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
         1 => vec(any::<u8>(), 0..4),
     ];
     let limit = select(vec!["0", "18446744073709551615", "18446744073709551616"]);
-    let mutation = (any::<Index>(), 0..12usize, any::<bool>(), piece, proptest::option::weighted(0.2, limit));
+    let mutation = (any::<Index>(), 0..12usize, any::<bool>(), piece, option::weighted(0.2, limit));
     (select(samples), vec(mutation, 0..3)).prop_map(|(mut sample, mutations)| {
         for (at, bytes, repeat, piece, limit) in mutations {
             let start = at.index(sample.len() + 1);
@@ -83,11 +84,20 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
+/// Around the time of the samples.
+fn pause() -> impl Strategy<Value = Option<(u64, u64, u64)>> {
+    let pause = (0..100_000u64, option::of(1..100_000u64), 0..=10_000u64);
+    option::of(pause.prop_map(|(after, length, spread)| {
+        let from = T0 / 1_000 - 20_000 + after;
+        (from, length.map_or(0, |length| from + length), spread)
+    }))
+}
+
 fn question() -> impl Strategy<Value = Question> {
     let body = any_data("invocation_record").prop_map(|body| String::from_utf8_lossy(&body).into_owned());
     let receive_count = prop_oneof![0..5u32, any::<u32>()];
-    (settings(), any::<u32>(), body, receive_count, [moment(), moment(), moment()]).prop_map(
-        |(settings, id, body, receive_count, [sent, first_receive, now])| {
+    (settings(), pause(), any::<u32>(), body, receive_count, [moment(), moment(), moment()]).prop_map(
+        |(settings, pause, id, body, receive_count, [sent, first_receive, now])| {
             let (message_id, receipt_handle) = (id.to_string(), "h-1".into());
             let (moved, trace_header) = (None, None);
             let record = Record {
@@ -100,7 +110,7 @@ fn question() -> impl Strategy<Value = Question> {
                 moved,
                 trace_header,
             };
-            Question { settings, record, now }
+            Question { settings, pause, record, now }
         },
     )
 }
@@ -124,18 +134,23 @@ fn every_sample_holds() {
 /// Or nothing would be said of some answers.
 #[test]
 fn the_samples_lead_to_every_action() {
-    let mut seen = [0; 3];
+    let mut seen = [0; 4];
     for data in seeds_for("decide") {
         let question = Question::from_bytes(&data);
         assert_eq!(question.to_bytes(), data, "what is read is what was written");
-        let policy = Policy::new(question.settings).unwrap();
-        match comeback_engine::decide(&question.record, &policy, question.now) {
-            Action::Defer { .. } => seen[0] += 1,
-            Action::Reinvoke { .. } => seen[1] += 1,
-            Action::DeadLetter { .. } => seen[2] += 1,
+        let paused = Question { pause: Some((1, 0, 0)), ..question.clone() };
+        assert_eq!(Question::from_bytes(&paused.to_bytes()).pause, paused.pause);
+        let policy = Policy::new(question.settings.clone()).unwrap();
+        for asked in [&question, &paused] {
+            match comeback_engine::decide(&asked.record, &policy, &asked.pauses(), asked.now) {
+                Action::Defer { .. } => seen[0] += 1,
+                Action::Reinvoke { .. } => seen[1] += 1,
+                Action::DeadLetter { .. } => seen[2] += 1,
+                Action::Hold { .. } => seen[3] += 1,
+            }
         }
     }
-    assert!(seen.iter().all(|count| *count >= 5), "deferred, re-invoked, dead-lettered: {seen:?}");
+    assert!(seen.iter().all(|count| *count >= 5), "deferred, re-invoked, dead-lettered, held: {seen:?}");
 }
 
 proptest! {

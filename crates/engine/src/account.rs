@@ -30,6 +30,8 @@ pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
 /// How long a look at the retry queue may take: it comes last, and no message depends on it.
 pub const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a read of the pauses may take: the batch waits for it.
+pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
 // A wait between calls is not cut short by the deadline, so it must end within as much.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
@@ -74,6 +76,10 @@ pub trait Account {
 
     /// Asks how many messages of the retry queue are in flight; within [`LOOK_TIMEOUT`].
     fn look(&self) -> impl Future<Output = Result<Look, CallFailure>>;
+
+    /// Reads the parameter that holds the pauses; within [`PAUSES_TIMEOUT`]. Answers with its text, or `None`
+    /// if there is no such parameter. Only an account whose handler has `PAUSES` is asked.
+    fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
 }
 
 /// For how long a message is hidden.

@@ -1,10 +1,14 @@
-//! The rules, in the order they apply. Pure and total: the same message, policy and time always
+//! The rules, in the order they apply. Pure and total: the same message, policy, pauses and time always
 //! give the same answer, and no message can make it panic.
 //!
 //! *n* is the retry about to be made, 1 for the first; *t0* is the first failure; *start* is now on a
 //! first receive, and the time of the first receive on a later one. A message that was moved is the
 //! message that it was first: its receives, its id and its `SentTimestamp` count, but for the 13 days and
 //! 12 hours of rule 4, which count from the `SentTimestamp` of the copy at hand.
+//!
+//! `MAX_AGE` stands for the moment at which it ends after *t0*. It does not count the time in which the event's
+//! function was paused since *t0*, nor the 1,344 s after each such pause, in which every event that it held
+//! comes back. A pause that is not over counts as ending now.
 //!
 //! 1. A message that holds no invocation record, or a malformed envelope, is dead-lettered. An event
 //!    that was redriven to the retry queue starts anew, with *n* = 1 and *t0* = `SentTimestamp`: a
@@ -19,20 +23,28 @@
 //!    min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), from a generator that the message seeds.
 //! 6. A delay from *start* that would end later than *m* = min(60 s, `MAX_AGE`/10) before *t0* +
 //!    `MAX_AGE` is cut to end there, and the event is dead-lettered (`max_age`) if that leaves under *m*.
-//! 7. A first receive defers the message by the delay; a later one defers it until *start* + delay,
-//!    and re-invokes the target once less than 0.5 s of that is left.
-//! 8. A deferral is rounded up to whole seconds, 1 at least, and ends at the latest 43,170 s after a
-//!    first receive, or 41,940 s after now on a later one.
-//! 9. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next
-//!    failure could be over 1,048,576 bytes: this record with its payload newly enveloped, and 64 KiB.
+//! 7. The retry is due at *start* + delay. If that is before the end of a pause of the function, and the
+//!    pause is over, it is due within the pause's spread after that end, *m* before `MAX_AGE` at the latest;
+//!    so for one pause after another. The moment is drawn from a generator that the message, *n* and the
+//!    pause seed.
+//! 8. A first receive defers the message by the delay; a later one defers it until it is due, which it is
+//!    once less than 0.5 s is left.
+//! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end
+//!    of the pause if that is sooner.
+//! 10. A deferral is rounded up to whole seconds, 1 at least, and ends at the latest 43,170 s after a
+//!     first receive, or 41,940 s after now on a later one.
+//! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next
+//!     failure could be over 1,048,576 bytes: this record with its payload newly enveloped, and 64 KiB.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `action` | [`Action`]: what is decided |
 //! | `due`, `seed` | the moment a retry is due; the generator that a message seeds |
+//! | `paused` | what pauses do to an event's times |
 
 pub(crate) mod action;
 pub(crate) mod due;
+pub(crate) mod paused;
 pub(crate) mod seed;
 
 use std::time::Duration;
@@ -40,11 +52,12 @@ use std::time::Duration;
 use comeback_envelope::{Envelope, Metadata};
 
 use action::Action;
-use due::{due, end, is_first_receive};
+use due::{due, is_first_receive};
+use paused::{end, hold};
 
 use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::message::event::FailedEvent;
-use crate::{Policy, Reason, ReasonCode, Record, Timestamp};
+use crate::{Pauses, Policy, Reason, ReasonCode, Record, Timestamp};
 
 /// SQS's longest visibility timeout. SQS counts it from the receive and refuses a longer one.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
@@ -66,21 +79,30 @@ const SHOWN_CHARACTERS: usize = 256;
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 
 /// Decides what happens to a message at `now`.
-pub fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Action<'a> {
+pub fn decide<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> Action<'a> {
     match FailedEvent::read(record) {
-        Ok(event) => retry(event, record, policy, now),
+        Ok(event) => retry(event, record, policy, pauses, now),
         Err(reason) => Action::DeadLetter { event: None, reason },
     }
 }
 
-/// Rules 2 to 9: when the next retry is due and what that means now, or why there is none.
-fn retry<'a>(event: FailedEvent<'a>, record: &Record, policy: &Policy, now: Timestamp) -> Action<'a> {
-    let due = match due_unless_ruled_out(&event, record, policy, now) {
+/// Rules 2 to 11: when the next retry is due and what that means now, or why there is none.
+fn retry<'a>(
+    event: FailedEvent<'a>,
+    record: &Record,
+    policy: &Policy,
+    pauses: &Pauses,
+    now: Timestamp,
+) -> Action<'a> {
+    let due = match due_unless_ruled_out(&event, record, policy, pauses, now) {
         Ok(due) => due,
         Err(reason) => return Action::DeadLetter { event: Some(event), reason },
     };
     if let Some(visibility_timeout) = left_to_serve(record, now, due) {
         return Action::Defer { event, due, visibility_timeout };
+    }
+    if let Some(visibility_timeout) = hold(&event.function_arn, pauses, now) {
+        return Action::Hold { event, due, visibility_timeout };
     }
     match envelope(&event, record, policy) {
         Ok(envelope) => Action::Reinvoke { event, due, envelope },
@@ -88,19 +110,26 @@ fn retry<'a>(event: FailedEvent<'a>, record: &Record, policy: &Policy, now: Time
     }
 }
 
-/// Rules 2 to 6.
+/// Rules 2 to 7.
 fn due_unless_ruled_out(
     event: &FailedEvent<'_>,
     record: &Record,
     policy: &Policy,
+    pauses: &Pauses,
     now: Timestamp,
 ) -> Result<Timestamp, Reason> {
-    rule_out(event, record, policy, now)?;
-    due(event, record, policy, now).ok_or_else(|| too_old(event, record, policy))
+    rule_out(event, record, policy, pauses, now)?;
+    due(event, record, policy, pauses, now).ok_or_else(|| too_old(event, record, policy))
 }
 
 /// Rules 2 to 4: what rules a retry out, whenever it would be.
-fn rule_out(event: &FailedEvent<'_>, record: &Record, policy: &Policy, now: Timestamp) -> Result<(), Reason> {
+fn rule_out(
+    event: &FailedEvent<'_>,
+    record: &Record,
+    policy: &Policy,
+    pauses: &Pauses,
+    now: Timestamp,
+) -> Result<(), Reason> {
     if !policy.allows(&event.function_arn) {
         return Err(Reason::new(ReasonCode::TargetNotAllowed, "the function is not on TARGET_FUNCTIONS"));
     }
@@ -118,7 +147,7 @@ fn rule_out(event: &FailedEvent<'_>, record: &Record, policy: &Policy, now: Time
         let detail = format!("{made} {retries} made; MAX_RETRIES is {}", policy.max_retries);
         return Err(Reason::new(ReasonCode::MaxRetries, detail));
     }
-    if now > end(event, policy) {
+    if now > end(event, policy, pauses, now) {
         return Err(too_old(event, record, policy));
     }
     expiring(record, record.sent, now).map_or(Ok(()), Err)
@@ -147,7 +176,7 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; this is receive {received} of its message{maybe}"))
 }
 
-/// Rules 7 and 8: how long to hide the message for what is left of its backoff, in whole seconds;
+/// Rules 8 and 10: how long to hide the message for what is left of its backoff, in whole seconds;
 /// `None` if it is due. On a first receive no backoff was served yet, so it is never due.
 fn left_to_serve(record: &Record, now: Timestamp, due: Timestamp) -> Option<Duration> {
     let left = due.since(now);
@@ -162,7 +191,7 @@ fn left_to_serve(record: &Record, now: Timestamp, due: Timestamp) -> Option<Dura
     Some(Duration::from_secs(rounded_up.min(longest.as_secs()).max(1)))
 }
 
-/// Rule 9. Lambda drops the record of a failure that is over SQS's limit without a word, so a retry
+/// Rule 11. Lambda drops the record of a failure that is over SQS's limit without a word, so a retry
 /// whose own failure could not come back is not made.
 fn envelope<'a>(event: &FailedEvent<'a>, record: &Record, policy: &Policy) -> Result<Envelope<'a>, Reason> {
     let metadata = Metadata {

@@ -7,6 +7,8 @@
 //! | `waiting`, `hop` | a message that is kept, and its hops |
 //! | `hiding` | how long a message waits whose step did not work |
 //! | `guarded` | no call past the deadline, an answer for each entry |
+//!
+//! What an environment knows of pauses is brought up to date before anything is decided.
 
 mod answered;
 mod decided;
@@ -26,11 +28,15 @@ use self::guarded::{CONCURRENT_INVOKES, Guarded};
 use self::keeping::{hide_within, look, move_others};
 use crate::account::Account;
 use crate::dead_letter::DeadLetter;
-use crate::report::BatchReport;
-use crate::{Policy, Record, Room, Timestamp};
+use crate::pauses::NO_PAUSES;
+use crate::report::{BatchReport, PausesRead};
+use crate::{KnownPauses, Pauses, Policy, Record, Room, Timestamp};
 
 /// Handles one batch: decides for each record, then performs, deferrals first. While `TARGET_FUNCTIONS` is
 /// empty, every message is kept, until SQS would soon delete it.
+///
+/// The events of a function that is paused are held, as far as the environment knows its `pauses`. It reads
+/// them first, if that is due.
 ///
 /// A message that has to wait is hidden while the environment has `room` for it. Otherwise it is moved: sent
 /// again with a delay, and settled. Moves come last. A look at the queue comes first in a new environment,
@@ -44,25 +50,42 @@ pub async fn handle_batch<'a, A: Account>(
     policy: &Policy,
     now: Timestamp,
     past_deadline: &dyn Fn() -> bool,
+    pauses: &mut KnownPauses,
     room: &mut Room,
     account: &A,
 ) -> BatchReport<'a> {
     let account = Guarded { account, past_deadline };
+    let pauses_read = read_pauses(pauses, records, now, &account).await;
+    let known = pauses.known();
     let records = latest_copies(records).into_iter();
-    let mut decided: Vec<Decided<'a>> = records.map(|record| Decided::of(record, policy, now)).collect();
+    let mut decided: Vec<Decided<'a>> =
+        records.map(|record| Decided::of(record, policy, known, now)).collect();
+    let pauses = known.unwrap_or(&NO_PAUSES);
     let first_look = if room.is_unknown() { look(room, now, &account).await } else { None };
     hide_within(room, decided.iter_mut().filter_map(Decided::waiting), &account).await;
-    let answered = reinvoke(decided, &account, policy, now).await;
+    let answered = reinvoke(decided, &account, policy, pauses, now).await;
     let mut sent = send_dead_letters(answered, &account).await;
     hide_within(room, sent.iter_mut().filter_map(Sent::waiting), &account).await;
     let waiting = sent.iter_mut().filter_map(Sent::waiting);
-    let moves = move_others(room, waiting, &account, policy, now).await;
+    let moves = move_others(room, waiting, &account, policy, pauses, now).await;
     let last_look = look(room, now, &account).await;
     BatchReport {
         outcomes: sent.into_iter().map(Sent::outcome).collect(),
         moves,
         look_failure: first_look.or(last_look),
+        pauses: pauses_read,
     }
+}
+
+async fn read_pauses<A: Account>(
+    pauses: &mut KnownPauses,
+    records: &[Record],
+    now: Timestamp,
+    account: &Guarded<'_, A>,
+) -> Option<PausesRead> {
+    let first = records.first().filter(|_| pauses.is_due(now))?;
+    let answer = account.read_pauses().await?;
+    Some(pauses.read(answer, now, &first.message_id))
 }
 
 /// SQS may deliver a message twice in one batch. The copies are one event, so one of them is
@@ -85,11 +108,12 @@ async fn reinvoke<'a, A: Account>(
     decided: Vec<Decided<'a>>,
     account: &Guarded<'_, A>,
     policy: &Policy,
+    pauses: &Pauses,
     now: Timestamp,
 ) -> Vec<Answered<'a>> {
     let calls = decided.into_iter().map(async |message| match message {
         Decided::Waits(waiting) => Answered::Waits(waiting),
-        Decided::Reinvoke(reinvocation) => reinvocation.invoke(account, policy, now).await,
+        Decided::Reinvoke(reinvocation) => reinvocation.invoke(account, policy, pauses, now).await,
         Decided::Neither(answered) => answered,
     });
     stream::iter(calls).buffered(CONCURRENT_INVOKES).collect().await

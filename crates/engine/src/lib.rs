@@ -13,6 +13,7 @@
 //! | `decide` | [`decide()`]: the rules, numbered |
 //! | `handle_batch` | [`handle_batch()`]: performing, grouped |
 //! | `room` | [`Room`]: how many messages one environment may still hide |
+//! | `pauses` | [`Pauses`]: the functions that are not invoked for a while |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `reason`, `dead_letter` | why an event is given up, and its dead-letter on the wire |
 //! | `report` | what became of each message |
@@ -23,6 +24,7 @@ mod dead_letter;
 mod decide;
 mod handle_batch;
 mod message;
+mod pauses;
 mod policy;
 mod reason;
 mod report;
@@ -34,10 +36,11 @@ pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
     Account, CALL_TIMEOUT, CallFailure, HANDLER_TIMEOUT, INVOKE_RESERVE, INVOKE_TIMEOUT, InvokeFailure,
-    LOOK_TIMEOUT, Look, Move, MoveFailure, RESERVE, SqsBatchCalls, VisibilityChange,
+    LOOK_TIMEOUT, Look, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, SqsBatchCalls, VisibilityChange,
 };
 pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};
 pub use decide::action::Action;
+pub use decide::paused::HOLD;
 pub use decide::{QUEUE_VISIBILITY_TIMEOUT, decide};
 pub use handle_batch::handle_batch;
 pub use message::batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
@@ -45,6 +48,9 @@ pub use message::event::FailedEvent;
 pub use message::invocation_record::{InvocationError, InvocationRecord};
 pub use message::moved::{GarbledAttribute, MOVED_ATTRIBUTE, Moved};
 pub use message::record::Record;
+pub use pauses::editing::{EditError, LONGEST_PAUSES};
+pub use pauses::known::KnownPauses;
+pub use pauses::{Concurrency, GarbledPauses, LONGEST_SPREAD, Pause, PauseTarget, Pauses};
 pub use policy::Policy;
 pub use policy::function_arn::{BadPattern, FunctionPattern, HandlerFunction};
 pub use policy::settings::{
@@ -53,6 +59,6 @@ pub use policy::settings::{
 };
 pub use policy::variables::seconds;
 pub use reason::{Reason, ReasonCode};
-pub use report::{BatchReport, Moves, Outcome, Retry, Step};
+pub use report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
 pub use room::Room;
 pub use time::Timestamp;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::account::CallFailure;
 use crate::message::event::FailedEvent;
-use crate::{Reason, Timestamp};
+use crate::{Pause, Reason, Timestamp};
 
 /// What became of a batch, one [`Outcome`] a message.
 #[derive(Clone, Debug)]
@@ -13,6 +13,23 @@ pub struct BatchReport<'a> {
     pub moves: Moves,
     /// Why a look at the queue gave no count. There is no room for hidden messages then, until the next.
     pub look_failure: Option<CallFailure>,
+    /// What a read of the pauses gave, if there was one.
+    pub pauses: Option<PausesRead>,
+}
+
+/// What a read of the pauses gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PausesRead {
+    /// The pauses.
+    Known {
+        /// Those that are open for over 24 hours: they may have been forgotten.
+        long: Vec<Pause>,
+    },
+    /// Nothing. What was known before still counts.
+    AsBefore(CallFailure),
+    /// Nothing, as ever in this environment. Any function may be paused, so none is invoked, and no event is
+    /// too old.
+    Unknown(CallFailure),
 }
 
 /// What became of a batch's moves.
@@ -81,10 +98,17 @@ pub enum Step {
         /// For how long it is hidden.
         visibility_timeout: Duration,
     },
-    /// Hide it and keep it, without a decision: no function may be re-invoked yet, or the wait after an
-    /// earlier step that did not work is not over.
+    /// Hide it and keep it, without a decision: no function may be re-invoked yet, the wait after an earlier
+    /// step that did not work is not over, or it is not known whether its function is paused.
     Keep {
         /// For how long it is hidden.
+        visibility_timeout: Duration,
+    },
+    /// Hide it and keep it, because its function is paused.
+    Hold {
+        /// When the retry was due.
+        due: Timestamp,
+        /// For how long it is hidden, until the next look.
         visibility_timeout: Duration,
     },
     /// Call the target again.
@@ -102,13 +126,34 @@ pub enum Step {
 }
 
 impl Step {
-    /// `defer`, `keep`, `reinvoke` or `dead_letter`.
+    /// `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Defer { .. } => "defer",
             Self::Keep { .. } => "keep",
+            Self::Hold { .. } => "hold",
             Self::Reinvoke { .. } => "reinvoke",
             Self::DeadLetter { .. } => "dead_letter",
+        }
+    }
+
+    /// For how long the message is hidden, if it is kept.
+    const fn visibility_timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Defer { visibility_timeout, .. }
+            | Self::Keep { visibility_timeout }
+            | Self::Hold { visibility_timeout, .. } => Some(*visibility_timeout),
+            Self::Reinvoke { .. } | Self::DeadLetter { .. } => None,
+        }
+    }
+
+    /// Hides a message that is kept for so long instead.
+    pub(crate) const fn hide_for(&mut self, longer: Duration) {
+        match self {
+            Self::Defer { visibility_timeout, .. }
+            | Self::Keep { visibility_timeout }
+            | Self::Hold { visibility_timeout, .. } => *visibility_timeout = longer,
+            Self::Reinvoke { .. } | Self::DeadLetter { .. } => {}
         }
     }
 }
@@ -121,14 +166,14 @@ impl Outcome<'_> {
         }
         match self.step {
             Some(Step::Reinvoke { .. } | Step::DeadLetter { .. }) => self.problem.is_none(),
-            Some(Step::Defer { .. } | Step::Keep { .. }) | None => false,
+            Some(Step::Defer { .. } | Step::Keep { .. } | Step::Hold { .. }) | None => false,
         }
     }
 
     /// When the retry is due.
     pub const fn due(&self) -> Option<Timestamp> {
         match self.step {
-            Some(Step::Defer { due, .. } | Step::Reinvoke { due }) => Some(due),
+            Some(Step::Defer { due, .. } | Step::Hold { due, .. } | Step::Reinvoke { due }) => Some(due),
             Some(Step::DeadLetter { due, .. }) => due,
             Some(Step::Keep { .. }) | None => None,
         }
@@ -144,16 +189,11 @@ impl Outcome<'_> {
 
     /// The visibility timeout, either of the step or because the step did not work; `None` if the message
     /// was moved.
-    pub const fn visibility_timeout(&self) -> Option<Duration> {
+    pub fn visibility_timeout(&self) -> Option<Duration> {
         if self.moved.is_some() {
             return None;
         }
-        match self.step {
-            Some(Step::Defer { visibility_timeout, .. } | Step::Keep { visibility_timeout }) => {
-                Some(visibility_timeout)
-            }
-            _ => self.hidden_for,
-        }
+        self.step.as_ref().and_then(Step::visibility_timeout).or(self.hidden_for)
     }
 }
 

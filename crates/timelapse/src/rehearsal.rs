@@ -6,8 +6,8 @@ use std::future::ready;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Operation, Sender, ServiceError};
 use comeback_engine::{
-    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, Look, Move, MoveFailure, Policy, Record,
-    Room, Timestamp, VisibilityChange, handle_batch,
+    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, KnownPauses, Look, Move, MoveFailure,
+    Policy, Record, Room, Timestamp, VisibilityChange, handle_batch,
 };
 use futures_util::FutureExt;
 
@@ -49,11 +49,12 @@ pub struct Rehearsal<'a> {
     pub calls: Vec<Call>,
 }
 
-/// Runs a new environment of the handler on a batch at `now`. Every call is accepted, and nothing is in
-/// flight.
+/// Runs a new environment of the handler on a batch at `now`. Every call is accepted, nothing is in flight,
+/// and no function is paused.
 pub fn rehearse<'a>(records: &'a [Record], policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
     let aws = WillingAws { records, now, calls: RefCell::default() };
-    let report = handle_batch(records, policy, now, &|| false, &mut Room::of(policy), &aws)
+    let (pauses, room) = (&mut KnownPauses::none(), &mut Room::of(policy));
+    let report = handle_batch(records, policy, now, &|| false, pauses, room, &aws)
         .now_or_never()
         .expect("BUG: these calls answer at once");
     Rehearsal { report, calls: aws.calls.into_inner() }
@@ -98,6 +99,10 @@ impl Account for WillingAws<'_> {
 
     async fn look(&self) -> Result<Look, CallFailure> {
         Ok(Look { in_flight: 0, at: self.now })
+    }
+
+    async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
+        Ok(None)
     }
 }
 

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, HANDLER_TIMEOUT, Policy, RESERVE, Record, Room, handle_batch};
+use comeback_engine::{
+    BatchReport, HANDLER_TIMEOUT, KnownPauses, Policy, RESERVE, Record, Room, handle_batch,
+};
 use futures_util::FutureExt;
 
 use crate::aws::mapping::kept;
@@ -142,7 +144,9 @@ fn drive<'a>(
     room: &mut Room,
 ) -> Option<BatchReport<'a>> {
     let past_deadline = aws.past_deadline(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
-    let report = handle_batch(records, policy, batch.clock, &past_deadline, room, aws).now_or_never();
+    let report =
+        handle_batch(records, policy, batch.clock, &past_deadline, &mut KnownPauses::none(), room, aws)
+            .now_or_never();
     assert!(!aws.0.borrow().at_work, "BUG: a simulated call panicked; see above");
     report
 }

@@ -156,6 +156,10 @@ impl Account for AwsAccount<'_> {
         failure::of_moves(outcome)
     }
 
+    async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
+        Ok(None)
+    }
+
     async fn look(&self) -> Result<Look, CallFailure> {
         let name = QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
         let call = self.sqs.get_queue_attributes().queue_url(&self.retry_queue_url);

@@ -3,7 +3,9 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, INVOKE_RESERVE, RESERVE, Room, Timestamp, handle_batch};
+use comeback_engine::{
+    BatchEvent, HANDLER_TIMEOUT, INVOKE_RESERVE, KnownPauses, RESERVE, Room, Timestamp, handle_batch,
+};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::value::RawValue;
 
@@ -88,7 +90,16 @@ impl Handler {
         let policy = &self.config.policy;
         let mut room = self.rooms().remove(&retry_queue_url).unwrap_or_else(|| Room::of(policy));
         let past_deadline = || clock() >= deadline;
-        let report = handle_batch(&batch.records, policy, now, &past_deadline, &mut room, &account).await;
+        let report = handle_batch(
+            &batch.records,
+            policy,
+            now,
+            &past_deadline,
+            &mut KnownPauses::none(),
+            &mut room,
+            &account,
+        )
+        .await;
         self.rooms().insert(retry_queue_url, room);
         log::report(&report);
         let incomplete = batch.incomplete.iter().map(|message| message.message_id.as_str());

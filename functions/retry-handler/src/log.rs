@@ -225,7 +225,7 @@ pub(crate) mod tests {
 
     /// What a batch logs, without the timestamps.
     fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, look_failure: Option<CallFailure>) -> Vec<Value> {
-        let text = logged(|| report(&BatchReport { outcomes, moves, look_failure }));
+        let text = logged(|| report(&BatchReport { outcomes, moves, look_failure, pauses: None }));
         let untimed = |line: &str| {
             let mut line: Value = serde_json::from_str(line).unwrap();
             line.as_object_mut().unwrap().remove("timestamp");

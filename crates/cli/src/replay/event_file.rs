@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use comeback_engine::{BatchEvent, Policy, Record, Timestamp, decide};
+use comeback_engine::{BatchEvent, Pauses, Policy, Record, Timestamp, decide};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -68,7 +68,9 @@ pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
 pub fn last_due(batch: &BatchEvent, policy: &Policy) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,
-        _ => decide(record, policy, record.first_receive).due().unwrap_or(record.first_receive),
+        _ => decide(record, policy, &Pauses::default(), record.first_receive)
+            .due()
+            .unwrap_or(record.first_receive),
     };
     batch.records.iter().map(due).max()
 }

@@ -163,8 +163,9 @@ fn why(outcome: &Outcome<'_>, record: &Record) -> String {
             format!("receive {receives}, back early; its backoff ends at {due}")
         }
         (Some(Step::Keep { .. }), Some(Moved { not_before: Some(until), .. })) => {
-            format!("it waits until {until}, because an earlier call for it did not work")
+            format!("it waits until {until}: an earlier call for it did not work, or its function was paused")
         }
+        (Some(Step::Hold { due, .. }), _) => format!("its function is paused; its retry is due since {due}"),
         (Some(Step::Keep { .. }), _) => "TARGET_FUNCTIONS is empty".into(),
         (Some(Step::Reinvoke { due }), _) => format!("receive {receives}; its backoff ended at {due}"),
         (None, _) => String::new(),

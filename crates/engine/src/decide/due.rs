@@ -1,46 +1,47 @@
-//! When a retry is due: the backoff under `MAX_AGE`, and the draw behind it.
+//! When a retry is due: the backoff under `MAX_AGE`, the draw behind it, and the pauses after it.
 
 use std::time::Duration;
 
 use comeback_backoff::Jitter;
 
+use crate::decide::paused::{due_after_pauses, end};
 use crate::decide::seed::generator;
 use crate::message::event::FailedEvent;
-use crate::{Policy, Record, Timestamp};
+use crate::{Pauses, Policy, Record, Timestamp};
 
 /// The last retry is made this long before the end of `MAX_AGE`, so that a late poll does not lose it; a
 /// tenth of `MAX_AGE` if that is shorter.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 
-/// Rules 5 and 6: when the retry is due; `None` if no backoff fits before `MAX_AGE`. The backoff
+/// Rules 5 to 7: when the retry is due; `None` if no backoff fits before `MAX_AGE`. The backoff
 /// starts at the first receive, so that it is served once, however often the message comes early.
 pub(crate) fn due(
     event: &FailedEvent<'_>,
     record: &Record,
     policy: &Policy,
+    pauses: &Pauses,
     now: Timestamp,
 ) -> Option<Timestamp> {
     let start = if is_first_receive(record) { now } else { record.first_receive };
-    let delay = cut(delay(event, record, policy), start, event, policy)?;
-    Some(start.saturating_add(delay))
+    let end = end(event, policy, pauses, now);
+    let delay = cut(delay(event, record, policy), start, end, policy)?;
+    let left_at = |moment| longest(moment, end, policy);
+    Some(due_after_pauses(start.saturating_add(delay), event, record, pauses, now, left_at))
 }
 
-/// Rule 6: a wait from `start`, or as much of it as leaves time for a last retry; `None` if that is too
-/// little.
-pub(crate) fn cut(
-    wait: Duration,
-    start: Timestamp,
-    event: &FailedEvent<'_>,
-    policy: &Policy,
-) -> Option<Duration> {
-    let margin = LAST_RETRY_MARGIN.min(policy.max_age / 10);
-    let longest = end(event, policy).since(start).saturating_sub(margin);
-    (wait <= longest || longest >= margin).then(|| wait.min(longest))
+/// Rule 6: a wait from `start`, or as much of it as leaves time for a last retry before the `end` of
+/// `MAX_AGE`; `None` if that is too little.
+pub(crate) fn cut(wait: Duration, start: Timestamp, end: Timestamp, policy: &Policy) -> Option<Duration> {
+    let longest = longest(start, end, policy);
+    (wait <= longest || longest >= margin(policy)).then(|| wait.min(longest))
 }
 
-/// `MAX_AGE` after the first failure.
-pub(crate) fn end(event: &FailedEvent<'_>, policy: &Policy) -> Timestamp {
-    event.first_failure.saturating_add(policy.max_age)
+fn longest(start: Timestamp, end: Timestamp, policy: &Policy) -> Duration {
+    end.since(start).saturating_sub(margin(policy))
+}
+
+fn margin(policy: &Policy) -> Duration {
+    LAST_RETRY_MARGIN.min(policy.max_age / 10)
 }
 
 pub(crate) fn is_first_receive(record: &Record) -> bool {

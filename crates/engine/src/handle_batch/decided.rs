@@ -4,14 +4,15 @@
 
 use super::answered::{Answered, Attempt, GivenUp, isolated};
 use super::guarded::Guarded;
-use super::hiding::{after_failure, after_unanswered, held};
+use super::hiding::{after_failure, after_unanswered, carried};
 use super::waiting::{Wait, Waiting};
 use crate::account::{Account, CallFailure, INVOKE_TIMEOUT, InvokeFailure};
 use crate::decide::action::Action;
 use crate::decide::{decide, expiring};
 use crate::message::event::FailedEvent;
+use crate::pauses::NO_PAUSES;
 use crate::report::{Retry, Step};
-use crate::{Envelope, Policy, Reason, ReasonCode, Record, Timestamp};
+use crate::{Envelope, Pauses, Policy, Reason, ReasonCode, Record, Timestamp};
 
 /// Said to an operator of a re-invocation that may have been accepted.
 const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
@@ -28,14 +29,22 @@ pub(super) enum Decided<'a> {
 }
 
 impl<'a> Decided<'a> {
-    pub(super) fn of(record: &'a Record, policy: &Policy, now: Timestamp) -> Self {
-        if let Some(wait) = held(record, now) {
-            return Self::kept(record, wait);
+    /// Without `pauses` it is not known whether any function is paused.
+    pub(super) fn of(record: &'a Record, policy: &Policy, pauses: Option<&Pauses>, now: Timestamp) -> Self {
+        if let Some(wait) = carried(record, now) {
+            return Self::kept(record, None, wait);
         }
         if policy.keeps_everything() {
             return Self::unattached(record, now);
         }
-        Self::from_action(record, isolated(|| decide(record, policy, now)), now)
+        let action = isolated(|| decide(record, policy, pauses.unwrap_or(&NO_PAUSES), now));
+        match action {
+            Ok(action) if pauses.is_none() && hangs_on_pauses(&action, record, now) => {
+                let retry = action.event().map(Retry::of);
+                Self::kept(record, retry, Wait::from(now, after_failure(record)))
+            }
+            action => Self::from_action(record, action, now),
+        }
     }
 
     /// No function may be re-invoked yet. The message waits for as long as one whose step did not work,
@@ -46,7 +55,7 @@ impl<'a> Decided<'a> {
             let event = isolated(|| FailedEvent::read(record).ok()).ok().flatten();
             return Self::Neither(GivenUp::of(record, event.as_ref(), None, reason, now));
         }
-        Self::kept(record, Wait::from(now, after_failure(record)))
+        Self::kept(record, None, Wait::from(now, after_failure(record)))
     }
 
     pub(super) const fn waiting(&mut self) -> Option<&mut Waiting<'a>> {
@@ -56,9 +65,9 @@ impl<'a> Decided<'a> {
         }
     }
 
-    fn kept(record: &'a Record, wait: Wait) -> Self {
+    fn kept(record: &'a Record, retry: Option<Retry>, wait: Wait) -> Self {
         let step = Some(Step::Keep { visibility_timeout: wait.visibility_timeout });
-        Self::Waits(Waiting::new(Attempt { record, retry: None, step }, None, wait))
+        Self::Waits(Waiting::new(Attempt { record, retry, step }, None, wait))
     }
 
     fn from_action(record: &'a Record, action: Result<Action<'a>, CallFailure>, now: Timestamp) -> Self {
@@ -68,18 +77,33 @@ impl<'a> Decided<'a> {
                 let wait = Wait { visibility_timeout, left: due.since(now), not_before: None };
                 Self::Waits(Waiting::new(Attempt { record, retry, step }, None, wait))
             }
+            Ok(Action::Hold { event, due, visibility_timeout }) => {
+                let (retry, step) = (Some(Retry::of(&event)), Some(Step::Hold { due, visibility_timeout }));
+                let wait = Wait::from(now, visibility_timeout);
+                Self::Waits(Waiting::new(Attempt { record, retry, step }, None, wait))
+            }
             Ok(Action::Reinvoke { event, due, envelope }) => {
                 Self::Reinvoke(Reinvocation { record, event, due, envelope })
             }
             Ok(Action::DeadLetter { event, reason }) => {
                 Self::Neither(GivenUp::of(record, event.as_ref(), None, reason, now))
             }
-
             Err(problem) => {
                 let undecided = Attempt { record, retry: None, step: None };
                 Self::Neither(Answered::Waits(undecided.failed(problem, now)))
             }
         }
+    }
+}
+
+/// Whether a pause would lead to another action. SQS's own 14 days go on in a pause.
+fn hangs_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bool {
+    match action {
+        Action::Reinvoke { .. } => true,
+        Action::DeadLetter { reason, .. } => {
+            reason.code == ReasonCode::MaxAge && expiring(record, record.sent, now).is_none()
+        }
+        Action::Defer { .. } | Action::Hold { .. } => false,
     }
 }
 
@@ -96,13 +120,14 @@ impl<'a> Reinvocation<'a> {
         self,
         account: &Guarded<'_, A>,
         policy: &Policy,
+        pauses: &Pauses,
         now: Timestamp,
     ) -> Answered<'a> {
         match account.invoke(&self.event.function_arn, &self.envelope, policy.envelope).await {
             Ok(request_id) => Answered::Ended(self.attempt().invoked(request_id)),
             Err(InvokeFailure::Later(problem)) => Answered::Waits(self.attempt().failed(problem, now)),
             Err(InvokeFailure::Unanswered(cause)) => {
-                let hiding = after_unanswered(self.record, &self.event, policy, now);
+                let hiding = after_unanswered(self.record, &self.event, policy, pauses, now);
                 let problem = CallFailure { cause, remedy: Some(UNANSWERED) };
                 // The wait begins when the invoke was given up, which the engine does not see.
                 let wait = Wait { visibility_timeout: hiding, ..Wait::from(now, hiding + INVOKE_TIMEOUT) };

@@ -71,6 +71,15 @@ impl<A: Account> Guarded<'_, A> {
         }
     }
 
+    /// `None` if it is too late to read.
+    pub(super) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
+        match self.started_in_time(async { self.account.read_pauses().await }).await {
+            Ok(answer) => Some(answer),
+            Err(NoAnswer::NotStarted) => None,
+            Err(NoAnswer::Panicked) => Some(Err(panicked())),
+        }
+    }
+
     pub(super) async fn invoke(
         &self,
         function_arn: &str,

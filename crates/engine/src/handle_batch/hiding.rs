@@ -11,15 +11,16 @@ use super::answered::isolated;
 use super::waiting::Wait;
 use crate::account::INVOKE_TIMEOUT;
 use crate::decide::due::cut;
+use crate::decide::paused::end;
 use crate::decide::seed::generator;
 use crate::message::event::FailedEvent;
-use crate::message::moved::LONGEST_HOLD;
-use crate::{Policy, Record, Timestamp};
+use crate::message::moved::LONGEST_CARRIED;
+use crate::{Pauses, Policy, Record, Timestamp};
 
 /// The hiding after an unanswered `Invoke` is drawn from this range, in seconds. Each repeat of an
 /// accepted one that fails is one more chain, and so is each repeat of theirs: with an hour between
 /// repeats, a blackout of up to an hour cannot multiply an event twice.
-const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_HOLD.as_secs();
+const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
 
 /// How long a message is hidden whose step did not work: full jitter under min(3,600 s,
 /// 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
@@ -36,16 +37,16 @@ fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
 
 /// How long a message is hidden at least whose copy may have been accepted: as after an unanswered
 /// re-invocation, for each accepted copy is a chain of its own.
-pub(super) fn after_lost_copy(record: &Record, policy: &Policy, now: Timestamp) -> Duration {
+pub(super) fn after_lost_copy(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> Duration {
     match isolated(|| FailedEvent::read(record)) {
-        Ok(Ok(event)) => after_unanswered(record, &event, policy, now),
+        Ok(Ok(event)) => after_unanswered(record, &event, policy, pauses, now),
         _ => Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED)),
     }
 }
 
-/// What is left of a wait that a moved message carries, because the step of the message before it did not
-/// work.
-pub(super) fn held(record: &Record, now: Timestamp) -> Option<Wait> {
+/// What is left of a wait that a moved message carries: the step of the message before it did not work, or
+/// its function is paused.
+pub(super) fn carried(record: &Record, now: Timestamp) -> Option<Wait> {
     let not_before = record.moved.as_ref()?.not_before?;
     let left = Duration::from_secs(not_before.since(now).as_millis().div_ceil(1_000) as u64);
     (!left.is_zero()).then_some(Wait { visibility_timeout: left, left, not_before: Some(not_before) })
@@ -57,10 +58,12 @@ pub(super) fn after_unanswered(
     record: &Record,
     event: &FailedEvent<'_>,
     policy: &Policy,
+    pauses: &Pauses,
     now: Timestamp,
 ) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     // `now` is when the batch came; the call is made once this invoke and those before it have ended.
     let start = now.saturating_add(INVOKE_TIMEOUT);
-    Duration::from_secs(cut(drawn, start, event, policy).unwrap_or(drawn).as_secs().max(1))
+    let end = end(event, policy, pauses, now);
+    Duration::from_secs(cut(drawn, start, end, policy).unwrap_or(drawn).as_secs().max(1))
 }

@@ -6,7 +6,7 @@ use super::guarded::Guarded;
 use super::waiting::Waiting;
 use crate::account::{Account, CallFailure, Move, MoveFailure, VisibilityChange};
 use crate::report::Moves;
-use crate::{Policy, Room, Timestamp};
+use crate::{Pauses, Policy, Room, Timestamp};
 
 /// Said to an operator of moves that may have been accepted.
 const LOST_COPY: &str = "the copies may be on their way, and the messages themselves come back in one to two hours at \
@@ -49,6 +49,7 @@ pub(super) async fn move_others<'w, 'a: 'w, A: Account>(
     waiting: impl Iterator<Item = &'w mut Waiting<'a>>,
     account: &Guarded<'_, A>,
     policy: &Policy,
+    pauses: &Pauses,
     now: Timestamp,
 ) -> Moves {
     let waiting: Vec<_> = waiting.filter(|message| message.is_due_to_wait()).collect();
@@ -64,7 +65,7 @@ pub(super) async fn move_others<'w, 'a: 'w, A: Account>(
             }
             Err(failure) => {
                 if let MoveFailure::Unanswered(_) = failure {
-                    message.hide_after_lost_copy(policy, now);
+                    message.hide_after_lost_copy(policy, pauses, now);
                 }
                 failed.push(message);
                 moves.failed += 1;

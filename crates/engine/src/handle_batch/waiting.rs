@@ -7,8 +7,8 @@ use super::hop::{hop, hops};
 use crate::account::{CallFailure, Move, VisibilityChange};
 use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::message::moved::Moved;
-use crate::report::{Outcome, Step};
-use crate::{Policy, Record, Timestamp};
+use crate::report::Outcome;
+use crate::{Pauses, Policy, Record, Timestamp};
 
 /// A message that is kept: because its backoff is not over, or because its step did not work. Its wait is
 /// performed by hiding it, or by moving it.
@@ -39,7 +39,7 @@ enum Performed {
 }
 
 impl Wait {
-    /// For some whole seconds from now, because a step did not work.
+    /// For some whole seconds from now, for a reason that the message itself does not show.
     pub(super) fn from(now: Timestamp, wait: Duration) -> Self {
         Self { visibility_timeout: wait, left: wait, not_before: Some(now.saturating_add(wait)) }
     }
@@ -71,14 +71,11 @@ impl<'a> Waiting<'a> {
     }
 
     /// Its copy may be on its way. The message itself comes back late, in case it is not.
-    pub(super) fn hide_after_lost_copy(&mut self, policy: &Policy, now: Timestamp) {
-        let lost = after_lost_copy(self.record(), policy, now);
+    pub(super) fn hide_after_lost_copy(&mut self, policy: &Policy, pauses: &Pauses, now: Timestamp) {
+        let lost = after_lost_copy(self.record(), policy, pauses, now);
         self.wait.visibility_timeout = self.wait.visibility_timeout.max(lost);
-        let longer = self.wait.visibility_timeout;
-        if let Some(Step::Defer { visibility_timeout, .. } | Step::Keep { visibility_timeout }) =
-            &mut self.attempt.step
-        {
-            *visibility_timeout = longer;
+        if let Some(step) = &mut self.attempt.step {
+            step.hide_for(self.wait.visibility_timeout);
         }
     }
 

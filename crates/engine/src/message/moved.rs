@@ -13,7 +13,7 @@ pub const MOVED_ATTRIBUTE: &str = "Comeback";
 const LONGEST_ID: usize = 100;
 /// A wait that a message carries ends this long after its sending at the latest: two hours, the longest
 /// after an unanswered `Invoke`.
-pub(crate) const LONGEST_HOLD: Duration = Duration::from_secs(7_200);
+pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
 
 /// What a moved message was first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Moved {
     pub receives: u32,
     /// How often it was moved; 1 at least.
     pub moves: u32,
-    /// No call is made for it before, because one that was made did not work.
+    /// No call is made for it before: one that was made did not work, or its function is paused.
     pub not_before: Option<Timestamp>,
 }
 
@@ -63,7 +63,7 @@ impl Moved {
             return Err(GarbledAttribute("receives and moves must be at least 1".into()));
         }
         let first_sent = Timestamp::from_millis(wire.sent).min(sent);
-        let latest = sent.saturating_add(LONGEST_HOLD);
+        let latest = sent.saturating_add(LONGEST_CARRIED);
         Ok(Self {
             message_id: wire.message_id.into_owned(),
             sent: first_sent,

@@ -1,12 +1,12 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use comeback_engine::{HideUpTo, Outcome, Policy, Record, Step};
+use comeback_engine::{CallFailure, HideUpTo, KnownPauses, Outcome, Policy, Record, Step};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::fakes::{Batch, Call, Invoke, World, room};
+use crate::fakes::{Batch, Call, Invoke, World, failure, room};
 use crate::support::*;
 
 /// A message of each kind; its id stands in its body, to be found wherever it ends.
@@ -70,6 +70,14 @@ fn invoke_plan() -> impl Strategy<Value = Vec<Invoke>> {
     vec(prop_oneof![1 => Just(Invoke::Works), 1 => any], 1..30)
 }
 
+/// What the parameter answers, if the handler has one.
+fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFailure>>> {
+    let open =
+        |target| format!(r#"{{"v":1,"pauses":[{{"target":"{target}","from":1,"until":null,"spread":9}}]}}"#);
+    let answers = vec![Ok(None), Ok(Some(open("*"))), Ok(Some("garbage".into())), Err(failure())];
+    proptest::option::of(select(answers))
+}
+
 /// Each entry of a plan in turn, over and over.
 fn follow<B: Copy>(plan: Vec<B>) -> impl Fn() -> B {
     let calls = Cell::new(0);
@@ -111,13 +119,17 @@ proptest! {
         send in batch_plan(),
         send_again in batch_plan(),
         left in 0..20u64,
+        pauses in pauses_plan(),
         deadline in prop_oneof![3 => Just(usize::MAX), 2 => 0..30usize],
     ) {
+        let known_pauses = pauses.as_ref().map_or_else(KnownPauses::none, |_| KnownPauses::of(&rule()));
         let world = World {
             hide: Box::new(follow(hide)),
             invoke: Box::new(follow(invoke)),
             send: Box::new(follow(send)),
             send_again: Box::new(follow(send_again)),
+            read_pauses: Box::new(|| pauses.clone().expect("only a handler with a parameter reads")),
+            known_pauses: known_pauses.into(),
             ..World::default()
         };
         let report = world.handle_in(&mut room(&rule(), left), &records, &rule(), NOW, deadline);
@@ -149,6 +161,8 @@ proptest! {
         let calls = world.calls.borrow();
         prop_assert!(calls.len() <= deadline, "{} calls, deadline after {deadline}", calls.len());
         prop_assert!(world.most_in_flight.get() <= 10);
+        let may_invoke = matches!(pauses, None | Some(Ok(None)));
+        prop_assert!(may_invoke || invoked.is_empty(), "invoked {invoked:?}, with {pauses:?}");
         let tried = calls.iter().filter_map(|call| match call {
             Call::Invoke(_, payload) => Some(id_in(payload)),
             _ => None,
@@ -168,7 +182,7 @@ proptest! {
                         id_in(&copy.body) == copy.message_id && (1..=900).contains(&copy.delay)
                     }), "a copy has its message's body");
                 }
-                Call::Look => {}
+                Call::Look | Call::ReadPauses => {}
                 Call::Invoke(function_arn, _) => prop_assert_eq!(function_arn, TARGET),
                 Call::Send(letters) => {
                     prop_assert!(!letters.is_empty());

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{Jitter, Policy, Record, Settings, Timestamp, decide};
+use comeback_engine::{Jitter, Policy, Record, Settings, Timestamp};
 use proptest::prelude::*;
 
 use crate::support::*;

@@ -1,4 +1,4 @@
-use comeback_engine::{Action, Envelope, FailedEvent, Record, Timestamp, decide};
+use comeback_engine::{Action, Envelope, FailedEvent, Record, Timestamp};
 
 use crate::support::*;
 

@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
-    Account, BatchReport, CallFailure, DeadLetter, HideUpTo, InvokeFailure, Look, Move, MoveFailure, Policy,
-    Record, Room, Timestamp, VisibilityChange, handle_batch,
+    Account, BatchReport, CallFailure, DeadLetter, HideUpTo, InvokeFailure, KnownPauses, Look, Move,
+    MoveFailure, Policy, Record, Room, Timestamp, VisibilityChange, handle_batch,
 };
 
 /// What a batch call does.
@@ -49,6 +49,7 @@ pub(crate) enum Call {
     Send(Vec<DeadLetter>),
     SendAgain(Vec<Copy>),
     Look,
+    ReadPauses,
 }
 
 /// A message that was sent again.
@@ -70,6 +71,10 @@ pub(crate) struct World<'w> {
     pub(crate) send_again: Box<dyn Fn() -> Batch + 'w>,
     /// How many messages are in flight, and since the epoch when that was asked; or the look fails.
     pub(crate) look: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
+    /// What the parameter holds, or the read fails.
+    pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
+    /// What the handler's environment knows of pauses.
+    pub(crate) known_pauses: RefCell<KnownPauses>,
     pub(crate) calls: RefCell<Vec<Call>>,
     /// Payloads that a target accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
@@ -93,6 +98,8 @@ impl Default for World<'_> {
             send: Box::new(|| Batch::Works),
             send_again: Box::new(|| Batch::Works),
             look: Box::new(|| Some((0, Timestamp::from_secs(0)))),
+            read_pauses: Box::new(|| Ok(None)),
+            known_pauses: RefCell::new(KnownPauses::none()),
             calls: RefCell::default(),
             invoked: RefCell::default(),
             sent: RefCell::default(),
@@ -136,7 +143,8 @@ impl World<'_> {
         calls: usize,
     ) -> BatchReport<'r> {
         let past_deadline = || self.calls.borrow().len() >= calls;
-        run(handle_batch(records, policy, now, &past_deadline, room, self))
+        let pauses = &mut *self.known_pauses.borrow_mut();
+        run(handle_batch(records, policy, now, &past_deadline, pauses, room, self))
     }
 
     fn start(&self, call: Call) {
@@ -205,6 +213,12 @@ impl Account for World<'_> {
             };
             answers.into_iter().map(|answer| answer.map_err(failed)).collect()
         }
+    }
+
+    async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
+        self.start(Call::ReadPauses);
+        step().await;
+        (self.read_pauses)()
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {

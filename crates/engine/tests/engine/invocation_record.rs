@@ -1,4 +1,4 @@
-use comeback_engine::{Action, InvocationRecord, Record, SQS_MESSAGE_BYTES, Style, Timestamp, decide};
+use comeback_engine::{Action, InvocationRecord, Record, SQS_MESSAGE_BYTES, Style, Timestamp};
 
 use crate::fakes::World;
 use crate::support::*;

@@ -14,6 +14,8 @@
 //! | `handle_batch` | performing, grouped, in order, concurrently, once a message |
 //! | `moves` | waits performed by sending the message again: when, in which order, and that no due time changes |
 //! | `kept` | that every message is kept while no function may be re-invoked |
+//! | `pauses` | what pauses change: holds, ages, and the spread after them |
+//! | `held` | how a batch reads the pauses, and what it keeps while they are unknown |
 //! | `port_failures`, `deadline` | what is kept, hidden or dead-lettered when calls fail or must not start |
 //! | `batch_invariants` | nothing is lost or done twice, whatever fails when |
 //! | `model` | one event's protocol, every order of steps and faults: no loss, bounded retries, an end |
@@ -29,10 +31,12 @@ mod due_time;
 mod events;
 mod fakes;
 mod handle_batch;
+mod held;
 mod invocation_record;
 mod kept;
 mod model;
 mod moves;
+mod pauses;
 mod policy;
 mod port_failures;
 mod reasons;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Policy, Record, Room, Settings, Step, Timestamp, decide};
+use comeback_engine::{HideUpTo, Policy, Record, Room, Settings, Step, Timestamp};
 use proptest::prelude::*;
 
 use crate::fakes::{Batch, Call, Copy, Invoke, World, room};
@@ -88,6 +88,7 @@ fn the_order_is_hide_reinvoke_dead_letter_hide_move_look() {
             Call::Send(_) => "dead-letter",
             Call::SendAgain(_) => "move",
             Call::Look => "look",
+            Call::ReadPauses => "read",
         })
         .collect();
     assert_eq!(names, ["hide", "invoke", "invoke", "invoke", "dead-letter", "hide", "move", "look"]);

@@ -1,4 +1,4 @@
-use comeback_engine::{Action, Record, SQS_MESSAGE_BYTES, Style, Timestamp, decide};
+use comeback_engine::{Action, Record, SQS_MESSAGE_BYTES, Style, Timestamp};
 
 use crate::support::*;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Action, BatchReport, HideUpTo, Jitter, Outcome, Policy, Record, Settings, Timestamp, decide,
+    Action, BatchReport, HideUpTo, Jitter, Outcome, Pauses, Policy, Record, Settings, Timestamp,
 };
 
 /// On the allow-list of [`policy`].
@@ -82,6 +82,7 @@ pub(crate) fn long_after(moment: Timestamp) -> Timestamp {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Defer(u64),
+    Hold(u64),
     Reinvoke(u64),
     DeadLetter(&'static str),
 }
@@ -93,9 +94,18 @@ pub(crate) fn seen(action: &Action<'_>) -> Seen {
             assert_eq!(visibility_timeout.subsec_nanos(), 0, "SQS counts whole seconds");
             Seen::Defer(visibility_timeout.as_secs())
         }
+        Action::Hold { visibility_timeout, .. } => {
+            assert_eq!(visibility_timeout.subsec_nanos(), 0, "SQS counts whole seconds");
+            Seen::Hold(visibility_timeout.as_secs())
+        }
         Action::Reinvoke { envelope, .. } => Seen::Reinvoke(envelope.metadata.attempt),
         Action::DeadLetter { reason, .. } => Seen::DeadLetter(reason.code.name()),
     }
+}
+
+/// What is decided while nothing is paused.
+pub(crate) fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Action<'a> {
+    comeback_engine::decide(record, policy, &Pauses::default(), now)
 }
 
 pub(crate) fn decided(record: &Record, policy: &Policy, now: Timestamp) -> Seen {

@@ -1,6 +1,6 @@
 use std::hash::Hasher;
 
-use comeback_engine::{Action, Policy, ReasonCode, Record, Style, Timestamp, decide};
+use comeback_engine::{Action, Pauses, Policy, ReasonCode, Record, Style, Timestamp, decide};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
@@ -63,8 +63,10 @@ impl Chain {
 /// payload of the retry.
 fn serve_backoff(record: &mut Record, policy: &Policy, now: &mut Timestamp) -> Result<String, ReasonCode> {
     loop {
-        let hidden_for = match decide(record, policy, *now) {
-            Action::Defer { visibility_timeout, .. } => visibility_timeout,
+        let hidden_for = match decide(record, policy, &Pauses::default(), *now) {
+            Action::Defer { visibility_timeout, .. } | Action::Hold { visibility_timeout, .. } => {
+                visibility_timeout
+            }
             // The styles delay alike, and the engine reads both.
             Action::Reinvoke { envelope, .. } => return Ok(envelope.seal(Style::Wrap)),
             Action::DeadLetter { reason, .. } => return Err(reason.code),

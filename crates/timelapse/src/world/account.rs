@@ -150,6 +150,10 @@ impl Account for SimulatedAccount {
     async fn look(&self) -> Result<Look, CallFailure> {
         self.call(World::look).await
     }
+
+    async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
+        Ok(None)
+    }
 }
 
 /// `SendMessageBatch` to the retry queue.

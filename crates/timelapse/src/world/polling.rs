@@ -1,6 +1,6 @@
 //! From the queue to the handler and back: polls, batches and their answers.
 
-use comeback_engine::{Action, HANDLER_TIMEOUT, RESERVE, Record, decide};
+use comeback_engine::{Action, HANDLER_TIMEOUT, Pauses, RESERVE, Record, decide};
 
 use super::World;
 use super::batch::{Batch, Death, Polled};
@@ -98,7 +98,10 @@ impl World {
             let record = &batch.records[index];
             let held = record.moved.as_ref().and_then(|moved| moved.not_before);
             held.is_some_and(|until| until > batch.clock)
-                || matches!(decide(record, &self.policy, batch.clock), Action::Defer { .. })
+                || matches!(
+                    decide(record, &self.policy, &Pauses::default(), batch.clock),
+                    Action::Defer { .. }
+                )
         });
         if let Some(struck) = struck {
             struck.overlooked.into_iter().for_each(|position| handling.overlook(position));

@@ -2,11 +2,11 @@
 
 use comeback_engine::{
     Action, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Outcome, Policy, ReasonCode, Record, Settings, Step, Timestamp,
-    decide,
 };
 
 use super::handler::checked;
 use super::protocol::PAYMENTS;
+use crate::support::decide;
 
 /// What `decide` is asked.
 pub(super) type Question = (Policy, Record, Timestamp);
@@ -25,9 +25,9 @@ pub(super) enum Rule {
     MaxAge,
     /// 5: every look at a message draws the same delay.
     OneDraw,
-    /// 7: a first receive only hides the message.
+    /// 8: a first receive only hides the message.
     FirstReceive,
-    /// 7: a later receive serves what is left of the backoff.
+    /// 8: a later receive serves what is left of the backoff.
     LaterReceive,
     /// A deferred message is reported failed, so that SQS keeps it.
     DeferredIsKept,
@@ -45,7 +45,7 @@ impl Rule {
         let due = action.due();
         let code = match &action {
             Action::DeadLetter { reason, .. } => Some(reason.code),
-            Action::Defer { .. } | Action::Reinvoke { .. } => None,
+            Action::Defer { .. } | Action::Hold { .. } | Action::Reinvoke { .. } => None,
         };
         let deferred = matches!(action, Action::Defer { .. });
         let first = record.receive_count <= 1;

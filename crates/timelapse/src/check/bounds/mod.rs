@@ -20,7 +20,7 @@ use super::invariants::{Broken, Invariant};
 use super::origin::Origin;
 use crate::faults::records::Flaw;
 
-/// A message counts as due this long before its due time: rule 7 of the engine's `decide.rs`.
+/// A message counts as due this long before its due time: rule 8 of the engine's `decide.rs`.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Visibility timeouts are whole seconds, rounded up.
 const SECOND: Duration = Duration::from_secs(1);

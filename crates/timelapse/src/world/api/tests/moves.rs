@@ -95,7 +95,12 @@ fn a_hop_that_ends_after_its_due_time() {
             hidden_for: None,
             moved: Some(Duration::from_secs(10)),
         };
-        let report = BatchReport { outcomes: vec![outcome], moves: Moves::default(), look_failure: None };
+        let report = BatchReport {
+            outcomes: vec![outcome],
+            moves: Moves::default(),
+            look_failure: None,
+            pauses: None,
+        };
         fixture.world.check_hops(&fixture.batch, &report);
         fixture.broken_invariant()
     };

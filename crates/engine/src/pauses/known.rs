@@ -1,0 +1,87 @@
+//! What one environment of the handler knows of the pauses.
+
+use std::time::Duration;
+
+use rand::RngExt;
+
+use super::Pauses;
+use crate::account::CallFailure;
+use crate::decide::seed::generator;
+use crate::report::PausesRead;
+use crate::{Policy, Timestamp};
+
+/// Between two reads of an environment at least. With many environments it is longer, so that together they
+/// read about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
+const BETWEEN_READS: Duration = Duration::from_secs(30);
+const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
+/// An open pause that is older is logged as a warning: it may have been forgotten.
+const LONG: Duration = Duration::from_secs(86_400);
+/// Said of a parameter whose text is unreadable.
+const GARBLED: &str = "write the parameter that PAUSES names anew, or delete it: then nothing is paused";
+
+/// What one environment of the handler knows of the pauses, and when it reads them again.
+///
+/// It reads them before its first batch, and then at the first batch after max(30 s, `MAXIMUM_CONCURRENCY` ×
+/// 0.3 s), or up to a quarter more. A read that fails leaves what is known as it was, until the next. While
+/// nothing was ever read, each batch reads, and no function is invoked.
+#[derive(Clone, Debug)]
+pub struct KnownPauses {
+    /// `None`: there is no parameter, and nothing is ever paused.
+    between_reads: Option<Duration>,
+    known: Option<Pauses>,
+    next_read: Option<Timestamp>,
+}
+
+impl KnownPauses {
+    /// Of an environment that has read nothing yet.
+    pub fn of(policy: &Policy) -> Self {
+        let environments = u32::try_from(policy.maximum_concurrency()).unwrap_or(u32::MAX);
+        let between_reads = Some(BETWEEN_READS.max(PER_ENVIRONMENT * environments));
+        Self { between_reads, known: None, next_read: None }
+    }
+
+    /// Of a handler without the variable `PAUSES`: it never reads, and nothing is paused.
+    pub fn none() -> Self {
+        Self { between_reads: None, known: Some(Pauses::default()), next_read: None }
+    }
+
+    /// What is known; `None` if nothing was ever read.
+    pub const fn known(&self) -> Option<&Pauses> {
+        self.known.as_ref()
+    }
+
+    /// Whether a batch that starts now reads.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
+    }
+
+    /// What a read has answered: the parameter's text, or `None` if there is no such parameter. The message
+    /// seeds the time until the next.
+    pub(crate) fn read(
+        &mut self,
+        answer: Result<Option<String>, CallFailure>,
+        now: Timestamp,
+        message_id: &str,
+    ) -> PausesRead {
+        let read = match answer.and_then(understood) {
+            Ok(pauses) => {
+                let long = pauses.open_for(LONG, now).cloned().collect();
+                self.known = Some(pauses);
+                PausesRead::Known { long }
+            }
+            Err(problem) if self.known.is_some() => PausesRead::AsBefore(problem),
+            Err(problem) => PausesRead::Unknown(problem),
+        };
+        if self.known.is_some() {
+            let wait = self.between_reads.unwrap_or_default();
+            let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..1.25);
+            self.next_read = Some(now.saturating_add(wait.mul_f64(more)));
+        }
+        read
+    }
+}
+
+fn understood(text: Option<String>) -> Result<Pauses, CallFailure> {
+    let Some(text) = text else { return Ok(Pauses::default()) };
+    Pauses::read(&text).map_err(|garbled| CallFailure { cause: garbled.to_string(), remedy: Some(GARBLED) })
+}

@@ -1,0 +1,159 @@
+//! How a batch reads the pauses, and what becomes of messages that are held or of which nothing is known.
+
+use comeback_engine::{
+    CallFailure, HideUpTo, KnownPauses, Outcome, Pauses, PausesRead, Policy, Record, Room, Step, Timestamp,
+};
+
+use crate::fakes::{Batch, Call, World, failure};
+use crate::support::*;
+
+fn open(target: &str) -> String {
+    format!(
+        r#"{{"v":1,"pauses":[{{"target":"{target}","from":{},"until":null,"spread":60}}]}}"#,
+        T0.as_secs()
+    )
+}
+
+/// A new environment, whose parameter gives these answers, one after another, and then the last.
+fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
+    let next = std::cell::Cell::new(0);
+    let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();
+    let known_pauses = KnownPauses::of(&policy(|_| ())).into();
+    World { known_pauses, read_pauses: Box::new(answer), ..World::default() }
+}
+
+fn step<'o>(outcome: &'o Outcome<'_>) -> &'o Step {
+    outcome.step.as_ref().expect("it was decided")
+}
+
+#[test]
+fn a_batch_reads_before_it_decides_and_hides_what_is_held() {
+    let world = reading(vec![Ok(Some(open(ORDERS)))]);
+    let records = due(3);
+    let report = world.handle(&records, &policy(|_| ()), NOW);
+    let hidden = (0..3).map(|n| (format!("h-{n}"), 1_344)).collect();
+    assert_eq!(*world.calls.borrow(), [Call::ReadPauses, Call::Hide(hidden)]);
+    assert_eq!(kept(&report), ids(0..3));
+    assert!(matches!(&report.pauses, Some(PausesRead::Known { long }) if long.is_empty()));
+    for outcome in &report.outcomes {
+        assert_eq!(
+            (step(outcome).name(), outcome.retry.as_ref().map(|retry| retry.number)),
+            ("hold", Some(1))
+        );
+        assert_eq!(outcome.due(), Some(after(FIRST_RECEIVE, 1_000)), "when it was due");
+        assert_eq!(outcome.visibility_timeout().map(|hidden| hidden.as_secs()), Some(1_344));
+        assert_eq!((&outcome.problem, outcome.settled()), (&None, false));
+    }
+}
+
+#[test]
+fn a_message_is_held_even_if_it_could_not_be_hidden() {
+    for hide in [Batch::Fails, Batch::Panics, Batch::AnswersOnly(0)] {
+        let world = World { hide: Box::new(move || hide), ..reading(vec![Ok(Some(open("*")))]) };
+        let records = due(2);
+        let report = world.handle(&records, &policy(|_| ()), NOW);
+        assert_eq!(kept(&report), ids(0..2), "{hide:?}");
+        assert!(report.outcomes.iter().all(|outcome| outcome.problem.is_some()), "{hide:?}");
+    }
+}
+
+#[test]
+fn an_environment_reads_again_after_its_interval_and_an_empty_batch_does_not() {
+    let reads =
+        |world: &World<'_>| world.calls.borrow().iter().filter(|call| **call == Call::ReadPauses).count();
+    let world = reading(vec![Ok(None), Ok(Some(open("*")))]);
+    assert!(world.handle(&[], &policy(|_| ()), NOW).pauses.is_none());
+    let records = due(1);
+    for (millis, expected) in [(0, 1), (29_999, 1), (37_500, 2), (67_499, 2), (75_000, 3)] {
+        world.handle(&records, &policy(|_| ()), after(NOW, millis));
+        assert_eq!(reads(&world), expected, "after {millis} ms");
+    }
+    assert_eq!(world.invoked.borrow().len(), 2, "until it saw the pause");
+}
+
+#[test]
+fn what_was_known_counts_while_reads_fail() {
+    let world = reading(vec![Ok(Some(open("*"))), Err(failure()), Ok(Some("garbage".into())), Ok(None)]);
+    let records = due(1);
+    for minute in 0..3 {
+        let report = world.handle(&records, &policy(|_| ()), after(NOW, minute * 60_000));
+        assert_eq!(step(&report.outcomes[0]).name(), "hold");
+        assert_eq!(matches!(report.pauses, Some(PausesRead::AsBefore(_))), minute > 0);
+    }
+    world.handle(&records, &policy(|_| ()), after(NOW, 180_000));
+    assert_eq!(world.invoked.borrow().len(), 1);
+}
+
+#[test]
+fn while_nothing_is_known_what_would_be_invoked_or_too_old_is_kept() {
+    let policy = policy(|settings| (settings.max_retries, settings.max_age) = (3, 3_600));
+    let too_old = Timestamp::from_secs(T0.as_secs() + 3_601);
+    for (message, now, expected) in [
+        (received_again(body("7")), NOW, "keep"),
+        (received_again(body("7")), too_old, "keep"),
+        (record(body("7")), FIRST_RECEIVE, "defer"),
+        (received_again(body(&enveloped(3, "7"))), NOW, "dead_letter"),
+        (received_again("garbage"), NOW, "dead_letter"),
+        (received_again(body("7")), after(SENT, (13 * 24 + 12) * 3_600_000 + 1), "dead_letter"),
+    ] {
+        let world = reading(vec![Err(failure())]);
+        let report = world.handle(std::slice::from_ref(&message), &policy, now);
+        assert_eq!(step(&report.outcomes[0]).name(), expected, "{message:?}");
+        assert!(matches!(report.pauses, Some(PausesRead::Unknown(_))));
+        assert!(world.invoked.borrow().is_empty());
+        if expected == "keep" {
+            let hidden = report.outcomes[0].visibility_timeout().expect("it is hidden").as_secs();
+            assert!((1..=8).contains(&hidden), "as after a refused invoke on receive 2: {hidden} s");
+            assert_eq!(report.outcomes[0].retry.as_ref().map(|retry| retry.key.as_str()), Some("r-1"));
+        }
+    }
+}
+
+#[test]
+fn without_time_to_read_nothing_is_called_and_nothing_fails() {
+    let world = reading(vec![Ok(None)]);
+    let records = due(1);
+    let report = world.handle_until(&records, &policy(|_| ()), NOW, 0);
+    assert!(world.calls.borrow().is_empty() && report.pauses.is_none());
+    assert_eq!(kept(&report), ids(0..1));
+}
+
+#[test]
+fn a_read_that_panics_is_a_failure() {
+    let world = World {
+        read_pauses: Box::new(|| std::panic::resume_unwind(Box::new("planned"))),
+        ..reading(vec![Ok(None)])
+    };
+    let records = due(1);
+    let report = world.handle(&records, &policy(|_| ()), NOW);
+    assert!(matches!(report.pauses, Some(PausesRead::Unknown(_))));
+    assert_eq!((kept(&report), world.invoked.borrow().len()), (ids(0..1), 0));
+}
+
+#[test]
+fn a_pause_that_may_be_forgotten_is_reported() {
+    let world = reading(vec![Ok(Some(open(ORDERS)))]);
+    let records = due(1);
+    let report = world.handle(&records, &policy(|_| ()), after(T0, 86_401_000));
+    let Some(PausesRead::Known { long }) = report.pauses else { panic!("{:?}", report.pauses) };
+    assert_eq!(long, Pauses::read(&open(ORDERS)).unwrap().iter().cloned().collect::<Vec<_>>());
+}
+
+/// Without room, a hold takes two hops, and the copies say until when.
+#[test]
+fn what_is_held_may_be_moved() {
+    let moving: Policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));
+    let world = reading(vec![Ok(Some(open("*")))]);
+    let records = due(1);
+    let report = world.handle_in(&mut Room::of(&moving), &records, &moving, NOW, usize::MAX);
+    assert!(kept(&report).is_empty() && report.moves.made == 1);
+    let copy = world.copies.borrow()[0].clone();
+    assert_eq!(copy.delay, 672);
+    let mut received: Record = copy.received(NOW);
+    assert_eq!(received.moved.as_ref().unwrap().not_before, Some(after(NOW, 1_344_000)));
+    let later = after(NOW, 672_000);
+    received.first_receive = received.first_receive.min(later);
+    let again = [received];
+    let report = world.handle_in(&mut Room::of(&moving), &again, &moving, later, usize::MAX);
+    assert_eq!((step(&report.outcomes[0]).name(), world.copies.borrow()[1].delay), ("keep", 672));
+}
