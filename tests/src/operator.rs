@@ -161,6 +161,9 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
         "the function" => of_function(function),
         "the function's role" => role(function),
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],
+        "the pauses parameter" => {
+            vec![format!("arn:aws:ssm:*:*:parameter{}", stack.output("PausesParameter"))]
+        }
         "the stack's functions" => of_function("*"),
         _ => panic!("{PAGE} names {resource:?}, and no test knows which ARN that is"),
     }

@@ -9,6 +9,7 @@
 //! | `deployment` | [`Deployment`]: a handler and what belongs to it; how it is found |
 //! | `function` | [`FunctionName`]: a function as an operator names it |
 //! | `target` | [`Target`]: the facts of one function; [`InvokeSettings`]: those of its asynchronous invocations |
+//! | `pauses` | the parameter that holds the pauses |
 //! | `permission` | [`may()`]: whether a role may do something |
 //! | `status` | [`Status`]: the state of a deployment on one screen |
 //! | `trace` | [`Trace`]: one event's life, from the log |
@@ -20,6 +21,7 @@ mod deployment;
 mod failure;
 mod function;
 mod interrupt;
+mod pauses;
 mod permission;
 mod status;
 mod target;
@@ -32,7 +34,7 @@ pub use failure::Failure;
 pub use function::{BadFunctionName, FunctionName};
 pub use interrupt::Interrupt;
 pub use permission::{Verdict, may};
-pub use status::{Alarm, Depth, LastHour, MappingState, OldestLetter, Status};
+pub use status::{Alarm, Depth, LastHour, MappingState, OldestLetter, OpenPause, Status};
 pub use target::Target;
 pub use target::invoke_settings::InvokeSettings;
 pub use trace::Trace;

@@ -5,12 +5,14 @@
 //! | `depth` | how many messages a queue has |
 //! | `letters` | the oldest dead-letter |
 //! | `metrics` | the last hour, and the oldest message that is due |
+//! | `paused` | the pauses that are open |
 //! | `alarms` | the alarms on the queues and on the handler |
 
 mod alarms;
 mod depth;
 mod letters;
 mod metrics;
+mod paused;
 
 use comeback_engine::{HideUpTo, Timestamp};
 use serde::Serialize;
@@ -19,6 +21,7 @@ pub use alarms::Alarm;
 pub use depth::Depth;
 pub use letters::OldestLetter;
 pub use metrics::LastHour;
+pub use paused::OpenPause;
 
 use crate::{Account, Deployment, Failure};
 
@@ -40,6 +43,8 @@ pub struct Status {
     pub oldest_dead_letter: Option<OldestLetter>,
     /// What feeds the handler.
     pub mapping: Option<MappingState>,
+    /// The pauses that are not over; `None` if the handler reads none.
+    pub pauses: Option<Vec<OpenPause>>,
     /// What was counted in the last hour.
     pub last_hour: LastHour,
     /// The alarms on the queues and on the handler.
@@ -88,6 +93,7 @@ impl Status {
                 state: mapping.state.clone(),
                 maximum_concurrency: mapping.maximum_concurrency,
             }),
+            pauses: OpenPause::all(account, deployment, now).await?,
             last_hour: LastHour::read(account, deployment, now).await?,
             alarms: Alarm::all(account, deployment).await?,
         })

@@ -1,5 +1,5 @@
 use anstyle::{AnsiColor, Style};
-use comeback_operate::{Alarm, LastHour, OldestLetter, Status};
+use comeback_operate::{Alarm, LastHour, OldestLetter, OpenPause, Status};
 use indicatif::HumanCount;
 
 use crate::text::durations::short;
@@ -7,6 +7,8 @@ use crate::text::numbers::{counted, rounded};
 
 /// SQS deletes a letter after 14 days. Four days before, somebody should look.
 const OLD_LETTER_SECONDS: u64 = 10 * 86_400;
+/// A pause that is open for longer may have been forgotten.
+const LONG_PAUSE_SECONDS: u64 = 86_400;
 
 /// The screen: a line for each thing that an operator asks about.
 pub(super) fn text(status: &Status) -> String {
@@ -17,6 +19,7 @@ pub(super) fn text(status: &Status) -> String {
         ("Dead letters", dead_letters(status)),
         ("Last hour", last_hour(&status.last_hour)),
         ("Handler", handler(status)),
+        ("Pauses", pauses(status.pauses.as_deref())),
         ("Alarms", alarms(&status.alarms)),
     ];
     let lines = lines.map(|(title, line)| format!("{title:<13} {line}\n")).concat();
@@ -83,6 +86,33 @@ fn handler(status: &Status) -> String {
     }
 }
 
+fn pauses(pauses: Option<&[OpenPause]>) -> String {
+    match pauses {
+        None => "the handler reads none: its variable PAUSES is not set".into(),
+        Some([]) => "none".into(),
+        Some(pauses) => pauses.iter().map(pause).collect::<Vec<_>>().join(&format!("\n{:14}", "")),
+    }
+}
+
+fn pause(pause: &OpenPause) -> String {
+    let name = match pause.target.as_str() {
+        "*" => "every function",
+        // `name` or `name:qualifier`, after `arn:aws:lambda:REGION:ACCOUNT:function:`.
+        arn => arn.splitn(7, ':').last().unwrap_or(arn),
+    };
+    let part = |part: Option<String>| part.unwrap_or_default();
+    let text = format!(
+        "{name}{}, for {}{}{}{}",
+        if pause.is_hard { ", new events too" } else { "" },
+        short(pause.open_seconds as f64),
+        part(pause.until.map(|until| format!(" and until {until}"))),
+        part(pause.by.as_ref().map(|by| format!(", by {by}"))),
+        part(pause.why.as_ref().map(|why| format!(": {why}"))),
+    );
+    let colour = if pause.open_seconds > LONG_PAUSE_SECONDS { AnsiColor::Red } else { AnsiColor::Yellow };
+    coloured(colour, &text)
+}
+
 fn alarms(alarms: &[Alarm]) -> String {
     let ringing: Vec<&str> =
         alarms.iter().filter(|alarm| alarm.state == "ALARM").map(|alarm| alarm.name.as_str()).collect();
@@ -118,6 +148,7 @@ mod tests {
             dead_letters: Depth { visible: 0, in_flight: 0, delayed: 0 },
             oldest_dead_letter: None,
             mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
+            pauses: Some(Vec::new()),
             last_hour: LastHour::default(),
             alarms: Vec::new(),
         }
@@ -137,6 +168,7 @@ Due           0
 Dead letters  0
 Last hour     CloudWatch has no data
 Handler       its mapping is enabled, for 10 invocations at a time
+Pauses        none
 Alarms        none is set
 
 Counts of messages are approximate, and a minute old.
@@ -159,6 +191,26 @@ Counts of messages are approximate, and a minute old.
                 is_exact: false,
             }),
             mapping: Some(MappingState { state: "Disabled".into(), maximum_concurrency: None }),
+            pauses: Some(vec![
+                OpenPause {
+                    target: "arn:aws:lambda:eu-west-1:123456789012:function:orders:live".into(),
+                    from: Timestamp::from_secs(0),
+                    until: None,
+                    open_seconds: 90_000,
+                    by: Some("anna".into()),
+                    why: Some("deploy 4711".into()),
+                    is_hard: true,
+                },
+                OpenPause {
+                    target: "*".into(),
+                    from: Timestamp::from_secs(0),
+                    until: Some(Timestamp::from_secs(1_700_000_000)),
+                    open_seconds: 60,
+                    by: None,
+                    why: None,
+                    is_hard: false,
+                },
+            ]),
             last_hour: LastHour {
                 arrived: Some(1_500.0),
                 oldest_due_seconds: Some(75.0),
@@ -175,6 +227,8 @@ Due           3, the oldest message 1m 15s old
 Dead letters  7, the oldest at least 11d old: SQS deletes a letter after 14 days
 Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
 Handler       its mapping is Disabled: nothing is retried
+Pauses        orders:live, new events too, for 25h, by anna: deploy 4711
+              every function, for 1m and until 2023-11-14T22:13:20.000Z
 Alarms        1 of 2 alarms in state ALARM: letters
 
 Counts of messages are approximate, and a minute old.
