@@ -103,6 +103,22 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
+# Of Lambda's actions it knows a few by name, and takes the others for these: it asks for `lambda:UpdateFunctionCode` where a
+# destination is set. botocore knows all of them, and IAM's names are the operations', but for one.
+iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
+
+
+def as_botocore_knows_it(action_of):
+    @functools.wraps(action_of)
+    def exact(method, path):
+        operation = iam_actions._match_rest_action("lambda", method, path)
+        return "InvokeFunction" if operation == "Invoke" else operation or action_of(method, path)
+
+    return exact
+
+
+iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
+
 # Its web server ends an HTTP/2 connection after a thousand requests, those under way included: their answers never come.
 from hypercorn.config import Config  # noqa: E402
 

@@ -8,6 +8,8 @@
 //! | `account` | [`Account`]: the SDK's clients |
 //! | `deployment` | [`Deployment`]: a handler and what belongs to it; how it is found |
 //! | `function` | [`FunctionName`]: a function as an operator names it |
+//! | `target` | [`Target`]: the facts of one function; [`InvokeSettings`]: those of its asynchronous invocations |
+//! | `permission` | [`may()`]: whether a role may do something |
 //! | `status` | [`Status`]: the state of a deployment on one screen |
 //! | `trace` | [`Trace`]: one event's life, from the log |
 //! | `failure` | [`Failure`]: why a command did not do its work, by exit code |
@@ -18,7 +20,9 @@ mod deployment;
 mod failure;
 mod function;
 mod interrupt;
+mod permission;
 mod status;
+mod target;
 mod trace;
 
 pub use account::Account;
@@ -27,7 +31,10 @@ pub use deployment::{Deployment, Queue};
 pub use failure::Failure;
 pub use function::{BadFunctionName, FunctionName};
 pub use interrupt::Interrupt;
+pub use permission::{Verdict, may};
 pub use status::Status;
+pub use target::Target;
+pub use target::invoke_settings::InvokeSettings;
 pub use trace::Trace;
 pub use trace::invocation::{Invocation, LoggedLine, Report};
 pub use trace::story::{End, Step, Story, What};

@@ -4,10 +4,8 @@ use std::time::Duration;
 use aws_sdk_lambda::types::FunctionConfiguration;
 use aws_sdk_sqs::types::QueueAttributeName;
 
+use crate::target::STACK_TAG;
 use crate::{Account, Deployment, Failure, FunctionName, Mapping, Queue};
-
-/// CloudFormation marks its functions with the name of their stack.
-const STACK_TAG: &str = "aws:cloudformation:stack-name";
 
 impl Deployment {
     /// Finds the deployment of a handler, or the one of a stack if no handler is named.
