@@ -11,12 +11,14 @@
 //! | `target` | [`Target`]: the facts of one function; [`InvokeSettings`]: those of its asynchronous invocations |
 //! | `pauses` | the parameter that holds the pauses |
 //! | `permission` | [`may()`]: whether a role may do something |
+//! | `attach` | [`Attachment`]: a function's attachment to a deployment; [`AttachPlan`]: what it takes to attach or detach it |
 //! | `status` | [`Status`]: the state of a deployment on one screen |
 //! | `trace` | [`Trace`]: one event's life, from the log |
 //! | `failure` | [`Failure`]: why a command did not do its work, by exit code |
 //! | `interrupt` | [`Interrupt`]: whether the operator has pressed Ctrl-C |
 
 mod account;
+mod attach;
 mod deployment;
 mod failure;
 mod function;
@@ -28,6 +30,11 @@ mod target;
 mod trace;
 
 pub use account::Account;
+pub use attach::change::{Change, Difference, ListPlace};
+pub use attach::facts::{Attachment, Handler, Place};
+pub use attach::leaving::{Leaving, Waiting};
+pub use attach::perform::settled;
+pub use attach::plan::AttachPlan;
 pub use deployment::mapping::Mapping;
 pub use deployment::{Deployment, Queue};
 pub use failure::Failure;

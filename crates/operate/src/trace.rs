@@ -8,7 +8,7 @@
 //! | `invocation` | [`Invocation`]: what the target's own log has of one request |
 
 pub(crate) mod invocation;
-mod line;
+pub(crate) mod line;
 pub(crate) mod search;
 pub(crate) mod story;
 

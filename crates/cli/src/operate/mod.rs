@@ -3,14 +3,19 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `attach`, `detach` | `comeback attach` and `comeback detach`: send a function's failures to Comeback, or to Lambda again |
+//! | `carry_out` | what both do with a plan: show it, ask, make the changes, look whether they are there |
 //! | `common` | the flags that all of them take, and the deployment that these name |
 //! | `confirm` | asking before something is changed |
 //! | `session` | one command's run: the runtime, Ctrl-C, the account |
 //! | `status` | `comeback status`: the state of a deployment on one screen |
 //! | `trace` | `comeback trace`: one event's life as a timeline |
 
+mod attach;
+mod carry_out;
 mod common;
 mod confirm;
+mod detach;
 mod session;
 mod status;
 mod trace;
@@ -22,6 +27,18 @@ use session::run_in_session;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperateCommand {
+    /// Send the failures of a function to Comeback: show what is to be changed, ask, do it, and look
+    ///
+    /// The order is safe, and a run that was interrupted is resumed by repeating it. The function's settings of before are
+    /// kept in its tags, and `detach` brings them back.
+    #[command(after_help = attach::EXAMPLES)]
+    Attach(attach::AttachArguments),
+    /// Leave the failures of a function to Lambda again, and let what waits of it be retried
+    ///
+    /// The destination goes at once. The allow-list, the permissions and the recursion setting stay until the function's
+    /// events have left the retry queue; repeat the command to take them away too. It ends with 3 while it is too early.
+    #[command(after_help = detach::EXAMPLES)]
+    Detach(detach::DetachArguments),
     /// Show what waits, what is due, what was given up, and whether retries run
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusArguments),
@@ -36,6 +53,12 @@ pub(crate) enum OperateCommand {
 
 pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
     match command {
+        OperateCommand::Attach(arguments) => {
+            run_in_session(&arguments.common, |session| attach::run(arguments, session))
+        }
+        OperateCommand::Detach(arguments) => {
+            run_in_session(&arguments.common, |session| detach::run(arguments, session))
+        }
         OperateCommand::Status(arguments) => {
             run_in_session(&arguments.common, |session| status::run(arguments, session))
         }

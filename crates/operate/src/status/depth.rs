@@ -4,7 +4,7 @@ use serde::Serialize;
 use crate::{Account, Failure, Queue};
 
 /// How many messages a queue has, approximately.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Depth {
     /// Those that could be received now.
     pub visible: u64,

@@ -32,6 +32,19 @@ impl Search<'_> {
         account: &Account,
         progress: &dyn Fn(usize),
     ) -> Result<Vec<LogEvent>, Failure> {
+        let mut events = Vec::new();
+        self.each(account, progress, |event| events.push(event)).await?;
+        events.sort_by_key(|event| event.at);
+        Ok(events)
+    }
+
+    /// Each line that matches, as it comes. CloudWatch gives them in order of time.
+    pub(crate) async fn each(
+        &self,
+        account: &Account,
+        progress: &dyn Fn(usize),
+        mut take: impl FnMut(LogEvent),
+    ) -> Result<(), Failure> {
         let mut call = account
             .logs
             .filter_log_events()
@@ -42,10 +55,10 @@ impl Search<'_> {
             call = call.log_stream_names(stream).end_time(signed(until));
         }
         let mut pages = call.into_paginator().send();
-        let mut events = Vec::new();
+        let mut found = 0;
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| Failure::of_call("logs:FilterLogEvents", self.group, &error))?;
-            events.extend(page.events().iter().filter_map(|event| {
+            let matching = page.events().iter().filter_map(|event| {
                 let message = event.message().filter(|message| message.contains(self.term))?;
                 let at = Timestamp::from_millis(u64::try_from(event.timestamp()?).ok()?);
                 Some(LogEvent {
@@ -53,11 +66,14 @@ impl Search<'_> {
                     stream: event.log_stream_name()?.to_owned(),
                     message: message.to_owned(),
                 })
-            }));
-            progress(events.len());
+            });
+            for event in matching {
+                found += 1;
+                take(event);
+            }
+            progress(found);
         }
-        events.sort_by_key(|event| event.at);
-        Ok(events)
+        Ok(())
     }
 }
 
