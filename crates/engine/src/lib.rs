@@ -15,6 +15,7 @@
 //! | `room` | [`Room`]: how many messages one environment may still hide |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `reason`, `dead_letter` | why an event is given up, and its dead-letter on the wire |
+//! | `letter` | [`Letter`]: a message of the dead-letter queue, read back |
 //! | `report` | what became of each message |
 //! | `time` | [`Timestamp`] |
 
@@ -22,6 +23,7 @@ mod account;
 mod dead_letter;
 mod decide;
 mod handle_batch;
+mod letter;
 mod message;
 mod policy;
 mod reason;
@@ -40,6 +42,7 @@ pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};
 pub use decide::action::Action;
 pub use decide::{QUEUE_VISIBILITY_TIMEOUT, decide};
 pub use handle_batch::handle_batch;
+pub use letter::{Letter, LetterKind};
 pub use message::batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
 pub use message::event::FailedEvent;
 pub use message::invocation_record::{InvocationError, InvocationRecord};

@@ -9,10 +9,12 @@
 //! | `deployment` | [`Deployment`]: a handler and what belongs to it; how it is found |
 //! | `function` | [`FunctionName`]: a function as an operator names it |
 //! | `status` | [`Status`]: the state of a deployment on one screen |
+//! | `dead` | [`dead::DeadLetters`]: the letters of the dead-letter queue |
 //! | `failure` | [`Failure`]: why a command did not do its work, by exit code |
 //! | `interrupt` | [`Interrupt`]: whether the operator has pressed Ctrl-C |
 
 mod account;
+pub mod dead;
 mod deployment;
 mod failure;
 mod function;

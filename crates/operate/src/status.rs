@@ -43,7 +43,7 @@ impl Status {
 }
 
 /// How many messages of a queue are visible, in flight and delayed.
-async fn depth(account: &Account, url: &str) -> Result<[u64; 3], Failure> {
+pub(crate) async fn depth(account: &Account, url: &str) -> Result<[u64; 3], Failure> {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,
         QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
