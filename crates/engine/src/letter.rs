@@ -149,8 +149,7 @@ impl<'a> Letter<'a> {
 
     fn with_event(self, letter: RedrivenLetter<'a>) -> Self {
         let history: History<'_> = object(&self.record.body).unwrap_or_default();
-        let error: LastError<'_> =
-            history.error.and_then(|raw| object(raw.get()).ok()).unwrap_or_default();
+        let error: LastError<'_> = history.error.and_then(|raw| object(raw.get()).ok()).unwrap_or_default();
         let number = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse().ok());
         Self {
             kind: LetterKind::Event,

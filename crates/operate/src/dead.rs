@@ -12,7 +12,8 @@
 //! | `described` | [`Described`]: a letter as an operator sees it |
 //! | `queue`, `sqs` | the port to the two queues; its implementation on SQS |
 //! | `held`, `seen` | what must be given back; what was looked at |
-//! | `scan` | receiving every letter once, and giving it back; [`End`] |
+//! | `scan` | receiving every letter once, and giving it back |
+//! | `read` | [`Read`]: what was read, and why no more |
 //! | `survey` | [`Survey`]: letters counted by group, and whether they can be acted on |
 //! | `pace` | [`Pace`]: letters a second |
 //! | `work` | [`Work`], [`Worked`]: acting on letters, and deleting them once they are safe |
@@ -30,6 +31,7 @@ mod import;
 mod move_task;
 mod pace;
 mod queue;
+mod read;
 mod redrive;
 mod scan;
 mod seen;
@@ -57,7 +59,7 @@ pub use import::{Imported, Importing};
 pub use move_task::Moved;
 pub use pace::Pace;
 pub use queue::HIDDEN_FOR;
-pub use scan::{End, MOST_HIDDEN, Progress, Read};
+pub use read::{End, MOST_HIDDEN, Progress, Read};
 pub use survey::Survey;
 pub use work::{Work, Worked};
 

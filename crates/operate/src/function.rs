@@ -105,7 +105,10 @@ mod tests {
             assert!(["", ":$LATEST", ":live"].iter().all(|it| names(any_version, it)), "{any_version}");
         }
         for live in ["orders:live", &format!("{arn}:live")] {
-            assert_eq!(["", ":$LATEST", ":live", ":7"].map(|it| names(live, it)), [false, false, true, false]);
+            assert_eq!(
+                ["", ":$LATEST", ":live", ":7"].map(|it| names(live, it)),
+                [false, false, true, false]
+            );
         }
         for other in ["order", "arn:aws:lambda:eu-west-2:123456789012:function:orders"] {
             assert!(!names(other, ""), "{other}");

@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `common` | the flags that all of them take, and the deployment that these name |
 //! | `confirm` | asking before something is changed |
+//! | `dead` | `comeback dead`: the letters of the dead-letter queue |
 //! | `session` | one command's run: the runtime, Ctrl-C, the account |
 //! | `status` | `comeback status`: the state of a deployment on one screen |
 
 mod common;
 mod confirm;
+mod dead;
 mod session;
 mod status;
 
@@ -23,6 +25,9 @@ pub(crate) enum OperateCommand {
     /// Show what waits, what is due, what was given up, and whether retries run
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusArguments),
+    /// List, show, redrive, discard and import dead-letters
+    #[command(after_help = dead::EXAMPLES)]
+    Dead(dead::DeadArguments),
 }
 
 pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
@@ -30,5 +35,6 @@ pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
         OperateCommand::Status(arguments) => {
             run_in_session(&arguments.common, |session| status::run(arguments, session))
         }
+        OperateCommand::Dead(arguments) => dead::run(arguments),
     }
 }

@@ -19,7 +19,7 @@ pub struct Filter {
     /// Of this function; without a qualifier, of any of its versions and aliases.
     pub target: Option<FunctionName>,
     /// With an error type that matches; `*` stands for any text, `?` for one character.
-    pub error: Option<WildMatch>,
+    pub error: Option<String>,
     /// Given up longer ago than this.
     pub older: Option<Duration>,
     /// Given up more recently than this.
@@ -86,7 +86,7 @@ impl Filter {
             || letter.kind != LetterKind::Unknown
                 && self.reason.is_none_or(|reason| reason == ReasonName::of(letter))
                 && holds(&self.target, &letter.function_arn, |target, arn| target.names(arn))
-                && holds(&self.error, &letter.error_type, |glob, error| glob.matches(error))
+                && holds(&self.error, &letter.error_type, |glob, error| WildMatch::new(glob).matches(error))
                 && self.older.is_none_or(|older| age > older)
                 && self.newer.is_none_or(|newer| age < newer)
                 && holds(&self.retries, &letter.retries_made, |test, &retries| test.holds(retries))

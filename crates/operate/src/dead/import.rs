@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::export::Line;
 use super::pace::Pace;
 use super::queue::{Destination, LetterQueue};
-use super::scan::Progress;
+use super::read::Progress;
 use super::seen::Seen;
 use super::work::Trouble;
 use crate::{Failure, Interrupt};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::types::ListMessageMoveTasksResultEntry as Task;
 
 use super::DeadLetters;
-use super::scan::Progress;
+use super::read::Progress;
 use crate::{Failure, Interrupt};
 
 /// Between two looks at the task.
@@ -91,7 +91,8 @@ impl DeadLetters {
 
     async fn last_task(&self) -> Result<Option<Task>, Failure> {
         let source = &self.dead_letter_queue.arn;
-        let answer = self.account.sqs.list_message_move_tasks().source_arn(source).max_results(1).send().await;
+        let answer =
+            self.account.sqs.list_message_move_tasks().source_arn(source).max_results(1).send().await;
         let answer = answer.map_err(|error| Failure::of_call("sqs:ListMessageMoveTasks", source, &error))?;
         Ok(answer.results.unwrap_or_default().into_iter().next())
     }

@@ -16,7 +16,11 @@ pub(super) struct Redrive<'a> {
 
 impl<'a> Redrive<'a> {
     /// For the functions that the letters name, or for another.
-    pub(super) fn new(policy: &'a Policy, retarget: Option<&'a str>, now: Timestamp) -> Result<Self, Failure> {
+    pub(super) fn new(
+        policy: &'a Policy,
+        retarget: Option<&'a str>,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
         match retarget.filter(|arn| !policy.allows(arn)) {
             Some(arn) => Err(Failure::Refused(format!(
                 "--retarget {arn}: no entry of TARGET_FUNCTIONS allows it, so its events would be dead-lettered again; \

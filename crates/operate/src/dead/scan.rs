@@ -8,12 +8,10 @@ use futures_util::future::join_all;
 
 use super::held::Held;
 use super::queue::{LetterQueue, Received};
+use super::read::{End, MOST_HIDDEN, Progress, Read};
 use super::seen::Seen;
 use crate::{Failure, Interrupt};
 
-/// Letters that are hidden at once at most. SQS allows about 120,000 messages in flight, and the letters that other
-/// readers have at hand are among them.
-pub const MOST_HIDDEN: u64 = 110_000;
 /// Letters of one round, ten a receive.
 pub(super) const ROUND: usize = 80;
 const A_RECEIVE: usize = 10;
@@ -21,45 +19,6 @@ const A_RECEIVE: usize = 10;
 const QUIET_ROUNDS: u32 = 3;
 /// Letters that are given back in one delivery.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-
-/// How far the work is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// So many letters were read.
-    Read(u64),
-    /// So many letters were acted on.
-    Done(u64),
-    /// So many letters are still to be given back.
-    Hidden(u64),
-}
-
-/// Why no more letters were read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// There are no more.
-    All,
-    /// There was nothing more to do.
-    Enough,
-    /// The operator stopped it.
-    Interrupted,
-    /// [`MOST_HIDDEN`] letters are hidden, and SQS hands out few more.
-    TooManyHidden,
-    /// It could not go on.
-    Failed(Failure),
-}
-
-/// What was read of the dead-letter queue, and what is still hidden of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
-    /// Letters that were read, each counted once.
-    pub letters: u64,
-    /// Letters that came too late, and were left alone.
-    pub newer: u64,
-    /// Why no more were read.
-    pub end: End,
-    /// Letters that could not be given back, and why. They come back by themselves.
-    pub still_hidden: Option<(u64, String)>,
-}
 
 /// Letters received one after another, none twice.
 pub(super) struct Scan<'q, Q> {
@@ -193,27 +152,6 @@ impl<'q, Q: LetterQueue> Scan<'q, Q> {
         // Letters that have come back meanwhile say nothing about others behind them.
         self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
         Ok(fresh)
-    }
-}
-
-impl Read {
-    /// Why it is not known that every letter was read, in words.
-    #[must_use]
-    pub fn incomplete(&self) -> Option<String> {
-        match &self.end {
-            End::All | End::Enough => None,
-            End::Interrupted => Some("interrupted".into()),
-            End::TooManyHidden => Some(format!(
-                "{MOST_HIDDEN} letters are hidden, and SQS allows about 120000 messages in flight: the letters behind \
-                 them cannot be read until these are redriven or discarded"
-            )),
-            End::Failed(failure) => Some(failure.to_string()),
-        }
-    }
-
-    fn hides(&mut self, letters: u64, why: &str) {
-        let (count, _) = self.still_hidden.get_or_insert((0, why.to_owned()));
-        *count += letters;
     }
 }
 

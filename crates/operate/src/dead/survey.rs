@@ -6,7 +6,8 @@ use super::described::{Described, Whole};
 use super::filter::Filter;
 use super::groups::{Group, Groups};
 use super::queue::{LetterQueue, Received};
-use super::scan::{End, Progress, ROUND, Read, Scan};
+use super::read::{End, Progress, Read};
+use super::scan::{ROUND, Scan};
 use crate::{Failure, Interrupt};
 
 /// Functions that are named one by one.

@@ -8,7 +8,8 @@ use comeback_engine::{Reason, Timestamp};
 use super::filter::Filter;
 use super::pace::Pace;
 use super::queue::{LetterQueue, Received};
-use super::scan::{End, Progress, Read, Scan};
+use super::read::{End, Progress, Read};
+use super::scan::Scan;
 use super::survey::could_begin;
 use crate::{Failure, Interrupt};
 
@@ -98,8 +99,7 @@ pub(super) async fn work<'q, Q: LetterQueue, D: Deed>(
 ) -> Result<Worked, Failure> {
     let scan = Scan::new(queue, interrupt, work.until)?;
     let (not_deleted, left) = (None, BTreeMap::new());
-    let mut run =
-        Run { queue, deed, scan, work, interrupt, tell, tried: 0, done: 0, not_deleted, left };
+    let mut run = Run { queue, deed, scan, work, interrupt, tell, tried: 0, done: 0, not_deleted, left };
     let end = run.until_its_end().await;
     let Run { scan, done, not_deleted, left, .. } = run;
     let read = scan.give_back(end, tell).await;

@@ -39,7 +39,7 @@ impl History {
         let letters: Vec<Put> = (0..luck.random_range(1..120)).map(|_| letters::any(&mut luck)).collect();
         letters.iter().for_each(|letter| drop(simulated.put(letter)));
         simulated.fault_rate.set([0.0, 0.01, 0.1][luck.random_range(0..3)]);
-        let error = luck.random_bool(0.5).then(|| wildmatch::WildMatch::new("Time*"));
+        let error = luck.random_bool(0.5).then(|| "Time*".to_owned());
         Self {
             simulated,
             letters,
