@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::message::json::{non_empty_string, object};
@@ -60,12 +61,11 @@ pub(crate) struct ErrorBody<'a> {
 /// of it.
 #[derive(Deserialize)]
 pub(crate) struct RedrivenLetter<'a> {
-    #[serde(borrow)]
-    reason: Cow<'a, str>,
+    #[serde(deserialize_with = "reason")]
+    pub(crate) reason: ReasonCode,
     #[serde(borrow)]
     pub(crate) function_arn: Cow<'a, str>,
-    #[serde(rename = "dead_lettered_at")]
-    _dead_lettered_at: u64,
+    pub(crate) dead_lettered_at: u64,
     #[serde(borrow)]
     pub(crate) origin_request_id: &'a RawValue,
     #[serde(borrow)]
@@ -74,12 +74,19 @@ pub(crate) struct RedrivenLetter<'a> {
 
 impl<'a> RedrivenLetter<'a> {
     pub(crate) fn read(body: &'a str) -> Option<Self> {
-        object(body).ok().filter(|letter: &Self| is_reason(&letter.reason))
+        object(body).ok()
     }
 }
 
-fn is_reason(name: &str) -> bool {
-    ReasonCode::ALL.iter().any(|code| code.name() == name)
+fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReasonCode, D::Error> {
+    let name = Cow::<str>::deserialize(deserializer)?;
+    ReasonCode::named(&name).ok_or_else(|| D::Error::custom("no reason of ours"))
+}
+
+/// The JSON of a body. Raw U+FFFE and U+FFFF can come out of a decoded escape; SQS refuses both.
+pub(crate) fn json_of(body: &Body<'_>) -> String {
+    let json = serde_json::to_string(body).expect("BUG: strings, numbers and raw JSON are JSON");
+    json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
 impl DeadLetter {
@@ -87,10 +94,8 @@ impl DeadLetter {
     pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
         let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_string);
         let retries_made = body.retries_made.to_string();
-        let json = serde_json::to_string(body).expect("BUG: strings, numbers and raw JSON are JSON");
         let letter = Self {
-            // Raw U+FFFE and U+FFFF can come out of a decoded escape; SQS refuses both.
-            body: json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff"),
+            body: json_of(body),
             attributes: attributes([
                 text("Reason", body.reason),
                 text("TargetFunction", body.function_arn),
@@ -144,6 +149,3 @@ fn accepted(character: char) -> char {
         _ => char::REPLACEMENT_CHARACTER,
     }
 }
-
-#[cfg(test)]
-mod tests;

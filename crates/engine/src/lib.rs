@@ -16,6 +16,7 @@
 //! | `pauses` | [`Pauses`]: the functions that are not invoked for a while |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `reason`, `dead_letter` | why an event is given up, and its dead-letter on the wire |
+//! | `letter` | [`Letter`]: a message of the dead-letter queue, read back |
 //! | `report` | what became of each message |
 //! | `time` | [`Timestamp`] |
 
@@ -23,6 +24,7 @@ mod account;
 mod dead_letter;
 mod decide;
 mod handle_batch;
+mod letter;
 mod message;
 mod pauses;
 mod policy;
@@ -43,6 +45,7 @@ pub use decide::action::Action;
 pub use decide::paused::HOLD;
 pub use decide::{QUEUE_VISIBILITY_TIMEOUT, decide};
 pub use handle_batch::handle_batch;
+pub use letter::{Letter, LetterKind};
 pub use message::batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
 pub use message::event::FailedEvent;
 pub use message::invocation_record::{InvocationError, InvocationRecord};

@@ -66,6 +66,18 @@ impl ReasonCode {
             Self::MalformedEnvelope => "malformed_envelope",
         }
     }
+
+    /// The reason of this name.
+    ///
+    /// ```
+    /// use comeback_engine::ReasonCode;
+    ///
+    /// assert_eq!(ReasonCode::named("max_age"), Some(ReasonCode::MaxAge));
+    /// assert_eq!(ReasonCode::named("MAX_AGE"), None);
+    /// ```
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.name() == name)
+    }
 }
 
 impl fmt::Display for ReasonCode {

@@ -56,7 +56,12 @@ impl Deployment {
     ///
     /// Every setting that the handler refuses: it does not start.
     pub fn policy(&self) -> Result<Policy, Vec<SettingError>> {
-        Policy::from_variables(|name| self.variables.get(name).cloned())
+        // Lambda sets these two: the handler is never a target of its own.
+        Policy::from_variables(|name| match name {
+            "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.split(':').nth(6)?.to_owned()),
+            "AWS_REGION" => Some(self.handler_arn.split(':').nth(3)?.to_owned()),
+            _ => self.variables.get(name).cloned(),
+        })
     }
 
     /// The entries of `TARGET_FUNCTIONS`, as they stand.

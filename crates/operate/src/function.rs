@@ -26,6 +26,16 @@ impl FunctionName {
             None => self.name.clone(),
         }
     }
+
+    /// Whether it names the function of this ARN: without a qualifier of its own, whatever version or alias that is.
+    #[must_use]
+    pub fn names(&self, arn: &str) -> bool {
+        arn.parse().is_ok_and(|other: Self| {
+            self.name == other.name
+                && (self.place.is_none() || self.place == other.place)
+                && (self.qualifier.is_none() || self.qualifier == other.qualifier)
+        })
+    }
 }
 
 impl FromStr for FunctionName {
@@ -82,6 +92,26 @@ mod tests {
         ] {
             let expected = (unqualified.to_owned(), qualifier.map(ToOwned::to_owned), text.to_owned());
             assert_eq!(read(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_names_the_functions_it_could_mean() {
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let names = |text: &str, qualifier: &str| {
+            text.parse::<FunctionName>().unwrap().names(&format!("{arn}{qualifier}"))
+        };
+        for any_version in ["orders", "orders:$LATEST", arn] {
+            assert!(["", ":$LATEST", ":live"].iter().all(|it| names(any_version, it)), "{any_version}");
+        }
+        for live in ["orders:live", &format!("{arn}:live")] {
+            assert_eq!(
+                ["", ":$LATEST", ":live", ":7"].map(|it| names(live, it)),
+                [false, false, true, false]
+            );
+        }
+        for other in ["order", "arn:aws:lambda:eu-west-2:123456789012:function:orders"] {
+            assert!(!names(other, ""), "{other}");
         }
     }
 

@@ -14,11 +14,13 @@
 //! | `attach` | [`Attachment`]: a function's attachment to a deployment; [`AttachPlan`]: what it takes to attach or detach it |
 //! | `status` | [`Status`]: the state of a deployment on one screen |
 //! | `trace` | [`Trace`]: one event's life, from the log |
+//! | `dead` | [`dead::DeadLetters`]: the letters of the dead-letter queue |
 //! | `failure` | [`Failure`]: why a command did not do its work, by exit code |
 //! | `interrupt` | [`Interrupt`]: whether the operator has pressed Ctrl-C |
 
 mod account;
 mod attach;
+pub mod dead;
 mod deployment;
 mod failure;
 mod function;

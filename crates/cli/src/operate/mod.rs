@@ -7,6 +7,7 @@
 //! | `carry_out` | what both do with a plan: show it, ask, make the changes, look whether they are there |
 //! | `common` | the flags that all of them take, and the deployment that these name |
 //! | `confirm` | asking before something is changed |
+//! | `dead` | `comeback dead`: the letters of the dead-letter queue |
 //! | `session` | one command's run: the runtime, Ctrl-C, the account |
 //! | `status` | `comeback status`: the state of a deployment on one screen |
 //! | `trace` | `comeback trace`: one event's life as a timeline |
@@ -15,6 +16,7 @@ mod attach;
 mod carry_out;
 mod common;
 mod confirm;
+mod dead;
 mod detach;
 mod session;
 mod status;
@@ -49,6 +51,9 @@ pub(crate) enum OperateCommand {
     /// function's own log has the REPORT of the invocation.
     #[command(after_help = trace::EXAMPLES)]
     Trace(trace::TraceArguments),
+    /// List, show, redrive, discard and import dead-letters
+    #[command(after_help = dead::EXAMPLES)]
+    Dead(dead::DeadArguments),
 }
 
 pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
@@ -65,5 +70,6 @@ pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
         OperateCommand::Trace(arguments) => {
             run_in_session(&arguments.common, |session| trace::run(arguments, session))
         }
+        OperateCommand::Dead(arguments) => dead::run(arguments),
     }
 }

@@ -1,0 +1,170 @@
+//! A message of the dead-letter queue read back, whatever put it there, and the form in which its event starts anew.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::dead_letter::{Body, RedrivenLetter, json_of};
+use crate::message::event::FailedEvent;
+use crate::message::invocation_record::InvocationRecord;
+use crate::message::json::{non_empty_string, object, present};
+use crate::{Reason, ReasonCode, Record, Timestamp};
+
+/// Which message of the dead-letter queue it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LetterKind {
+    /// A dead-letter of an event that was understood.
+    Event,
+    /// A received body as it stands, with its reason: it was not understood, or left no room for a dead-letter.
+    Verbatim,
+    /// An invocation record without a reason: SQS's own redrive took it from the retry queue.
+    Record,
+    /// None of ours.
+    Unknown,
+}
+
+/// A message of the dead-letter queue. What it does not tell, or not readably, is `None`.
+#[derive(Clone, Debug)]
+pub struct Letter<'a> {
+    record: &'a Record,
+    /// Which message it is.
+    pub kind: LetterKind,
+    /// Why the event was given up. Of a [`LetterKind::Record`], SQS never says.
+    pub reason: Option<ReasonCode>,
+    /// What was found, and against which limit.
+    pub detail: Option<String>,
+    /// The function that the event was for, with its qualifier.
+    pub function_arn: Option<Cow<'a, str>>,
+    /// Retries made.
+    pub retries_made: Option<u64>,
+    /// When the event first failed.
+    pub first_failure: Option<Timestamp>,
+    /// When the event was given up; if the message does not say it, when it was sent.
+    pub given_up: Timestamp,
+    /// The event's key: its `origin_request_id`, or in its place the message's first id.
+    pub key: Option<String>,
+    /// The last error's type.
+    pub error_type: Option<String>,
+    /// The last error's message.
+    pub error_message: Option<String>,
+    /// The event, byte for byte.
+    pub payload: Option<Cow<'a, RawValue>>,
+}
+
+/// What a redrive needs nothing of.
+#[derive(Default, Deserialize)]
+struct History<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    detail: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    retries_made: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    initial_timestamp: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct LastError<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    r#type: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    message: Option<&'a RawValue>,
+}
+
+impl<'a> Letter<'a> {
+    /// Reads a message of the dead-letter queue: its body, and its message attributes by name.
+    pub fn read(record: &'a Record, attribute: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let reason = attribute("Reason").and_then(ReasonCode::named);
+        let unread = Self {
+            record,
+            kind: if reason.is_some() { LetterKind::Verbatim } else { LetterKind::Unknown },
+            reason,
+            detail: reason.and(attribute("Detail")).map(Into::into),
+            function_arn: None,
+            retries_made: None,
+            first_failure: None,
+            given_up: record.sent,
+            key: None,
+            error_type: None,
+            error_message: None,
+            payload: None,
+        };
+        // In the order in which the handler reads a message.
+        match (InvocationRecord::read(&record.body), RedrivenLetter::read(&record.body)) {
+            (Ok(failure), _) => unread.with_record(failure),
+            (Err(_), Some(letter)) => unread.with_event(letter),
+            (Err(_), None) => unread,
+        }
+    }
+
+    /// The body with which the event starts anew on the retry queue: with its payload, its key and no error, for the
+    /// function that it was for or for another one. It takes a message without attributes.
+    ///
+    /// # Errors
+    ///
+    /// The message holds no event that the handler can read: it would be dead-lettered again, for this reason.
+    pub fn redriven(&self, function_arn: Option<&str>) -> Result<String, Reason> {
+        let event = FailedEvent::read(self.record)?;
+        Ok(json_of(&Body {
+            // A redrive asks only whether it is a reason; of what SQS itself took, this is the nearest.
+            reason: self.reason.unwrap_or(ReasonCode::MaxAge).name(),
+            detail: self.detail.as_deref().unwrap_or_default(),
+            function_arn: function_arn.unwrap_or(&event.function_arn),
+            retries_made: self.retries_made.unwrap_or(0),
+            initial_timestamp: self.first_failure.unwrap_or(event.first_failure).as_secs(),
+            dead_lettered_at: self.given_up.as_secs(),
+            origin_request_id: &event.origin_request_id,
+            error: None,
+            payload: &event.payload,
+        }))
+    }
+
+    /// One that the handler, or SQS, left as it was received.
+    fn with_record(self, failure: InvocationRecord<'a>) -> Self {
+        let (payload, metadata) = match comeback_envelope::open(failure.request_payload) {
+            Ok(event) => (event.payload, Some(event.metadata)),
+            Err(_) => (Cow::Borrowed(failure.request_payload), None),
+        };
+        let attempt = metadata.as_ref().map(|metadata| metadata.as_ref().map_or(0, |it| it.attempt));
+        let metadata = metadata.flatten();
+        let claimed = metadata.as_ref().map(|metadata| Timestamp::from_secs(metadata.initial_timestamp));
+        let error = failure.error.as_ref();
+        Self {
+            kind: if self.reason.is_some() { LetterKind::Verbatim } else { LetterKind::Record },
+            function_arn: Some(failure.function_arn),
+            retries_made: attempt,
+            first_failure: claimed.or(failure.timestamp),
+            key: metadata
+                .and_then(|metadata| metadata.origin_request_id)
+                .or(failure.request_id)
+                .or_else(|| Some(self.record.first_id().to_owned())),
+            error_type: error.and_then(|error| error.error_type).and_then(non_empty_string),
+            error_message: error.and_then(|error| error.message).and_then(non_empty_string),
+            payload: Some(payload),
+            ..self
+        }
+    }
+
+    fn with_event(self, letter: RedrivenLetter<'a>) -> Self {
+        let history: History<'_> = object(&self.record.body).unwrap_or_default();
+        let error: LastError<'_> = history.error.and_then(|raw| object(raw.get()).ok()).unwrap_or_default();
+        let number = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse().ok());
+        Self {
+            kind: LetterKind::Event,
+            reason: Some(letter.reason),
+            detail: history.detail.and_then(non_empty_string),
+            function_arn: Some(letter.function_arn),
+            retries_made: number(history.retries_made),
+            first_failure: number(history.initial_timestamp).map(Timestamp::from_secs),
+            given_up: Timestamp::from_secs(letter.dead_lettered_at),
+            key: non_empty_string(letter.origin_request_id)
+                .or_else(|| Some(self.record.first_id().to_owned())),
+            error_type: error.r#type.and_then(non_empty_string),
+            error_message: error.message.and_then(non_empty_string),
+            payload: Some(Cow::Borrowed(letter.payload)),
+            ..self
+        }
+    }
+}
