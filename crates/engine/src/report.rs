@@ -69,6 +69,8 @@ pub struct Outcome<'a> {
     pub hidden_for: Option<Duration>,
     /// The delay with which it was sent again instead of being hidden. The copy takes its place.
     pub moved: Option<Duration>,
+    /// Whether the message at hand is such a copy itself.
+    pub is_copy: bool,
 }
 
 /// A retry of an event, and by what the event is found in the logs.
@@ -168,6 +170,11 @@ impl Outcome<'_> {
             Some(Step::Reinvoke { .. } | Step::DeadLetter { .. }) => self.problem.is_none(),
             Some(Step::Defer { .. } | Step::Keep { .. } | Step::Hold { .. }) | None => false,
         }
+    }
+
+    /// Whether nothing but its wait goes on: a copy that was moved once more.
+    pub const fn only_waits_on(&self) -> bool {
+        self.is_copy && self.moved.is_some() && self.problem.is_none()
     }
 
     /// When the retry is due.

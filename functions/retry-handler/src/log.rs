@@ -34,10 +34,9 @@ where
         .finish()
 }
 
-/// A line for each message, but for those that only wait on and were moved: they have one line together.
+/// A line for each message, but for copies that are moved once more: they have one line together.
 pub(crate) fn report(report: &BatchReport<'_>) {
-    let waits_on = |it: &&Outcome<'_>| it.moved.is_some() && it.problem.is_none();
-    report.outcomes.iter().filter(|it| !waits_on(it)).for_each(outcome);
+    report.outcomes.iter().filter(|it| !it.only_waits_on()).for_each(outcome);
     moves(&report.moves);
     if let Some(failure) = &report.look_failure {
         let (problem, remedy) = (cut(&failure.cause), failure.remedy);
@@ -193,6 +192,7 @@ pub(crate) mod tests {
             problem: None,
             hidden_for: None,
             moved: None,
+            is_copy: false,
         }
     }
 
@@ -236,12 +236,15 @@ pub(crate) mod tests {
 
     #[test]
     fn the_moves_of_a_batch_are_one_line() {
-        let moved = || Outcome { moved: Some(Duration::from_secs(700)), ..deferred() };
+        let moved = || Outcome { moved: Some(Duration::from_secs(700)), is_copy: true, ..deferred() };
         let made = Moves { made: 2, ..Moves::default() };
         assert_eq!(
             lines(vec![moved(), moved()], made.clone(), None),
             [json!({"level": "INFO", "action": "move", "moved": 2, "hidden_instead": 0})]
         );
+        // Its first line is how an event is found.
+        let first = &lines(vec![Outcome { is_copy: false, ..moved() }], made.clone(), None)[0];
+        assert_eq!((&first["action"], &first["key"]), (&json!("defer"), &json!("r-0")));
         let failed = Outcome {
             step: Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_000) }),
             problem: Some(CallFailure { cause: "throttled".into(), remedy: None }),

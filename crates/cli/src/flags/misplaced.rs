@@ -2,9 +2,9 @@
 
 use std::ffi::OsStr;
 
-use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{Arg, Command};
 
 /// Adds tips to an error of the subcommand `given`: which ones take the refused argument, or which one
 /// needs no file.
@@ -29,10 +29,14 @@ fn takers(command: &Command, argument: &str) -> Vec<StyledStr> {
     let flag = argument.strip_prefix("--");
     let takes = |subcommand: &&Command| match flag {
         Some(flag) => subcommand.get_opts().any(|known| known.get_long() == Some(flag)),
-        None => !argument.starts_with('-') && subcommand.get_positionals().next().is_some(),
+        None => !argument.starts_with('-') && subcommand.get_positionals().any(is_file),
     };
     let what = if flag.is_some() { argument } else { "a file" };
     command.get_subcommands().filter(takes).map(|taker| tip(taker, what)).collect()
+}
+
+fn is_file(positional: &Arg) -> bool {
+    positional.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"))
 }
 
 /// `'comeback replay' takes a file: Run the retry handler on recorded SQS events`

@@ -95,8 +95,8 @@ impl<'a> Attempt<'a> {
         moved: Option<Duration>,
     ) -> Outcome<'a> {
         let Self { record, retry, step } = self;
-        let message_id = &record.message_id;
-        Outcome { message_id, retry, step, invoke_request_id: None, problem, hidden_for, moved }
+        let (message_id, is_copy) = (&record.message_id, record.moved.is_some());
+        Outcome { message_id, retry, step, invoke_request_id: None, problem, hidden_for, moved, is_copy }
     }
 
     /// Its re-invocation was accepted.

@@ -15,8 +15,8 @@ const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
 /// A GB that CloudWatch Logs takes in.
 const LOGS_GB: f64 = 0.50;
 
-/// The handler's line about a message: its ids, the target's ARN, the decision and its times.
-const DECISION_LINE: u64 = 250;
+/// The handler's line about a message: its ids, the target's ARN, the decision, its times and the error.
+const DECISION_LINE: u64 = 430;
 /// Lambda's START, END and REPORT lines of an invocation: 70, 52 and 150 bytes.
 const INVOCATION_LINES: u64 = 272;
 

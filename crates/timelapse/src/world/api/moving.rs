@@ -152,7 +152,7 @@ impl World {
         let moved = report.outcomes.iter().filter_map(|outcome| Some((outcome, outcome.moved?)));
         let mut quiet = 0;
         for (outcome, delay) in moved {
-            quiet += u64::from(outcome.problem.is_none());
+            quiet += u64::from(outcome.only_waits_on());
             let Some(Step::Defer { due, .. }) = outcome.step else { continue };
             let end = batch.clock.saturating_add(delay);
             if end.since(due) > Duration::from_secs(1) {
@@ -161,7 +161,7 @@ impl World {
                 self.note_broken(Err::<(), _>(Broken::new(Invariant::HopsEndInTime, None, detail)));
             }
         }
-        // Its moves have one line together.
+        // Copies that are moved once more have one line together.
         self.decisions = self.decisions + u64::from(quiet > 0) - quiet;
     }
 }

@@ -94,6 +94,7 @@ fn a_hop_that_ends_after_its_due_time() {
             problem: None,
             hidden_for: None,
             moved: Some(Duration::from_secs(10)),
+            is_copy: false,
         };
         let report = BatchReport {
             outcomes: vec![outcome],
