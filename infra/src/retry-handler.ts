@@ -1,4 +1,4 @@
-import { Annotations, Duration, Lazy, RemovalPolicy } from 'aws-cdk-lib';
+import { Annotations, Aws, Duration, Lazy, Names, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
@@ -23,6 +23,8 @@ export interface RetryHandlerProps extends AsyncRetriesProps {
 export class RetryHandler extends Construct {
   readonly function: lambda.Function;
   readonly role: iam.Role;
+  /** The SSM parameter that holds the pauses, without its first slash. */
+  private readonly pauses: string;
   private readonly targets = new Set<string>();
   private readonly reinvokeTargets = new iam.PolicyStatement({
     sid: 'ReinvokeTargets',
@@ -35,6 +37,7 @@ export class RetryHandler extends Construct {
       retention: props.logRetention ?? logs.RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.DESTROY,
     });
+    this.pauses = `comeback/${Aws.STACK_NAME}/${Names.uniqueResourceName(scope, { maxLength: 64 })}/pauses`;
     this.role = new iam.Role(this, 'Role', { assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com') });
     this.grant(props, logGroup);
     this.function = handlerFunction(this, 'Function', props.bootstrap, {
@@ -50,6 +53,8 @@ export class RetryHandler extends Construct {
         RETRY_QUEUE_URL: props.queue.queueUrl,
         DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
         TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
+        // It is made by the first pause, and read twice a minute by each environment.
+        PAUSES: `/${this.pauses}`,
         ...props.settings,
       },
     });
@@ -97,6 +102,12 @@ export class RetryHandler extends Construct {
       DeadLetter: { actions: ['sqs:SendMessage'], resources: [deadLetterQueue.queueArn] },
       // Past HIDE_UP_TO a message is not hidden for its wait but sent to the retry queue again, with a delay.
       Move: { actions: ['sqs:SendMessage'], resources: [queue.queueArn] },
+      ReadPauses: {
+        actions: ['ssm:GetParameter'],
+        resources: [
+          Stack.of(this).formatArn({ service: 'ssm', resource: 'parameter', resourceName: this.pauses }),
+        ],
+      },
       Log: { actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [logGroup.logGroupArn] },
     };
     for (const [sid, statement] of Object.entries(statements)) {

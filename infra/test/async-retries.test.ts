@@ -4,7 +4,7 @@ import * as kms from 'aws-cdk-lib/aws-kms';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
-import { type IConstruct } from 'constructs';
+import { Construct, type IConstruct } from 'constructs';
 import { expect, test } from 'vitest';
 
 import { type AsyncRetries, type AsyncRetriesProps, EnvelopeStyle, Jitter } from '../src';
@@ -165,7 +165,14 @@ test('the environment, with the defaults', () => {
     NON_RETRYABLE_ERRORS: '',
     HIDE_UP_TO: '50000',
     MAXIMUM_CONCURRENCY: '10',
+    PAUSES: { 'Fn::Join': ['', ['/comeback/', { Ref: 'AWS::StackName' }, '/StackRetriesF51ABC00/pauses']] },
   });
+});
+
+test('two of one stack have pauses of their own', () => {
+  const stack = newStack();
+  const names = ['One', 'Two'].map((id) => variables(newRetries(new Construct(stack, id))).PAUSES);
+  expect(names[0]).not.toEqual(names[1]);
 });
 
 test.each<[AsyncRetriesProps, string]>([
@@ -261,6 +268,27 @@ test('the handler may do exactly what it does', () => {
     { Sid: 'DeadLetter', Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.deadLetterQueue) },
     { Sid: 'Move', Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.queue) },
     {
+      Sid: 'ReadPauses',
+      Effect: 'Allow',
+      Action: 'ssm:GetParameter',
+      Resource: {
+        'Fn::Join': [
+          '',
+          [
+            'arn:',
+            { Ref: 'AWS::Partition' },
+            ':ssm:',
+            { Ref: 'AWS::Region' },
+            ':',
+            { Ref: 'AWS::AccountId' },
+            ':parameter/comeback/',
+            { Ref: 'AWS::StackName' },
+            '/StackRetriesF51ABC00/pauses',
+          ],
+        ],
+      },
+    },
+    {
       Sid: 'Log',
       Effect: 'Allow',
       Action: ['logs:CreateLogStream', 'logs:PutLogEvents'],
@@ -351,7 +379,7 @@ test("an own dead-letter queue, whose key is its owner's", () => {
     Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
     Resource: arn(ownKey),
   });
-  expect(granted).toHaveLength(6);
+  expect(granted).toHaveLength(7);
 });
 
 test('metrics', () => {

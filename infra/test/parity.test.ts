@@ -29,6 +29,10 @@ const SAM_TAG = 'the SAM transform tags what it makes';
 const ENFORCE_SSL = 'enforceSSL writes the same statement without a Sid, and everyone as {"AWS":"*"}';
 const USERS_OWN = "the function and its role are their owner's; what attach gives to them is compared";
 
+const USED_TWICE = 'a stack may have the construct twice, each with pauses of its own';
+const STACK = '${AWS::StackName}';
+const PARAMETER = 'arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter';
+
 /** The intended differences, and the reason for each. */
 const INTENDED: Record<string, string> = {
   'RetryHandler.Code': 'each tool uploads the bootstrap in its own way',
@@ -37,6 +41,10 @@ const INTENDED: Record<string, string> = {
   'RetryHandler.Tags': SAM_TAG,
   'RetryHandlerRole.Allowed.lambda:InvokeFunction on ${ExampleTarget.Arn} ${ExampleTarget.Arn}:*.Sid':
     'the example function has a statement of its own, which leaves the template with it',
+  'RetryHandler.Environment.Variables.PAUSES': USED_TWICE,
+  [`RetryHandlerRole.Allowed.ssm:GetParameter on ${PARAMETER}/comeback/${STACK}/pauses`]: USED_TWICE,
+  [`RetryHandlerRole.Allowed.ssm:GetParameter on ${PARAMETER}/comeback/${STACK}/StackRetriesF51ABC00/pauses`]:
+    USED_TWICE,
   'RetryHandlerLogs.LogGroupName':
     'a construct leaves physical names to CloudFormation, so that it can be used twice',
   'RetryQueueTlsOnly.PolicyDocument.sqs:* on ${RetryQueue.Arn}.Sid': ENFORCE_SSL,

@@ -3,8 +3,10 @@
 //! | file | holds |
 //! |---|---|
 //! | `failure` | what a call that did not work means |
+//! | `parameter` | the SSM parameter that holds the pauses |
 
 mod failure;
+mod parameter;
 
 use std::time::Duration;
 
@@ -28,6 +30,7 @@ use comeback_engine::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::now;
+use parameter::PausesParameter;
 
 /// Of one try of a call to SQS.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
@@ -37,19 +40,22 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// function's environment was frozen, and an `Invoke` sent on it would count as unanswered.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The two clients, built once.
+/// The clients, built once.
 #[derive(Debug)]
 pub(crate) struct Aws {
     sqs: aws_sdk_sqs::Client,
     lambda: aws_sdk_lambda::Client,
+    pauses: Option<PausesParameter>,
 }
 
 impl Aws {
-    pub(crate) async fn connect() -> Self {
-        Self::new(&aws_config::defaults(BehaviorVersion::latest()).http_client(http_client()).load().await)
+    /// With a client for the pauses, if a parameter of that name holds them.
+    pub(crate) async fn connect(pauses: Option<&str>) -> Self {
+        let shared = aws_config::defaults(BehaviorVersion::latest()).http_client(http_client()).load().await;
+        Self::new(&shared, pauses)
     }
 
-    fn new(shared: &SdkConfig) -> Self {
+    fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
         // One layer retries: the deliveries to SQS their own calls, and the queue itself an invoke,
         // whose late answer may have been a yes. The SDK's own retries are off.
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
@@ -66,6 +72,7 @@ impl Aws {
         Self {
             sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
             lambda: aws_sdk_lambda::Client::from_conf(lambda.build()),
+            pauses: pauses.map(|name| PausesParameter::new(shared, name)),
         }
     }
 
@@ -79,6 +86,7 @@ impl Aws {
         let retries = Retries::of(SqsBatchCalls::ceilings());
         AwsAccount {
             lambda: &self.lambda,
+            pauses: self.pauses.as_ref(),
             invokes_end,
             sqs: &self.sqs,
             retry_queue_url: retry_queue_url.into(),
@@ -94,6 +102,7 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     lambda: &'c aws_sdk_lambda::Client,
+    pauses: Option<&'c PausesParameter>,
     invokes_end: Instant,
     sqs: &'c aws_sdk_sqs::Client,
     retry_queue_url: String,
@@ -157,7 +166,10 @@ impl Account for AwsAccount<'_> {
     }
 
     async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
-        Ok(None)
+        match self.pauses {
+            Some(parameter) => parameter.read().await,
+            None => Ok(None),
+        }
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {

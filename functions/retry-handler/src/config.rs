@@ -12,6 +12,8 @@ pub(crate) struct Config {
     pub(crate) dead_letter_queue: Queue,
     /// `None`: whichever queue the batch came from.
     pub(crate) retry_queue_url: Option<String>,
+    /// The SSM parameter that holds the pauses. `None`: it is never read, and nothing is paused.
+    pub(crate) pauses: Option<String>,
 }
 
 /// A variable that was refused.
@@ -27,7 +29,14 @@ pub(crate) enum ConfigError {
     Fifo(&'static str, String),
     #[error("DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried forever")]
     SameQueue,
+    #[error(
+        "PAUSES is {0:?}; it must be the name of an SSM parameter: letters, digits and _ . - /, 1011 at most"
+    )]
+    NotAParameter(String),
 }
+
+/// Characters of a parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.
+const LONGEST_PARAMETER: usize = 1_011;
 
 impl Config {
     pub(crate) fn from_env() -> Result<Self, Vec<ConfigError>> {
@@ -57,6 +66,10 @@ impl Config {
         };
         let dead_letter_queue = queue("DEAD_LETTER_QUEUE_URL");
         let retry_queue = queue("RETRY_QUEUE_URL");
+        let pauses = lookup("PAUSES").filter(|name| !name.is_empty());
+        if let Some(name) = pauses.as_ref().filter(|name| !is_parameter(name)) {
+            errors.push(ConfigError::NotAParameter(name.clone()));
+        }
         let policy = Policy::from_variables(&lookup)
             .map_err(|refused| errors.extend(refused.into_iter().map(ConfigError::Policy)));
         if dead_letter_queue.is_none() {
@@ -72,6 +85,7 @@ impl Config {
                     dead_letter_queue_url: url,
                     dead_letter_queue: dead,
                     retry_queue_url: retry_queue.map(|(url, _)| url),
+                    pauses,
                 });
             }
             _ => {}
@@ -86,6 +100,11 @@ fn check_queue(name: &'static str, url: &str) -> Result<Queue, ConfigError> {
         Some(queue) if queue.is_fifo() => Err(ConfigError::Fifo(name, url.into())),
         Some(queue) => Ok(queue),
     }
+}
+
+fn is_parameter(name: &str) -> bool {
+    name.len() <= LONGEST_PARAMETER
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-/".contains(&byte))
 }
 
 #[cfg(test)]
@@ -180,6 +199,31 @@ mod tests {
         assert_eq!(config.retry_queue_url, None);
         let errors = read(&[("DEAD_LETTER_QUEUE_URL", ""), ("TARGET_FUNCTIONS", TARGET)]).unwrap_err();
         assert_eq!(errors.len(), 1);
+    }
+
+    #[test]
+    fn pauses_are_read_from_a_parameter_if_one_is_named() {
+        let with = |name: &str| {
+            let required = [("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
+            read(&[&required[..], &[("PAUSES", name)]].concat()).map(|config| config.pauses)
+        };
+        assert_eq!(with(""), Ok(None));
+        let longest = format!("/{}", "x".repeat(1_010));
+        for name in ["/comeback/orders-1/pauses", "Pauses_2.a", &longest] {
+            assert_eq!(with(name), Ok(Some(name.into())));
+        }
+        let too_long = format!("{longest}x");
+        for name in [
+            " ",
+            "/comeback/pauses ",
+            "arn:aws:ssm:eu-west-1:123456789012:parameter/p",
+            "p:3",
+            "p\u{e9}",
+            &too_long,
+        ] {
+            let words = "it must be the name of an SSM parameter: letters, digits and _ . - /, 1011 at most";
+            assert_eq!(with(name), Err(vec![format!("PAUSES is {name:?}; {words}")]));
+        }
     }
 
     /// What infra's construct refuses is held to the same file, so that both say the same words.

@@ -25,12 +25,21 @@ pub(crate) struct Handler {
     aws: Aws,
     /// By the retry queue's URL.
     rooms: Mutex<HashMap<String, Room>>,
+    pauses: Mutex<KnownPauses>,
     deadline_is_unknown: Once,
 }
 
 impl Handler {
     pub(crate) fn new(config: Config, aws: Aws) -> Self {
-        Self { config, aws, rooms: Mutex::default(), deadline_is_unknown: Once::new() }
+        let pauses =
+            if config.pauses.is_some() { KnownPauses::of(&config.policy) } else { KnownPauses::none() };
+        Self {
+            config,
+            aws,
+            rooms: Mutex::default(),
+            pauses: Mutex::new(pauses),
+            deadline_is_unknown: Once::new(),
+        }
     }
 
     /// # Errors
@@ -90,16 +99,11 @@ impl Handler {
         let policy = &self.config.policy;
         let mut room = self.rooms().remove(&retry_queue_url).unwrap_or_else(|| Room::of(policy));
         let past_deadline = || clock() >= deadline;
-        let report = handle_batch(
-            &batch.records,
-            policy,
-            now,
-            &past_deadline,
-            &mut KnownPauses::none(),
-            &mut room,
-            &account,
-        )
-        .await;
+        let mut pauses = self.pauses().clone();
+        let records = &batch.records;
+        let report =
+            handle_batch(records, policy, now, &past_deadline, &mut pauses, &mut room, &account).await;
+        *self.pauses() = pauses;
         self.rooms().insert(retry_queue_url, room);
         log::report(&report);
         let incomplete = batch.incomplete.iter().map(|message| message.message_id.as_str());
@@ -109,6 +113,11 @@ impl Handler {
     fn rooms(&self) -> MutexGuard<'_, HashMap<String, Room>> {
         // A room is taken out while it is in use, so none can be broken.
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pauses(&self) -> MutexGuard<'_, KnownPauses> {
+        // What a read has given is put in its place whole.
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The queue the batch came from. Its messages say which; the configuration says by which URL.

@@ -1,6 +1,6 @@
 use std::panic::PanicHookInfo;
 
-use comeback_engine::{BatchReport, Moves, Outcome, Step};
+use comeback_engine::{BatchReport, CallFailure, Moves, Outcome, Pause, PausesRead, Step};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -45,6 +45,41 @@ pub(crate) fn report(report: &BatchReport<'_>) {
             None => tracing::warn!(problem, "the messages in flight could not be counted"),
         }
     }
+    match &report.pauses {
+        Some(PausesRead::Known { long }) => long.iter().for_each(long_pause),
+        Some(PausesRead::AsBefore(failure)) => old_pauses(failure),
+        Some(PausesRead::Unknown(failure)) => unknown_pauses(failure),
+        None => {}
+    }
+}
+
+fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
+    tracing::warn!(
+        paused = cut(&target.to_string()),
+        since = %from,
+        by = by.as_deref().map(cut),
+        why = why.as_deref().map(cut),
+        "paused for over 24 hours: resume it if it was forgotten"
+    );
+}
+
+fn old_pauses(CallFailure { cause, remedy }: &CallFailure) {
+    let problem = cut(cause);
+    match remedy {
+        Some(_) => {
+            tracing::error!(problem, remedy, "the pauses could not be read: those of the last read count")
+        }
+        None => tracing::warn!(problem, "the pauses could not be read: those of the last read count"),
+    }
+}
+
+/// Messages pile up until it passes, so somebody has to look.
+fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
+    tracing::error!(
+        problem = cut(cause),
+        remedy = remedy.unwrap_or("see that the handler reaches SSM, or unset PAUSES"),
+        "the pauses could not be read, and none were read before: no function is invoked until they are"
+    );
 }
 
 /// One line for all of a batch's moves, if there were any.
@@ -118,7 +153,7 @@ pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use comeback_engine::{CallFailure, Reason, ReasonCode, Retry, Timestamp};
+    use comeback_engine::{Pauses, Reason, ReasonCode, Retry, Timestamp};
     use serde_json::{Value, json};
 
     use super::*;
@@ -225,7 +260,11 @@ pub(crate) mod tests {
 
     /// What a batch logs, without the timestamps.
     fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, look_failure: Option<CallFailure>) -> Vec<Value> {
-        let text = logged(|| report(&BatchReport { outcomes, moves, look_failure, pauses: None }));
+        lines_of(&BatchReport { outcomes, moves, look_failure, pauses: None })
+    }
+
+    fn lines_of(batch: &BatchReport<'_>) -> Vec<Value> {
+        let text = logged(|| report(batch));
         let untimed = |line: &str| {
             let mut line: Value = serde_json::from_str(line).unwrap();
             line.as_object_mut().unwrap().remove("timestamp");
@@ -272,6 +311,44 @@ pub(crate) mod tests {
             ]
         );
         assert_eq!(lines(Vec::new(), Moves::default(), None), [] as [Value; 0]);
+    }
+
+    #[test]
+    fn a_read_of_the_pauses_is_said_once_if_it_failed_or_found_a_long_one() {
+        let said = |pauses| {
+            let (outcomes, moves) = (Vec::new(), Moves::default());
+            lines_of(&BatchReport { outcomes, moves, look_failure: None, pauses: Some(pauses) })
+        };
+        let failure = |remedy| CallFailure { cause: "denied".into(), remedy };
+        let before = "the pauses could not be read: those of the last read count";
+        assert_eq!(
+            said(PausesRead::AsBefore(failure(Some("allow it")))),
+            [json!({"level": "ERROR", "problem": "denied", "remedy": "allow it", "message": before})]
+        );
+        assert_eq!(
+            said(PausesRead::AsBefore(failure(None))),
+            [json!({"level": "WARN", "problem": "denied", "message": before})]
+        );
+        for (remedy, shown) in
+            [(Some("allow it"), "allow it"), (None, "see that the handler reaches SSM, or unset PAUSES")]
+        {
+            let unknown = "the pauses could not be read, and none were read before: no function is invoked until they are";
+            assert_eq!(
+                said(PausesRead::Unknown(failure(remedy))),
+                [json!({"level": "ERROR", "problem": "denied", "remedy": shown, "message": unknown})]
+            );
+        }
+        let text = format!(
+            r#"{{"v":1,"pauses":[{{"target":"*","from":1700000000,"until":null,"spread":0,"by":"ops","why":"{}"}}]}}"#,
+            "x".repeat(2_000)
+        );
+        let long = Pauses::read(&text).unwrap().iter().cloned().collect();
+        assert_eq!(
+            said(PausesRead::Known { long }),
+            [json!({"level": "WARN", "paused": "*", "since": "2023-11-14T22:13:20.000Z", "by": "ops",
+                    "why": "x".repeat(512), "message": "paused for over 24 hours: resume it if it was forgotten"})]
+        );
+        assert_eq!(said(PausesRead::Known { long: Vec::new() }), [] as [Value; 0]);
     }
 
     #[test]

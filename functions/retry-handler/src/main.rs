@@ -30,7 +30,8 @@ async fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let handler = handler::Handler::new(config, aws::Aws::connect().await);
+    let aws = aws::Aws::connect(config.pauses.as_deref()).await;
+    let handler = handler::Handler::new(config, aws);
     let ran = lambda_runtime::run(service_fn(|event: LambdaEvent<_>| handler.handle(event))).await;
     match ran {
         Ok(()) => ExitCode::SUCCESS,

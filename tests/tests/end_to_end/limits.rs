@@ -87,6 +87,8 @@ pub(crate) async fn the_handlers_role_allows_exactly_what_it_does(world: &World)
     let logs = MiniStack::function_arn("").replace("lambda", "logs").replace("function:", "log-group:")
         + stack.handler_logs()
         + ":*";
+    let parameter = MiniStack::function_arn("").replace("lambda", "ssm").replace("function:", "parameter")
+        + stack.output("PausesParameter");
     let expected = [
         (
             &[
@@ -98,6 +100,7 @@ pub(crate) async fn the_handlers_role_allows_exactly_what_it_does(world: &World)
             vec![queue.to_owned()],
         ),
         (&["sqs:SendMessage"], vec![queue.to_owned()]),
+        (&["ssm:GetParameter"], vec![parameter]),
         (&["lambda:InvokeFunction"], vec![example.clone(), example + ":*"]),
         (&["lambda:InvokeFunction"], vec![MiniStack::function_arn("*"), MiniStack::function_arn("*:*")]),
         (&["logs:CreateLogStream", "logs:PutLogEvents"], vec![logs]),

@@ -16,9 +16,9 @@ pub(crate) async fn a_deleted_stack_leaves_its_queues_and_another_drains_them(wo
             .replace("output comeback ", "output leaving ")
             .replace("--stack-name comeback", "--stack-name leaving")
     });
-    let [output, delete_stack, drain, stop, delete_queues] =
-        <[String; 5]>::try_from(blocks.collect::<Vec<_>>())
-            .unwrap_or_else(|blocks| panic!("not five blocks: {blocks:#?}"));
+    let [output, delete_stack, drain, stop, delete_queues, delete_pauses] =
+        <[String; 6]>::try_from(blocks.collect::<Vec<_>>())
+            .unwrap_or_else(|blocks| panic!("not six blocks: {blocks:#?}"));
 
     let stack = deploy(&ministack.shell(), "leaving", "").unwrap_or_else(|error| panic!("{error}"));
     let (queue, dead_letters) = (stack.output("RetryQueueUrl"), stack.output("DeadLetterQueueUrl"));
@@ -34,11 +34,14 @@ pub(crate) async fn a_deleted_stack_leaves_its_queues_and_another_drains_them(wo
         .shell()
         .with("RETRY_QUEUE_URL", queue)
         .with("RETRY_QUEUE_ARN", stack.output("RetryQueueArn"))
-        .with("DEAD_LETTER_QUEUE_URL", dead_letters);
+        .with("DEAD_LETTER_QUEUE_URL", dead_letters)
+        .with("PAUSES_PARAMETER", stack.output("PausesParameter"));
     let run =
         |script: &str| shell.run(&format!("{output}\n{script}")).unwrap_or_else(|error| panic!("{error}"));
-    let names = run(&format!("{delete_stack}\necho \"$RETRY_QUEUE_URL $DEAD_LETTER_QUEUE_URL\""));
-    assert_eq!(names.trim_end(), format!("{queue} {dead_letters}"));
+    run("aws ssm put-parameter --type String --name \"$PAUSES_PARAMETER\" --value '{\"v\":1,\"pauses\":[]}'");
+    let echo = "echo \"$RETRY_QUEUE_URL $DEAD_LETTER_QUEUE_URL $PAUSES_PARAMETER\"";
+    let names = run(&format!("{delete_stack}\n{echo}"));
+    assert_eq!(names.trim_end(), format!("{queue} {dead_letters} {}", stack.output("PausesParameter")));
     assert!(shell.run("aws cloudformation describe-stacks --stack-name leaving").is_err(), "it is gone");
     assert_eq!((held(ministack, queue).await, held(ministack, dead_letters).await), (1, 0));
 
@@ -51,7 +54,9 @@ pub(crate) async fn a_deleted_stack_leaves_its_queues_and_another_drains_them(wo
     let drained = async || (held(ministack, queue).await == 0).then_some(());
     eventually("the queue to be drained", limit, drained).await;
     let shell = shell.with("MAPPING", mapping).with("ROLE", role);
-    shell.run(&format!("{stop}\n{delete_queues}")).unwrap_or_else(|error| panic!("{error}"));
+    let all = format!("{stop}\n{delete_queues}\n{delete_pauses}");
+    shell.run(&all).unwrap_or_else(|error| panic!("{error}"));
+    assert!(shell.run("aws ssm get-parameter --name \"$PAUSES_PARAMETER\"").is_err(), "it is gone");
     for url in [queue, dead_letters] {
         let found = ministack.sqs.get_queue_attributes().queue_url(url).send().await;
         assert!(found.is_err(), "{url} is gone");

@@ -157,10 +157,12 @@ fn the_handlers_role_allows_exactly_what_it_does() {
         "sqs:GetQueueAttributes",
         "sqs:ChangeMessageVisibility"
     ]);
+    let parameter = "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter/comeback/${AWS::StackName}/pauses";
     let expected = [
         (None, &queue, &arn("RetryQueue")),
         (None, &json!("sqs:SendMessage"), &arn("DeadLetterQueue")),
         (None, &json!("sqs:SendMessage"), &arn("RetryQueue")),
+        (None, &json!("ssm:GetParameter"), &json!({"Fn::Sub": parameter})),
         (Some("WithExample"), &json!("lambda:InvokeFunction"), &example),
         (Some("WithTargetFunctions"), &json!("lambda:InvokeFunction"), &targets),
         (None, &json!(["logs:CreateLogStream", "logs:PutLogEvents"]), &arn("RetryHandlerLogs")),
@@ -186,9 +188,16 @@ fn every_variable_of_the_policy_is_a_parameter() {
         assert!(template()["Parameters"][parameter].get("Default").is_some(), "{parameter} has a default");
     }
     let names = variables.as_object().expect("variables").keys().map(String::as_str).collect::<BTreeSet<_>>();
-    let others = ["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS"];
+    let others = ["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS", "PAUSES"];
     assert_eq!(names.len(), 9 + others.len());
     assert!(others.iter().all(|other| names.contains(other)), "{names:?}");
+}
+
+#[test]
+fn the_handler_reads_the_parameter_that_the_output_names() {
+    let name = json!({"Fn::Sub": "/comeback/${AWS::StackName}/pauses"});
+    assert_eq!(properties("RetryHandler")["Environment"]["Variables"]["PAUSES"], name);
+    assert_eq!(template()["Outputs"]["PausesParameter"]["Value"], name);
 }
 
 /// docs/deploy-cargo-lambda.md makes the same by hand; the end-to-end tests run it.

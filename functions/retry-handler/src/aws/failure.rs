@@ -37,6 +37,8 @@ pub(super) const DEAD_LETTER: QueueRemedies = QueueRemedies {
     missing: "the dead-letter queue does not exist: correct DEAD_LETTER_QUEUE_URL, or create the queue",
 };
 
+const READ_PAUSES: &str = "allow ssm:GetParameter on the parameter that PAUSES names";
+
 const CREDENTIALS: &str = "the handler's credentials are not valid: see that its role exists, and that its \
     environment names no keys of its own";
 
@@ -86,6 +88,21 @@ pub(super) fn of_look(mut error: ServiceError) -> CallFailure {
 /// A look without a count in time.
 pub(super) fn no_count() -> CallFailure {
     CallFailure { cause: "no count of the messages in flight within a second".into(), remedy: None }
+}
+
+/// A read of the pauses that failed. Nothing of an event is in such a request.
+pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
+    let remedy = match error.kind {
+        ErrorKind::Denied if lacks_permission(error) => Some(READ_PAUSES),
+        ErrorKind::Denied => Some(CREDENTIALS),
+        _ => None,
+    };
+    CallFailure { cause: error.to_string(), remedy }
+}
+
+/// A read without a text.
+pub(super) fn no_pauses(cause: &str) -> CallFailure {
+    CallFailure { cause: cause.into(), remedy: None }
 }
 
 /// Whether a message may quote the request: not if the service never looked into it, or never answered.

@@ -7,15 +7,17 @@ use aws_config::SdkConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
 use aws_smithy_http_client::test_util::{NeverClient, infallible_client_fn};
 use comeback_delivery::limits::SQS_SEND;
-use comeback_engine::SQS_MESSAGE_BYTES;
+use comeback_engine::{PAUSES_TIMEOUT, SQS_MESSAGE_BYTES};
 use serde_json::{Value, json};
 
 use super::*;
 
 mod connections;
+mod pauses;
 
 const QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/retries";
 const DEAD_LETTERS: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
+const PAUSES: &str = "/comeback/orders/pauses";
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 /// A deadline that never passes.
 const IN_TIME: &dyn Fn() -> bool = &|| false;
@@ -50,14 +52,18 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
             .body(body.clone())
             .unwrap()
     });
-    (Aws::new(&signed().into_builder().http_client(http_client).build()), requests)
+    (Aws::new(&signed().into_builder().http_client(http_client).build(), Some(PAUSES)), requests)
 }
 
 /// The same, but no `Invoke` is ever answered.
 pub(crate) fn never_invoking() -> (Aws, Requests) {
     let (aws, requests) = answering(200, "", &done(0..10));
-    let lambda = Aws::new(&signed().into_builder().http_client(NeverClient::new()).build()).lambda;
-    (Aws { lambda, ..aws }, requests)
+    (Aws { lambda: never().lambda, ..aws }, requests)
+}
+
+/// Nothing is ever answered.
+fn never() -> Aws {
+    Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
 }
 
 /// A configuration with credentials, still without what carries its requests.

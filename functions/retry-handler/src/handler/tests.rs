@@ -6,6 +6,7 @@ use crate::aws::tests::{Requests, answering, never_invoking};
 use crate::queue::Queue;
 
 mod moves;
+mod pauses;
 mod secrets;
 
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -31,6 +32,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
         dead_letter_queue: Queue::from_url(&dead_letter_queue_url).unwrap(),
         dead_letter_queue_url,
         retry_queue_url: retry_queue_url.map(Into::into),
+        pauses: None,
     };
     (Handler::new(config, aws), requests)
 }

@@ -30,7 +30,7 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
             });
         }
     });
-    Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client()).build())
+    Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client()).build(), None)
 }
 
 /// Requests here are small: they come in one piece, or the connection has ended.
@@ -66,9 +66,11 @@ async fn without_a_connection_nothing_was_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let answer =
-        invoke(&Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client()).build()))
-            .await;
+    let answer = invoke(&Aws::new(
+        &signed().into_builder().endpoint_url(endpoint).http_client(http_client()).build(),
+        None,
+    ))
+    .await;
     let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
     assert!(failure.cause.contains("refused"), "{failure:?}");
 }
@@ -86,7 +88,7 @@ async fn a_connection_that_takes_too_long_was_not_made() {
     tokio::time::pause();
     let start = Instant::now();
     let shared = signed().into_builder().endpoint_url(format!("http://{address}"));
-    let answer = invoke(&Aws::new(&shared.http_client(http_client()).build())).await;
+    let answer = invoke(&Aws::new(&shared.http_client(http_client()).build(), None)).await;
     assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
@@ -95,7 +97,7 @@ async fn a_connection_that_takes_too_long_was_not_made() {
 async fn without_credentials_nothing_was_sent() {
     let missing = provide_credentials_fn(|| async { Err(CredentialsError::not_loaded("none here")) });
     let shared = signed().into_builder().credentials_provider(SharedCredentialsProvider::new(missing));
-    let answer = invoke(&Aws::new(&shared.http_client(http_client()).build())).await;
+    let answer = invoke(&Aws::new(&shared.http_client(http_client()).build(), None)).await;
     let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
     assert!(failure.remedy.is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
