@@ -9,12 +9,14 @@
 //! | `http` | a request on a plain socket |
 //! | `ministack` | [`MiniStack`]: the server, and a shell and clients that talk to it |
 //! | `stack` | [`Stack`]: `sam build`, `sam deploy`, and what came of it |
+//! | `by_hand` | the same without CloudFormation: the commands of docs/deploy-cargo-lambda.md |
 //! | `cdk` | the same of the CDK: the example app of `infra/` |
 //! | `operator` | [`Operator`]: somebody who runs the `comeback` command, with or without all permissions |
 //! | `target` | functions to be retried |
 //! | `watch` | what functions logged, and what the dead-letter queue holds |
 //! | `chromium` | [`Chromium`]: a browser without a window, to look at pages |
 
+mod by_hand;
 mod cdk;
 mod chromium;
 mod http;
@@ -28,6 +30,7 @@ mod stack;
 mod target;
 mod watch;
 
+pub use by_hand::deploy_by_hand;
 pub use cdk::deploy_example;
 pub use chromium::{Chromium, Look};
 pub use http::{free_port, request};

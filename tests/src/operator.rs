@@ -158,6 +158,10 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
             log_group(stack.target_logs())
         }
         "the function's log group" => log_group(&format!("/aws/lambda/{function}")),
+        "all queues' keys" => vec!["arn:aws:kms:*:*:key/*".into()],
+        "every stack" => vec!["arn:aws:cloudformation:*:*:stack/*/*".into()],
+        "SAM's transform" => vec!["arn:aws:cloudformation:*:aws:transform/Serverless-2016-10-31".into()],
+        "every function" => of_function("*"),
         "the function" => of_function(function),
         "the function's role" => role(function),
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],

@@ -7,11 +7,12 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, wherever they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 8] = [
+const CLAIMS: [(&str, &str, &str); 9] = [
     ("README.md", "Deploy", "tests/tests/end_to_end/sam.rs"),
+    ("docs/attach.md", "With the command", "tests/tests/operate/attach.rs"),
     ("docs/attach.md", "Attach", "tests/tests/end_to_end/attach.rs"),
     ("docs/attach.md", "Detach", "tests/tests/end_to_end/attach.rs"),
-    ("docs/deploy-cargo-lambda.md", "The stack by hand", "tests/tests/end_to_end/cargo_lambda.rs"),
+    ("docs/deploy-cargo-lambda.md", "The stack by hand", "tests/src/by_hand.rs"),
     ("docs/deploy-cargo-lambda.md", "Remove it", "tests/tests/end_to_end/attach.rs"),
     ("docs/deploy-sam.md", "Deploy with SAM", "tests/tests/end_to_end/sam.rs"),
     ("docs/remove.md", "Remove Comeback", "tests/tests/end_to_end/remove.rs"),

@@ -12,8 +12,8 @@ import time
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 
 from ministack import app  # noqa: E402
-from ministack.core import iam_actions  # noqa: E402
-from ministack.services import lambda_svc, sqs  # noqa: E402
+from ministack.core import iam_actions, iam_evaluator  # noqa: E402
+from ministack.services import iam, lambda_svc, sqs  # noqa: E402
 
 # The event source mappings' threads receive and delete under a lock, and put a new list of messages in the old one's
 # place. Nobody else takes that lock: the record of a failed invocation, or a message sent, that is appended to the old
@@ -76,7 +76,7 @@ for action, function in sqs._HANDLERS.items():
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# A parameter of a template arrives as text, and text is no limit: the mapping's poller would stop.
+# A parameter of a template arrives as text, and text is no limit: the mapping's poller would stop, and no SDK reads it.
 def whole_number(limit):
     @functools.wraps(limit)
     def with_whole_number(mapping, *arguments):
@@ -89,6 +89,7 @@ def whole_number(limit):
 
 
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
+lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
 # It asks a role for `sqs:SendMessageBatch` and the like, which IAM has not: on AWS, the permission for one message is the
 # permission for a batch.
@@ -118,6 +119,37 @@ def as_botocore_knows_it(action_of):
 
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
+
+# It looks for the permission to simulate a role's policies on no resource; on AWS the role is the resource.
+def of_the_role(arn_of):
+    @functools.wraps(arn_of)
+    def of_simulated(service, method, path, headers, body, query, *arguments):
+        role = iam_actions._query_param(query, "PolicySourceArn") if service == "iam" else ""
+        return role or arn_of(service, method, path, headers, body, query, *arguments)
+
+    return of_simulated
+
+
+iam_actions.extract_resource_arn = of_the_role(iam_actions.extract_resource_arn)
+
+# Lambda refuses a queue that the function's role may not send to; it takes any.
+def if_it_may_send(put):
+    @functools.wraps(put)
+    def checked(name, qualifier, data):
+        function = lambda_svc._functions.get(name)
+        queue = ((data.get("DestinationConfig") or {}).get("OnFailure") or {}).get("Destination") or ""
+        if function is not None and ":sqs:" in queue:
+            role, account = function["config"]["Role"], queue.split(":")[4]
+            policies = iam_evaluator._gather_role_policies(role.rsplit("/", 1)[-1], account)
+            if "allowed" not in iam._build_simulate_results_real(["sqs:SendMessage"], queue, role, account, policies):
+                problem = f"The function's execution role does not have permissions to call SendMessage on {queue}"
+                return lambda_svc.error_response_json("InvalidParameterValueException", problem, 400)
+        return put(name, qualifier, data)
+
+    return checked
+
+
+lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invoke_config)
 
 # Its web server ends an HTTP/2 connection after a thousand requests, those under way included: their answers never come.
 from hypercorn.config import Config  # noqa: E402

@@ -1,9 +1,8 @@
 use std::time::Duration;
 
-use comeback_tests::{MiniStack, Shell, eventually, example_target, pages};
+use comeback_tests::{MiniStack, Shell, deploy_by_hand, eventually, example_target, pages};
 use serde_json::json;
 
-use crate::cargo_lambda::deploy_by_hand;
 use crate::retries::successes;
 use crate::world::World;
 

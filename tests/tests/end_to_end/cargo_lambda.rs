@@ -3,29 +3,10 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use comeback_tests::{Shell, built_command, eventually, hide_briefly, pages, root, scratch};
+use comeback_tests::{built_command, eventually, pages, root, scratch};
 use serde_json::{Value, json};
 
 use crate::world::World;
-
-/// Deploys queues and a handler without CloudFormation, for a function `invoices`, and returns the retry queue's ARN.
-pub(crate) fn deploy_by_hand(shell: &Shell) -> String {
-    let blocks = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand");
-    let script = blocks.join("\n") + "\necho \"$RETRY_QUEUE_URL $DEAD_LETTER_QUEUE_URL $RETRY_QUEUE_ARN\"";
-    let or_panic = |result: Result<String, String>| result.unwrap_or_else(|error| panic!("{error}"));
-    let printed = or_panic(shell.run(&script));
-    let names: Vec<&str> = printed.lines().last().expect("the names were printed last").split(' ').collect();
-    let [retry_queue, dead_letter_queue, retry_queue_arn] = names[..] else { panic!("{names:?}") };
-    for queue in [retry_queue, dead_letter_queue] {
-        let policy = format!("aws sqs get-queue-attributes --queue-url {queue} --attribute-names Policy");
-        assert!(or_panic(shell.run(&policy)).contains("aws:SecureTransport"), "{queue} is TLS only");
-    }
-    let retention = "aws logs describe-log-groups --log-group-name-prefix /aws/lambda/comeback-retry-handler \
-        --query 'logGroups[].retentionInDays' --output text";
-    assert_eq!(or_panic(shell.run(retention)).trim_end(), "30");
-    hide_briefly(shell, retry_queue).unwrap_or_else(|error| panic!("{error}"));
-    retry_queue_arn.to_owned()
-}
 
 pub(crate) async fn a_sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     const WATCH: (&str, u16) = ("127.0.0.1", 9000);

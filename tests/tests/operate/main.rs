@@ -1,6 +1,8 @@
 //! The operator's commands against MiniStack, with the stack as it is deployed: in both output forms, and with no more
 //! permissions than `docs/operate.md` lists.
 
+mod attach;
+mod attach_elsewhere;
 mod status;
 mod trace;
 mod world;
@@ -24,6 +26,14 @@ fn main() -> ExitCode {
         };
     }
     let trials = trials![
+        attach::a_function_is_attached_retried_and_detached,
+        attach::an_alias_is_attached_beside_its_function,
+        attach::a_run_that_was_killed_is_resumed_by_repeating_it,
+        attach::what_is_denied_or_not_confirmed_is_said,
+        attach::what_waits_of_a_detached_function_is_read_from_the_log,
+        attach_elsewhere::a_handler_without_a_stack_is_changed_itself,
+        attach_elsewhere::a_stack_without_the_parameter_is_left_alone,
+        attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
         status::the_status_shows_what_waits_and_what_was_given_up,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,
     ];

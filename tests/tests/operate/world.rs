@@ -8,6 +8,8 @@ pub(crate) struct World {
     ministack: OnceCell<Result<MiniStack, String>>,
     sped_up: OnceCell<Result<MiniStack, String>>,
     built: OnceCell<Result<(), String>>,
+    by_hand: OnceCell<Result<MiniStack, String>>,
+    attaching: OnceCell<Stack>,
     /// `sam deploy` makes its own bucket the first time; two at once would both try.
     deploying: Mutex<()>,
 }
@@ -19,6 +21,8 @@ impl World {
             ministack: OnceCell::new(),
             sped_up: OnceCell::new(),
             built: OnceCell::new(),
+            by_hand: OnceCell::new(),
+            attaching: OnceCell::new(),
             deploying: Mutex::new(()),
         }
     }
@@ -40,16 +44,27 @@ impl World {
 
     /// A stack of the template as it ships, for one trial alone: a trial breaks and changes what it likes.
     pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
-        let shell = self.ministack().await.shell();
         self.built().await;
+        let shell = self.ministack().await.shell();
         let _alone = self.deploying.lock().await;
         let stack = deploy(&shell, name, parameters).unwrap_or_else(|error| panic!("{error}"));
         hide_briefly(&shell, stack.output("RetryQueueUrl")).unwrap_or_else(|error| panic!("{error}"));
         stack
     }
 
+    /// The stack that functions are attached to. Its backoffs are short.
+    pub(crate) async fn attaching(&self) -> &Stack {
+        self.attaching.get_or_init(|| self.deploy("attaching", "MaxBackoff=1")).await
+    }
+
+    /// A server of its own, where no stack has a log group of the name that the stack by hand gives its own.
+    pub(crate) async fn by_hand(&self) -> &MiniStack {
+        self.built().await;
+        or_panic(self.by_hand.get_or_init(|| MiniStack::start("operate-by-hand")).await)
+    }
+
     pub(crate) fn log(&self) -> String {
-        let started = [&self.ministack, &self.sped_up].into_iter().filter_map(OnceCell::get);
+        let started = [&self.ministack, &self.sped_up, &self.by_hand].into_iter().filter_map(OnceCell::get);
         started.flatten().map(MiniStack::log).collect()
     }
 }

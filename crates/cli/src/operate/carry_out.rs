@@ -1,21 +1,22 @@
 use std::io::Write as _;
 
+use anstyle::{AnsiColor, Style};
 use comeback_operate::{AttachPlan, Change, Difference, Failure, FunctionName, settled};
-use comfy_table::{Attribute, Cell};
 use serde::Serialize;
 
 use crate::failure;
 use crate::operate::confirm::confirm;
 use crate::operate::session::Session;
-use crate::text::table::table;
+
+const COMES: Style = AnsiColor::Green.on_default();
+const GOES: Style = AnsiColor::Red.on_default();
+const CHANGES: Style = AnsiColor::Yellow.on_default();
 
 /// What is to be done with a function.
 pub(crate) struct CarryOut<'a> {
     /// `attach` or `detach`.
     pub(crate) verb: &'static str,
     pub(crate) function: &'a FunctionName,
-    /// The retry handler's name.
-    pub(crate) handler: &'a str,
     pub(crate) dry_run: bool,
     /// Said where there is nothing to do.
     pub(crate) nothing: &'static str,
@@ -25,7 +26,6 @@ pub(crate) struct CarryOut<'a> {
 #[derive(Serialize)]
 struct Report<'a> {
     function: String,
-    handler: &'a str,
     differences: Vec<Difference>,
     notes: &'a [String],
     left: Option<&'a str>,
@@ -95,7 +95,6 @@ async fn make(
 fn print(order: &CarryOut<'_>, plan: &AttachPlan, done: bool) -> std::io::Result<()> {
     let report = Report {
         function: order.function.to_string(),
-        handler: order.handler,
         differences: plan.changes.iter().flat_map(Change::differences).collect(),
         notes: &plan.notes,
         left: plan.left.as_deref(),
@@ -107,22 +106,13 @@ fn print(order: &CarryOut<'_>, plan: &AttachPlan, done: bool) -> std::io::Result
 
 fn show(order: &CarryOut<'_>, plan: &AttachPlan) -> std::io::Result<()> {
     let mut out = anstream::stdout();
-    let CarryOut { verb, function, handler, nothing, .. } = order;
+    let CarryOut { verb, function, nothing, .. } = order;
     if plan.changes.is_empty() {
         if plan.left.is_none() {
             writeln!(out, "{function}: {nothing}")?;
         }
     } else {
-        writeln!(out, "{verb} {function}, with the retry handler {handler}:")?;
-        let mut table = table();
-        table.set_header(
-            ["what", "setting", "is", "will be"].map(|name| Cell::new(name).add_attribute(Attribute::Bold)),
-        );
-        for Difference { resource, setting, from, to } in plan.changes.iter().flat_map(Change::differences) {
-            let text = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-            table.add_row([resource, setting, text(from), text(to)]);
-        }
-        writeln!(out, "{table}")?;
+        writeln!(out, "{verb} {function}:\n{}", changes(plan))?;
     }
     for note in &plan.notes {
         writeln!(out, "note: {note}")?;
@@ -130,9 +120,55 @@ fn show(order: &CarryOut<'_>, plan: &AttachPlan) -> std::io::Result<()> {
     if let Some(left) = plan.left.as_ref().filter(|_| !plan.changes.is_empty()) {
         writeln!(
             out,
-            "left: the allow-list, the permissions and the recursion setting, for events that still wait ({left}). Repeat \
-             the command later to take them away too"
+            "left: the allow-list, the permissions and the recursion setting, for events that may still wait: {left}. \
+             Repeat the command later to take them away too"
         )?;
     }
     Ok(())
+}
+
+/// The differences, each below its resource: `+` what comes, `-` what goes, `~` what changes.
+fn changes(plan: &AttachPlan) -> String {
+    let mut text = String::new();
+    let mut above = String::new();
+    for Difference { resource, setting, from, to } in plan.changes.iter().flat_map(Change::differences) {
+        if resource != above {
+            text.push_str(&format!("  {resource}\n"));
+            above = resource;
+        }
+        let line = match (from, to) {
+            (None, to) => format!("{COMES}+ {setting}: {}{COMES:#}", to.unwrap_or_default()),
+            (Some(from), None) => format!("{GOES}- {setting}: {from}{GOES:#}"),
+            (Some(from), Some(to)) => format!("{CHANGES}~ {setting}: {from} → {to}{CHANGES:#}"),
+        };
+        text.push_str(&format!("    {line}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_operate::InvokeSettings;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_goes_and_changes_is_told_apart() {
+        let (function, qualifier) = ("orders".to_owned(), Some("live".to_owned()));
+        let from = InvokeSettings { retries: Some(2), event_age: Some(600), ..InvokeSettings::default() };
+        let to = InvokeSettings {
+            retries: Some(0),
+            on_failure: Some("arn:q".into()),
+            ..InvokeSettings::default()
+        };
+        let change = Change::Withdraw { role: "orders-role".into(), policy: "comeback-q".into() };
+        let plan = AttachPlan {
+            changes: vec![Change::Settings { function, qualifier, from, to }, change],
+            ..AttachPlan::default()
+        };
+        let plain = anstream::adapter::strip_str(&changes(&plan)).to_string();
+        let expected = "  function orders:live\n    + on failure: arn:q\n    ~ retries: 2 → 0\n    - event age: 600s\n  \
+            role orders-role\n    - policy comeback-q: allowed\n";
+        assert_eq!(plain, expected);
+    }
 }

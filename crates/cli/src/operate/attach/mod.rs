@@ -27,15 +27,15 @@ pub(crate) struct AttachArguments {
 }
 
 pub(crate) async fn run(arguments: &AttachArguments, session: Session) -> Result<(), failure::Failure> {
-    let deployment = session.interrupt.or(session.deployment()).await?;
+    // All is read anew each time: the changes are seen only that way.
     let plan = async || {
+        let deployment = session.deployment().await?;
         let attachment = Attachment::read(&session.account, &deployment, &arguments.function).await?;
         attachment.attach()
     };
     let order = CarryOut {
         verb: "attach",
         function: &arguments.function,
-        handler: &deployment.handler,
         dry_run: arguments.dry_run,
         nothing: "it is attached, and nothing is to be changed",
     };

@@ -32,9 +32,10 @@ pub(crate) struct DetachArguments {
 }
 
 pub(crate) async fn run(arguments: &DetachArguments, session: Session) -> Result<(), failure::Failure> {
-    let deployment = session.interrupt.or(session.deployment()).await?;
     let account = &session.account;
+    // All is read anew each time: the changes are seen only that way.
     let plan = async || {
+        let deployment = session.deployment().await?;
         let attachment = Attachment::read(account, &deployment, &arguments.function).await?;
         let progress = Progress::endless("reading the handler's log: {pos} lines");
         let read = |lines: usize| progress.set(lines as u64);
@@ -44,7 +45,6 @@ pub(crate) async fn run(arguments: &DetachArguments, session: Session) -> Result
     let order = CarryOut {
         verb: "detach",
         function: &arguments.function,
-        handler: &deployment.handler,
         dry_run: arguments.dry_run,
         nothing: "it is not attached, and nothing is to be changed",
     };
