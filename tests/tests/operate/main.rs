@@ -1,6 +1,7 @@
 //! The operator's commands against MiniStack, with the stack as it is deployed: in both output forms, and with no more
 //! permissions than `docs/operate.md` lists.
 
+mod dead;
 mod status;
 mod world;
 
@@ -22,7 +23,11 @@ fn main() -> ExitCode {
             }),*]
         };
     }
-    let trials = trials![status::a_quiet_stack_has_nothing_that_waits];
+    let trials = trials![
+        dead::dead_letters_are_listed_shown_and_redriven_to_success,
+        dead::discarded_letters_come_back_and_ctrl_c_gives_back,
+        status::a_quiet_stack_has_nothing_that_waits,
+    ];
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {

@@ -71,7 +71,8 @@ async fn letters_that_cannot_be_given_back_are_told() {
     let simulated = with((0..30).map(|_| letters::event("Timeout")));
     simulated.denied.set("give_back");
     let read = list(&simulated, 0).await.unwrap().read;
-    let why = "refused: AccessDenied: give_back";
+    let why = "sqs:ChangeMessageVisibility: refused: AccessDenied: give_back; docs/operate.md lists the permissions of \
+        each command";
     assert_eq!(read.still_hidden, Some((30, why.into())));
     let told =
         format!("read 30; 30 letters could not be given back and are hidden for 15 minutes at most: {why}");

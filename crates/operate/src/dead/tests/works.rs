@@ -22,10 +22,14 @@ fn with(letters: usize) -> Simulated {
 }
 
 async fn redrive(simulated: &Simulated, order: &Work) -> Worked {
+    try_redrive(simulated, order).await.unwrap()
+}
+
+async fn try_redrive(simulated: &Simulated, order: &Work) -> Result<Worked, Failure> {
     let (_raise, interrupt) = Interrupt::new();
     let policy = policy();
     let mut redrive = Redrive::new(&policy, None, NOW).unwrap();
-    work(simulated, &mut redrive, order, &interrupt, &|_| ()).await.unwrap()
+    work(simulated, &mut redrive, order, &interrupt, &|_| ()).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,10 +67,10 @@ async fn ctrl_c_ends_the_work_after_the_letters_at_hand() {
 async fn a_denied_send_ends_the_work_and_leaves_everything() {
     let simulated = with(150);
     simulated.denied.set("send");
-    let worked = redrive(&simulated, &order(50.0)).await;
-    let why = "refused: AccessDenied: send";
-    assert_eq!(worked.left, BTreeMap::from([(why.to_owned(), 1)]));
-    assert_eq!((worked.done, worked.read.end), (0, End::Failed(Failure::CouldNot(why.into()))));
+    let failure = try_redrive(&simulated, &order(50.0)).await.unwrap_err();
+    let why =
+        "sqs:SendMessage: refused: AccessDenied: send; docs/operate.md lists the permissions of each command";
+    assert_eq!(failure, Failure::CouldNot(why.into()));
     assert_eq!((simulated.depth().visible, simulated.retried().len()), (150, 0));
 }
 
@@ -75,7 +79,7 @@ async fn a_denied_deletion_makes_one_second_copy_and_no_more() {
     let simulated = with(150);
     simulated.denied.set("delete");
     let worked = redrive(&simulated, &order(50.0)).await;
-    let why = "refused: AccessDenied: delete";
+    let why = "sqs:DeleteMessage: refused: AccessDenied: delete; docs/operate.md lists the permissions of each command";
     assert_eq!((worked.done, worked.not_deleted), (0, Some((1, why.into()))));
     assert_eq!((simulated.depth().visible, simulated.retried().len()), (150, 1));
 }
