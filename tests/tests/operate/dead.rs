@@ -134,7 +134,8 @@ fn refusals(redrive: &Operator) {
     for (arguments, code, problem) in [
         ("", 2, "required arguments were not provided"),
         ("--all --error x", 2, "cannot be used with"),
-        ("--error x --server --yes", 2, "required arguments were not provided"),
+        ("--server --yes", 2, "required arguments were not provided"),
+        ("--error x --server --yes", 2, "cannot be used with"),
         ("--reason old --yes", 2, "is no reason; the reasons are max_retries,"),
         (
             "--error Timeout --retarget arn:aws:lambda:eu-south-2:000000000000:function:x",

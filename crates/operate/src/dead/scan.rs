@@ -16,8 +16,8 @@ use crate::{Failure, Interrupt};
 /// Letters of one round, ten a receive.
 pub(super) const ROUND: usize = 80;
 const A_RECEIVE: usize = 10;
-/// So many rounds in a row bring no letter that is new to us: then there is none.
-const QUIET_ROUNDS: u32 = 3;
+/// So many rounds in a row bring no letter that is new to us: sixteen long polls. Then there is none.
+const QUIET_ROUNDS: u32 = 2;
 /// Letters that are given back in one delivery.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
 
