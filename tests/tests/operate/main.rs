@@ -3,6 +3,7 @@
 
 mod attach;
 mod attach_elsewhere;
+mod dead;
 mod status;
 mod trace;
 mod world;
@@ -36,6 +37,8 @@ fn main() -> ExitCode {
         attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
         status::the_status_shows_what_waits_and_what_was_given_up,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,
+        dead::dead_letters_are_listed_shown_and_redriven_to_success,
+        dead::discarded_letters_come_back_and_ctrl_c_gives_back,
     ];
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -11,6 +11,7 @@
 //! | `batch_event` | that an event is read as AWS's own crate reads it |
 //! | `invocation_record` | what a record may lack, and payload bytes kept to the end |
 //! | `dead_letter` | the dead-letter on the wire |
+//! | `letters` | a message of the dead-letter queue read back, and how its event starts anew |
 //! | `handle_batch` | performing, grouped, in order, concurrently, once a message |
 //! | `moves` | waits performed by sending the message again: when, in which order, and that no due time changes |
 //! | `kept` | that every message is kept while no function may be re-invoked |
@@ -34,6 +35,7 @@ mod handle_batch;
 mod held;
 mod invocation_record;
 mod kept;
+mod letters;
 mod model;
 mod moves;
 mod pauses;

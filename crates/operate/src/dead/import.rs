@@ -100,7 +100,7 @@ impl Importing {
             let messages = some.into_iter().map(|line| line.message().map_err(|problem| lines.bad(&problem)));
             let messages = messages.collect::<Result<_, _>>()?;
             let answers = queue.send(Destination::DeadLetterQueue, messages).await;
-            let mut of_all = false;
+            let mut of_all = None;
             for (id, answer) in ids.iter().zip(answers) {
                 match answer {
                     Ok(()) => {
@@ -109,16 +109,16 @@ impl Importing {
                         imported.done += 1;
                     }
                     Err(cause) => {
-                        let trouble = Trouble::of(&cause);
-                        of_all |= trouble.of_all;
+                        let trouble = Trouble::of("sqs:SendMessage", &cause);
+                        of_all = trouble.of_all.then(|| Failure::CouldNot(trouble.why.clone())).or(of_all);
                         *imported.left.entry(trouble.why).or_default() += 1;
                     }
                 }
             }
             done.sync_data().map_err(unrecorded)?;
             tell(Progress::Done(imported.done));
-            if of_all {
-                return Ok(imported);
+            if let Some(failure) = of_all {
+                return if imported.done == 0 { Err(failure) } else { Ok(imported) };
             }
             tokio::select! {
                 () = turn => {}

@@ -52,7 +52,7 @@ impl Deed for Redrive<'_> {
 }
 
 fn not_sent(cause: &Cause) -> Trouble {
-    let trouble = Trouble::of(cause);
+    let trouble = Trouble::of("sqs:SendMessage", cause);
     if !cause.error().is_some_and(|error| error.code.is_empty()) {
         return trouble;
     }

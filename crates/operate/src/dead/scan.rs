@@ -10,13 +10,14 @@ use super::held::Held;
 use super::queue::{LetterQueue, Received};
 use super::read::{End, MOST_HIDDEN, Progress, Read};
 use super::seen::Seen;
+use super::work::Trouble;
 use crate::{Failure, Interrupt};
 
 /// Letters of one round, ten a receive.
 pub(super) const ROUND: usize = 80;
 const A_RECEIVE: usize = 10;
-/// So many rounds in a row bring no letter that is new to us: then there is none.
-const QUIET_ROUNDS: u32 = 3;
+/// So many rounds in a row bring no letter that is new to us: sixteen long polls. Then there is none.
+const QUIET_ROUNDS: u32 = 2;
 /// Letters that are given back in one delivery.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
 
@@ -114,7 +115,10 @@ impl<'q, Q: LetterQueue> Scan<'q, Q> {
             let failed: Vec<_> = queue.give_back(some).await.into_iter().filter_map(still_hides).collect();
             if let Some(cause) = failed.first() {
                 let denied = matches!(cause.error(), Some(error) if error.kind == ErrorKind::Denied);
-                read.hides(failed.len() as u64 + if denied { left } else { 0 }, &cause.to_string());
+                read.hides(
+                    failed.len() as u64 + if denied { left } else { 0 },
+                    &Trouble::of("sqs:ChangeMessageVisibility", cause).why,
+                );
                 if denied {
                     break;
                 }

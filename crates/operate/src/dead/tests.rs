@@ -8,12 +8,14 @@
 //! | `filters` | which letters a filter takes; what is refused |
 //! | `scans` | that every letter is read once, and given back |
 //! | `works` | pace, limit, and what ends the work |
+//! | `move_tasks` | SQS's own redrive: started, followed, cancelled |
 //! | `files` | exports: their lines, and their way back |
 
 mod files;
 mod filters;
 mod kills;
 mod letters;
+mod move_tasks;
 mod scans;
 mod simulated;
 mod works;

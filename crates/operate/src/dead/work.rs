@@ -66,9 +66,15 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    pub(super) fn of(cause: &Cause) -> Self {
-        let of_all = |kind| matches!(kind, ErrorKind::Denied | ErrorKind::Missing);
-        Self { why: cause.to_string(), of_all: cause.error().is_some_and(|error| of_all(error.kind)) }
+    /// `action` is the call's IAM action.
+    pub(super) fn of(action: &str, cause: &Cause) -> Self {
+        let kind = cause.error().map(|error| error.kind);
+        let of_all = matches!(kind, Some(ErrorKind::Denied | ErrorKind::Missing));
+        let remedy = match kind {
+            Some(ErrorKind::Denied) => "; docs/operate.md lists the permissions of each command",
+            _ => "",
+        };
+        Self { why: format!("{action}: {cause}{remedy}"), of_all }
     }
 }
 
@@ -104,6 +110,9 @@ pub(super) async fn work<'q, Q: LetterQueue, D: Deed>(
     let Run { scan, done, not_deleted, left, .. } = run;
     let read = scan.give_back(end, tell).await;
     could_begin(&read)?;
+    if let (End::Failed(failure), 0, None) = (&read.end, done, &not_deleted) {
+        return Err(failure.clone());
+    }
     Ok(Worked { done, not_deleted, left, read })
 }
 
@@ -200,10 +209,11 @@ impl<Q: LetterQueue, D: Deed> Run<'_, '_, Q, D> {
                     self.scan.deleted(1);
                 }
                 Err(cause) => {
-                    let (count, _) = self.not_deleted.get_or_insert_with(|| (0, cause.to_string()));
+                    let why = Trouble::of("sqs:DeleteMessage", &cause).why;
+                    end = Err(End::Failed(Failure::CouldNot(why.clone())));
+                    let (count, _) = self.not_deleted.get_or_insert((0, why));
                     *count += 1;
                     self.scan.hold([letter])?;
-                    end = Err(End::Failed(Failure::CouldNot(format!("deleting a letter: {cause}"))));
                 }
             }
         }

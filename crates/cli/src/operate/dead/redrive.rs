@@ -44,7 +44,7 @@ pub(crate) struct RedriveArguments {
     dry_run: bool,
     /// Let SQS move the whole queue by itself, up to 500 letters a second. It goes on if this command is killed, and
     /// Ctrl-C cancels it. It moves what cannot be retried too: the handler dead-letters that again
-    #[arg(long, requires = "all", conflicts_with_all = ["limit", "retarget"])]
+    #[arg(long, requires = "all", conflicts_with_all = ["FilterFlags", "limit", "retarget"])]
     server: bool,
     #[command(flatten)]
     pub(crate) common: Common,

@@ -1,0 +1,237 @@
+use std::time::Duration;
+
+use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry};
+use comeback_tests::{MiniStack, Operator, Stack, dead_letter, eventually, log_lines, scratch};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A letter as the handler writes it.
+fn letter(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
+    let body = json!({
+        "reason": "max_age", "detail": "why", "function_arn": function_arn, "retries_made": 7,
+        "initial_timestamp": 1_789_400_814, "dead_lettered_at": 1_789_404_414, "origin_request_id": key,
+        "error": {"type": error_type, "message": "m"}, "payload": {"customer": {"id": key}},
+    });
+    (body.to_string(), None)
+}
+
+/// Puts bodies into the dead-letter queue, with an attribute `Reason` beside those that have one.
+async fn put(ministack: &MiniStack, stack: &Stack, letters: &[(String, Option<&str>)]) {
+    for some in letters.chunks(10) {
+        let entries = some.iter().enumerate().map(|(id, (body, reason))| {
+            let attribute = |reason: &&str| {
+                let value = MessageAttributeValue::builder().data_type("String").string_value(*reason);
+                [("Reason".to_owned(), value.build().expect("it has a type"))].into()
+            };
+            let entry = SendMessageBatchRequestEntry::builder().id(id.to_string()).message_body(body);
+            entry.set_message_attributes(reason.as_ref().map(attribute)).build().expect("it has a body")
+        });
+        let call = ministack.sqs.send_message_batch().queue_url(stack.output("DeadLetterQueueUrl"));
+        let sent = call.set_entries(Some(entries.collect())).send().await.expect("SQS answers");
+        assert!(sent.failed.is_empty(), "{sent:?}");
+    }
+}
+
+/// How many messages a queue has that are visible, and that are in flight.
+async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
+    let names = [
+        QueueAttributeName::ApproximateNumberOfMessages,
+        QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+    ];
+    let call = ministack.sqs.get_queue_attributes().queue_url(queue_url);
+    let answer = call.set_attribute_names(Some(names.to_vec())).send().await.expect("SQS answers");
+    let count = |name| answer.attributes().expect("it has some")[name].parse().expect("a count");
+    (count(&names[0]), count(&names[1]))
+}
+
+async fn letters_of(ministack: &MiniStack, stack: &Stack) -> (u64, u64) {
+    depth(ministack, stack.output("DeadLetterQueueUrl")).await
+}
+
+fn example(stack: &Stack) -> String {
+    MiniStack::function_arn(stack.output("ExampleTargetName"))
+}
+
+/// How many letters each reason and error has.
+fn counts(groups: &[Value]) -> Vec<(u64, &str, Option<&str>)> {
+    groups
+        .iter()
+        .map(|group| {
+            let count = group["count"].as_u64().unwrap_or_default();
+            (count, group["reason"].as_str().unwrap_or_default(), group["error_type"].as_str())
+        })
+        .collect()
+}
+
+pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world: &World) {
+    let stack = world.deploy("dead", "NonRetryableErrors=Broken* BaseBackoff=1 MaxBackoff=2").await;
+    let ministack = world.ministack().await;
+    let operator = |command: &str| Operator::of_command(ministack, command, &stack, "none");
+    let (list, show, redrive) = (operator("dead list"), operator("dead show"), operator("dead redrive"));
+
+    // One whose target really failed, and was right to give up.
+    let payload = r#"{"fail_times": 1, "error_type": "BrokenPipe", "order": 7}"#;
+    ministack.invoke(stack.output("ExampleTargetName"), payload).await;
+    let url = stack.output("DeadLetterQueueUrl");
+    dead_letter(ministack, url, "the broken event", |letter| letter.body.contains("BrokenPipe")).await;
+    let mut letters: Vec<_> =
+        (0..60).map(|n| letter(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
+    letters.extend((0..3).map(|n| (format!("{{\"odd\":{n}}}"), Some("malformed_record"))));
+    letters.push(("hello".into(), None));
+    letters.push(letter(&MiniStack::function_arn("payments"), "key-payments", "Declined"));
+    put(ministack, &stack, &letters).await;
+
+    let groups = list.comeback("dead list --stack dead --json").json_lines(0);
+    let expected = [
+        (60, "max_age", Some("Timeout")),
+        (3, "malformed_record", None),
+        (1, "max_age", Some("Declined")),
+        (1, "non_retryable_error", Some("BrokenPipe")),
+        (1, "unknown", None),
+    ];
+    assert_eq!(counts(&groups), expected);
+    let text = list.comeback("dead list --stack dead --target payments").ended(0);
+    assert!(text.starts_with("1 letter of about 66 letters\n") && text.contains("key-payments"), "{text}");
+    let filter = "--payload /customer/id=key-7 --retries '>5' --older 1s --json";
+    let found = list.comeback(&format!("dead list --stack dead {filter}")).json_lines(0);
+    assert_eq!((found.len(), &found[0]["key"]), (1, &json!("key-7")), "{found:?}");
+
+    let broken = list.comeback("dead list --stack dead --error 'Broken*' --json").json_lines(0);
+    let key = broken[0]["key"].as_str().expect("the event has a key");
+    let whole = show.comeback(&format!("dead show {key} --stack dead --json")).json(0);
+    assert_eq!((&whole["payload"]["order"], &whole["retries"]), (&json!(7), &json!(0)));
+    let text = show.comeback(&format!("dead show {key} --stack dead")).ended(0);
+    assert!(text.contains("\n  \"order\": 7\n}") || text.contains("\n  \"order\": 7,"), "{text}");
+    let nowhere = show.comeback("dead show no-such-key --stack dead");
+    assert!(nowhere.stderr.contains("has the key \"no-such-key\""), "{}", nowhere.stderr);
+    assert_eq!(nowhere.code, 1);
+
+    refusals(&redrive);
+    assert_eq!(letters_of(ministack, &stack).await, (66, 0), "everything was given back");
+
+    let dry = redrive.comeback("dead redrive --stack dead --error 'Broken*' --dry-run").ended(0);
+    assert!(dry.starts_with("to redrive: about 1 letter of 66, in about 0s\n"), "{dry}");
+    let redriven = redrive.comeback("dead redrive --stack dead --error 'Broken*' --yes").ended(0);
+    assert!(redriven.ends_with("redrove 1 letter\n"), "{redriven}");
+    let succeeded = eventually("the redriven event to succeed", PATIENCE, async || {
+        let lines = log_lines(ministack, stack.target_logs()).await;
+        let is_it = |line: &Value| line["message"] == "succeeded" && line["idempotency_key"] == key;
+        lines.into_iter().find(is_it)
+    });
+    assert_eq!(succeeded.await["attempt"], 1, "it started anew");
+
+    let some = "dead redrive --stack dead --error Timeout --limit 5 --json --yes --rate 1000/s";
+    let report = redrive.comeback(some).json(0);
+    assert_eq!((&report["redriven"], &report["plan"]["chosen"]), (&json!(5), &json!(60)), "{report}");
+    assert_eq!(letters_of(ministack, &stack).await, (60, 0));
+}
+
+/// What is refused before anything is sent, and with which exit code.
+fn refusals(redrive: &Operator) {
+    for (arguments, code, problem) in [
+        ("", 2, "required arguments were not provided"),
+        ("--all --error x", 2, "cannot be used with"),
+        ("--server --yes", 2, "required arguments were not provided"),
+        ("--error x --server --yes", 2, "cannot be used with"),
+        ("--reason old --yes", 2, "is no reason; the reasons are max_retries,"),
+        (
+            "--error Timeout --retarget arn:aws:lambda:eu-south-2:000000000000:function:x",
+            2,
+            "TARGET_FUNCTIONS",
+        ),
+        ("--error Timeout", 4, "pass --yes"),
+        (
+            "--all --yes",
+            1,
+            "TARGET_FUNCTIONS does not allow arn:aws:lambda:eu-south-2:000000000000:function:payments",
+        ),
+    ] {
+        let refused = redrive.comeback(&format!("dead redrive --stack dead {arguments}"));
+        assert!(refused.stderr.contains(problem), "{arguments}: {}", refused.stderr);
+        assert_eq!(refused.code, code, "{arguments}");
+    }
+}
+
+pub(crate) async fn discarded_letters_come_back_and_ctrl_c_gives_back(world: &World) {
+    let stack = world.deploy("discard", "").await;
+    let ministack = world.ministack().await;
+    let operator = |command: &str| Operator::of_command(ministack, command, &stack, "none");
+    let (discard, import, list) = (operator("dead discard"), operator("dead import"), operator("dead list"));
+    let mut letters: Vec<_> =
+        (0..120).map(|n| letter(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
+    letters.extend((0..3).map(|n| (format!("{{\"odd\":{n}}}"), Some("malformed_record"))));
+    letters.push(("hello".into(), None));
+    put(ministack, &stack, &letters).await;
+    let all = [(120, "max_age", Some("Timeout")), (3, "malformed_record", None), (1, "unknown", None)];
+
+    let folder = scratch("discard");
+    let (odd, rest) = (folder.join("odd.jsonl"), folder.join("rest.jsonl"));
+    let (odd, rest) = (odd.display(), rest.display());
+    let some = format!("dead discard --stack discard --reason malformed_record --export {odd}");
+    let report = discard.comeback(&format!("{some} --json --yes")).json(0);
+    assert_eq!(report["discarded"], 3, "{report}");
+    let again = discard.comeback(&some);
+    assert!(again.stderr.contains("is there already, and is not overwritten"), "{}", again.stderr);
+    assert_eq!(again.code, 2);
+    let text =
+        discard.comeback(&format!("dead discard --stack discard --all --export {rest} --yes")).ended(0);
+    assert!(text.contains("discarded 121 letters; `comeback dead import"), "{text}");
+    assert_eq!(letters_of(ministack, &stack).await, (0, 0));
+    assert_eq!(list.comeback("dead list --stack discard --json").ended(0), "");
+
+    let dry = import.comeback(&format!("dead import {rest} --stack discard --dry-run")).ended(0);
+    assert!(dry.starts_with("to import: 121 letters to "), "{dry}");
+    let text = import.comeback(&format!("dead import {odd} --stack discard --yes")).ended(0);
+    assert!(text.ends_with("imported 3 letters\n"), "{text}");
+    let report = import.comeback(&format!("dead import {rest} --stack discard --json --yes")).json(0);
+    assert_eq!(report["imported"], 121, "{report}");
+    let report = import.comeback(&format!("dead import {rest} --stack discard --json --yes")).json(0);
+    assert_eq!((&report["imported"], &report["before"]), (&json!(0), &json!(121)), "{report}");
+    assert_eq!(counts(&list.comeback("dead list --stack discard --json").json_lines(0)), all);
+
+    denials(&operator("status"), &folder);
+    assert_eq!(letters_of(ministack, &stack).await, (124, 0));
+    ctrl_c(ministack, &stack, &operator("dead redrive")).await;
+}
+
+/// Without its permissions each command ends with exit code 1, and names the first that is missing.
+fn denials(nobody: &Operator, folder: &std::path::Path) {
+    let export = folder.join("denied.jsonl");
+    let imported = folder.join("again.jsonl");
+    std::fs::copy(folder.join("odd.jsonl"), &imported).expect("the export is there");
+    for (arguments, action) in [
+        ("list".into(), "sqs:ReceiveMessage"),
+        ("show key-1".into(), "sqs:ReceiveMessage"),
+        ("redrive --all --yes".into(), "sqs:ReceiveMessage"),
+        (format!("discard --all --yes --export {}", export.display()), "sqs:ReceiveMessage"),
+        (format!("import --yes {}", imported.display()), "sqs:SendMessage"),
+    ] {
+        let denied = nobody.comeback(&format!("dead {arguments} --stack discard"));
+        assert!(denied.stderr.contains(&format!("error: {action}")), "{arguments}: {}", denied.stderr);
+        assert_eq!(denied.code, 1, "{arguments}");
+    }
+}
+
+/// A redrive that is interrupted ends after the letters at hand, and gives back all others.
+async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
+    let process = scratch("ctrl-c").join("process");
+    let shell = redrive.shell().clone().with("PROCESS", &process);
+    let command = "echo $$ >\"$PROCESS\"; exec \"$COMEBACK\" dead redrive --stack discard --error Timeout --rate 2/s --yes";
+    let running = tokio::task::spawn_blocking(move || shell.output(command));
+    eventually("a letter to be redriven", PATIENCE, async || {
+        let (visible, hidden) = letters_of(ministack, stack).await;
+        (visible + hidden < 124).then_some(())
+    })
+    .await;
+    let interrupt = ministack.shell().with("PROCESS", &process).run("kill -INT \"$(cat \"$PROCESS\")\"");
+    interrupt.unwrap_or_else(|error| panic!("{error}"));
+    let output = running.await.expect("it ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("error: interrupted: redrove "), "{stderr}");
+    let (visible, hidden) = letters_of(ministack, stack).await;
+    assert!(hidden == 0 && (100..124).contains(&visible), "{visible} visible, {hidden} hidden");
+}
