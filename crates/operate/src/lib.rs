@@ -9,7 +9,7 @@
 //! | `deployment` | [`Deployment`]: a handler and what belongs to it; how it is found |
 //! | `function` | [`FunctionName`]: a function as an operator names it |
 //! | `target` | [`Target`]: the facts of one function; [`InvokeSettings`]: those of its asynchronous invocations |
-//! | `pauses` | the parameter that holds the pauses |
+//! | `pauses` | [`PauseOrder`], [`ResumeOrder`]: the parameter that holds the pauses, and what operators do to it |
 //! | `permission` | [`may()`]: whether a role may do something |
 //! | `attach` | [`Attachment`]: a function's attachment to a deployment; [`AttachPlan`]: what it takes to attach or detach it |
 //! | `status` | [`Status`]: the state of a deployment on one screen |
@@ -42,6 +42,8 @@ pub use deployment::{Deployment, Queue};
 pub use failure::Failure;
 pub use function::{BadFunctionName, FunctionName};
 pub use interrupt::Interrupt;
+pub use pauses::pause::{PauseOrder, Paused};
+pub use pauses::resume::{ResumeOrder, Resumed};
 pub use permission::{Verdict, may};
 pub use status::{Alarm, Depth, LastHour, MappingState, OldestLetter, OpenPause, Status};
 pub use target::Target;

@@ -1,6 +1,22 @@
-//! The parameter that holds the pauses.
+//! The parameter that holds the pauses, and what operators do to it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `parameter` | the parameter's calls |
+//! | `writing` | how an edit is written so that no other operator's is lost: pure |
+//! | `target` | which functions a pause is about |
+//! | `pause` | [`PauseOrder`]: opening a pause |
+//! | `resume` | [`ResumeOrder`]: closing it |
+//! | `concurrency` | the reserved concurrency of a function that is paused hard |
 
-use comeback_engine::Pauses;
+mod concurrency;
+mod parameter;
+pub(crate) mod pause;
+pub(crate) mod resume;
+pub(crate) mod target;
+mod writing;
+
+use comeback_engine::{EditError, Pauses};
 
 use crate::{Account, Deployment, Failure};
 
@@ -11,11 +27,28 @@ use crate::{Account, Deployment, Failure};
 /// The parameter cannot be read, or its text is no list of pauses.
 pub(crate) async fn read(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {
     let Some(name) = deployment.pauses() else { return Ok(None) };
-    let text = match account.ssm.get_parameter().name(name).send().await {
-        Ok(answer) => answer.parameter().and_then(|parameter| parameter.value()).map(ToOwned::to_owned),
-        Err(error) if error.as_service_error().is_some_and(|error| error.is_parameter_not_found()) => None,
-        Err(error) => return Err(Failure::of_call("ssm:GetParameter", name, &error)),
-    };
-    let pauses = text.map_or(Ok(Pauses::default()), |text| Pauses::read(&text));
-    pauses.map(Some).map_err(|garbled| Failure::CouldNot(format!("parameter {name}: {garbled}")))
+    let (text, _) = parameter::read(account, name).await?;
+    understood(name, text.as_deref()).map(Some)
+}
+
+/// The name of the parameter.
+fn parameter_of(deployment: &Deployment) -> Result<&str, Failure> {
+    deployment.pauses().ok_or_else(|| {
+        Failure::Undone(format!(
+            "the handler {} reads no pauses: deploy the current template, or set its variable PAUSES to the name of an SSM \
+             parameter and allow its role ssm:GetParameter on it",
+            deployment.handler
+        ))
+    })
+}
+
+fn understood(name: &str, text: Option<&str>) -> Result<Pauses, Failure> {
+    let pauses = text.map_or(Ok(Pauses::default()), Pauses::read);
+    pauses.map_err(|garbled| Failure::CouldNot(format!("parameter {name}: {garbled}")))
+}
+
+impl From<EditError> for Failure {
+    fn from(error: EditError) -> Self {
+        Self::Refused(error.to_string())
+    }
 }

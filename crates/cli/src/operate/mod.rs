@@ -8,6 +8,7 @@
 //! | `common` | the flags that all of them take, and the deployment that these name |
 //! | `confirm` | asking before something is changed |
 //! | `dead` | `comeback dead`: the letters of the dead-letter queue |
+//! | `pause`, `resume` | `comeback pause` and `comeback resume`: hold the retries of a function, and let them go again |
 //! | `session` | one command's run: the runtime, Ctrl-C, the account |
 //! | `status` | `comeback status`: the state of a deployment on one screen |
 //! | `trace` | `comeback trace`: one event's life as a timeline |
@@ -18,6 +19,8 @@ mod common;
 mod confirm;
 mod dead;
 mod detach;
+mod pause;
+mod resume;
 mod session;
 mod status;
 mod trace;
@@ -51,6 +54,15 @@ pub(crate) enum OperateCommand {
     /// function's own log has the REPORT of the invocation.
     #[command(after_help = trace::EXAMPLES)]
     Trace(trace::TraceArguments),
+    /// Hold the retries of a function, or of every function; list who did so and why
+    ///
+    /// What fails meanwhile waits. It uses up no retry, and time does not count towards its MAX_AGE, but SQS keeps no message
+    /// for longer than 14 days.
+    #[command(after_help = pause::EXAMPLES)]
+    Pause(pause::PauseArguments),
+    /// Let the retries of a paused function go again, spread over some time
+    #[command(after_help = resume::EXAMPLES)]
+    Resume(resume::ResumeArguments),
     /// List, show, redrive, discard and import dead-letters
     #[command(after_help = dead::EXAMPLES)]
     Dead(dead::DeadArguments),
@@ -58,6 +70,12 @@ pub(crate) enum OperateCommand {
 
 pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
     match command {
+        OperateCommand::Pause(arguments) => {
+            run_in_session(&arguments.common, |session| pause::run(arguments, session))
+        }
+        OperateCommand::Resume(arguments) => {
+            run_in_session(&arguments.common, |session| resume::run(arguments, session))
+        }
         OperateCommand::Attach(arguments) => {
             run_in_session(&arguments.common, |session| attach::run(arguments, session))
         }

@@ -14,6 +14,8 @@ use crate::{Policy, Timestamp};
 /// read about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
 const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
+/// How much longer it may be, so that environments do not read together.
+const LONGEST: f64 = 1.25;
 /// An open pause that is older is logged as a warning: it may have been forgotten.
 const LONG: Duration = Duration::from_secs(86_400);
 /// Said of a parameter whose text is unreadable.
@@ -45,6 +47,11 @@ impl KnownPauses {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None }
     }
 
+    /// How late an environment that works without a rest may notice a change: the longest time between two reads.
+    pub fn longest_between_reads(policy: &Policy) -> Duration {
+        Self::of(policy).between_reads.unwrap_or_default().mul_f64(LONGEST)
+    }
+
     /// What is known; `None` if nothing was ever read.
     pub const fn known(&self) -> Option<&Pauses> {
         self.known.as_ref()
@@ -74,7 +81,7 @@ impl KnownPauses {
         };
         if self.known.is_some() {
             let wait = self.between_reads.unwrap_or_default();
-            let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..1.25);
+            let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..LONGEST);
             self.next_read = Some(now.saturating_add(wait.mul_f64(more)));
         }
         read

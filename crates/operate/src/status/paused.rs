@@ -27,7 +27,11 @@ pub struct OpenPause {
 
 impl OpenPause {
     /// The pauses that are not over; `None` if the handler reads none.
-    pub(super) async fn all(
+    ///
+    /// # Errors
+    ///
+    /// The parameter cannot be read, or its text is no list of pauses.
+    pub async fn all(
         account: &Account,
         deployment: &Deployment,
         now: Timestamp,
@@ -38,7 +42,8 @@ impl OpenPause {
         }))
     }
 
-    fn of(pause: &Pause, now: Timestamp) -> Self {
+    /// A pause as it is now.
+    pub(crate) fn of(pause: &Pause, now: Timestamp) -> Self {
         Self {
             target: pause.target.to_string(),
             from: pause.from,
