@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde_json::json;
 
-use crate::{MiniStack, Shell, Stack, built_command, pages};
+use crate::{MiniStack, Shell, Stack, built_command, pages, root};
 
 /// The page whose last table lists the permissions of each command.
 const PAGE: &str = "docs/operate.md";
@@ -29,9 +29,15 @@ impl Operator {
     /// One who may do everything.
     #[must_use]
     pub fn of(ministack: &MiniStack) -> Self {
-        // Cargo takes a second to see that nothing is to be built.
-        static COMMAND: LazyLock<PathBuf> = LazyLock::new(built_command);
-        Self(ministack.shell().with("COMEBACK", &*COMMAND))
+        Self(ministack.shell().with("COMEBACK", command()))
+    }
+
+    /// One who may do everything, and whose clock is the server's: for a server that goes 60 times as fast.
+    #[must_use]
+    pub fn on_clock_of(ministack: &MiniStack) -> Self {
+        let Self(shell) = Self::of(ministack);
+        let program = root().join("tests/tools/on_servers_clock.py");
+        Self(shell.with("COMEBACK_PROGRAM", command()).with("COMEBACK", program))
     }
 
     /// One who may do what `docs/operate.md` lists for a command of `comeback`, with that stack and with that function, and
@@ -79,6 +85,12 @@ impl Operator {
     pub fn shell(&self) -> &Shell {
         &self.0
     }
+}
+
+/// Cargo takes a second to see that nothing is to be built.
+fn command() -> &'static Path {
+    static COMMAND: LazyLock<PathBuf> = LazyLock::new(built_command);
+    &COMMAND
 }
 
 impl Ran {

@@ -6,6 +6,7 @@ mod attach_elsewhere;
 mod dead;
 mod status;
 mod trace;
+mod walk;
 mod world;
 
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         attach_elsewhere::a_stack_without_the_parameter_is_left_alone,
         attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
         status::the_status_shows_what_waits_and_what_was_given_up,
+        walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,
         dead::dead_letters_are_listed_shown_and_redriven_to_success,
         dead::discarded_letters_come_back_and_ctrl_c_gives_back,

@@ -1,0 +1,18 @@
+#!/usr/bin/env python3
+"""Runs $COMEBACK_PROGRAM on the clock of the server at AWS_ENDPOINT_URL, which may be one that goes faster."""
+
+import email.utils
+import os
+import ssl
+import sys
+import time
+import urllib.request
+
+health = os.environ["AWS_ENDPOINT_URL"] + "/_ministack/health"
+with urllib.request.urlopen(health, context=ssl._create_unverified_context()) as answer:
+    there = email.utils.parsedate_to_datetime(answer.headers["date"]).timestamp()
+
+# Its date has whole seconds, and minutes pass there while the program starts.
+ahead = max(0, int(there - time.time())) + 60
+program = [os.environ["COMEBACK_PROGRAM"], *sys.argv[1:]]
+os.execvp("faketime", ["faketime", "--exclude-monotonic", "-f", f"+{ahead}s", *program])
