@@ -37,9 +37,10 @@ help: ## list the targets
 demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
 	cargo run --profile demo -p comeback --no-default-features -- simulate
 
-scale: ## what a retry costs, from a thousand events to a million (eight minutes)
+scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## what a retry costs, up to a million events; 100,000 dead-letters (twenty minutes)
 	cargo build --release -p comeback
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
+	python3 tests/scale/dead_letters.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 
 # Each policy meets every seed: some hide every message, some none, and some hide a few. The last reaches SQS's longest
 # waits and its oldest messages.

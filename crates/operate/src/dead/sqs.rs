@@ -8,12 +8,15 @@ use comeback_delivery::{Cause, Retries, by_entry};
 use comeback_engine::{MOVED_ATTRIBUTE, Record, Timestamp};
 
 use super::queue::{Destination, HIDDEN_FOR, LetterQueue, Received};
+use super::scan::ROUND;
 use crate::Failure;
 
 /// A long poll asks all of SQS's servers, a short one only some of them; a second is the shortest there is.
 const WAIT_SECONDS: i32 = 1;
 /// Of SQS.
 const MOST_OF_A_RECEIVE: usize = 10;
+/// Calls under way at once that carry a round's letters.
+const AT_ONCE: usize = ROUND / MOST_OF_A_RECEIVE;
 /// Calls under way at once that give letters back: there may be 100,000 letters, ten a call.
 const GIVING_BACK: usize = 16;
 
@@ -31,13 +34,13 @@ impl SqsQueues {
     pub(super) fn new(client: &Client, dead_letter_queue: &str, retry_queue: &str) -> Self {
         // A copy that was accepted goes on by itself, so a message without an answer is not sent again: its letter
         // stays, and the operator is told.
-        let sender = |url: &str| Sender::new(client.clone(), url).retries(Retries::none());
+        let once = |url: &str| Sender::new(client.clone(), url).retries(Retries::none()).concurrency(AT_ONCE);
         Self {
             client: client.clone(),
             url: dead_letter_queue.to_owned(),
-            to_retry_queue: sender(retry_queue),
-            to_dead_letter_queue: sender(dead_letter_queue),
-            deleter: Deleter::new(client.clone(), dead_letter_queue),
+            to_retry_queue: once(retry_queue),
+            to_dead_letter_queue: once(dead_letter_queue),
+            deleter: Deleter::new(client.clone(), dead_letter_queue).concurrency(AT_ONCE),
             shower: VisibilityChanger::new(client.clone(), dead_letter_queue).concurrency(GIVING_BACK),
         }
     }

@@ -1,0 +1,113 @@
+"""What it takes to list and redrive 100,000 dead-letters, as the table of docs/operate.md. On Linux.
+
+The command talks to MiniStack (tests/scale/indexed_queues.py). A letter of ten is redriven first, while the other nine are
+held, then all others. The server's time is in the rates: it is Python, on this machine. The memory is the command's alone.
+
+It fails if a command needs more than 64 MB, or if a letter is left or lost.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+import zipfile
+
+LETTERS = 100_000
+MOST_MEGABYTES = 64
+REGION, ACCOUNT = "eu-south-2", "000000000000"
+FUNCTION_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:orders"
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def environment(port, folder):
+    endpoint = f"http://127.0.0.1:{port}"
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
+    none = {"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true"}
+    serving = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LETTERS": str(LETTERS), "FUNCTION_ARN": FUNCTION_ARN}
+    return {**os.environ, **keys, **none, **serving, "AWS_ENDPOINT_URL": endpoint, "TMPDIR": folder}
+
+
+def wait_until_healthy(port):
+    for _ in range(600):
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{port}/_ministack/health").close()
+        except OSError:
+            time.sleep(0.1)
+    sys.exit("MiniStack did not start")
+
+
+def deploy(variables, folder):
+    """The two queues, and a function that has the handler's environment and is never invoked."""
+    def aws(*arguments):
+        command = [".tools/aws/bin/aws", *arguments, "--output", "text"]
+        return subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    dead, retry = (aws("sqs", "create-queue", "--queue-name", name, "--cli-read-timeout", "300")
+                   for name in ("dead-letters", "retry"))
+    archive = os.path.join(folder, "handler.zip")
+    with zipfile.ZipFile(archive, "w") as code:
+        code.writestr("bootstrap", "#!/bin/sh")
+    settings = {"DEAD_LETTER_QUEUE_URL": dead, "RETRY_QUEUE_URL": retry, "TARGET_FUNCTIONS": FUNCTION_ARN}
+    aws("lambda", "create-function", "--function-name", "handler", "--runtime", "provided.al2023", "--handler", "bootstrap",
+        "--role", f"arn:aws:iam::{ACCOUNT}:role/handler", "--zip-file", f"fileb://{archive}",
+        "--environment", json.dumps({"Variables": settings}))
+    return retry, aws
+
+
+def run(name, letters, variables, command):
+    """Prints a row. Gives what the command printed, and whether its memory is what it should be."""
+    start = time.monotonic()
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as child:
+        output = child.stdout.read()
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {child.returncode}")
+    seconds, megabytes = time.monotonic() - start, used.ru_maxrss / 1024
+    cells = [name, f"{letters:,}", f"{seconds:.0f} s", f"{letters / seconds:,.0f} a second", f"{megabytes:.0f} MB"]
+    print(f"| {' | '.join(cells)} |", flush=True)
+    return output, megabytes <= MOST_MEGABYTES
+
+
+def main():
+    comeback, port = sys.argv[1], free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        variables = environment(port, folder)
+        serve = [".tools/ministack/bin/python", "tests/scale/indexed_queues.py"]
+        with open(os.path.join(folder, "log"), "w") as log:
+            server = subprocess.Popen(serve, env=variables, stdout=log, stderr=log)
+        try:
+            wait_until_healthy(port)
+            retry, aws = deploy(variables, folder)
+            dead = [comeback, "dead"]
+            flags = ["--handler", "handler", "--json"]
+            redrive = [*dead, "redrive", *flags, "--yes", "--rate", "1000000/s"]
+            print("| command | letters | time | rate | memory |\n|---|---|---|---|---|")
+            one, small = run("one letter", 1, variables, [*dead, "show", "key-1", *flags])
+            groups, flat = run("list", LETTERS, variables, [*dead, "list", *flags])
+            some, held = run("redrive --error Timeout", LETTERS // 10, variables, [*redrive, "--error", "Timeout"])
+            rest, all_flat = run("redrive --all", LETTERS * 9 // 10, variables, [*redrive, "--all"])
+            there = aws("sqs", "get-queue-attributes", "--queue-url", retry, "--attribute-names", "All",
+                        "--query", "Attributes.ApproximateNumberOfMessages")
+        finally:
+            server.terminate()
+            server.wait()
+    counted = sum(json.loads(line)["count"] for line in groups.splitlines())
+    redriven = json.loads(some)["redriven"] + json.loads(rest)["redriven"]
+    if [counted, redriven, int(there)] != [LETTERS] * 3:
+        sys.exit(f"{counted} letters were listed, {redriven} redriven, and {there} are in the retry queue")
+    if not (one and small and flat and held and all_flat):
+        sys.exit(f"a command needed more than {MOST_MEGABYTES} MB")
+
+
+if __name__ == "__main__":
+    main()
