@@ -17,10 +17,12 @@
 //! | `survey` | [`Survey`]: letters counted by group, and whether they can be acted on |
 //! | `pace` | [`Pace`]: letters a second |
 //! | `work` | [`Work`], [`Worked`]: acting on letters, and deleting them once they are safe |
-//! | `redrive`, `discard` | what is done with a letter: sent to the retry queue, or written to a file |
+//! | `deed` | what can be done with a letter, and why it cannot |
+//! | `redrive`, `discard` | the two deeds: sent to the retry queue, or written to a file |
 //! | `export`, `import` | a letter as a line of JSON, and its way back |
 //! | `move_task` | SQS's own redrive of a whole queue |
 
+mod deed;
 mod described;
 mod discard;
 mod export;
@@ -48,9 +50,9 @@ use comeback_engine::{Policy, Timestamp};
 
 use crate::status::Depth;
 use crate::{Account, Deployment, Failure, Interrupt, Queue};
+use deed::Deed as _;
 use redrive::Redrive;
 use sqs::SqsQueues;
-use work::Deed as _;
 
 pub use described::{Described, Whole};
 pub use filter::{BadPayloadTest, BadReason, BadRetriesTest, Filter, PayloadTest, ReasonName, RetriesTest};

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
+use dead::discarding;
 use world::World;
 
 fn main() -> ExitCode {
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,
         dead::dead_letters_are_listed_shown_and_redriven_to_success,
-        dead::discarded_letters_come_back_and_ctrl_c_gives_back,
+        discarding::discarded_letters_come_back_and_ctrl_c_gives_back,
     ];
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);

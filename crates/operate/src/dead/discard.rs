@@ -2,9 +2,9 @@ use std::path::Path;
 
 use comeback_engine::Reason;
 
+use super::deed::{Deed, Trouble};
 use super::export::{Export, Line};
 use super::queue::{LetterQueue, Received};
-use super::work::{Deed, Trouble};
 use crate::Failure;
 
 /// Writing letters to a file.

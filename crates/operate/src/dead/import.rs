@@ -5,12 +5,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::deed::Trouble;
 use super::export::Line;
 use super::pace::Pace;
 use super::queue::{Destination, LetterQueue};
 use super::read::Progress;
 use super::seen::Seen;
-use super::work::Trouble;
 use crate::{Failure, Interrupt};
 
 /// An export that was read through, and what of it is still to be imported.

@@ -2,8 +2,8 @@ use comeback_delivery::Cause;
 use comeback_delivery::sqs::Message;
 use comeback_engine::{Action, Pauses, Policy, Reason, Record, Timestamp, decide};
 
+use super::deed::{Deed, Trouble};
 use super::queue::{Destination, LetterQueue, Received};
-use super::work::{Deed, Trouble};
 use crate::Failure;
 
 /// Sending letters to the retry queue, where their events start anew.

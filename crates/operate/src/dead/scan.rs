@@ -6,11 +6,11 @@ use comeback_delivery::{Cause, ErrorKind};
 use comeback_engine::Timestamp;
 use futures_util::future::join_all;
 
+use super::deed::Trouble;
 use super::held::Held;
 use super::queue::{LetterQueue, Received};
 use super::read::{End, MOST_HIDDEN, Progress, Read};
 use super::seen::Seen;
-use super::work::Trouble;
 use crate::{Failure, Interrupt};
 
 /// Letters of one round, ten a receive.
@@ -166,4 +166,32 @@ fn still_hides(given_back: Result<(), Cause>) -> Option<Cause> {
 
 fn unheld(error: &io::Error) -> Failure {
     Failure::CouldNot(format!("the temporary file that holds receipt handles: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dead::tests::letters::{self, NOW};
+    use crate::dead::tests::simulated::Simulated;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_is_read_than_can_be_hidden_until_something_is_deleted() {
+        let simulated = Simulated::new(7);
+        (0..300).for_each(|_| drop(simulated.put(&letters::event("Timeout"))));
+        let (_raise, interrupt) = Interrupt::new();
+        let mut scan = Scan { most_hidden: 100, ..Scan::new(&simulated, &interrupt, NOW).unwrap() };
+        for _ in 0..2 {
+            let letters = scan.next(ROUND).await.unwrap();
+            scan.hold(&letters).unwrap();
+        }
+        assert_eq!(scan.next(ROUND).await.unwrap_err(), End::TooManyHidden);
+        scan.deleted(61);
+        assert_eq!(scan.next(ROUND).await.unwrap().len(), 80);
+        let read = scan.give_back(End::TooManyHidden, &|_| ()).await;
+        assert_eq!(
+            read.result("read 240 letters").unwrap_err().to_string(),
+            "110000 letters are hidden at once, and SQS allows about 120000: the letters behind them cannot be read \
+             before some are redriven or discarded; read 240 letters"
+        );
+    }
 }

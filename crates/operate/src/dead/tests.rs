@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `simulated` | [`Simulated`](simulated::Simulated): two queues, calls that fail, and a command that is killed at any call |
 //! | `letters` | letters of every kind to put there |
+//! | `history` | letters, faults and kills drawn from a seed |
 //! | `kills` | nothing is lost and nothing doubled without a cause, whenever a command is killed and however often |
 //! | `filters` | which letters a filter takes; what is refused |
 //! | `scans` | that every letter is read once, and given back |
@@ -13,9 +14,10 @@
 
 mod files;
 mod filters;
+mod history;
 mod kills;
-mod letters;
+pub(super) mod letters;
 mod move_tasks;
 mod scans;
-mod simulated;
+pub(super) mod simulated;
 mod works;

@@ -1,9 +1,10 @@
+mod calls;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_sqs::types::MessageAttributeValue;
-use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::sqs::Message;
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::Record;
@@ -11,6 +12,8 @@ use comeback_timelapse::{Depth, QueueUnderContract};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Notify;
+
+use calls::{Delete, GiveBack, Send};
 
 use super::letters::Put;
 use crate::Failure;
@@ -248,78 +251,5 @@ impl LetterQueue for Simulated {
 
     async fn give_back(&self, receipt_handles: Vec<String>) -> Vec<Result<(), Cause>> {
         self.deliver(GiveBack(self), Retries::linear(), receipt_handles).await
-    }
-}
-
-struct Send<'s>(&'s Simulated, Destination);
-struct Delete<'s>(&'s Simulated);
-struct GiveBack<'s>(&'s Simulated);
-
-impl Operation for Send<'_> {
-    type Entry = Message;
-
-    fn limits(&self) -> Limits {
-        SQS_SEND
-    }
-
-    fn size(&self, message: &Message) -> usize {
-        message.body.len()
-    }
-
-    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer>, ServiceError> {
-        let Self(simulated, to) = self;
-        let effect = |world: &mut World, message: &Message| {
-            match to {
-                Destination::RetryQueue => world.retry.send(&message.body),
-                Destination::DeadLetterQueue => {
-                    let id = world.dead.send(&message.body);
-                    world.attributes.insert(id.clone(), message.attributes.clone());
-                    id
-                }
-            };
-            message.body.clone()
-        };
-        simulated.call("send", messages, effect).await
-    }
-}
-
-impl Operation for Delete<'_> {
-    type Entry = String;
-
-    fn limits(&self) -> Limits {
-        SQS_RECEIPTS
-    }
-
-    fn size(&self, _: &String) -> usize {
-        0
-    }
-
-    async fn call(&self, handles: &[&String]) -> Result<Vec<Answer>, ServiceError> {
-        let effect = |world: &mut World, handle: &String| {
-            world.dead.delete(handle);
-            String::new()
-        };
-        self.0.call("delete", handles, effect).await
-    }
-}
-
-impl Operation for GiveBack<'_> {
-    type Entry = String;
-
-    fn limits(&self) -> Limits {
-        SQS_RECEIPTS
-    }
-
-    fn size(&self, _: &String) -> usize {
-        0
-    }
-
-    async fn call(&self, handles: &[&String]) -> Result<Vec<Answer>, ServiceError> {
-        // A handle that a later receive made stale is refused; so is that of a visible letter.
-        let effect = |world: &mut World, handle: &String| {
-            let _ = world.dead.change_visibility(handle, Duration::ZERO);
-            String::new()
-        };
-        self.0.call("give_back", handles, effect).await
     }
 }

@@ -4,9 +4,10 @@ use comeback_engine::FailedEvent;
 
 use super::letters::{self, NOW, ORDERS, policy};
 use super::simulated::Simulated;
+use crate::dead::deed::Deed as _;
 use crate::dead::pace::Pace;
 use crate::dead::redrive::Redrive;
-use crate::dead::work::{Deed as _, Work, Worked, work};
+use crate::dead::work::{Work, Worked, work};
 use crate::dead::{End, Filter};
 use crate::{Failure, Interrupt};
 

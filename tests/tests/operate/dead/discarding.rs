@@ -1,0 +1,88 @@
+use std::path::Path;
+
+use comeback_tests::{MiniStack, Operator, Stack, eventually, scratch};
+use serde_json::json;
+
+use super::{PATIENCE, counts, example, letter, letters_of, put};
+use crate::world::World;
+
+pub(crate) async fn discarded_letters_come_back_and_ctrl_c_gives_back(world: &World) {
+    let stack = world.deploy("discard", "").await;
+    let ministack = world.ministack().await;
+    let operator = |command: &str| Operator::of_command(ministack, command, &stack, "none");
+    let (discard, import, list) = (operator("dead discard"), operator("dead import"), operator("dead list"));
+    let mut letters: Vec<_> =
+        (0..120).map(|n| letter(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
+    letters.extend((0..3).map(|n| (format!("{{\"odd\":{n}}}"), Some("malformed_record"))));
+    letters.push(("hello".into(), None));
+    put(ministack, &stack, &letters).await;
+    let all = [(120, "max_age", Some("Timeout")), (3, "malformed_record", None), (1, "unknown", None)];
+
+    let folder = scratch("discard");
+    let (odd, rest) = (folder.join("odd.jsonl"), folder.join("rest.jsonl"));
+    let (odd, rest) = (odd.display(), rest.display());
+    let some = format!("dead discard --stack discard --reason malformed_record --export {odd}");
+    let report = discard.comeback(&format!("{some} --json --yes")).json(0);
+    assert_eq!(report["discarded"], 3, "{report}");
+    let again = discard.comeback(&some);
+    assert!(again.stderr.contains("is there already, and is not overwritten"), "{}", again.stderr);
+    assert_eq!(again.code, 2);
+    let text =
+        discard.comeback(&format!("dead discard --stack discard --all --export {rest} --yes")).ended(0);
+    assert!(text.contains("discarded 121 letters; `comeback dead import"), "{text}");
+    assert_eq!(letters_of(ministack, &stack).await, (0, 0));
+    assert_eq!(list.comeback("dead list --stack discard --json").ended(0), "");
+
+    let dry = import.comeback(&format!("dead import {rest} --stack discard --dry-run")).ended(0);
+    assert!(dry.starts_with("to import: 121 letters to "), "{dry}");
+    let text = import.comeback(&format!("dead import {odd} --stack discard --yes")).ended(0);
+    assert!(text.ends_with("imported 3 letters\n"), "{text}");
+    let report = import.comeback(&format!("dead import {rest} --stack discard --json --yes")).json(0);
+    assert_eq!(report["imported"], 121, "{report}");
+    let report = import.comeback(&format!("dead import {rest} --stack discard --json --yes")).json(0);
+    assert_eq!((&report["imported"], &report["before"]), (&json!(0), &json!(121)), "{report}");
+    assert_eq!(counts(&list.comeback("dead list --stack discard --json").json_lines(0)), all);
+
+    denials(&operator("status"), &folder);
+    assert_eq!(letters_of(ministack, &stack).await, (124, 0));
+    ctrl_c(ministack, &stack, &operator("dead redrive")).await;
+}
+
+/// Without its permissions each command ends with exit code 1, and names the first that is missing.
+fn denials(nobody: &Operator, folder: &Path) {
+    let export = folder.join("denied.jsonl");
+    let imported = folder.join("again.jsonl");
+    std::fs::copy(folder.join("odd.jsonl"), &imported).expect("the export is there");
+    for (arguments, action) in [
+        ("list".into(), "sqs:ReceiveMessage"),
+        ("show key-1".into(), "sqs:ReceiveMessage"),
+        ("redrive --all --yes".into(), "sqs:ReceiveMessage"),
+        (format!("discard --all --yes --export {}", export.display()), "sqs:ReceiveMessage"),
+        (format!("import --yes {}", imported.display()), "sqs:SendMessage"),
+    ] {
+        let denied = nobody.comeback(&format!("dead {arguments} --stack discard"));
+        assert!(denied.stderr.contains(&format!("error: {action}")), "{arguments}: {}", denied.stderr);
+        assert_eq!(denied.code, 1, "{arguments}");
+    }
+}
+
+/// A redrive that is interrupted ends after the letters at hand, and gives back all others.
+async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
+    let process = scratch("ctrl-c").join("process");
+    let shell = redrive.shell().clone().with("PROCESS", &process);
+    let command = "echo $$ >\"$PROCESS\"; exec \"$COMEBACK\" dead redrive --stack discard --error Timeout --rate 2/s --yes";
+    let running = tokio::task::spawn_blocking(move || shell.output(command));
+    eventually("a letter to be redriven", PATIENCE, async || {
+        let (visible, hidden) = letters_of(ministack, stack).await;
+        (visible + hidden < 124).then_some(())
+    })
+    .await;
+    let interrupt = ministack.shell().with("PROCESS", &process).run("kill -INT \"$(cat \"$PROCESS\")\"");
+    interrupt.unwrap_or_else(|error| panic!("{error}"));
+    let output = running.await.expect("it ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("error: interrupted: redrove "), "{stderr}");
+    let (visible, hidden) = letters_of(ministack, stack).await;
+    assert!(hidden == 0 && (100..124).contains(&visible), "{visible} visible, {hidden} hidden");
+}
