@@ -4,6 +4,7 @@
 mod attach;
 mod attach_elsewhere;
 mod dead;
+mod pause;
 mod status;
 mod trace;
 mod walk;
@@ -36,6 +37,10 @@ fn main() -> ExitCode {
         attach_elsewhere::a_handler_without_a_stack_is_changed_itself,
         attach_elsewhere::a_stack_without_the_parameter_is_left_alone,
         attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
+        pause::a_paused_function_is_held_and_then_retried,
+        pause::a_hard_pause_sets_the_concurrency_and_resume_restores_it,
+        pause::two_operators_at_once_lose_neithers_pause,
+        pause::what_cannot_be_paused_is_said,
         status::the_status_shows_what_waits_and_what_was_given_up,
         walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,

@@ -10,6 +10,9 @@ pub(crate) struct World {
     built: OnceCell<Result<(), String>>,
     by_hand: OnceCell<Result<MiniStack, String>>,
     attaching: OnceCell<Stack>,
+    pausing: OnceCell<Stack>,
+    /// Two operators write pauses at once, and no third one.
+    pub(crate) writing_pauses: Mutex<()>,
     /// `sam deploy` makes its own bucket the first time; two at once would both try.
     deploying: Mutex<()>,
 }
@@ -23,6 +26,8 @@ impl World {
             built: OnceCell::new(),
             by_hand: OnceCell::new(),
             attaching: OnceCell::new(),
+            pausing: OnceCell::new(),
+            writing_pauses: Mutex::new(()),
             deploying: Mutex::new(()),
         }
     }
@@ -55,6 +60,12 @@ impl World {
     /// The stack that functions are attached to. Its backoffs are short.
     pub(crate) async fn attaching(&self) -> &Stack {
         self.attaching.get_or_init(|| self.deploy("attaching", "MaxBackoff=1")).await
+    }
+
+    /// The stack whose pauses are written. It may retry any function.
+    pub(crate) async fn pausing(&self) -> &Stack {
+        let any = format!("TargetFunctions={}", MiniStack::function_arn("*"));
+        self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await
     }
 
     /// A server of its own, where no stack has a log group of the name that the stack by hand gives its own.

@@ -25,6 +25,20 @@ pub(crate) async fn read(account: &Account, name: &str) -> Result<(Option<String
     }
 }
 
+/// The text of an earlier version. SSM keeps a hundred.
+async fn read_version(account: &Account, name: &str, version: i64) -> Result<String, Failure> {
+    let mut pages = account.ssm.get_parameter_history().name(name).into_paginator().send();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| Failure::of_call("ssm:GetParameterHistory", name, &error))?;
+        if let Some(earlier) = page.parameters().iter().find(|earlier| earlier.version() == version) {
+            return Ok(earlier.value().unwrap_or_default().to_owned());
+        }
+    }
+    Err(Failure::CouldNot(format!(
+        "parameter {name} has lost its version {version}, which another operator wrote: see pause --list, and ask them"
+    )))
+}
+
 /// Makes an edit, and looks that it is there. Gives the pauses that hold it.
 ///
 /// # Errors
@@ -46,8 +60,8 @@ pub(crate) async fn edit(
                 Answer::Read(understood(name, text.as_deref())?, version)
             }
             Request::ReadVersion(version) => {
-                let (text, _) = read(account, &format!("{name}:{version}")).await?;
-                Answer::ReadVersion(understood(name, text.as_deref())?)
+                let text = read_version(account, name, version).await?;
+                Answer::ReadVersion(understood(name, Some(&text))?)
             }
             Request::Write { pauses, is_new } => write(account, name, &pauses, is_new).await?,
             Request::Settle => {

@@ -92,10 +92,6 @@ impl PauseOrder {
             }
             return Ok(Paused::WasOpen(OpenPause::of(open, now)));
         }
-        let concurrency = match hard {
-            Some(function) => concurrency::of_before(account, function).await?,
-            None => Concurrency::Untouched,
-        };
         let pause = Pause {
             target,
             from: Timestamp::from_secs(now.as_secs()),
@@ -103,8 +99,15 @@ impl PauseOrder {
             spread: self.spread,
             by: Some(caller(account).await?),
             why: Some(self.why.clone()),
-            concurrency,
+            concurrency: if hard.is_some() { Concurrency::WasUnreserved } else { Concurrency::Untouched },
         };
+        // What would be refused is refused before anything else is asked.
+        Open(pause.clone(), now).make(&pauses)?;
+        let concurrency = match hard {
+            Some(function) => concurrency::of_before(account, function).await?,
+            None => Concurrency::Untouched,
+        };
+        let pause = Pause { concurrency, ..pause };
         parameter::edit(account, name, &Open(pause.clone(), now), interrupt).await?;
         if let Some(function) = hard {
             concurrency::stop(account, function).await?;

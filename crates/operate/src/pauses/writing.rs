@@ -17,7 +17,8 @@ pub(crate) trait Edit {
 ///
 /// Every write of SSM's replaces the whole text and has the next version. So a write whose version is not the one after
 /// what was read has replaced somebody's: the replaced version is read, and written again with our edit. A write that
-/// replaced ours is repaired by its writer in the same way, and by us, who look again after a while.
+/// replaced ours is repaired by its writer in the same way, and by us, who look again after a while. Two operators at once
+/// so lose neither's edit, however their calls interleave. More than two may be told to try again.
 pub(crate) struct Writing<'e> {
     edit: &'e dyn Edit,
     /// The version that the next write follows, as far as we know.
@@ -102,7 +103,7 @@ impl<'e> Writing<'e> {
     fn write(&mut self, pauses: Pauses) -> Result<Request, Failure> {
         if self.writes == WRITES {
             return Err(Failure::CouldNot(format!(
-                "others write the pauses all the time: ours was written {WRITES} times, and did not stay; try again"
+                "others write the pauses all the time, and {WRITES} writes of ours did not stay: see pause --list, and try again"
             )));
         }
         self.writes += 1;
