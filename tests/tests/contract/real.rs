@@ -13,7 +13,7 @@ use aws_sdk_sqs::types::{
 use comeback_engine::{BatchEvent, Record, Timestamp};
 use comeback_tests::{MiniStack, answering_target, eventually, failing_target, scratch};
 use comeback_timelapse::{Attributes, Depth};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::stand::{Delayed, Difference, Stand};
@@ -130,8 +130,16 @@ impl Stand for Real<'_> {
 
     async fn fail(&self, payload: &str) {
         failing_target(self.ministack, self.name).await;
-        let queue =
-            OnFailure::builder().destination(self.attribute(QueueAttributeName::QueueArn).await).build();
+        let queue_arn = self.attribute(QueueAttributeName::QueueArn).await;
+        let allowed = self.ministack.shell().run(&format!(
+            "aws iam put-role-policy --role-name {} --policy-name send --policy-document '{}'",
+            self.name,
+            json!({"Version": "2012-10-17", "Statement": [
+                {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": queue_arn},
+            ]})
+        ));
+        allowed.unwrap_or_else(|error| panic!("{error}"));
+        let queue = OnFailure::builder().destination(queue_arn).build();
         let config = self.ministack.lambda.put_function_event_invoke_config().function_name(self.name);
         let config = config.destination_config(DestinationConfig::builder().on_failure(queue).build());
         config.maximum_retry_attempts(0).send().await.expect("Lambda takes the destination");
