@@ -10,6 +10,8 @@ pub struct FunctionName {
     pub name: String,
     /// The alias or version, if one was given. `$LATEST` counts as none: it is the function itself.
     pub qualifier: Option<String>,
+    /// Whether it was named as `$LATEST`, and so without its aliases and versions.
+    pub is_latest: bool,
 }
 
 /// What cannot name a function.
@@ -33,7 +35,10 @@ impl FunctionName {
         arn.parse().is_ok_and(|other: Self| {
             self.name == other.name
                 && (self.place.is_none() || self.place == other.place)
-                && (self.qualifier.is_none() || self.qualifier == other.qualifier)
+                && match &self.qualifier {
+                    Some(qualifier) => other.qualifier.as_ref() == Some(qualifier),
+                    None => !self.is_latest || other.qualifier.is_none(),
+                }
         })
     }
 }
@@ -59,8 +64,9 @@ impl FromStr for FunctionName {
         if !is_name(name) || !qualifier.is_none_or(|it| is_name(it) || it == "$LATEST") {
             return Err(bad());
         }
-        let qualifier = qualifier.filter(|qualifier| *qualifier != "$LATEST").map(Into::into);
-        Ok(Self { place, name: name.to_owned(), qualifier })
+        let is_latest = qualifier == Some("$LATEST");
+        let qualifier = qualifier.filter(|_| !is_latest).map(Into::into);
+        Ok(Self { place, name: name.to_owned(), qualifier, is_latest })
     }
 }
 
@@ -101,8 +107,11 @@ mod tests {
         let names = |text: &str, qualifier: &str| {
             text.parse::<FunctionName>().unwrap().names(&format!("{arn}{qualifier}"))
         };
-        for any_version in ["orders", "orders:$LATEST", arn] {
+        for any_version in ["orders", arn] {
             assert!(["", ":$LATEST", ":live"].iter().all(|it| names(any_version, it)), "{any_version}");
+        }
+        for latest in ["orders:$LATEST", &format!("{arn}:$LATEST")] {
+            assert_eq!(["", ":$LATEST", ":live"].map(|it| names(latest, it)), [true, true, false]);
         }
         for live in ["orders:live", &format!("{arn}:live")] {
             assert_eq!(

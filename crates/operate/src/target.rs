@@ -9,7 +9,7 @@ pub(crate) mod invoke_settings;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_sdk_lambda::types::RecursiveLoop;
+use aws_sdk_lambda::types::{FunctionConfiguration, RecursiveLoop};
 use serde::Serialize;
 
 use crate::{Account, Failure, FunctionName, InvokeSettings};
@@ -50,19 +50,21 @@ impl Target {
     /// The function or the qualifier does not exist, or a call does not work.
     pub async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
         let name = function.unqualified();
-        let call =
-            account.lambda.get_function().function_name(&name).set_qualifier(function.qualifier.clone());
-        let answer = call
-            .send()
-            .await
-            .map_err(|error| Failure::of_call("lambda:GetFunction", &function.to_string(), &error))?;
+        // Tags and concurrency are the function's own, whatever its qualifier.
+        let answer = account.lambda.get_function().function_name(&name).send().await;
+        let answer =
+            answer.map_err(|error| Failure::of_call("lambda:GetFunction", &function.to_string(), &error))?;
         if let Some(error) = answer.tags_error() {
             let of = format!("lambda:ListTags of {function}");
             return Err(Failure::CouldNot(format!("{of}: {}: {}", error.error_code, error.message)));
         }
-        let configuration = answer
-            .configuration()
-            .ok_or_else(|| Failure::CouldNot(format!("Lambda gave no configuration of {function}")))?;
+        let configuration = match &function.qualifier {
+            Some(qualifier) => qualified(account, &name, qualifier).await?,
+            None => answer
+                .configuration()
+                .cloned()
+                .ok_or_else(|| Failure::CouldNot(format!("Lambda gave no configuration of {function}")))?,
+        };
         let field = |field: Option<&str>, what: &str| {
             field
                 .map(ToOwned::to_owned)
@@ -117,6 +119,21 @@ impl Target {
 /// A function's ARN without a qualifier.
 fn unqualified(arn: &str) -> &str {
     arn.match_indices(':').nth(6).map_or(arn, |(end, _)| &arn[..end])
+}
+
+/// What a version, or the version of an alias, is published with: its role, its timeout, its runtime.
+async fn qualified(account: &Account, name: &str, qualifier: &str) -> Result<FunctionConfiguration, Failure> {
+    let call = account.lambda.get_function_configuration().function_name(name).qualifier(qualifier);
+    let answer = call.send().await.map_err(|error| {
+        Failure::of_call("lambda:GetFunctionConfiguration", &format!("{name}:{qualifier}"), &error)
+    })?;
+    Ok(FunctionConfiguration::builder()
+        .set_function_name(answer.function_name)
+        .set_function_arn(answer.function_arn)
+        .set_role(answer.role)
+        .set_runtime(answer.runtime)
+        .set_timeout(answer.timeout)
+        .build())
 }
 
 async fn recursion_allowed(account: &Account, name: &str) -> Result<bool, Failure> {

@@ -47,7 +47,12 @@ pub(crate) async fn carry_out(
     }
     let nothing_to_do = planned.changes.is_empty();
     if !nothing_to_do && !order.dry_run {
-        confirm(&format!("{} {}?", order.verb, order.function), &session.common)?;
+        confirm(&format!("{} {}?", order.verb, order.function), session).await?;
+        // Somebody else may have changed it while the question stood.
+        if session.interrupt.or(plan()).await? != planned {
+            let what = "nothing was changed: meanwhile somebody else changed what the plan is about; look at it again";
+            return Err(Failure::CouldNot(what.into()).into());
+        }
         let made = make(session, &planned, &plan).await;
         if let (Err(_), true) = (&made, is_json) {
             print(order, &planned, false)?;

@@ -1,15 +1,16 @@
 use std::io::{BufRead, IsTerminal as _, Write as _};
 
 use comeback_operate::Failure;
+use tokio::sync::oneshot;
 
-use crate::operate::common::Common;
+use crate::operate::session::Session;
 
 /// Asks on the terminal whether to go on. With `--yes` it goes on without asking. Where nobody can answer it does not.
-pub(crate) fn confirm(question: &str, common: &Common) -> Result<(), Failure> {
-    if common.yes {
+pub(crate) async fn confirm(question: &str, session: &Session) -> Result<(), Failure> {
+    if session.common.yes {
         return Ok(());
     }
-    if common.json || !std::io::stdin().is_terminal() {
+    if session.common.json || !std::io::stdin().is_terminal() {
         return Err(Failure::NotConfirmed(
             "nothing was changed: pass --yes to go on without a question".into(),
         ));
@@ -17,8 +18,19 @@ pub(crate) fn confirm(question: &str, common: &Common) -> Result<(), Failure> {
     anstream::eprint!("{question} [y/N] ");
     // A question that cannot be shown is not answered with yes.
     let _ = anstream::stderr().flush();
-    let answer = std::io::stdin().lock().lines().next().and_then(Result::ok).unwrap_or_default();
+    let answer = session.interrupt.or(async { Ok(answer().await) }).await?;
     if is_yes(&answer) { Ok(()) } else { Err(Failure::NotConfirmed("nothing was changed".into())) }
+}
+
+/// A line from the terminal. Only a thread of its own can wait for it beside Ctrl-C.
+async fn answer() -> String {
+    let (send, answer) = oneshot::channel();
+    std::thread::spawn(move || {
+        let line = std::io::stdin().lock().lines().next().and_then(Result::ok);
+        // Nobody waits for it after Ctrl-C.
+        let _ = send.send(line.unwrap_or_default());
+    });
+    answer.await.unwrap_or_default()
 }
 
 fn is_yes(answer: &str) -> bool {

@@ -94,7 +94,11 @@ pub(super) struct Export {
 impl Export {
     /// Makes the file, which must not be there yet.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path);
+        let mut options = OpenOptions::new();
+        // It holds payloads, which are nobody else's business.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.write(true).create_new(true).open(path);
         let file = file.and_then(|file| sync_folder_of(path).map(|()| file)).map_err(|error| {
             let remedy = match error.kind() {
                 io::ErrorKind::AlreadyExists => "; it is not overwritten: name another file",

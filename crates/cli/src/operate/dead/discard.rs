@@ -81,7 +81,7 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
         return Ok(survey.read.result("nothing was changed")?);
     };
     let count = counted(plan.letters(), "letter", "letters");
-    confirm(&format!("write {count} to {export}, and delete them?"), common)?;
+    confirm(&format!("write {count} to {export}, and delete them?"), &session).await?;
     let work = Work { filter, now, until, pace, limit: arguments.limit };
     let bar = Bar::new(plan.letters());
     let tell = |progress| bar.tell(progress);

@@ -64,7 +64,7 @@ pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result
         }
         return Ok(());
     }
-    confirm(&format!("send {} to {queue}?", counted(count, "letter", "letters")), common)?;
+    confirm(&format!("send {} to {queue}?", counted(count, "letter", "letters")), &session).await?;
     let bar = Bar::new(count);
     let pace = Pace::per_second(arguments.rate);
     let imported = letters.import(importing, pace, interrupt, &|progress| bar.tell(progress)).await?;

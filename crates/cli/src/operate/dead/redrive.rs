@@ -72,7 +72,11 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
     if !common.json {
         plan.print(&mut out)?;
     }
-    if !survey.not_allowed.is_empty() {
+    if !survey.not_allowed.is_empty() && !arguments.dry_run {
+        if common.json {
+            let report = json!({"plan": plan.json(), "not_allowed": survey.not_allowed, "redriven": 0});
+            writeln!(out, "{report}")?;
+        }
         let functions: Vec<_> = survey.not_allowed.iter().map(String::as_str).collect();
         return Err(operate::Failure::CouldNot(format!(
             "nothing was sent: TARGET_FUNCTIONS does not allow {}, so these letters would be dead-lettered again; run \
@@ -84,12 +88,22 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
     let until = survey.newest.filter(|_| plan.letters() > 0 && !arguments.dry_run);
     let Some(until) = until else {
         if common.json {
-            writeln!(out, "{}", json!({"plan": plan.json(), "dry_run": arguments.dry_run, "redriven": 0}))?;
+            let report = json!({
+                "plan": plan.json(), "dry_run": arguments.dry_run, "not_allowed": survey.not_allowed, "redriven": 0,
+            });
+            writeln!(out, "{report}")?;
+        } else if !survey.not_allowed.is_empty() {
+            let functions: Vec<_> = survey.not_allowed.iter().map(String::as_str).collect();
+            writeln!(
+                out,
+                "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {}",
+                functions.join(", ")
+            )?;
         }
         return Ok(survey.read.result("nothing was changed")?);
     };
     let queue = letters.retry_queue().name();
-    confirm(&format!("send {} to {queue}?", counted(plan.letters(), "letter", "letters")), common)?;
+    confirm(&format!("send {} to {queue}?", counted(plan.letters(), "letter", "letters")), &session).await?;
     let work = Work { filter, now, until, pace, limit: arguments.limit };
     let bar = Bar::new(plan.letters());
     let worked = letters.redrive(&work, retarget, interrupt, &|progress| bar.tell(progress)).await?;
@@ -139,7 +153,7 @@ async fn move_all(
         }
         return Ok(());
     }
-    confirm(&format!("move about {count} to {to}?"), common)?;
+    confirm(&format!("move about {count} to {to}?"), session).await?;
     let bar = Bar::new(about.visible);
     let moved = letters.move_all(per_second as i32, interrupt, &|progress| bar.tell(progress)).await?;
     drop(bar);

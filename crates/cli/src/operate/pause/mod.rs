@@ -76,7 +76,7 @@ pub(crate) async fn run(arguments: &PauseArguments, session: Session) -> Result<
         hard: arguments.hard,
     };
     order.check(&deployment)?;
-    confirm(&format!("pause {}?", named(arguments.function.as_ref())), &session.common)?;
+    confirm(&format!("pause {}?", named(arguments.function.as_ref())), &session).await?;
     let paused = order.carry_out(&session.account, &deployment, now, &session.interrupt).await?;
     report(&paused, arguments, &deployment)
 }

@@ -42,7 +42,7 @@ pub(crate) struct ResumeArguments {
 pub(crate) async fn run(arguments: &ResumeArguments, session: Session) -> Result<(), Failure> {
     let deployment = session.interrupt.or(session.deployment()).await?;
     let name = named(arguments.function.as_ref());
-    confirm(&format!("resume {name}?"), &session.common)?;
+    confirm(&format!("resume {name}?"), &session).await?;
     let order = ResumeOrder { function: arguments.function.clone(), spread: arguments.spread };
     let resumed = order.carry_out(&session.account, &deployment, now(), &session.interrupt).await?;
     let noticed = noticed_within(&deployment);
