@@ -25,6 +25,7 @@ SUITES = {
     "engine": ["--package", "comeback-engine", "--test", "engine"],
     "chaos": ["--package", "comeback-timelapse", "--test", "chaos"],
     "moves": ["--package", "comeback-timelapse", "--test", "moves"],
+    "pauses": ["--package", "comeback-timelapse", "--test", "pauses"],
 }
 
 

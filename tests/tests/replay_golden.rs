@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use comeback_engine::{HideUpTo, Jitter, Policy, Settings, Style};
-use comeback_timelapse::{Scenario, TARGET_ARN, Trace, run};
+use comeback_timelapse::{OperatorPause, Scenario, TARGET_ARN, Trace, run};
 use expect_test::{ExpectFile, expect_file};
 
 const fn minutes(minutes: u64) -> Duration {
@@ -75,4 +75,17 @@ fn an_outage_whose_waits_are_all_moves() {
     };
     let settings = Settings { hide_up_to: HideUpTo::UpTo(0), ..Settings::default() };
     check(&expect_file!["../golden/replays/outage-all-moved.txt"], &scenario, settings);
+}
+
+#[test]
+fn an_outage_in_which_the_target_is_paused() {
+    let scenario = Scenario {
+        events: 8,
+        outage: minutes(60),
+        arrival_spread: minutes(40),
+        duration: minutes(240),
+        pauses: vec![OperatorPause::of_all(minutes(20), minutes(60), minutes(30))],
+        ..Scenario::default()
+    };
+    check(&expect_file!["../golden/replays/outage-paused.txt"], &scenario, Settings::default());
 }

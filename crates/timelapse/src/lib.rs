@@ -16,6 +16,7 @@
 //! | `scenario` | [`Scenario`]: what happens in a run, validated |
 //! | `simulation` | [`run`]: the loop over the agenda, and one batch through the handler |
 //! | `rehearsal` | [`rehearse`]: one batch on AWS that always works |
+//! | `operators` | [`OperatorPause`]: what operators do during a run |
 //! | `event` | [`EventNumber`]: which event; and the payload that it carries |
 //! | `aws` | SQS, the event source mapping and Lambda |
 //! | `world` | the simulated account: its parts, how one leads to another, and the calls it takes |
@@ -30,6 +31,7 @@ mod check;
 mod event;
 mod faults;
 mod figures;
+mod operators;
 mod rehearsal;
 mod scenario;
 mod schedule;
@@ -54,6 +56,7 @@ pub use figures::calls::{ApiCall, CallCounts};
 pub use figures::percentiles::Percentiles;
 pub use figures::prices;
 pub use figures::summary::{FaultCounts, Summary};
+pub use operators::OperatorPause;
 pub use rehearsal::{Call, Rehearsal, rehearse};
 pub use scenario::{START, Scenario, ScenarioError};
 pub use schedule::in_flight::InFlight;

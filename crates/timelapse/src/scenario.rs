@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
+use crate::operators::{OperatorPause, parameter};
 
 /// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
@@ -41,6 +42,8 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// What goes wrong besides the target.
     pub faults: Faults,
+    /// What operators do. Without any pause, the handler has no parameter to read.
+    pub pauses: Vec<OperatorPause>,
 }
 
 impl Default for Scenario {
@@ -59,6 +62,7 @@ impl Default for Scenario {
             poll_delay: Duration::from_millis(20),
             in_flight_limit: IN_FLIGHT_LIMIT,
             faults: Faults::default(),
+            pauses: Vec::new(),
         }
     }
 }
@@ -122,9 +126,17 @@ impl Scenario {
             let value = format!("{fault}={}", strikes.rate);
             ("fault", "a rate of 0 to 1, within a window that is not empty", (strikes.is_valid(), value))
         });
+        let fit = self.pauses.iter().all(OperatorPause::is_valid)
+            && parameter(&self.pauses, Timestamp::from_secs(u64::MAX)).is_ok();
+        let pauses = (
+            "pauses",
+            "whole seconds, with a spread of at most 14 days, and one at a time",
+            (fit, format!("{:?}", self.pauses)),
+        );
         let errors: Vec<_> = checks
             .into_iter()
             .chain(faults)
+            .chain([pauses])
             .filter(|(_, _, (valid, _))| !valid)
             .map(|(setting, range, (_, value))| ScenarioError { setting, value, range })
             .collect();

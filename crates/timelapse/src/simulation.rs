@@ -108,8 +108,12 @@ fn handle(aws: &SimulatedAccount, mut batch: Batch, policy: &Policy, watcher: &m
         return aws.0.borrow_mut().delete_settled(batch, &all);
     }
     let records = struck.as_ref().map_or(&batch.records, |event| &event.records);
-    let mut room = if batch.old_handler { Room::unlimited() } else { batch.environment.room.clone() };
-    let report = drive(aws, &batch, records, policy, &mut room);
+    let (mut pauses, mut room) = if batch.old_handler {
+        (KnownPauses::none(), Room::unlimited())
+    } else {
+        (batch.environment.pauses.clone(), batch.environment.room.clone())
+    };
+    let report = drive(aws, &batch, records, policy, &mut pauses, &mut room);
     let world = &mut *aws.0.borrow_mut();
     report_strikes(world, watcher);
     let died = world.handling.as_ref().is_some_and(|handling| handling.died);
@@ -126,7 +130,8 @@ fn handle(aws: &SimulatedAccount, mut batch: Batch, policy: &Policy, watcher: &m
     }
     world.check_hops(&batch, &report);
     if !batch.old_handler {
-        batch.environment.room = room;
+        (batch.environment.pauses, batch.environment.room) = (pauses, room);
+        world.remember_reads(&mut batch.environment);
     }
     let mut failures: Vec<&str> = report.batch_item_failures().collect();
     let incomplete = struck.iter().flat_map(|event| &event.incomplete);
@@ -141,12 +146,11 @@ fn drive<'a>(
     batch: &Batch,
     records: &'a [Record],
     policy: &Policy,
+    pauses: &mut KnownPauses,
     room: &mut Room,
 ) -> Option<BatchReport<'a>> {
     let past_deadline = aws.past_deadline(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
-    let report =
-        handle_batch(records, policy, batch.clock, &past_deadline, &mut KnownPauses::none(), room, aws)
-            .now_or_never();
+    let report = handle_batch(records, policy, batch.clock, &past_deadline, pauses, room, aws).now_or_never();
     assert!(!aws.0.borrow().at_work, "BUG: a simulated call panicked; see above");
     report
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policy, Settings, Step, Style};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, Invariant, RunError, Scenario, Strikes, Summary, TARGET_ARN, Trace,
-    Watcher, run,
+    ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, RunError, Scenario, Strikes, Summary,
+    TARGET_ARN, Trace, Watcher, run,
 };
 use rayon::prelude::*;
 
@@ -18,7 +18,8 @@ fn policy(settings: Settings) -> Policy {
 }
 
 fn chaos(seed: u64, scenario: Scenario) -> Scenario {
-    Scenario { seed, faults: Faults::chaos(seed, scenario.duration), ..scenario }
+    let faults = Faults::chaos(seed, scenario.duration);
+    Scenario { seed, faults, pauses: OperatorPause::chaos(seed, scenario.duration), ..scenario }
 }
 
 fn with(fault: Fault, strikes: Strikes) -> Scenario {
@@ -67,6 +68,9 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     let names: Vec<&str> = all.map(Fault::name).collect();
     (1..=6u64).into_par_iter().for_each(|seed| {
         let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
+        // Without a pause its faults have nothing to strike.
+        let pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
+        let scenario = Scenario { pauses, ..scenario };
         let mut deferrals = Deliveries::of("defer");
         let settings = Settings { hide_up_to: HideUpTo::UpTo(400), ..Settings::default() };
         let summary = watched(&scenario, settings, &mut deferrals);
@@ -186,7 +190,10 @@ fn each_fault_alone_strikes_and_harms_no_event() {
     for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded) {
         let scenario = with(fault, Strikes { rate: 0.1, window: Duration::ZERO..5 * HOUR });
         // Whole batches, of which a handler can do a part.
-        let scenario = Scenario { poll_delay: Duration::from_secs(20), ..scenario };
+        // A pause for what fails at reading pauses.
+        let mut pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
+        pauses.retain(|_| fault.name().starts_with("pauses_"));
+        let scenario = Scenario { poll_delay: Duration::from_secs(20), pauses, ..scenario };
         // A dead-letter for what fails at sending dead-letters.
         let hide_up_to = HideUpTo::UpTo(40);
         let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..Settings::default() });

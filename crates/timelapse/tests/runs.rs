@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use comeback_engine::{HideUpTo, Jitter, Outcome, Policy, Settings, Step, Style};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, Percentiles, RunError, Scenario, Strikes, Summary, TARGET_ARN,
-    Trace, Watcher, run,
+    ApiCall, EventNumber, Fault, Faults, OperatorPause, Percentiles, RunError, Scenario, Strikes, Summary,
+    TARGET_ARN, Trace, Watcher, run,
 };
 use proptest::prelude::*;
 
@@ -293,6 +293,24 @@ fn refused_scenarios_say_all_that_is_wrong() {
     );
 }
 
+#[test]
+fn pauses_that_make_no_sense_are_refused() {
+    let pause = OperatorPause::of_all(hours(1), hours(1), hours(1));
+    let later = OperatorPause { at: hours(2), ..pause.clone() };
+    let check = |pauses| Scenario { pauses, ..Scenario::default() }.check();
+    assert_eq!(check(vec![later.clone(), pause.clone()]), Ok(()), "one after the other");
+    for refused in [
+        vec![OperatorPause { at: hours(1) + Duration::from_millis(1), ..pause.clone() }],
+        vec![OperatorPause { length: Some(Duration::ZERO), ..pause.clone() }],
+        vec![OperatorPause { spread: hours(14 * 24 + 1), ..pause.clone() }],
+        vec![OperatorPause { length: None, ..pause.clone() }, later],
+        vec![pause.clone(), pause],
+    ] {
+        let errors = check(refused.clone()).unwrap_err();
+        assert_eq!(errors.iter().map(|error| error.setting).collect::<Vec<_>>(), ["pauses"], "{refused:?}");
+    }
+}
+
 /// Counts what the handler says it did, to hold it against what the world saw.
 #[derive(Default)]
 struct Tally {
@@ -330,6 +348,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             poll_delay: Duration::from_millis(poll_delay),
             in_flight_limit,
             faults: Faults::default(),
+            pauses: OperatorPause::chaos(seed, Duration::from_secs(duration)),
         }
     })
 }

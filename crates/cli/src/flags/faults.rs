@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use comeback_timelapse::{Fault, Faults, Scenario, Strikes};
+use comeback_timelapse::{Fault, Faults, OperatorPause, Scenario, Strikes};
 
 use crate::text::durations;
 
@@ -40,7 +40,11 @@ impl FaultFlags {
             None => Faults::default(),
         };
         let faults = self.faults.iter().cloned().fold(mix, |mix, (fault, strikes)| mix.with(fault, strikes));
-        Scenario { seed, faults, ..scenario.clone() }
+        let pauses = match self.chaos {
+            Some(Chaos::Mixed) => OperatorPause::chaos(seed, scenario.duration),
+            _ => scenario.pauses.clone(),
+        };
+        Scenario { seed, faults, pauses, ..scenario.clone() }
     }
 
     /// The flags that were given, and their values.

@@ -106,6 +106,7 @@ impl SimulationFlags {
             poll_delay: self.poll_delay.unwrap_or(default.poll_delay),
             in_flight_limit: self.in_flight_limit.unwrap_or(default.in_flight_limit),
             faults: default.faults,
+            pauses: default.pauses,
         }
     }
 

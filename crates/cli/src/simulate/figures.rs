@@ -116,6 +116,10 @@ pub(super) fn costs(summary: &Summary) -> Vec<[String; 3]> {
     };
     for operation in ApiCall::ALL {
         let calls = summary.api_calls.of(operation);
+        // Most runs have no parameter to read.
+        if operation == ApiCall::ReadPauses && calls == 0 {
+            continue;
+        }
         row(
             operation.name().into(),
             HumanCount(calls).to_string(),

@@ -16,14 +16,23 @@ pub(crate) struct Hops {
     /// Moves beyond those that the time since then explains: a look that came early, by any clock, or the
     /// end of one wait and the beginning of another.
     excused: u32,
-    /// The latest end of a wait after a failed step, which the copies carry.
+    /// The latest end of a wait after a failed step, or of a hold, which the copies carry.
     pub(crate) held_until: Option<Timestamp>,
+    /// How many beginnings and ends of pauses the last handler that moved it knew.
+    pauses: usize,
 }
 
 impl Hops {
     /// One move more is explained.
     pub(crate) fn excuse(&mut self) {
         self.excused += 1;
+    }
+
+    /// The handler knows so many beginnings and ends of pauses. If others than the last, its wait may be another.
+    pub(crate) fn know_pauses(&mut self, changes: usize) {
+        if std::mem::replace(&mut self.pauses, changes) != changes {
+            self.excuse();
+        }
     }
 
     /// The hops after one more, which the handler decides on at `now`.

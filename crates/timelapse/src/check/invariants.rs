@@ -50,11 +50,17 @@ pub enum Invariant {
     /// Unless no handler that lived, and had time for its calls, has seen it in the twelve hours before, or SQS
     /// has ended its retention early.
     NoneExpires,
+    /// By what its environment has last read, at the moment at which it started on the batch; and it tries to
+    /// read again after max(30 s, 0.3 s for each environment) and a quarter. A handler that has never read
+    /// anything invokes nothing. A handler that is older than pauses may.
+    PausedNotInvoked,
+    /// Neither the time of a pause that its handler knows of counts, nor the hold after it. SQS's own 14 days do.
+    PauseEndsNothing,
 }
 
 impl Invariant {
     /// Every invariant, in the order of the documentation.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::NoneVanishes,
         Self::TrueReasons,
         Self::MaxRetries,
@@ -72,6 +78,8 @@ impl Invariant {
         Self::BoundedInFlight,
         Self::NoStall,
         Self::NoneExpires,
+        Self::PausedNotInvoked,
+        Self::PauseEndsNothing,
     ];
 
     /// What must hold, in one clause.
@@ -99,6 +107,8 @@ impl Invariant {
             Self::BoundedInFlight => "messages in flight stay under twice HIDE_UP_TO and a batch a poller",
             Self::NoStall => "nothing stays visible while a poller is free",
             Self::NoneExpires => "no message that the handler sees is kept past its retention",
+            Self::PausedNotInvoked => "no function is invoked by a handler that knows it to be paused",
+            Self::PauseEndsNothing => "no event is too old because of a pause",
         }
     }
 }

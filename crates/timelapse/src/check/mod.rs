@@ -7,6 +7,7 @@
 //! | `bounds` | the bounds that a policy sets on each call |
 //! | `hops` | how often a message was moved |
 //! | `room` | how many messages are in flight, and that none is visible for want of room |
+//! | `pauses` | what a handler can know of the pauses |
 //! | `payload` | that payloads stay as they were |
 //! | `ledger` | what became of each event |
 //! | `copies` | how often each message was re-invoked or dead-lettered |
@@ -19,6 +20,7 @@ pub(crate) mod hops;
 pub(crate) mod invariants;
 pub(crate) mod ledger;
 pub(crate) mod origin;
+pub(crate) mod pauses;
 pub(crate) mod payload;
 pub(crate) mod room;
 pub(crate) mod violation;

@@ -76,6 +76,11 @@ fn spares(fault: Fault) -> bool {
             | Fault::UnlistedFunction
             | Fault::AttributeGarbled
             | Fault::AttributeStripped
+            | Fault::PausesDenied
+            | Fault::PausesThrottled
+            | Fault::PausesLate
+            | Fault::PausesGarbled
+            | Fault::PausesStale
     )
 }
 

@@ -74,9 +74,19 @@ pub enum Fault {
     AttributeGarbled,
     /// Of the same messages: the copy has lost the attribute, and counts as a new message.
     AttributeStripped,
-    /// Of the batches: a handler takes it that is older than moves. It ignores the attribute, and hides
-    /// every message.
+    /// Of the batches: a handler takes it that is older than moves and pauses. It ignores the attribute, hides
+    /// every message, and reads no pauses.
     OldHandler,
+    /// Of the reads of the pauses: denied.
+    PausesDenied,
+    /// Of the reads of the pauses: throttled.
+    PausesThrottled,
+    /// Of the reads of the pauses: the answer comes too late.
+    PausesLate,
+    /// Of the reads of the pauses that find any: the text is unreadable.
+    PausesGarbled,
+    /// Of the reads of the pauses: the answer is ten minutes old.
+    PausesStale,
     /// Of the messages sent: its retention ends within 12 hours. Such events are counted as
     /// `expired`. Never part of [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent it.
     RetentionEnded,
@@ -84,7 +94,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault, in the order of the documentation.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 39] = [
         Self::DuplicateDelivery,
         Self::StaleReceiptHandle,
         Self::ReceiveCountHigh,
@@ -118,6 +128,11 @@ impl Fault {
         Self::AttributeGarbled,
         Self::AttributeStripped,
         Self::OldHandler,
+        Self::PausesDenied,
+        Self::PausesThrottled,
+        Self::PausesLate,
+        Self::PausesGarbled,
+        Self::PausesStale,
         Self::RetentionEnded,
     ];
 
@@ -157,6 +172,11 @@ impl Fault {
             Self::AttributeGarbled => "attribute_garbled",
             Self::AttributeStripped => "attribute_stripped",
             Self::OldHandler => "old_handler",
+            Self::PausesDenied => "pauses_denied",
+            Self::PausesThrottled => "pauses_throttled",
+            Self::PausesLate => "pauses_late",
+            Self::PausesGarbled => "pauses_garbled",
+            Self::PausesStale => "pauses_stale",
             Self::RetentionEnded => "retention_ended",
         }
     }

@@ -5,7 +5,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
 /// One generator for each fault and purpose.
-pub(super) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
+pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
     let mut hasher = SipHasher13::new();
     hasher.write(&seed.to_le_bytes());
     hasher.write(fault.as_bytes());

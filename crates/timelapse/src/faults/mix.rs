@@ -40,7 +40,7 @@ pub struct Faults(BTreeMap<Fault, Strikes>);
 
 /// The mix of [`Faults::chaos`], through the whole run. Rates are high enough for each fault to
 /// strike dozens of times in a run of 2,000 events, and low enough for most events to be delivered.
-const CHAOS: [(Fault, f64); 31] = [
+const CHAOS: [(Fault, f64); 36] = [
     (Fault::DuplicateDelivery, 0.01),
     (Fault::StaleReceiptHandle, 0.005),
     (Fault::ReceiveCountHigh, 0.01),
@@ -76,6 +76,11 @@ const CHAOS: [(Fault, f64); 31] = [
     (Fault::AttributeGarbled, 0.005),
     (Fault::AttributeStripped, 0.005),
     (Fault::OldHandler, 0.01),
+    (Fault::PausesDenied, 0.05),
+    (Fault::PausesThrottled, 0.05),
+    (Fault::PausesLate, 0.05),
+    (Fault::PausesGarbled, 0.05),
+    (Fault::PausesStale, 0.05),
 ];
 
 /// The ways in which the handler's calls and its end can fail in [`Faults::storm`].

@@ -9,6 +9,6 @@
 
 pub(crate) mod dice;
 pub(crate) mod fault;
-mod generator;
+pub(crate) mod generator;
 pub(crate) mod mix;
 pub(crate) mod records;

@@ -22,6 +22,8 @@ pub enum ApiCall {
     SendAgain,
     /// SQS `GetQueueAttributes` of the retry queue: the handler looks how many messages are in flight.
     Look,
+    /// SSM `GetParameter`: the handler reads the pauses.
+    ReadPauses,
     /// Lambda `Invoke` of the retry handler, by the mapping.
     InvokeHandler,
     /// Lambda `Invoke` of the target, by the handler.
@@ -30,7 +32,7 @@ pub enum ApiCall {
 
 impl ApiCall {
     /// Every call, in the order in which they are listed.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::SendMessage,
         Self::ReceiveMessage,
         Self::ChangeMessageVisibilityBatch,
@@ -38,6 +40,7 @@ impl ApiCall {
         Self::SendMessageBatch,
         Self::SendAgain,
         Self::Look,
+        Self::ReadPauses,
         Self::InvokeHandler,
         Self::InvokeTarget,
     ];
@@ -52,6 +55,7 @@ impl ApiCall {
             Self::SendMessageBatch => "sqs:SendMessageBatch",
             Self::SendAgain => "sqs:SendMessageBatch (retry queue)",
             Self::Look => "sqs:GetQueueAttributes",
+            Self::ReadPauses => "ssm:GetParameter",
             Self::InvokeHandler => "lambda:Invoke (retry handler)",
             Self::InvokeTarget => "lambda:Invoke (target)",
         }
@@ -94,11 +98,13 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// An object from a call's name to its count, in the order of [`ApiCall::ALL`].
+/// An object from a call's name to its count, in the order of [`ApiCall::ALL`]; without the reads of pauses where
+/// there is no parameter.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(ApiCall::ALL.len()))?;
-        for call in ApiCall::ALL {
+        let mut map = serializer.serialize_map(None)?;
+        for call in ApiCall::ALL.into_iter().filter(|&call| call != ApiCall::ReadPauses || self.of(call) > 0)
+        {
             map.serialize_entry(call.name(), &self.of(call))?;
         }
         map.end()

@@ -36,6 +36,8 @@ pub fn requests(call: ApiCall, requests: u64) -> f64 {
         | ApiCall::SendMessageBatch
         | ApiCall::SendAgain
         | ApiCall::Look => SQS_REQUESTS,
+        // Standard parameters at the standard throughput are free: aws.amazon.com/systems-manager/pricing.
+        ApiCall::ReadPauses => 0.0,
     };
     requests as f64 / 1e6 * a_million
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
-    Account, CallFailure, DeadLetter, InvokeFailure, Look, Move, MoveFailure, SqsBatchCalls, Timestamp,
-    VisibilityChange,
+    Account, CallFailure, DeadLetter, InvokeFailure, Look, Move, MoveFailure, PAUSES_TIMEOUT, SqsBatchCalls,
+    Timestamp, VisibilityChange,
 };
 
 use super::World;
@@ -152,7 +152,12 @@ impl Account for SimulatedAccount {
     }
 
     async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
-        Ok(None)
+        let answer = self.call(World::read_pauses).await;
+        if answer.is_err() {
+            // As long as the slowest answer takes.
+            self.wait(PAUSES_TIMEOUT).await;
+        }
+        answer
     }
 }
 

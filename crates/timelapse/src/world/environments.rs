@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Room, Timestamp};
+use comeback_engine::{KnownPauses, Room, Timestamp};
+
+use crate::check::pauses::Known;
 
 /// Lambda ends an environment that was idle for longer. It does not say when; ten minutes are an
 /// assumption, as are the two hours after which it replaces one.
@@ -13,6 +15,11 @@ const LIFE: Duration = Duration::from_secs(7_200);
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
     pub(crate) room: Room,
+    pub(crate) pauses: KnownPauses,
+    /// What it can know of them.
+    pub(crate) known: Known,
+    /// When it last tried to read them.
+    pub(crate) tried_to_read: Option<Timestamp>,
     born: Timestamp,
     idle_since: Timestamp,
 }
@@ -23,20 +30,25 @@ pub(crate) struct Environments {
     /// The one that was used last is the last.
     idle: Vec<Environment>,
     /// Of an environment that has handled nothing yet.
-    new: Room,
+    new: (Room, KnownPauses),
 }
 
 impl Environments {
-    pub(crate) fn new(room: Room) -> Self {
-        Self { idle: Vec::new(), new: room }
+    pub(crate) fn new(room: Room, pauses: KnownPauses) -> Self {
+        Self { idle: Vec::new(), new: (room, pauses) }
     }
 
     /// Lambda takes an environment for a batch, or makes one.
     pub(crate) fn take(&mut self, now: Timestamp) -> Environment {
         let lives = |it: &Environment| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE;
         self.idle.retain(lives);
-        let new = || Environment { room: self.new.clone(), born: now, idle_since: now };
-        self.idle.pop().unwrap_or_else(new)
+        self.idle.pop().unwrap_or_else(|| self.make(now))
+    }
+
+    fn make(&self, now: Timestamp) -> Environment {
+        let (room, pauses) = self.new.clone();
+        let known = if pauses.known().is_some() { Known::none() } else { Known::Nothing };
+        Environment { room, pauses, known, tried_to_read: None, born: now, idle_since: now }
     }
 
     /// Its batch has ended. One that died is never given back.
@@ -52,7 +64,7 @@ mod tests {
     #[test]
     fn an_environment_is_used_again_until_it_idles_or_grows_old() {
         let at = |seconds: u64| Timestamp::from_secs(1_000_000 + seconds);
-        let mut environments = Environments::new(Room::unlimited());
+        let mut environments = Environments::new(Room::unlimited(), KnownPauses::none());
         let first = environments.take(at(0));
         let second = environments.take(at(1));
         assert_eq!(second.born, at(1), "the first is busy");
@@ -62,7 +74,7 @@ mod tests {
         assert_eq!(last_used.born, at(1));
         environments.give_back(at(602), last_used);
         assert_eq!(environments.take(at(1_202)).born, at(1), "it idled for ten minutes");
-        let mut environments = Environments::new(Room::unlimited());
+        let mut environments = Environments::new(Room::unlimited(), KnownPauses::none());
         for moment in (0..=14).map(|turn| at(turn * 500)) {
             let environment = environments.take(moment);
             assert_eq!(environment.born, at(0));

@@ -1,7 +1,7 @@
 //! The batch that the handler is working on: what it sees of each message, and what it has done about
 //! each so far.
 
-use comeback_engine::{Record, Timestamp};
+use comeback_engine::{Action, Pauses, Policy, Record, Timestamp, decide};
 
 use super::batch::{Batch, Polled};
 use crate::aws::queue::{Receipt, Received};
@@ -16,7 +16,11 @@ pub(crate) struct Handling {
     pub(crate) now: Timestamp,
     /// When its messages were received.
     pub(crate) received_at: Timestamp,
+    /// When its environment last tried to read them.
+    pub(crate) tried_to_read: Option<Timestamp>,
     messages: Vec<InHand>,
+    /// The messages of an event of which there are several: where they are, and what the handler sees of them.
+    siblings: Vec<(usize, Record)>,
     /// Calls until the handler dies.
     pub(crate) calls_left: u64,
     /// It dies once it has moved messages.
@@ -85,7 +89,9 @@ impl Handling {
         Self {
             now: batch.clock,
             received_at: batch.started,
+            tried_to_read: batch.environment.tried_to_read,
             messages: batch.messages.iter().zip(&batch.records).map(in_hand).collect(),
+            siblings: siblings(batch),
             calls_left: death.map_or(u64::MAX, |death| death.calls),
             dies_of_moves,
             died: false,
@@ -129,15 +135,15 @@ impl Handling {
         refused.map(Err)
     }
 
-    /// Asks which of the messages wait, where several are of one event: the handler moves those last, and
-    /// says of no invoke whose it is.
-    pub(crate) fn tell_apart(&mut self, waits: impl Fn(usize) -> bool) {
-        for index in 0..self.messages.len() {
-            let event = self.messages[index].look.origin.event;
-            let of_event = self.messages.iter().filter(|message| message.look.origin.event == event);
-            if of_event.count() > 1 {
-                self.messages[index].waits = waits(index);
-            }
+    /// Asks the engine which of the messages wait, where several are of one event: the handler moves those last,
+    /// and says of no invoke whose it is.
+    pub(crate) fn tell_apart(&mut self, policy: &Policy, pauses: &Pauses) {
+        for (index, record) in &self.siblings {
+            let carried = record.moved.as_ref().and_then(|moved| moved.not_before);
+            let waits = || {
+                matches!(decide(record, policy, pauses, self.now), Action::Defer { .. } | Action::Hold { .. })
+            };
+            self.messages[*index].waits = carried.is_some_and(|until| until > self.now) || waits();
         }
     }
 
@@ -169,4 +175,13 @@ impl Handling {
     pub(crate) fn settled(&self) -> impl Iterator<Item = Received> {
         self.messages.iter().filter(|message| message.done == Done::Settled).map(|message| message.received)
     }
+}
+
+fn siblings(batch: &Batch) -> Vec<(usize, Record)> {
+    let is_sibling = |index: usize| {
+        let event = batch.messages[index].origin.event;
+        batch.events().filter(|other| *other == event).count() > 1
+    };
+    let places = (0..batch.messages.len()).filter(|&index| is_sibling(index));
+    places.map(|index| (index, batch.records[index].clone())).collect()
 }

@@ -30,7 +30,7 @@ mod strikes;
 
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Policy, Room, Timestamp};
+use comeback_engine::{HideUpTo, KnownPauses, Policy, Room, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -125,13 +125,14 @@ impl World {
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let queue = QueueSettings { in_flight_limit: scenario.in_flight_limit, ..QueueSettings::default() };
         let hide_up_to = if let HideUpTo::UpTo(most) = policy.hide_up_to() { most as usize } else { 0 };
+        let pauses = if scenario.pauses.is_empty() { KnownPauses::none() } else { KnownPauses::of(policy) };
         let mut world = Self {
             now: START,
             waited: Duration::ZERO,
             agenda: Agenda::default(),
             queue: Queue::new(queue),
             mapping: Mapping::new(START),
-            environments: Environments::new(Room::of(policy)),
+            environments: Environments::new(Room::of(policy), pauses),
             ledger: Ledger::new(scenario.events),
             calls: CallCounts::default(),
             decisions: 0,

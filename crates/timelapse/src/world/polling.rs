@@ -1,6 +1,6 @@
 //! From the queue to the handler and back: polls, batches and their answers.
 
-use comeback_engine::{Action, HANDLER_TIMEOUT, Pauses, RESERVE, Record, decide};
+use comeback_engine::{HANDLER_TIMEOUT, Pauses, RESERVE, Record};
 
 use super::World;
 use super::batch::{Batch, Death, Polled};
@@ -9,6 +9,7 @@ use super::happening::Happening;
 use crate::aws::mapping::{BatchKey, LONG_POLL};
 use crate::aws::queue::Received;
 use crate::check::invariants::{Broken, Invariant};
+use crate::check::pauses::Known;
 use crate::faults::fault::Fault;
 use crate::figures::calls::ApiCall;
 
@@ -94,15 +95,10 @@ impl World {
         }
         self.note_looks(&batch);
         let mut handling = Handling::of(&batch, |received| self.queue.carried(received));
-        handling.tell_apart(|index| {
-            let record = &batch.records[index];
-            let held = record.moved.as_ref().and_then(|moved| moved.not_before);
-            held.is_some_and(|until| until > batch.clock)
-                || matches!(
-                    decide(record, &self.policy, &Pauses::default(), batch.clock),
-                    Action::Defer { .. }
-                )
-        });
+        self.bounds.known = if batch.old_handler { Known::none() } else { batch.environment.known.clone() };
+        let none = Pauses::default();
+        let pauses = batch.environment.pauses.known().filter(|_| !batch.old_handler);
+        handling.tell_apart(&self.policy, pauses.unwrap_or(&none));
         if let Some(struck) = struck {
             struck.overlooked.into_iter().for_each(|position| handling.overlook(position));
             batch.struck = Some(struck.event);

@@ -53,7 +53,7 @@ impl Bounds {
     }
 
     fn cut_after_unanswered(&self, now: Timestamp, first_failure: Timestamp) -> Duration {
-        let cut = self.end(first_failure).since(now).saturating_sub(self.last_retry());
+        let cut = self.end(first_failure, now).since(now).saturating_sub(self.last_retry());
         // The handler allows for the time that the invoke took.
         let cut = cut.saturating_sub(INVOKE_TIME);
         if cut >= self.last_retry() { cut } else { Duration::MAX }

@@ -18,6 +18,7 @@ use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
 
 use super::invariants::{Broken, Invariant};
 use super::origin::Origin;
+use super::pauses::Known;
 use crate::faults::records::Flaw;
 
 /// A message counts as due this long before its due time: rule 8 of the engine's `decide.rs`.
@@ -34,9 +35,11 @@ pub(crate) const UNHIDDEN: Duration = Duration::from_secs(1_230);
 /// A message older than this is given up, before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 
-/// The bounds of one policy.
-#[derive(Clone, Copy, Debug)]
+/// The bounds of one policy, for the handler of the batch at hand.
+#[derive(Clone, Debug)]
 pub(crate) struct Bounds {
+    /// What that handler can know of the pauses.
+    pub(crate) known: Known,
     max_age: Duration,
     max_retries: u64,
     backoff: Backoff,
@@ -65,7 +68,12 @@ pub(crate) struct Claim {
 
 impl Bounds {
     pub(crate) fn of(policy: &Policy) -> Self {
-        Self { max_age: policy.max_age(), max_retries: policy.max_retries(), backoff: policy.backoff() }
+        Self {
+            known: Known::none(),
+            max_age: policy.max_age(),
+            max_retries: policy.max_retries(),
+            backoff: policy.backoff(),
+        }
     }
 
     /// A re-invocation of an event that first failed at `first_failure`. `now` is the handler's clock.
@@ -91,7 +99,7 @@ impl Bounds {
                 format!("its envelope counts MAX_AGE from {claimed}; it first failed at {first_failure}");
             return broken(Invariant::MaxAge, detail);
         }
-        let end = self.end(first_failure);
+        let end = self.end(first_failure, now);
         if now > end {
             return broken(Invariant::MaxAge, format!("re-invoked at {now}; MAX_AGE ended at {end}"));
         }
@@ -131,7 +139,8 @@ impl Bounds {
         } else {
             (look.first_receive.saturating_add(SECOND), now)
         };
-        let over = now.saturating_add(hidden_for) > start.saturating_add(longest);
+        let latest = self.known.latest_due(start, start.saturating_add(longest), now);
+        let over = now.saturating_add(hidden_for) > latest;
         let most = if look.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
         if over || hidden_for > most {
             let detail = format!(
@@ -140,6 +149,9 @@ impl Bounds {
                 longest.as_secs()
             );
             return Err(Broken::new(Invariant::LongestWait, look.origin.event, detail));
+        }
+        if self.known.moves_dues(start, now) {
+            return Ok(look.not_before);
         }
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
     }
@@ -152,12 +164,13 @@ impl Bounds {
         first_failure: Timestamp,
         reason: ReasonCode,
     ) -> Result<(), Broken> {
-        let end = self.end(first_failure);
+        let end = self.end(first_failure, now);
         let start = if look.is_first_receive() { now } else { look.first_receive };
         let is_true = match reason {
             ReasonCode::MaxRetries => look.origin.attempt >= self.max_retries,
             ReasonCode::MaxAge => {
-                now > end || end.since(start) < 2 * self.last_retry() || now.since(look.sent) > OLDEST_MESSAGE
+                let is_too_old = !self.known.is_nothing() && self.is_too_old(now, start, end);
+                is_too_old || now.since(look.sent) > OLDEST_MESSAGE
             }
             ReasonCode::TargetNotAllowed => look.origin.flaw == Some(Flaw::Unlisted),
             ReasonCode::MalformedRecord => look.origin.flaw == Some(Flaw::Unreadable),
@@ -176,7 +189,15 @@ impl Bounds {
             "dead-lettered as {reason} at {now} after attempt {} of {}; MAX_AGE ends at {end}",
             look.origin.attempt, self.max_retries
         );
-        Err(Broken::new(Invariant::TrueReasons, look.origin.event, detail))
+        let without_pauses = Known::none().end(first_failure, self.max_age, now);
+        let by_a_pause = reason == ReasonCode::MaxAge && self.is_too_old(now, start, without_pauses);
+        let invariant = if by_a_pause { Invariant::PauseEndsNothing } else { Invariant::TrueReasons };
+        Err(Broken::new(invariant, look.origin.event, detail))
+    }
+
+    /// Whether no retry fits in any more, of a wait from `start`.
+    fn is_too_old(&self, now: Timestamp, start: Timestamp, end: Timestamp) -> bool {
+        now > end || end.since(start) < 2 * self.last_retry()
     }
 
     /// The last retry comes this long before `MAX_AGE` ends, and at least this long after the first receive.
@@ -184,9 +205,9 @@ impl Bounds {
         Duration::from_secs(60).min(self.max_age / 10)
     }
 
-    fn end(&self, first_failure: Timestamp) -> Timestamp {
+    fn end(&self, first_failure: Timestamp, now: Timestamp) -> Timestamp {
         // Envelopes carry whole seconds.
-        Timestamp::from_secs(first_failure.as_secs()).saturating_add(self.max_age)
+        self.known.end(Timestamp::from_secs(first_failure.as_secs()), self.max_age, now)
     }
 
     /// The shortest wait that the jitter can draw before a retry.

@@ -5,6 +5,7 @@ use comeback_engine::Settings;
 use super::*;
 use crate::TARGET_ARN;
 use crate::event::EventNumber;
+use crate::operators::OperatorPause;
 
 /// In seconds after the first failure.
 fn at(secs: f64) -> Timestamp {
@@ -187,4 +188,48 @@ fn reasons_are_true() {
     for never in [ReasonCode::TargetNotFound, ReasonCode::TargetRefused, ReasonCode::MalformedEnvelope] {
         assert_eq!(invariant(check(&spent, 9_999.0, never)), Invariant::TrueReasons, "{never}");
     }
+}
+
+/// The event's function was paused for 1,000 s from its 600th second on, with a spread of 300 s.
+fn paused(known_at: f64) -> Bounds {
+    let secs = Duration::from_secs;
+    let pause = OperatorPause::of_all(secs(600), secs(1_000), secs(300));
+    Bounds { known: Known::at(&[pause], at(known_at)), ..hourly() }
+}
+
+#[test]
+fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
+    let end = 3_600.0 + 1_000.0 + 1_344.0;
+    let check = |bounds: &Bounds, now| bounds.dead_letter(&look(2), at(now), at(0.0), ReasonCode::MaxAge);
+    assert_eq!(check(&paused(1_600.0), end + 0.1), Ok(()));
+    assert_eq!(invariant(check(&paused(1_600.0), end)), Invariant::PauseEndsNothing);
+    assert_eq!(invariant(check(&paused(700.0), 86_400.0)), Invariant::PauseEndsNothing, "it is open");
+    assert_eq!(invariant(check(&paused(700.0), 3_600.0)), Invariant::TrueReasons, "nor without the pause");
+    assert_eq!(check(&paused(599.0), 3_600.1), Ok(()), "a handler that does not know of it");
+    let nothing = Bounds { known: Known::Nothing, ..hourly() };
+    assert_eq!(invariant(check(&nothing, 3_600.1)), Invariant::PauseEndsNothing);
+    let reinvoked = |now| paused(1_600.0).reinvocation(&look(2), at(now), at(0.0), RIGHT);
+    assert_eq!(reinvoked(end), Ok(()));
+    assert_eq!(invariant(reinvoked(end + 0.1)), Invariant::MaxAge);
+}
+
+#[test]
+fn a_wait_may_end_with_the_spread_of_a_pause_that_is_over() {
+    let check = |known_at, now: f64, until: f64| {
+        paused(known_at).deferral(&look(2), at(now), Duration::from_secs_f64(until - now))
+    };
+    assert!(check(1_600.0, 1_700.0, 1_901.0).is_ok(), "rounded up");
+    assert_eq!(invariant(check(1_600.0, 1_700.0, 1_902.0)), Invariant::LongestWait);
+    assert_eq!(invariant(check(1_599.0, 1_700.0, 1_800.0)), Invariant::LongestWait, "it is not over");
+}
+
+#[test]
+fn a_message_is_kept_for_a_hold_or_as_after_a_failure_while_nothing_is_known() {
+    let secs = Duration::from_secs;
+    let kept = |known: &Known, now, receives, wait| known.may_keep(at(now), receives, secs(wait), secs(8));
+    let open = paused(700.0).known;
+    assert!(kept(&open, 700.0, 2, 1_344) && !kept(&open, 700.0, 2, 1_345));
+    assert!(!kept(&open, 700.0, 1, 1), "not on a first receive");
+    assert!(!kept(&paused(1_600.0).known, 1_600.0, 2, 1), "it is over");
+    assert!(kept(&Known::Nothing, 700.0, 1, 8) && !kept(&Known::Nothing, 700.0, 9, 9));
 }

@@ -5,10 +5,12 @@
 //! |---|---|
 //! | `mod` | hiding, re-invoking and dead-lettering |
 //! | `moving`, `looking` | moves, and looks at the queue |
+//! | `pauses` | reads of the pauses |
 //! | `requests`, `spacing` | what is asked for, held against the invariants |
 
 pub(in crate::world) mod looking;
 mod moving;
+mod pauses;
 pub(super) mod requests;
 mod spacing;
 

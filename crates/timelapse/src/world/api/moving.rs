@@ -69,7 +69,7 @@ impl World {
             let broken = Broken::new(Invariant::PayloadVerbatim, event, "its copy has another body");
             return self.note_broken(Err(broken));
         }
-        if self.is_held(&message, copy.delay) {
+        if self.is_held(&message, copy.delay) || self.may_be_kept(&message, copy.delay) {
             return Some(position);
         }
         if message.done != Done::Tried && message.done != Done::Settled {
@@ -110,6 +110,12 @@ impl World {
         // Another receiver has taken the message out of the queue meanwhile.
         let mut tracked =
             known.unwrap_or_else(|| Tracked { duplicated: true, ..Tracked::new(message.look.origin, now) });
+        if self.may_be_kept(&message, copy.delay) {
+            let after_failure = self.bounds.longest_after_failure(&message.look, false);
+            let until = now.saturating_add(self.bounds.known.longest_keep(after_failure));
+            tracked.hops.held_until = tracked.hops.held_until.max(Some(until));
+            tracked.hops.excuse();
+        }
         if matches!(message.done, Done::Tried | Done::Settled) {
             let longest = self.bounds.longest_after_failure(&message.look, message.unanswered);
             tracked.hops.held_until = Some(now.saturating_add(longest));
@@ -120,6 +126,7 @@ impl World {
                 tracked.no_invoke_before = now.saturating_add(shortest);
             }
         }
+        tracked.hops.know_pauses(self.bounds.known.changes(now));
         let hops = tracked.hops.after(now, copy.delay);
         tracked.hops =
             self.note_broken(hops.map_err(|detail| Broken::new(Invariant::FewestHops, event, detail)))?;

@@ -35,7 +35,7 @@ impl World {
             self.note_broken(checked);
             return Some(event);
         }
-        if self.is_held(&message, hidden_for) {
+        if self.is_held(&message, hidden_for) || self.may_be_kept(&message, hidden_for) {
             return Some(event);
         }
         if matches!(message.done, Done::Tried | Done::Settled) {
@@ -67,6 +67,15 @@ impl World {
         is_kept && message.look.held_until.is_some_and(|until| Bounds::ends_by(until, now, wait))
     }
 
+    /// Whether a wait is a hold, or that of a message of which it is not known whether it is paused. A backoff that
+    /// is as short may be taken for one.
+    pub(super) fn may_be_kept(&self, message: &InHand, wait: Duration) -> bool {
+        let after_failure = self.bounds.longest_after_failure(&message.look, false);
+        let (now, receives) = (self.handling().now, message.look.receive_count);
+        matches!(message.done, Done::Nothing | Done::Deferred)
+            && self.bounds.known.may_keep(now, receives, wait, after_failure)
+    }
+
     /// Checks a re-invocation. Gives the message that it belongs to.
     pub(super) fn check_invoke(&mut self, function_arn: &str, payload: &str) -> Result<Position, Broken> {
         let opened = self.payloads.open(payload);
@@ -76,6 +85,7 @@ impl World {
         }
         let (event, claim) = opened?;
         let (now, first_failure) = (self.handling().now, self.ledger.first_failure(event));
+        self.check_paused(event)?;
         let check = |message: &InHand| self.bounds.reinvocation(&message.look, now, first_failure, claim);
         let of_event = |look: &Look| look.origin.event == event && look.origin.flaw.is_none();
         let position = self.handling().find(of_event, check).unwrap_or_else(|| Err(foreign(event)))?;

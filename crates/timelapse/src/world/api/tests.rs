@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Attribute, DeadLetter, Policy, Settings};
+use comeback_engine::{Attribute, DeadLetter, Policy, Settings, Timestamp};
 
 use super::*;
 use crate::aws::target::TARGET_ARN;
+use crate::check::pauses::Known;
 use crate::faults::dice::Dice;
 use crate::faults::mix::{Faults, Strikes};
 use crate::faults::records::UNLISTED_ARN;
+use crate::operators::OperatorPause;
 use crate::scenario::{START, Scenario};
 use crate::world::batch::Batch;
 use crate::world::happening::Happened;
@@ -146,6 +148,27 @@ fn a_function_off_the_list() {
     let mut fixture = Fixture::due();
     fixture.invoke(UNLISTED_ARN, fixture.envelope(&payload()));
     assert_eq!(fixture.broken(), Some((Invariant::AllowList, Some(EVENT))));
+}
+
+#[test]
+fn a_function_that_is_paused_or_may_be() {
+    let hour = Duration::from_secs(3_600);
+    let pause = OperatorPause::of_all(Duration::ZERO, hour, hour);
+    let invoked = |known: Known, reads: bool, tried_ago: Option<u64>| {
+        let mut fixture = Fixture::due();
+        let tried = tried_ago.map(|ago| Timestamp::from_millis(fixture.batch.started.as_millis() - ago));
+        fixture.world.bounds.known = known;
+        fixture.world.scenario.pauses.extend(reads.then(|| pause.clone()));
+        fixture.world.handling_mut().tried_to_read = tried;
+        fixture.invoke(FUNCTION, fixture.envelope(&payload()));
+        fixture.broken()
+    };
+    let broken = Some((Invariant::PausedNotInvoked, Some(EVENT)));
+    assert_eq!(invoked(Known::at(std::slice::from_ref(&pause), START), true, Some(0)), broken);
+    assert_eq!(invoked(Known::Nothing, true, Some(0)), broken);
+    assert_eq!(invoked(Known::none(), true, Some(47_500)), None, "37.5 s, and clocks that are 10 s apart");
+    assert_eq!(invoked(Known::none(), true, Some(47_501)), broken, "it should have tried to read");
+    assert_eq!((invoked(Known::none(), true, None), invoked(Known::none(), false, None)), (broken, None));
 }
 
 #[test]

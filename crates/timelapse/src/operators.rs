@@ -1,0 +1,136 @@
+//! What operators do during a run: they pause functions, and resume them.
+
+use std::time::Duration;
+
+use comeback_engine::{Concurrency, LONGEST_SPREAD, Pause, PauseTarget, Pauses, Timestamp};
+use rand::RngExt;
+
+use crate::faults::generator::generator;
+use crate::scenario::START;
+
+/// A pause that an operator opens. Times are whole seconds; `at` counts from the run's start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperatorPause {
+    /// Which functions. Events of a run are all of [`TARGET_ARN`](crate::TARGET_ARN).
+    pub target: PauseTarget,
+    /// When it is opened.
+    pub at: Duration,
+    /// How long it is open; `None`: nobody resumes it.
+    pub length: Option<Duration>,
+    /// Whether its end is planned when it is opened. Otherwise an operator resumes it then.
+    pub is_planned: bool,
+    /// Over which time its events come back; at most [`LONGEST_SPREAD`].
+    pub spread: Duration,
+}
+
+impl OperatorPause {
+    /// One of every function, which an operator resumes.
+    pub const fn of_all(at: Duration, length: Duration, spread: Duration) -> Self {
+        Self { target: PauseTarget::All, at, length: Some(length), is_planned: false, spread }
+    }
+
+    /// None for half of the seeds. For the others one or two, within the first half of the run: each of up to
+    /// an eighth of it, with a spread of up to an hour.
+    pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
+        let mut rng = generator(seed, "pauses", "operators");
+        if rng.random_bool(0.5) {
+            return Vec::new();
+        }
+        let seconds = duration.as_secs();
+        let mut at = rng.random_range(0..=seconds / 8);
+        let mut pauses = Vec::new();
+        for _ in 0..rng.random_range(1..=2) {
+            let length = rng.random_range(1..=(seconds / 8).max(1));
+            let is_planned = rng.random_bool(0.3);
+            let spread = Duration::from_secs(rng.random_range(0..=3_600));
+            let of = Self::of_all(Duration::from_secs(at), Duration::from_secs(length), spread);
+            pauses.push(Self { is_planned, ..of });
+            at += length + rng.random_range(1..=(seconds / 8).max(1));
+        }
+        pauses
+    }
+
+    /// When it is over.
+    pub(crate) fn end(&self) -> Option<Timestamp> {
+        self.length.map(|length| START.saturating_add(self.at + length))
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        let times = [Some(self.at), self.length, Some(self.spread)];
+        let whole = times.iter().flatten().all(|time| time.subsec_nanos() == 0);
+        whole && self.length != Some(Duration::ZERO) && self.spread <= LONGEST_SPREAD
+    }
+
+    fn opened(&self) -> Pause {
+        Pause {
+            target: self.target.clone(),
+            from: START.saturating_add(self.at),
+            until: self.end().filter(|_| self.is_planned),
+            spread: self.spread,
+            by: Some("simulated operator".into()),
+            why: None,
+            concurrency: Concurrency::Untouched,
+        }
+    }
+}
+
+/// What the parameter holds at `now`, by the commands' own edits; `None` before the first pause.
+///
+/// # Errors
+///
+/// A pause could not be opened or resumed: two of one target overlap.
+pub(crate) fn parameter(all: &[OperatorPause], now: Timestamp) -> Result<Option<Pauses>, String> {
+    let opened = all.iter().map(|pause| (START.saturating_add(pause.at), true, pause));
+    let resumed = all.iter().filter(|pause| !pause.is_planned);
+    let resumed = resumed.filter_map(|pause| Some((pause.end()?, false, pause)));
+    let mut edits: Vec<_> = opened.chain(resumed).filter(|(at, ..)| *at <= now).collect();
+    edits.sort_by_key(|(at, opens, _)| (*at, *opens));
+    let mut held = None::<Pauses>;
+    for (at, opens, pause) in edits {
+        let before = held.unwrap_or_default();
+        let after = if opens {
+            before.open(pause.opened(), at)
+        } else {
+            before.close(&pause.target, pause.spread, at).map(|(after, _)| after)
+        };
+        held = Some(after.map_err(|refused| refused.to_string())?.tidied(at));
+    }
+    Ok(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn held(all: &[OperatorPause], at: Duration) -> Option<String> {
+        parameter(all, START.saturating_add(at)).expect("they fit").map(|pauses| pauses.write())
+    }
+
+    #[test]
+    fn the_parameter_is_as_the_commands_leave_it() {
+        let pause = OperatorPause::of_all(HOUR, HOUR, Duration::from_secs(60));
+        assert_eq!(held(std::slice::from_ref(&pause), HOUR - Duration::from_secs(1)), None);
+        let open = r#"{"v":1,"pauses":[{"target":"*","from":1767229200,"until":null,"spread":60,"by":"simulated operator"}]}"#;
+        assert_eq!(held(std::slice::from_ref(&pause), HOUR).as_deref(), Some(open));
+        let closed = r#"{"v":1,"pauses":[{"target":"*","from":1767229200,"until":1767232800,"spread":60}]}"#;
+        assert_eq!(held(std::slice::from_ref(&pause), 2 * HOUR).as_deref(), Some(closed));
+        let planned = OperatorPause { is_planned: true, ..pause };
+        assert!(held(&[planned], HOUR).unwrap().contains(r#""until":1767232800,"#));
+    }
+
+    #[test]
+    fn half_of_the_seeds_pause_in_ways_that_fit() {
+        let paused = (0..400).filter(|&seed| {
+            let all = OperatorPause::chaos(seed, 24 * HOUR);
+            assert!(all.iter().all(OperatorPause::is_valid));
+            parameter(&all, START.saturating_add(24 * HOUR)).expect("they fit").is_some()
+        });
+        assert!((160..=240).contains(&paused.count()));
+        for seconds in [0, 1, 7] {
+            let all = OperatorPause::chaos(7, Duration::from_secs(seconds));
+            assert!(all.iter().all(OperatorPause::is_valid), "{all:?}");
+        }
+    }
+}

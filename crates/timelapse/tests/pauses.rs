@@ -1,0 +1,189 @@
+//! Whole runs in which operators pause functions.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comeback_engine::{HOLD, HideUpTo, Outcome, Policy, Settings, Step};
+use comeback_timelapse::{
+    ApiCall, EventNumber, Fault, Faults, OperatorPause, Scenario, Strikes, Summary, TARGET_ARN, TargetError,
+    Watcher, run,
+};
+use rayon::prelude::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
+    let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
+    let policy = Policy::new(settings).expect("a valid policy");
+    run(scenario, &policy, watcher).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn summary(scenario: &Scenario, settings: Settings) -> Summary {
+    watched(scenario, settings, &mut ())
+}
+
+/// An outage of an hour, in which an operator pauses the target for this long.
+fn paused(length: Duration, spread: Duration) -> Scenario {
+    Scenario {
+        outage: HOUR,
+        arrival_spread: HOUR,
+        pauses: vec![OperatorPause::of_all(30 * MINUTE, length, spread)],
+        ..Scenario::default()
+    }
+}
+
+/// When each event was re-invoked first after the end of a pause, and whether any was while it lasted.
+struct ComesBack {
+    from: Duration,
+    until: Duration,
+    first: BTreeMap<usize, Duration>,
+    invoked_in_pause: usize,
+}
+
+impl ComesBack {
+    fn from(from: Duration, until: Duration) -> Self {
+        Self { from, until, first: BTreeMap::new(), invoked_in_pause: 0 }
+    }
+}
+
+impl Watcher for ComesBack {
+    fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, _: Option<TargetError>) {
+        // Begun 200 ms ago.
+        let begun = at - Duration::from_millis(200);
+        if attempt > 0 && begun >= self.until {
+            self.first.entry(event.0).or_insert(begun);
+        }
+        self.invoked_in_pause += usize::from(attempt > 0 && (self.from..self.until).contains(&begun));
+    }
+}
+
+/// A pause of three hours takes effect within the interval of the reads. After it every event comes back within the
+/// spread, or at the look that a hold may delay it to, and no minute sees many more than its share.
+#[test]
+fn what_was_held_comes_back_spread_after_the_pause() {
+    (1..=4u64).into_par_iter().for_each(|seed| {
+        let spread = 60 * MINUTE;
+        let scenario = Scenario { seed, events: 3_000, ..paused(3 * HOUR, spread) };
+        let (from, until) = (30 * MINUTE + Duration::from_secs(40), 30 * MINUTE + 3 * HOUR);
+        let mut seen = ComesBack::from(from, until);
+        let summary = watched(&scenario, Settings::default(), &mut seen);
+        assert_eq!((summary.delivered, summary.dead_lettered.len()), (3_000, 0), "seed {seed}");
+        assert_eq!(seen.invoked_in_pause, 0, "seed {seed}");
+        let after: Vec<f64> = seen.first.values().map(|at| (*at - until).as_secs_f64()).collect();
+        assert!(after.len() > 2_900, "seed {seed}: {} were held", after.len());
+        let latest = spread.max(HOLD) + MINUTE;
+        assert!(after.iter().all(|seconds| *seconds <= latest.as_secs_f64()), "seed {seed}");
+        // The later of the draw and the end of the last hold, both drawn evenly: S/2 + H²/6S.
+        let mean = after.iter().sum::<f64>() / after.len() as f64;
+        let expected = 1_800.0 + HOLD.as_secs_f64().powi(2) / (6.0 * 3_600.0);
+        assert!((mean - expected).abs() < 80.0, "seed {seed}: {mean} s, not {expected}");
+        let mut minutes = BTreeMap::<u64, usize>::new();
+        for seconds in &after {
+            *minutes.entry(*seconds as u64 / 60).or_default() += 1;
+        }
+        let busiest = minutes.values().max().expect("some came back");
+        // Twice the share where the last holds end, if they began evenly.
+        assert!(*busiest <= after.len() / 60 * 3, "seed {seed}: {busiest} of {} in a minute", after.len());
+    });
+}
+
+#[test]
+fn without_a_spread_what_was_held_comes_back_as_the_holds_end() {
+    let scenario = Scenario { events: 500, ..paused(2 * HOUR, Duration::ZERO) };
+    let until = 30 * MINUTE + 2 * HOUR;
+    let mut seen = ComesBack::from(31 * MINUTE, until);
+    assert_eq!(watched(&scenario, Settings::default(), &mut seen).delivered, 500);
+    assert!(seen.first.values().all(|at| *at <= until + HOLD + MINUTE));
+}
+
+#[test]
+fn a_pause_of_13_days_loses_nothing() {
+    let of = |max_age, hide_up_to| Settings { max_age, hide_up_to, ..Settings::default() };
+    let hidden = HideUpTo::Always;
+    [of(86_400, hidden), of(60, hidden), of(14 * 86_400, hidden), of(3_600, HideUpTo::UpTo(0))]
+        .into_par_iter()
+        .for_each(|settings| {
+            let shown = format!("{settings:?}");
+            // All arrive in the pause, and fail once.
+            let scenario = Scenario {
+                events: 60,
+                outage: HOUR,
+                arrival_spread: HOUR,
+                duration: 15 * DAY,
+                pauses: vec![OperatorPause::of_all(Duration::ZERO, 13 * DAY, 30 * MINUTE)],
+                ..Scenario::default()
+            };
+            let summary = summary(&scenario, settings);
+            assert_eq!((summary.delivered, summary.dead_lettered), (60, BTreeMap::new()), "{shown}");
+            assert_eq!(summary.retries, 60, "no retry is consumed: {shown}");
+        });
+}
+
+/// SQS keeps no message for longer: the handler gives it up before, with its reason.
+#[test]
+fn a_pause_that_nobody_ends_gives_events_up_before_sqs_deletes_them() {
+    let pauses = vec![OperatorPause { length: None, ..OperatorPause::of_all(HOUR, HOUR, HOUR) }];
+    let scenario = Scenario { events: 40, duration: 15 * DAY, pauses, ..paused(HOUR, HOUR) };
+    let summary = summary(&Scenario { outage: 2 * HOUR, ..scenario }, Settings::default());
+    let given_up = summary.dead_lettered.get("max_age").copied().unwrap_or_default();
+    assert_eq!((summary.delivered, given_up, summary.waiting), (0, 40, 0), "{:?}", summary.dead_lettered);
+}
+
+/// Most events would be too old at its end, and the hold of some ends after that.
+#[test]
+fn a_short_max_age_outlasts_a_pause() {
+    for (max_age, planned) in [(60, false), (600, false), (600, true)] {
+        let mut scenario = Scenario { events: 400, ..paused(6 * HOUR, 30 * MINUTE) };
+        scenario.pauses[0] =
+            OperatorPause { at: Duration::ZERO, is_planned: planned, ..scenario.pauses[0].clone() };
+        let summary = summary(&scenario, Settings { max_age, ..Settings::default() });
+        assert_eq!((summary.delivered, summary.dead_lettered.len()), (400, 0), "{max_age}");
+    }
+}
+
+#[test]
+fn only_its_own_functions_are_paused() {
+    let other = "arn:aws:lambda:eu-west-1:123456789012:function:payments".parse().expect("a target");
+    let mut scenario = Scenario { events: 50, ..paused(6 * HOUR, HOUR) };
+    let here = summary(&Scenario { pauses: Vec::new(), ..scenario.clone() }, Settings::default());
+    scenario.pauses[0].target = other;
+    let elsewhere = summary(&scenario, Settings::default());
+    assert_eq!((elsewhere.retries, elsewhere.minutes.clone()), (here.retries, here.minutes.clone()));
+    assert!(elsewhere.api_calls.of(ApiCall::ReadPauses) > 0);
+    assert_eq!(here.api_calls.of(ApiCall::ReadPauses), 0, "without a pause there is no parameter");
+}
+
+/// Steps by name.
+#[derive(Default)]
+struct Steps(BTreeMap<&'static str, usize>);
+
+impl Watcher for Steps {
+    fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
+        *self.0.entry(outcome.step.as_ref().map_or("undecided", Step::name)).or_default() += 1;
+    }
+}
+
+#[test]
+fn reads_that_always_fail_keep_every_event_until_they_work() {
+    for fault in [Fault::PausesDenied, Fault::PausesThrottled, Fault::PausesLate, Fault::PausesGarbled] {
+        // Before any pause there is no text to garble.
+        let pauses = vec![OperatorPause::of_all(Duration::ZERO, MINUTE, Duration::ZERO)];
+        let strikes = Strikes { rate: 1.0, window: Duration::ZERO..6 * HOUR };
+        let faults = Faults::default().with(fault, strikes);
+        let scenario = Scenario { events: 60, faults, pauses, ..paused(MINUTE, MINUTE) };
+        let mut steps = Steps::default();
+        let settings = Settings { max_age: 3_600, ..Settings::default() };
+        let summary = watched(&scenario, settings, &mut steps);
+        let minutes = &summary.minutes;
+        assert_eq!(minutes[..6 * 60].iter().map(|minute| minute.retries).sum::<u32>(), 0, "{fault}");
+        assert!(
+            steps.0["keep"] > 60 && summary.retries == 0 || summary.delivered > 0,
+            "{fault}: {:?}",
+            steps.0
+        );
+        assert_eq!(summary.waiting, 0, "{fault}");
+        assert_eq!(summary.delivered + summary.dead_lettered.values().sum::<usize>(), 60, "{fault}");
+    }
+}
