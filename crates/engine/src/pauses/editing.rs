@@ -33,7 +33,7 @@ pub enum EditError {
     SpreadTooLong(u64),
     /// The target has no open pause.
     #[error("{0} is not paused: pauses are listed by pause --list")]
-    NotPaused(PauseTarget),
+    NotPaused(Box<PauseTarget>),
     /// Over [`LONGEST_PAUSES`].
     #[error(
         "the pauses would take {0} bytes; the parameter holds 4096: shorten the reasons, or resume a function"
@@ -87,7 +87,7 @@ impl Pauses {
             if closes { &mut open } else { &mut others }.push(pause);
         }
         if open.is_empty() {
-            return Err(EditError::NotPaused(target.clone()));
+            return Err(EditError::NotPaused(Box::new(target.clone())));
         }
         // Rounded down it would end before the latest event that it has held.
         let end = Timestamp::from_secs(now.as_millis().div_ceil(1_000));
