@@ -19,15 +19,19 @@ pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(wor
             let ran = trace(id);
             // Its first failure takes a moment to reach the log.
             let trace = (ran.code == 0).then(|| ran.json(0))?;
-            let is_last = trace["steps"].as_array().unwrap().len() == steps;
+            let is_last = trace["steps"].as_array().expect("a list").len() == steps;
             (is_last && trace["invocations"][0]["report"]["seen"] == "yes").then_some(trace)
         })
         .await
     };
     let traced = ended(&first, 6).await;
     assert_eq!((&traced["key"], &traced["copies"]), (&Value::from(first.as_str()), &Value::from(0)));
-    let steps: Vec<&str> =
-        traced["steps"].as_array().unwrap().iter().map(|it| it["what"].as_str().unwrap()).collect();
+    let steps: Vec<&str> = traced["steps"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| it["what"].as_str().expect("text"))
+        .collect();
     assert_eq!(steps, ["failed", "waits", "invoked", "failed", "waits", "invoked"]);
     assert_eq!(traced["steps"][0]["error_type"], "Traced");
     assert_eq!(traced["steps"][0]["request_id"], first.as_str());
@@ -35,7 +39,7 @@ pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(wor
     assert!(traced["first_failure"].is_string(), "{traced}");
 
     // A retry's request id finds the same event.
-    let retry = traced["steps"][2]["request_id"].as_str().unwrap();
+    let retry = traced["steps"][2]["request_id"].as_str().expect("text");
     assert_eq!(traced["steps"][3]["request_id"], retry);
     assert_eq!(trace(retry).json(0)["key"], first.as_str());
 
