@@ -101,10 +101,14 @@ pub(crate) async fn a_hard_pause_sets_the_concurrency_and_resume_restores_it(wor
 pub(crate) async fn two_operators_at_once_lose_neithers_pause(world: &World) {
     let _alone = world.writing_pauses.lock().await;
     let ministack = world.ministack().await;
-    world.pausing().await;
+    let function = world.pausing().await.output("ExampleTargetName");
     let operator = Operator::of(ministack);
-    for round in 0..3 {
-        let both = ["orders", "invoices"].map(|name| format!("{name}-{round}"));
+    let both = ["first", "second"].map(|alias| {
+        let create = "lambda create-alias --function-version '$LATEST'";
+        drop(aws(ministack, &format!("{create} --function-name {function} --name {alias}")));
+        format!("{function}:{alias}")
+    });
+    for _ in 0..3 {
         let at_once = |verb: &str| {
             std::thread::scope(|scope| {
                 let runs: Vec<_> = both
@@ -129,11 +133,18 @@ pub(crate) async fn two_operators_at_once_lose_neithers_pause(world: &World) {
         at_once("resume");
         assert_eq!(open(), 0);
     }
+    let hard = operator.comeback(&format!("pause {function} {STACK} --hard --reason why --yes"));
+    assert_eq!(hard.code, 3, "{}", hard.stderr);
+    assert!(hard.stderr.contains(&format!("new events of {function}:first")), "{}", hard.stderr);
+    for alias in ["first", "second"] {
+        drop(aws(ministack, &format!("lambda delete-alias --function-name {function} --name {alias}")));
+    }
 }
 
 pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     let _alone = world.writing_pauses.lock().await;
     let (ministack, stack) = (world.ministack().await, world.pausing().await);
+    let function = stack.output("ExampleTargetName");
     let refused = |operator: &Operator, arguments: &str, code: i32, said: &str| {
         let ran = operator.comeback(&format!("{arguments} {STACK} --yes"));
         assert_eq!(ran.code, code, "{arguments}: {}", ran.stderr);
@@ -143,21 +154,22 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     refused(&all, "pause --reason why", 2, "<FUNCTION|--all|--list>");
     refused(&all, "pause orders", 2, "--reason <TEXT>");
     refused(&all, "pause orders --reason why --until tomorrow", 2, "must be a time such as");
-    refused(
-        &all,
-        "pause orders --reason why --until 2020-01-01T00:00:00Z",
-        2,
-        "which is not after its start",
-    );
-    refused(&all, "pause orders --reason why --hard --for 1h", 2, "a hard pause has no planned end");
+    let of_function = |options: &str| format!("pause {function} --reason why {options}");
+    refused(&all, &of_function("--until 2020-01-01T00:00:00Z"), 2, "which is not after its start");
+    refused(&all, &of_function("--for 99999999h"), 2, "in the year 10000 or later");
+    refused(&all, &of_function("--hard --for 1h"), 2, "a hard pause has no planned end");
+    // The stack's pattern allows any name.
+    let unknown = "lambda:GetFunctionConfiguration of orders";
+    refused(&all, "pause orders --reason why", 1, unknown);
+    refused(&all, &format!("pause {function}:gone --reason why"), 1, "lambda:GetFunctionConfiguration of");
     refused(&all, "pause --all --reason why --hard", 2, "name it instead of --all");
     refused(&all, "pause orders:live --reason why --hard", 2, "give orders without a qualifier");
-    refused(&all, &format!("pause orders --reason {}", "y".repeat(4_100)), 2, "the parameter holds 4096");
+    refused(&all, &format!("pause {function} --reason {}", "y".repeat(4_100)), 2, "the parameter holds 4096");
     let elsewhere = "arn:aws:lambda:eu-south-2:999999999999:function:orders";
     refused(&all, &format!("pause {elsewhere} --reason why"), 1, "no entry of TARGET_FUNCTIONS allows");
     refused(&all, "resume orders --spread 15d", 2, "at most 1209600 s");
     let reader = Operator::of_command(ministack, "status", stack, "orders");
-    refused(&reader, "pause orders --reason why", 1, "ssm:PutParameter");
+    refused(&reader, "pause orders --reason why", 1, unknown);
     let ran = all.comeback(&format!("pause orders {STACK} --reason why"));
     assert_eq!(ran.code, 4, "{}", ran.stderr);
 

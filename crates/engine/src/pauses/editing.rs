@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::wire::LATEST;
 use super::{Concurrency, LONGEST_SPREAD, Pause, PauseTarget, Pauses};
 use crate::Timestamp;
 
@@ -25,6 +26,9 @@ pub enum EditError {
         /// Its end.
         until: Timestamp,
     },
+    /// The handler would read none of the pauses any more.
+    #[error("the pause would end in the year 10000 or later: give an earlier end, or none")]
+    EndsTooLate,
     /// Nobody would restore the function's reserved concurrency at that end.
     #[error("a hard pause has no planned end: open it without one, and end it with resume")]
     HardWithEnd,
@@ -61,6 +65,7 @@ impl Pauses {
             Some(until) if until <= pause.from => {
                 return Err(EditError::EndsTooSoon { from: pause.from, until });
             }
+            Some(until) if until.as_secs() > LATEST => return Err(EditError::EndsTooLate),
             Some(_) if pause.concurrency != Concurrency::Untouched => return Err(EditError::HardWithEnd),
             _ => {}
         }

@@ -11,8 +11,8 @@ use crate::Timestamp;
 use crate::message::json::object;
 
 const VERSION: u64 = 1;
-/// 9999-12-31T23:59:59Z. What is later is no time that anybody means, such as milliseconds.
-const LATEST: u64 = 253_402_300_799;
+/// 9999-12-31T23:59:59Z, in seconds. What is later is no time that anybody means, such as milliseconds.
+pub(super) const LATEST: u64 = 253_402_300_799;
 
 #[derive(Deserialize)]
 struct Versioned {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use comeback_engine::{Concurrency, EditError, Pause, Pauses, Timestamp};
 
-use crate::pauses::target::pause_target;
+use crate::pauses::target::{check_exists, pause_target};
 use crate::pauses::writing::Edit;
 use crate::pauses::{concurrency, parameter, parameter_of};
 use crate::{Account, Deployment, Failure, FunctionName, Interrupt, OpenPause};
@@ -72,8 +72,8 @@ impl PauseOrder {
     ///
     /// # Errors
     ///
-    /// Those of [`check`](Self::check), another open pause of the same functions, too long a list of pauses, and a call
-    /// that does not work.
+    /// Those of [`check`](Self::check), no such function, another open pause of the same functions, too long a list of
+    /// pauses, and a call that does not work. A hard pause of a function some of whose new events would be lost.
     pub async fn carry_out(
         &self,
         account: &Account,
@@ -84,7 +84,13 @@ impl PauseOrder {
         self.check(deployment)?;
         let name = parameter_of(deployment)?;
         let target = pause_target(deployment, self.function.as_ref())?;
+        if let Some(function) = &self.function {
+            check_exists(account, deployment, function).await?;
+        }
         let hard = self.function.as_ref().filter(|_| self.hard);
+        if let Some(function) = hard {
+            concurrency::check_nothing_is_lost(account, function, &deployment.retry_queue.arn).await?;
+        }
         let pauses = crate::pauses::read(account, deployment).await?.unwrap_or_default();
         if let Some(open) = pauses.iter().find(|pause| pause.target == target && self.is_met_by(pause, now)) {
             if let Some(function) = hard {

@@ -1,6 +1,6 @@
 use comeback_engine::{FunctionPattern, PauseTarget};
 
-use crate::{Deployment, Failure, FunctionName};
+use crate::{Account, Deployment, Failure, FunctionName};
 
 /// Which functions a pause is about, by one function's name; every function if there is none.
 ///
@@ -24,6 +24,23 @@ pub(crate) fn pause_target(
         )));
     }
     arn.parse().map_err(|problem| Failure::Refused(format!("{arn} {problem}")))
+}
+
+/// Checks that the function is there. An entry such as `shop-*` allows names that no function has.
+///
+/// # Errors
+///
+/// The function or its qualifier does not exist, or the call does not work.
+pub(crate) async fn check_exists(
+    account: &Account,
+    deployment: &Deployment,
+    function: &FunctionName,
+) -> Result<(), Failure> {
+    let arn = function_arn(deployment, &FunctionName { qualifier: None, ..function.clone() });
+    let call = account.lambda.get_function_configuration().function_name(arn);
+    let answer = call.set_qualifier(function.qualifier.clone()).send().await;
+    let what = function.to_string();
+    answer.map(drop).map_err(|error| Failure::of_call("lambda:GetFunctionConfiguration", &what, &error))
 }
 
 /// The ARN of a function of the handler's account and region, unless it says itself where it is.

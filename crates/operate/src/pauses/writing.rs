@@ -106,8 +106,21 @@ impl<'e> Writing<'e> {
                 "others write the pauses all the time, and {WRITES} writes of ours did not stay: see pause --list, and try again"
             )));
         }
+        can_be_read_back(&pauses)?;
         self.writes += 1;
         Ok(Request::Write { pauses, is_new: self.version == 0 })
+    }
+}
+
+/// A text that the handler does not understand would end every pause.
+fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
+    let text = pauses.write();
+    match Pauses::read(&text) {
+        Ok(read) if read == *pauses => Ok(()),
+        Ok(_) => Err(Failure::CouldNot(format!(
+            "nothing was written: the handler would read other pauses in {text}"
+        ))),
+        Err(garbled) => Err(Failure::CouldNot(format!("nothing was written: in {text}, {garbled}"))),
     }
 }
 
@@ -225,6 +238,28 @@ mod tests {
         let ended = run(&mut parameter, &twice, &[0; 10]);
         assert!(ended[0].is_none() && matches!(ended[1], Some(Failure::Refused(_))), "{ended:?}");
         assert_eq!(parameter.0.len(), 1);
+    }
+
+    #[test]
+    fn what_would_not_be_read_back_is_not_written() {
+        struct HalfASecond;
+        impl Edit for HalfASecond {
+            fn make(&self, _: &Pauses) -> Result<Pauses, EditError> {
+                let opened = Of::function("orders", true).make(&Pauses::default())?;
+                let pause = opened.iter().next().unwrap().clone();
+                let from = Timestamp::from_millis(NOW.as_millis() + 500);
+                Pauses::default().open(Pause { from, ..pause }, NOW)
+            }
+
+            fn is_in(&self, _: &Pauses) -> bool {
+                false
+            }
+        }
+        let refused = Writing::new(&HalfASecond).next(Answer::Read(Pauses::default(), 1)).unwrap_err();
+        assert!(
+            refused.to_string().starts_with("nothing was written: the handler would read other"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -41,6 +41,13 @@ fn a_pause_that_makes_no_sense_is_refused() {
         open(Pause { until: Some(at(20)), ..hard(10) }),
         "a hard pause has no planned end: open it without one, and end it with resume"
     );
+    let ends = |until| Pause { until: Some(Timestamp::from_secs(until)), ..pause(ORDERS, 10, None) };
+    assert_eq!(
+        open(ends(253_402_300_800)),
+        "the pause would end in the year 10000 or later: give an earlier end, or none"
+    );
+    let latest = Pauses::default().open(ends(253_402_300_799), at(10)).unwrap();
+    assert_eq!(Pauses::read(&latest.write()), Ok(latest), "the latest end can be read");
     let spread = Duration::from_secs(1_209_601);
     assert_eq!(
         open(Pause { spread, ..pause(ORDERS, 10, None) }),
