@@ -26,7 +26,7 @@ async fn a_new_environment_looks_and_has_a_room_for_each_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_move_is_a_delayed_copy_on_the_queue_that_it_came_from_and_one_line_in_the_log() {
+async fn a_first_move_is_a_delayed_copy_on_the_queue_that_it_came_from_and_a_line_of_its_own() {
     let (handler, requests) = hiding_up_to("0", None);
     let mut traced = message("m-1", "retries");
     traced["attributes"]["AWSTraceHeader"] = json!("Root=1-5759e988-bd862e3fe1be46a994272793");
@@ -49,8 +49,15 @@ async fn a_move_is_a_delayed_copy_on_the_queue_that_it_came_from_and_one_line_in
         })
     );
     assert_eq!(sent["Entries"][1]["MessageSystemAttributes"], Value::Null);
-    assert_eq!(log.lines().count(), 1, "{log}");
-    assert!(log.contains(r#""action":"move","moved":2,"hidden_instead":0"#), "{log}");
+    let lines: Vec<&str> = log.lines().collect();
+    let [first, second, moves] = lines[..] else { panic!("{log}") };
+    for (line, expected) in [
+        (first, r#""message_id":"m-1","key":"m-1""#),
+        (second, r#""message_id":"m-2","key":"m-2""#),
+        (moves, r#""action":"move","moved":2,"hidden_instead":0"#),
+    ] {
+        assert!(line.contains(expected), "{log}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
