@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use comeback_tests::{MiniStack, Operator, Ran, eventually, example_target, log_lines, pages, scratch};
+use comeback_tests::{
+    MiniStack, Operator, Ran, Stack, eventually, example_target, log_lines, pages, scratch,
+};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -82,6 +84,21 @@ async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     .await
 }
 
+/// One retry, ten minutes, and a destination of its successes.
+fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
+    drop(aws(ministack, "sqs create-queue --queue-name attached-orders-done"));
+    let (place, _) = stack.output("RetryQueueArn").rsplit_once(':').expect("an ARN has colons");
+    let done_arn = format!("{place}:attached-orders-done");
+    aws(
+        ministack,
+        &format!(
+            "lambda put-function-event-invoke-config --function-name {function} --maximum-retry-attempts 1 \
+             --maximum-event-age-in-seconds 600 --destination-config OnSuccess={{Destination={done_arn}}}"
+        ),
+    );
+    settings(ministack, function, None)
+}
+
 /// The commands of the page, with no more permissions than it lists.
 pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     const FUNCTION: &str = "attached-orders";
@@ -94,21 +111,7 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
         format!("{} {STACK}", arguments.replace(" orders", &format!(" {FUNCTION}")))
     };
     example_target(ministack, FUNCTION).await;
-    let done = aws(ministack, "sqs create-queue --queue-name attached-orders-done");
-    let done_arn = done["QueueUrl"].as_str().map(|url| url.rsplit('/').next().unwrap_or_default());
-    let done_arn = stack
-        .output("RetryQueueArn")
-        .rsplit_once(':')
-        .map(|(place, _)| format!("{place}:{}", done_arn.unwrap_or_default()));
-    let done_arn = done_arn.expect("an ARN has colons");
-    aws(
-        ministack,
-        &format!(
-            "lambda put-function-event-invoke-config --function-name {FUNCTION} --maximum-retry-attempts 1 \
-             --maximum-event-age-in-seconds 600 --destination-config OnSuccess={{Destination={done_arn}}}"
-        ),
-    );
-    let before = settings(ministack, FUNCTION, None);
+    let before = with_settings_of_its_own(ministack, stack, FUNCTION);
     let attacher = Operator::of_command(ministack, "attach", stack, FUNCTION);
 
     let shown = attacher.comeback(&of_page(dry_run)).ended(0);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_tests::{MiniStack, Operator, deploy, eventually, example_target, log_lines, pages};
+use comeback_tests::{MiniStack, Operator, eventually, example_target, log_lines, pages};
 use serde_json::json;
 
 use crate::world::World;
@@ -11,10 +11,8 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// Every command of the page's rehearsal, in its order, on a clock that goes 60 times as fast: an event that is held is
 /// looked at every 22 minutes.
 pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(world: &World) {
-    world.built().await;
+    world.deploy_sped_up("comeback", "NonRetryableErrors=OrderRefused").await;
     let ministack = world.sped_up().await;
-    deploy(&ministack.shell(), "comeback", "NonRetryableErrors=OrderRefused")
-        .unwrap_or_else(|error| panic!("{error}"));
     example_target(ministack, FUNCTION).await;
     let operator = Operator::on_clock_of(ministack);
     let shell = operator.shell().clone().with("FUNCTION", FUNCTION);

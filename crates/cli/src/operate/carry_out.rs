@@ -48,8 +48,8 @@ pub(crate) async fn carry_out(
     let nothing_to_do = planned.changes.is_empty();
     if !nothing_to_do && !order.dry_run {
         confirm(&format!("{} {}?", order.verb, order.function), session).await?;
-        // Somebody else may have changed it while the question stood.
-        if session.interrupt.or(plan()).await? != planned {
+        // Somebody else may have changed it while the question stood. What waits of the function changes by itself.
+        if session.interrupt.or(plan()).await?.changes != planned.changes {
             let what = "nothing was changed: meanwhile somebody else changed what the plan is about; look at it again";
             return Err(Failure::CouldNot(what.into()).into());
         }

@@ -32,14 +32,14 @@ pub(crate) struct DetachArguments {
 }
 
 pub(crate) async fn run(arguments: &DetachArguments, session: Session) -> Result<(), failure::Failure> {
-    let account = &session.account;
+    let (account, now) = (&session.account, now());
     // All is read anew each time: the changes are seen only that way.
     let plan = async || {
         let deployment = session.deployment().await?;
         let attachment = Attachment::read(account, &deployment, &arguments.function).await?;
         let progress = Progress::endless("reading the handler's log: {pos} lines");
         let read = |lines: usize| progress.set(lines as u64);
-        let leaving = Leaving::read(account, &deployment, &attachment, arguments.now, now(), &read).await?;
+        let leaving = Leaving::read(account, &deployment, &attachment, arguments.now, now, &read).await?;
         attachment.detach(&leaving)
     };
     let order = CarryOut {
