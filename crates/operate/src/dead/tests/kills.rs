@@ -1,21 +1,16 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use comeback_engine::{FailedEvent, Record, Timestamp};
-use rand::rngs::Xoshiro256PlusPlus;
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 
 use super::history::{History, block_on, counted, exported, key_of, run};
 use super::letters::{NOW, policy};
 use crate::Interrupt;
-use crate::dead::deed::Deed;
 use crate::dead::discard::Discard;
-use crate::dead::export::Line;
 use crate::dead::import::Importing;
-use crate::dead::pace::Pace;
 use crate::dead::redrive::Redrive;
 use crate::dead::survey::survey;
-use crate::dead::work::{Work, Worked, work};
+use crate::dead::work::Work;
 use crate::dead::{End, Filter};
 
 /// Each is a history of its own: letters, a filter, a pace, faults, and up to a dozen kills.
