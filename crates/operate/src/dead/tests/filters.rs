@@ -33,12 +33,13 @@ fn only(set: impl FnOnce(&mut Filter)) -> Filter {
     filter
 }
 
+type Set<'s> = &'s dyn Fn(&mut Filter);
+
 #[test]
 fn all_that_is_set_must_hold() {
     let hours = |hours: u64| Some(Duration::from_secs(hours * 3_600));
     let reason = |name: &str| Some(name.parse::<ReasonName>().unwrap());
     let target = |name: &str| Some(name.parse().unwrap());
-    type Set<'a> = &'a dyn Fn(&mut Filter);
     let tests: [(Set<'_>, bool); 15] = [
         (&|_| (), true),
         (&|it| it.reason = reason("max_age"), true),

@@ -109,7 +109,7 @@ async fn a_task_to_somewhere_else_is_left_alone() {
 async fn ctrl_c_cancels_the_task() {
     let (letters, requests) = with_tasks([Value::Null, task("RUNNING", 2), task("RUNNING", 3)]).await;
     let (raise, interrupt) = Interrupt::new();
-    let tell = |_| raise.send(true).expect("somebody listens");
+    let tell = |_| raise.send(true).unwrap();
     let expected = "the move task is cancelled; about 3 letters were moved, and the others are still in the dead-letter \
         queue";
     let moved = letters.move_all(50, &interrupt, &tell).await;

@@ -50,7 +50,7 @@ async fn letters_that_come_later_are_left_alone() {
 async fn ctrl_c_gives_back_what_was_read() {
     let simulated = with((0..500).map(|_| letters::event("Timeout")));
     let (raise, interrupt) = Interrupt::new();
-    let tell = |_| raise.send(true).expect("somebody listens");
+    let tell = |_| raise.send(true).unwrap();
     let survey = survey(&simulated, &EVERYTHING(), &|_| Ok(()), 0, NOW, &interrupt, &tell).await.unwrap();
     assert_eq!((survey.read.letters, &survey.read.end), (80, &End::Interrupted));
     assert_eq!(simulated.depth().visible, 500);
