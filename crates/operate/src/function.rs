@@ -5,7 +5,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionName {
     /// All of the ARN before the name, without its last colon, if an ARN was given.
-    place: Option<String>,
+    pub(crate) place: Option<String>,
     /// The name.
     pub name: String,
     /// The alias or version, if one was given. `$LATEST` counts as none: it is the function itself.
