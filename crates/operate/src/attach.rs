@@ -14,6 +14,7 @@
 //! | `kept` | the settings that a function had before, in its tags |
 //! | `allow_list` | `TARGET_FUNCTIONS`, edited as text |
 //! | `change` | [`Change`]: one change, and the [`Difference`]s that it makes |
+//! | `policy` | an inline policy, of which only a part is ours |
 //! | `perform` | the calls that make a change |
 //! | `place` | the calls that change the allow-list, in a stack's parameter or in the handler's environment |
 
@@ -26,6 +27,7 @@ pub(crate) mod leaving;
 pub(crate) mod perform;
 mod place;
 pub(crate) mod plan;
+mod policy;
 mod read;
 #[cfg(test)]
 mod tests;

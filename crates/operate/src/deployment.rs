@@ -30,6 +30,8 @@ pub struct Deployment {
     pub timeout: Duration,
     /// The log group that the handler writes to.
     pub log_group: String,
+    /// The lowest level of the lines that Lambda lets the handler write, such as `WARN`, if one is set.
+    pub log_level: Option<String>,
     /// The handler's environment.
     pub variables: BTreeMap<String, String>,
     /// What feeds the handler; `None` if nothing does.

@@ -34,7 +34,7 @@ mod trace;
 pub use account::Account;
 pub use attach::change::{Change, Difference, ListPlace};
 pub use attach::facts::{Attachment, Handler, Place};
-pub use attach::leaving::{Leaving, Waiting};
+pub use attach::leaving::{Leaving, Log, Waiting};
 pub use attach::perform::settled;
 pub use attach::plan::AttachPlan;
 pub use deployment::mapping::Mapping;

@@ -208,6 +208,13 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     let given_up =
         format!("events of {FUNCTION} that still wait go to the dead-letter queue as target_not_allowed");
     assert_eq!(detached["notes"], json!([given_up]));
+    assert!(
+        detached["left"].as_str().is_some_and(|it| it.contains("keeps its permission to send")),
+        "{detached:#}"
+    );
+    assert_eq!(policies(ministack, FUNCTION).len(), 1, "invocations under way may still send");
+    detached_long_ago(ministack, FUNCTION);
+    drop(comeback("detach --now", &live).await);
     assert!(!parameter(ministack).contains(&MiniStack::function_arn(FUNCTION)));
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 }

@@ -34,13 +34,13 @@ struct Report<'a> {
     done: bool,
 }
 
-/// Shows the plan, asks, makes the changes, and looks whether they are there. Gives the plan that was shown.
+/// Shows the plan, asks, makes the changes, and looks whether they are there. Gives the plan that was made.
 pub(crate) async fn carry_out(
     order: &CarryOut<'_>,
     session: &Session,
     plan: impl AsyncFn() -> Result<AttachPlan, Failure>,
 ) -> Result<AttachPlan, failure::Failure> {
-    let planned = session.interrupt.or(plan()).await?;
+    let mut planned = session.interrupt.or(plan()).await?;
     let is_json = session.common.json;
     if !is_json {
         show(order, &planned)?;
@@ -49,10 +49,12 @@ pub(crate) async fn carry_out(
     if !nothing_to_do && !order.dry_run {
         confirm(&format!("{} {}?", order.verb, order.function), session).await?;
         // Somebody else may have changed it while the question stood. What waits of the function changes by itself.
-        if session.interrupt.or(plan()).await?.changes != planned.changes {
+        let again = session.interrupt.or(plan()).await?;
+        if !again.agrees_with(&planned) {
             let what = "nothing was changed: meanwhile somebody else changed what the plan is about; look at it again";
             return Err(Failure::CouldNot(what.into()).into());
         }
+        planned = again;
         let made = make(session, &planned, &plan).await;
         if let (Err(_), true) = (&made, is_json) {
             print(order, &planned, false)?;
@@ -123,11 +125,7 @@ fn show(order: &CarryOut<'_>, plan: &AttachPlan) -> std::io::Result<()> {
         writeln!(out, "note: {note}")?;
     }
     if let Some(left) = plan.left.as_ref().filter(|_| !plan.changes.is_empty()) {
-        writeln!(
-            out,
-            "left: the allow-list, the permissions and the recursion setting, for events that may still wait: {left}. \
-             Repeat the command later to take them away too"
-        )?;
+        writeln!(out, "left: {left}. Repeat the command later to finish")?;
     }
     Ok(())
 }
@@ -166,7 +164,8 @@ mod tests {
             on_failure: Some("arn:q".into()),
             ..InvokeSettings::default()
         };
-        let change = Change::Withdraw { role: "orders-role".into(), policy: "comeback-q".into() };
+        let (role, policy) = ("orders-role".into(), "comeback-q".into());
+        let change = Change::Withdraw { role, policy, statements: Vec::new() };
         let plan = AttachPlan {
             changes: vec![Change::Settings { function, qualifier, from, to }, change],
             ..AttachPlan::default()

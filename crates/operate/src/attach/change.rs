@@ -20,7 +20,7 @@ pub enum Change {
         /// Keys and values.
         tags: Vec<(String, String)>,
     },
-    /// Gives a role an inline policy.
+    /// Adds to an inline policy of a role.
     Allow {
         /// The role's name.
         role: String,
@@ -29,12 +29,14 @@ pub enum Change {
         /// What it allows, on what.
         statements: Vec<(Vec<&'static str>, Vec<String>)>,
     },
-    /// Takes an inline policy away from a role.
+    /// Takes as much out of an inline policy of a role, and the policy away if it says nothing else.
     Withdraw {
         /// The role's name.
         role: String,
         /// The policy's name.
         policy: String,
+        /// What it allows no longer, on what.
+        statements: Vec<(Vec<&'static str>, Vec<String>)>,
     },
     /// Puts a function on the allow-list, or takes it off.
     List {
@@ -107,7 +109,7 @@ impl Change {
                 let actions: Vec<_> = statements.iter().flat_map(|(actions, _)| actions).copied().collect();
                 one(format!("role {role}"), &format!("policy {policy}"), None, Some(actions.join(", ")))
             }
-            Self::Withdraw { role, policy } => {
+            Self::Withdraw { role, policy, .. } => {
                 let setting = format!("policy {policy}");
                 one(format!("role {role}"), &setting, Some("allowed".to_owned()), None)
             }

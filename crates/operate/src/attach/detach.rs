@@ -1,7 +1,7 @@
 use crate::Failure;
 use crate::attach::allow_list;
 use crate::attach::change::{Change, ListPlace};
-use crate::attach::facts::{Attachment, Place};
+use crate::attach::facts::{Attachment, Place, invoke_statements};
 use crate::attach::kept;
 use crate::attach::leaving::Leaving;
 use crate::attach::plan::AttachPlan;
@@ -35,13 +35,12 @@ impl Attachment {
         }
         match leaving.wait(is_attached, kept::detached(&target.tags)) {
             Some(wait) => {
-                if is_attached || kept::detached(&target.tags).is_none() {
-                    let tags = vec![(kept::DETACHED.to_owned(), leaving.now.to_string())];
-                    plan.changes.push(Change::Keep { arn: target.arn.clone(), tags });
-                }
-                plan.left = Some(wait);
+                self.mark(leaving, is_attached, &mut plan);
+                plan.left = Some(format!(
+                    "the allow-list, the permissions and the recursion setting stay, for events that may still wait: {wait}"
+                ));
             }
-            None => self.finish(leaving, &mut plan),
+            None => self.finish(leaving, is_attached, &mut plan),
         }
         Ok(plan)
     }
@@ -71,8 +70,16 @@ impl Attachment {
         });
     }
 
+    /// Keeps when the destination was taken away.
+    fn mark(&self, leaving: &Leaving, is_attached: bool, plan: &mut AttachPlan) {
+        if is_attached || kept::detached(&self.target.tags).is_none() {
+            let tags = vec![(kept::DETACHED.to_owned(), leaving.now.to_string())];
+            plan.changes.push(Change::Keep { arn: self.target.arn.clone(), tags });
+        }
+    }
+
     /// The tags go last: as long as they are there, a repeated run knows that there is something to finish.
-    fn finish(&self, leaving: &Leaving, plan: &mut AttachPlan) {
+    fn finish(&self, leaving: &Leaving, is_attached: bool, plan: &mut AttachPlan) {
         let target = &self.target;
         if leaving.at_once {
             plan.notes.push(format!(
@@ -94,11 +101,28 @@ impl Attachment {
         plan.changes.extend(self.removable().map(|place| self.list(place, false)));
         if self.handler.invoke_policy {
             let role = self.handler.role.clone();
-            plan.changes.push(Change::Withdraw { role, policy: self.invoke_policy_name() });
+            let (policy, statements) = (self.invoke_policy_name(), invoke_statements(target));
+            plan.changes.push(Change::Withdraw { role, policy, statements });
+        }
+        if let (Place::Template { stack }, true) =
+            (&self.handler.place, allow_list::has(&self.handler.allow_list, &target.arn))
+        {
+            plan.notes
+                .push(format!("stack {stack} still allows {}: take it out of its template", target.arn));
+        }
+        let under_way = leaving.under_way_until(is_attached, kept::detached(&target.tags));
+        if let Some(until) = under_way.filter(|_| self.send_policy && leaving.sharing.is_empty()) {
+            self.mark(leaving, is_attached, plan);
+            plan.left = Some(format!(
+                "role {} keeps its permission to send until {until}, for invocations that are under way",
+                target.role()
+            ));
+            return;
         }
         if self.send_policy && leaving.sharing.is_empty() {
             let role = target.role().to_owned();
-            plan.changes.push(Change::Withdraw { role, policy: self.send_policy_name() });
+            let (policy, statements) = (self.send_policy_name(), self.send_statements());
+            plan.changes.push(Change::Withdraw { role, policy, statements });
         } else if self.send_policy {
             plan.notes.push(format!(
                 "role {} keeps its permission to send, for these functions: {}",
@@ -107,12 +131,6 @@ impl Attachment {
             ));
         }
         self.forget([kept::RECURSION, kept::DETACHED].map(ToOwned::to_owned), plan);
-        if let (Place::Template { stack }, true) =
-            (&self.handler.place, allow_list::has(&self.handler.allow_list, &target.arn))
-        {
-            plan.notes
-                .push(format!("stack {stack} still allows {}: take it out of its template", target.arn));
-        }
     }
 
     fn forget(&self, keys: impl IntoIterator<Item = String>, plan: &mut AttachPlan) {

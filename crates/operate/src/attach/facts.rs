@@ -1,5 +1,6 @@
 use comeback_engine::FunctionPattern;
 
+use crate::attach::policy::Statement;
 use crate::{Target, Verdict};
 
 /// What is there of a function's attachment to a deployment.
@@ -81,11 +82,32 @@ impl Attachment {
         format!("comeback-{queue}")
     }
 
+    /// What that policy allows.
+    #[must_use]
+    pub(crate) fn send_statements(&self) -> Vec<Statement> {
+        let mut statements = vec![(vec!["sqs:SendMessage"], vec![self.queue_arn.clone()])];
+        statements.extend(
+            self.key_arn.iter().map(|key| (vec!["kms:GenerateDataKey", "kms:Decrypt"], vec![key.clone()])),
+        );
+        statements
+    }
+
     /// The name of the inline policy that lets the handler invoke the function, where no template does.
     #[must_use]
     pub fn invoke_policy_name(&self) -> String {
-        format!("invoke-{}", self.target.name)
+        invoke_policy_name(&self.target)
     }
+}
+
+/// The name of the inline policy that lets the handler invoke a function.
+pub(crate) fn invoke_policy_name(target: &Target) -> String {
+    format!("invoke-{}", target.name)
+}
+
+/// What that policy allows.
+pub(crate) fn invoke_statements(target: &Target) -> Vec<Statement> {
+    let arn = &target.arn;
+    vec![(vec!["lambda:InvokeFunction"], vec![arn.clone(), format!("{arn}:*")])]
 }
 
 impl Handler {

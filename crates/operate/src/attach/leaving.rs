@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
@@ -9,12 +9,17 @@ use crate::trace::line::HandlerLine;
 /// How long Lambda may keep an event of an attached function before it runs it, and some time for it to send the record.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
+/// SQS hides no message for longer, so that the handler sees each one as often, and writes a line.
+const LONGEST_HIDDEN: Duration = Duration::from_secs(12 * 3_600);
+/// The log levels that hide lines of level INFO.
+const HIDING: [&str; 3] = ["WARN", "ERROR", "FATAL"];
+
 /// Whether the events of a function have left the retry queue.
 ///
 /// A queue cannot be listed. What waits is told by the handler's log instead: every event of the function has a line
 /// when it arrives, and one when it is settled. So nothing waits once invocations that were under way have ended, the
-/// handler has looked at every message that is due, and the last line of each event says that it is settled. An empty
-/// queue needs no log.
+/// handler has looked at every message that is due, and the last line of each event says that it is settled. That a queue
+/// is empty is no more than an estimate, so that the log counts then too, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaving {
     /// Now.
@@ -27,19 +32,35 @@ pub struct Leaving {
     pub queue: Depth,
     /// Whether the handler takes messages from the retry queue.
     pub is_consumed: bool,
-    /// What the handler's log says. Nobody needs to read it while something else says that events may still come.
-    pub log: Option<Waiting>,
+    /// What the handler's log says.
+    pub log: Log,
     /// The other functions that send failures to the retry queue by the same role.
     pub sharing: Vec<String>,
+}
+
+/// A handler's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Log {
+    /// Nobody needs to read it while something else says that events may still come.
+    #[default]
+    Unread,
+    /// There is none: the handler has never run, or somebody has deleted it.
+    Missing,
+    /// This log level hides the lines of events.
+    Hidden(String),
+    /// What it says.
+    Read(Waiting),
 }
 
 /// What a handler's log says of the events of one function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// The keys of the events whose last line does not settle them.
-    open: HashSet<String>,
+    /// When the last line of each event was written, by its key, and whether the event still waits after it.
+    last: HashMap<String, (Timestamp, bool)>,
     /// The latest time until which one was seen to wait.
     latest: Option<Timestamp>,
+    /// The latest time until which an event without a key may wait.
+    without_key: Option<Timestamp>,
 }
 
 impl Leaving {
@@ -49,15 +70,22 @@ impl Leaving {
         detached.saturating_add(self.timeout).saturating_add(BEFORE_AND_AFTER)
     }
 
+    /// The end of the invocations that may still be under way; `None` if all of them have ended.
+    pub(crate) fn under_way_until(
+        &self,
+        is_attached: bool,
+        detached: Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        let quiet = self.quiet_from(detached.filter(|_| !is_attached).unwrap_or(self.now));
+        (self.now < quiet).then_some(quiet)
+    }
+
     /// Whether only the log can tell that nothing waits.
     #[must_use]
     pub fn needs_log(&self, detached: Option<Timestamp>) -> bool {
         let is_quiet = detached.is_some_and(|detached| self.quiet_from(detached) <= self.now);
-        is_quiet
-            && !self.at_once
-            && self.queue != Depth::default()
-            && self.queue.visible == 0
-            && self.is_consumed
+        let is_stuck = self.queue != Depth::default() && (self.queue.visible > 0 || !self.is_consumed);
+        is_quiet && !self.at_once && !is_stuck
     }
 
     /// Why the events may not have left yet; `None` if they have, or may be given up. `is_attached` says that failures go
@@ -66,15 +94,11 @@ impl Leaving {
         if self.at_once {
             return None;
         }
-        let detached = detached.filter(|_| !is_attached).unwrap_or(self.now);
-        let quiet = self.quiet_from(detached);
-        if self.now < quiet {
+        if let Some(quiet) = self.under_way_until(is_attached, detached) {
             return Some(format!("invocations that are under way may still fail until {quiet}"));
         }
-        if self.queue == Depth::default() {
-            return None;
-        }
-        if !self.is_consumed {
+        let is_empty = self.queue == Depth::default();
+        if !is_empty && !self.is_consumed {
             return Some("the handler takes nothing from the retry queue, and it is not empty".into());
         }
         if self.queue.visible > 0 {
@@ -83,28 +107,50 @@ impl Leaving {
                 "the handler has not yet looked at about {due} messages of the retry queue"
             ));
         }
-        self.log
-            .as_ref()
-            .map_or_else(|| Some("the handler's log was not read".into()), |log| log.wait(self.now))
+        match &self.log {
+            Log::Read(log) => log.wait(self.now),
+            Log::Missing if is_empty => None,
+            Log::Missing => Some("the retry queue is not empty, and the handler has no log".into()),
+            Log::Hidden(level) => {
+                Some(format!("the handler's log level is {level}, which hides what waits (set it to INFO)"))
+            }
+            Log::Unread => Some("the handler's log was not read".into()),
+        }
+    }
+}
+
+impl Log {
+    /// Why a log is not worth reading: its level hides what it would say.
+    pub(crate) fn hidden(level: Option<&str>) -> Option<Self> {
+        level.filter(|level| HIDING.contains(level)).map(|level| Self::Hidden(level.to_owned()))
     }
 }
 
 impl Waiting {
-    /// Takes the next line of the handler's log, in order of time.
+    /// Takes a line of the handler's log. They come in any order, because several of its instances write at once.
     pub(crate) fn see(&mut self, line: &HandlerLine) {
         let settles = matches!(&*line.action, "reinvoke" | "dead_letter") && line.problem.is_none();
-        if settles {
-            self.open.remove(&line.key);
-        } else {
-            self.open.insert(line.key.clone());
+        if !settles {
             // Several copies of an event share its key, and each waits for itself.
             self.latest = self.latest.max(line.due);
         }
+        if line.key.is_empty() {
+            if matches!(&*line.action, "defer" | "keep" | "hold") {
+                self.without_key = self.without_key.max(Some(line.at().saturating_add(LONGEST_HIDDEN)));
+            }
+            return;
+        }
+        // Of two lines of one time, the one that does not settle the event counts.
+        let seen = (line.at(), !settles);
+        self.last.entry(line.key.clone()).and_modify(|last| *last = seen.max(*last)).or_insert(seen);
     }
 
     fn wait(&self, now: Timestamp) -> Option<String> {
+        if let Some(until) = self.without_key.filter(|until| now < *until) {
+            return Some(format!("lines of its events without a key say that some may wait until {until}"));
+        }
         let latest = self.latest.filter(|latest| now < *latest);
-        match (self.open.len(), latest) {
+        match (self.last.values().filter(|(_, waits)| *waits).count(), latest) {
             (0, None) => None,
             (0, Some(latest)) => Some(format!("a copy of an event waits until {latest}")),
             (count, Some(latest)) => Some(format!("{count} of its events wait, the last until {latest}")),
@@ -128,7 +174,7 @@ mod tests {
             timeout: Duration::from_secs(900),
             queue: Depth { in_flight: 3, ..Depth::default() },
             is_consumed: true,
-            log: Some(Waiting::default()),
+            log: Log::Read(Waiting::default()),
             sharing: Vec::new(),
         }
     }
@@ -158,7 +204,15 @@ mod tests {
                 Leaving { queue: Depth { visible: 2, ..Depth::default() }, ..hours_later() },
                 "the handler has not yet looked at about 2 messages of the retry queue",
             ),
-            (Leaving { log: None, ..hours_later() }, "the handler's log was not read"),
+            (Leaving { log: Log::Unread, ..hours_later() }, "the handler's log was not read"),
+            (
+                Leaving { log: Log::Missing, ..hours_later() },
+                "the retry queue is not empty, and the handler has no log",
+            ),
+            (
+                Leaving { log: Log::hidden(Some("WARN")).unwrap(), ..hours_later() },
+                "the handler's log level is WARN, which hides what waits (set it to INFO)",
+            ),
         ];
         for (leaving, said) in cases {
             assert_eq!(wait(&leaving).as_deref(), Some(said));
@@ -170,17 +224,55 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_queue_needs_no_log() {
-        let empty = Leaving { queue: Depth::default(), is_consumed: false, log: None, ..hours_later() };
-        assert_eq!(wait(&empty), None);
-        assert!(!empty.needs_log(Some(DETACHED)) && hours_later().needs_log(Some(DETACHED)));
+    fn a_queue_that_seems_empty_is_believed_only_with_the_log() {
+        let empty = Leaving { queue: Depth::default(), is_consumed: false, ..hours_later() };
+        let with = |log: Log| wait(&Leaving { log, ..empty.clone() });
+        assert!(empty.needs_log(Some(DETACHED)) && hours_later().needs_log(Some(DETACHED)));
         assert!(!hours_later().needs_log(None), "it is too early");
+        let mut waiting = Waiting::default();
+        waiting.see(&HandlerLine { key: "k".into(), timestamp: Some(DETACHED), ..HandlerLine::default() });
+        assert!(with(Log::Read(waiting)).is_some_and(|said| said.starts_with("1 of its events")));
+        assert_eq!(with(Log::Read(Waiting::default())), None);
+        assert_eq!(with(Log::Missing), None, "the handler has never run");
+        assert!(with(Log::Unread).is_some() && with(Log::Hidden("ERROR".into())).is_some());
+    }
+
+    #[test]
+    fn a_level_above_info_hides_the_events() {
+        for level in [None, Some("INFO"), Some("DEBUG"), Some("TRACE")] {
+            assert_eq!(Log::hidden(level), None);
+        }
+        for level in HIDING {
+            assert_eq!(Log::hidden(Some(level)), Some(Log::Hidden(level.into())));
+        }
+    }
+
+    #[test]
+    fn a_line_without_a_key_counts_for_twelve_hours() {
+        for (action, waits) in
+            [("defer", true), ("keep", true), ("hold", true), ("reinvoke", false), ("dead_letter", false)]
+        {
+            let mut log = Waiting::default();
+            let line =
+                HandlerLine { timestamp: Some(DETACHED), action: action.into(), ..HandlerLine::default() };
+            log.see(&line);
+            let end = DETACHED.saturating_add(Duration::from_secs(43_200));
+            let just_before = Timestamp::from_millis(end.as_millis() - 1);
+            let said = log.wait(just_before);
+            assert_eq!(
+                said.is_some_and(|said| said.ends_with(&format!("may wait until {end}"))),
+                waits,
+                "{action}"
+            );
+            assert_eq!(log.wait(end), None);
+        }
     }
 
     #[test]
     fn an_event_waits_until_a_line_settles_it() {
-        let line = |key: &str, action: &str, problem: Option<&str>| HandlerLine {
-            key: key.into(),
+        let line = |at: u64, action: &str, problem: Option<&str>| HandlerLine {
+            key: "k".into(),
+            timestamp: Some(DETACHED.saturating_add(Duration::from_secs(at))),
             action: action.into(),
             due: Timestamp::from_rfc3339(DUE).filter(|_| action == "defer"),
             problem: problem.map(ToOwned::to_owned),
@@ -194,19 +286,20 @@ mod tests {
         let (before_due, after_due) = (DETACHED, DETACHED.saturating_add(Duration::from_secs(86_400)));
         let waits = Some(format!("1 of its events wait, the last until {DUE}"));
         let due = Some("1 of its events wait, and all of them are due".to_owned());
-        let (defer, settled) = (line("k", "defer", None), line("k", "reinvoke", None));
+        let (defer, settled) = (line(1, "defer", None), line(2, "reinvoke", None));
         assert_eq!(after(&[], after_due), None);
         assert_eq!(after(std::slice::from_ref(&defer), before_due), waits);
         assert_eq!(after(std::slice::from_ref(&defer), after_due), due);
-        for end in [settled.clone(), line("k", "dead_letter", None)] {
-            assert_eq!(after(&[defer.clone(), end], after_due), None);
+        for end in [settled.clone(), line(2, "dead_letter", None)] {
+            assert_eq!(after(&[defer.clone(), end.clone()], after_due), None);
+            assert_eq!(after(&[end, defer.clone()], after_due), None, "whatever comes first");
         }
-        for refused in
-            [line("k", "reinvoke", Some("throttled")), line("k", "keep", None), line("k", "hold", None)]
+        for refused in [line(2, "reinvoke", Some("throttled")), line(2, "keep", None), line(2, "hold", None)]
         {
             assert_eq!(after(&[defer.clone(), refused], after_due), due);
         }
-        assert_eq!(after(&[settled.clone(), defer.clone()], after_due), due, "it failed again");
+        let again = line(3, "defer", None);
+        assert_eq!(after(&[again, defer.clone(), settled.clone()], after_due), due, "it failed again");
         let copies = after(&[defer, settled], before_due);
         assert_eq!(copies, Some(format!("a copy of an event waits until {DUE}")));
     }

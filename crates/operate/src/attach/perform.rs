@@ -5,11 +5,12 @@ use aws_sdk_lambda::operation::put_function_event_invoke_config::PutFunctionEven
 use aws_sdk_lambda::types::{DestinationConfig, OnFailure, OnSuccess, RecursiveLoop};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use comeback_backoff::{Jitter, Strategy, Streams, retry};
-use serde_json::json;
 
 use crate::attach::change::Change;
 use crate::attach::place;
 use crate::attach::plan::AttachPlan;
+use crate::attach::policy::Policy;
+use crate::attach::read::read_policy;
 use crate::{Account, Failure, Interrupt, InvokeSettings};
 
 /// A new permission takes a few seconds to reach every part of AWS.
@@ -81,11 +82,17 @@ impl Change {
                 call.send().await.map_err(|error| Failure::of_call("lambda:UntagResource", arn, &error))?;
             }
             Self::Allow { role, policy, statements } => {
-                let call = account.iam.put_role_policy().role_name(role).policy_name(policy);
-                let call = call.policy_document(document(statements));
-                call.send().await.map_err(|error| Failure::of_call("iam:PutRolePolicy", role, &error))?;
+                let there = read_policy(account, role, policy).await?;
+                put_policy(account, role, policy, &there.with(statements)).await?;
             }
-            Self::Withdraw { role, policy } => withdraw(account, role, policy).await?,
+            Self::Withdraw { role, policy, statements } => {
+                let left = read_policy(account, role, policy).await?.without(statements);
+                if left.is_empty() {
+                    delete_policy(account, role, policy).await?;
+                } else {
+                    put_policy(account, role, policy, &left).await?;
+                }
+            }
             Self::List { place, arn, listed } => place::edit(account, place, arn, *listed, interrupt).await?,
             Self::Recursion { function, allowed } => {
                 let setting = if *allowed { RecursiveLoop::Allow } else { RecursiveLoop::Terminate };
@@ -105,16 +112,14 @@ impl Change {
     }
 }
 
-fn document(statements: &[(Vec<&'static str>, Vec<String>)]) -> String {
-    let statements: Vec<_> = statements
-        .iter()
-        .map(|(actions, resources)| json!({"Effect": "Allow", "Action": actions, "Resource": resources}))
-        .collect();
-    json!({"Version": "2012-10-17", "Statement": statements}).to_string()
+async fn put_policy(account: &Account, role: &str, name: &str, policy: &Policy) -> Result<(), Failure> {
+    let call = account.iam.put_role_policy().role_name(role).policy_name(name);
+    let answer = call.policy_document(policy.write()).send().await;
+    answer.map(drop).map_err(|error| Failure::of_call("iam:PutRolePolicy", role, &error))
 }
 
 /// A policy that is gone already is no failure.
-async fn withdraw(account: &Account, role: &str, policy: &str) -> Result<(), Failure> {
+async fn delete_policy(account: &Account, role: &str, policy: &str) -> Result<(), Failure> {
     let answer = account.iam.delete_role_policy().role_name(role).policy_name(policy).send().await;
     match answer {
         Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_entity_exception()) => {
@@ -194,15 +199,5 @@ mod tests {
         assert!(!is_not_permitted_yet(Some("InvalidParameterValueException"), Some("Invalid queue ARN")));
         assert!(!is_not_permitted_yet(Some("AccessDeniedException"), Some(refused)));
         assert!(!is_not_permitted_yet(None, None));
-    }
-
-    #[test]
-    fn a_policy_names_each_action_and_resource() {
-        let statements = [(vec!["sqs:SendMessage"], vec!["arn:q".to_owned()])];
-        let expected = json!({
-            "Version": "2012-10-17",
-            "Statement": [{"Effect": "Allow", "Action": ["sqs:SendMessage"], "Resource": ["arn:q"]}],
-        });
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&document(&statements)).unwrap(), expected);
     }
 }

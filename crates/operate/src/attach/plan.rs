@@ -1,6 +1,6 @@
 use crate::attach::allow_list::{self, ENVIRONMENT_BYTES, PARAMETER_BYTES};
 use crate::attach::change::{Change, ListPlace};
-use crate::attach::facts::{Attachment, Place};
+use crate::attach::facts::{Attachment, Place, invoke_statements};
 use crate::attach::kept;
 use crate::{Failure, InvokeSettings, Verdict};
 
@@ -16,6 +16,25 @@ pub struct AttachPlan {
     pub notes: Vec<String>,
     /// What cannot be done yet, and when it can.
     pub left: Option<String>,
+}
+
+impl AttachPlan {
+    /// Whether another plan makes the same changes; the time that detaching keeps may differ.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let timeless = |plan: &Self| {
+            let mut changes = plan.changes.clone();
+            for change in &mut changes {
+                if let Change::Keep { tags, .. } = change {
+                    tags.iter_mut()
+                        .filter(|(key, _)| key == kept::DETACHED)
+                        .for_each(|(_, time)| time.clear());
+                }
+            }
+            changes
+        };
+        timeless(self) == timeless(other)
+    }
 }
 
 impl Attachment {
@@ -98,12 +117,8 @@ impl Attachment {
             }
             Verdict::NotAllowed => {}
         }
-        let mut statements = vec![(vec!["sqs:SendMessage"], vec![self.queue_arn.clone()])];
-        statements.extend(
-            self.key_arn.iter().map(|key| (vec!["kms:GenerateDataKey", "kms:Decrypt"], vec![key.clone()])),
-        );
         let (role, policy) = (self.target.role().to_owned(), self.send_policy_name());
-        Ok(Some(Change::Allow { role, policy, statements }))
+        Ok(Some(Change::Allow { role, policy, statements: self.send_statements() }))
     }
 
     /// Steps 2 and 3.
@@ -141,11 +156,10 @@ impl Attachment {
             Place::Environment => {
                 let mut changes = Vec::new();
                 if handler.may_invoke != Verdict::Allowed {
-                    let resources = vec![arn.clone(), format!("{arn}:*")];
                     changes.push(Change::Allow {
                         role: handler.role.clone(),
                         policy: self.invoke_policy_name(),
-                        statements: vec![(vec!["lambda:InvokeFunction"], resources)],
+                        statements: invoke_statements(&self.target),
                     });
                 }
                 if !is_listed {

@@ -2,8 +2,9 @@ use aws_sdk_kms::types::KeyManagerType;
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_engine::Timestamp;
 
-use crate::attach::facts::{Attachment, Handler, Place};
-use crate::attach::leaving::{Leaving, Waiting};
+use crate::attach::facts::{Attachment, Handler, Place, invoke_policy_name, invoke_statements};
+use crate::attach::leaving::{Leaving, Log, Waiting};
+use crate::attach::policy::Policy;
 use crate::attach::{allow_list, kept, place};
 use crate::status::Depth;
 use crate::trace::line::HandlerLine;
@@ -48,7 +49,8 @@ impl Attachment {
             target,
         };
         let policy = attachment.send_policy_name();
-        let send_policy = has_policy(account, attachment.target.role(), &policy).await?;
+        let send_policy = read_policy(account, attachment.target.role(), &policy).await?;
+        let send_policy = send_policy.has(&attachment.send_statements());
         Ok(Self { send_policy, ..attachment })
     }
 }
@@ -59,7 +61,10 @@ impl Handler {
         let place = Place::read(account, deployment).await?;
         let role = deployment.role().to_owned();
         let invoke_policy = match place {
-            Place::Environment => has_policy(account, &role, &format!("invoke-{}", target.name)).await?,
+            Place::Environment => {
+                let policy = read_policy(account, &role, &invoke_policy_name(target)).await?;
+                policy.has(&invoke_statements(target))
+            }
             _ => false,
         };
         Ok(Self {
@@ -75,10 +80,10 @@ impl Handler {
 }
 
 impl Place {
-    /// A nested stack's parameters are its parent's to set.
+    /// A nested stack's parameters are its parent's to set. A stack that was deleted owns nothing.
     async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
         let Some(name) = &deployment.stack else { return Ok(Self::Environment) };
-        let stack = place::describe(account, name).await?;
+        let Some(stack) = place::find(account, name).await? else { return Ok(Self::Environment) };
         Ok(match place::parameter(&stack, place::PARAMETER) {
             Some(value) if stack.parent_id().is_none() => {
                 Self::Parameter { stack: name.clone(), value: value.to_owned() }
@@ -114,11 +119,14 @@ impl Leaving {
             timeout: target.timeout,
             queue: Depth::read(account, &deployment.retry_queue).await?,
             is_consumed: deployment.mapping.as_ref().is_some_and(|mapping| mapping.state == "Enabled"),
-            log: None,
+            log: Log::Unread,
             sharing,
         };
         if !leaving.needs_log(kept::detached(&target.tags)) {
             return Ok(leaving);
+        }
+        if let Some(log) = Log::hidden(deployment.log_level.as_deref()) {
+            return Ok(Self { log, ..leaving });
         }
         let since = Timestamp::from_millis(now.as_millis().saturating_sub(RETENTION_MILLIS));
         let search = Search { group: &deployment.log_group, term: &target.arn, since, stream: None };
@@ -129,12 +137,12 @@ impl Leaving {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
         };
         let see = |event: LogEvent| {
-            if let Some(line) = HandlerLine::read(&event.message).filter(of_target) {
+            if let Some(line) = HandlerLine::read_any(&event.message).filter(of_target) {
                 log.see(&line);
             }
         };
-        search.each(account, progress, see).await?;
-        Ok(Self { log: Some(log), ..leaving })
+        let is_there = search.each(account, progress, see).await?;
+        Ok(Self { log: if is_there { Log::Read(log) } else { Log::Missing }, ..leaving })
     }
 }
 
@@ -154,12 +162,15 @@ async fn key_of(account: &Account, url: &str) -> Result<Option<String>, Failure>
     Ok(key.and_then(|key| key.arn()).map(ToOwned::to_owned))
 }
 
-async fn has_policy(account: &Account, role: &str, policy: &str) -> Result<bool, Failure> {
-    let answer = account.iam.get_role_policy().role_name(role).policy_name(policy).send().await;
+/// An inline policy of a role; an empty one if it has none of that name.
+pub(crate) async fn read_policy(account: &Account, role: &str, name: &str) -> Result<Policy, Failure> {
+    let answer = account.iam.get_role_policy().role_name(role).policy_name(name).send().await;
     match answer {
-        Ok(_) => Ok(true),
+        Ok(answer) => Policy::read(answer.policy_document()).map_err(|error| {
+            Failure::CouldNot(format!("the policy {name} of role {role} cannot be read: {error}"))
+        }),
         Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_entity_exception()) => {
-            Ok(false)
+            Ok(Policy::default())
         }
         Err(error) => Err(Failure::of_call("iam:GetRolePolicy", role, &error)),
     }
@@ -178,8 +189,12 @@ async fn owner(
         let mut pages =
             account.cloudformation.list_stack_resources().stack_name(stack).into_paginator().send();
         while let Some(page) = pages.next().await {
-            let page =
-                page.map_err(|error| Failure::of_call("cloudformation:ListStackResources", stack, &error))?;
+            let page = match page {
+                // The tag of a function that its stack has left behind.
+                Err(error) if place::is_gone(&error) => break,
+                page => page
+                    .map_err(|error| Failure::of_call("cloudformation:ListStackResources", stack, &error))?,
+            };
             let mut ids = page
                 .stack_resource_summaries()
                 .iter()

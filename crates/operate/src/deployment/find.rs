@@ -92,6 +92,10 @@ impl Deployment {
                 .logging_config()
                 .and_then(|logging| logging.log_group())
                 .map_or_else(|| format!("/aws/lambda/{name}"), ToOwned::to_owned),
+            log_level: handler
+                .logging_config()
+                .and_then(|logging| logging.application_log_level())
+                .map(|level| level.as_str().to_owned()),
             mapping: mappings.into_iter().find(|mapping| mapping.queue_arn == retry_queue.arn),
             dead_letter_queue: queue(account, dead).await?,
             retry_queue,

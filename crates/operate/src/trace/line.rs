@@ -29,8 +29,12 @@ pub(crate) struct HandlerLine {
 impl HandlerLine {
     /// Reads a line; `None` if it is about no event.
     pub(crate) fn read(text: &str) -> Option<Self> {
-        let line: Self = serde_json::from_str(text).ok()?;
-        (!line.key.is_empty() && line.timestamp.is_some()).then_some(line)
+        Self::read_any(text).filter(|line| !line.key.is_empty())
+    }
+
+    /// Reads a line that may have no key, as an older handler's.
+    pub(crate) fn read_any(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok().filter(|line: &Self| line.timestamp.is_some())
     }
 
     /// Whether one of its ids is this one. CloudWatch's own filter may let other lines pass.

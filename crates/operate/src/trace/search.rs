@@ -33,18 +33,20 @@ impl Search<'_> {
         progress: &dyn Fn(usize),
     ) -> Result<Vec<LogEvent>, Failure> {
         let mut events = Vec::new();
-        self.each(account, progress, |event| events.push(event)).await?;
+        if !self.each(account, progress, |event| events.push(event)).await? {
+            return Err(Failure::CouldNot(format!("there is no log group {}", self.group)));
+        }
         events.sort_by_key(|event| event.at);
         Ok(events)
     }
 
-    /// Each line that matches, as it comes. CloudWatch gives them in order of time.
+    /// Each line that matches, as it comes. Gives whether there is such a log group.
     pub(crate) async fn each(
         &self,
         account: &Account,
         progress: &dyn Fn(usize),
         mut take: impl FnMut(LogEvent),
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let mut call = account
             .logs
             .filter_log_events()
@@ -57,7 +59,14 @@ impl Search<'_> {
         let mut pages = call.into_paginator().send();
         let mut found = 0;
         while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Failure::of_call("logs:FilterLogEvents", self.group, &error))?;
+            let page = match page {
+                Err(error)
+                    if error.as_service_error().is_some_and(|it| it.is_resource_not_found_exception()) =>
+                {
+                    return Ok(false);
+                }
+                page => page.map_err(|error| Failure::of_call("logs:FilterLogEvents", self.group, &error))?,
+            };
             let matching = page.events().iter().filter_map(|event| {
                 let message = event.message().filter(|message| message.contains(self.term))?;
                 let at = Timestamp::from_millis(u64::try_from(event.timestamp()?).ok()?);
@@ -73,7 +82,7 @@ impl Search<'_> {
             }
             progress(found);
         }
-        Ok(())
+        Ok(true)
     }
 }
 

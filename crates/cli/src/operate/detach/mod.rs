@@ -32,14 +32,14 @@ pub(crate) struct DetachArguments {
 }
 
 pub(crate) async fn run(arguments: &DetachArguments, session: Session) -> Result<(), failure::Failure> {
-    let (account, now) = (&session.account, now());
-    // All is read anew each time: the changes are seen only that way.
+    let account = &session.account;
+    // All is read anew each time, as of then: the time that is kept must not be before the destination goes.
     let plan = async || {
         let deployment = session.deployment().await?;
         let attachment = Attachment::read(account, &deployment, &arguments.function).await?;
         let progress = Progress::endless("reading the handler's log: {pos} lines");
         let read = |lines: usize| progress.set(lines as u64);
-        let leaving = Leaving::read(account, &deployment, &attachment, arguments.now, now, &read).await?;
+        let leaving = Leaving::read(account, &deployment, &attachment, arguments.now, now(), &read).await?;
         attachment.detach(&leaving)
     };
     let order = CarryOut {
@@ -51,11 +51,14 @@ pub(crate) async fn run(arguments: &DetachArguments, session: Session) -> Result
     let planned = carry_out(&order, &session, plan).await?;
     match planned.left {
         // The run that takes the destination away has done all that can be done by now.
-        Some(left) if planned.changes.is_empty() => Err(Failure::Undone(format!(
-            "{} is not detached completely: {left}; repeat the command later, or give up what waits with --now",
-            arguments.function
-        ))
-        .into()),
+        Some(left) if planned.changes.is_empty() => {
+            let or = if arguments.now { "" } else { ", or give up what waits with --now" };
+            let what = format!(
+                "{} is not detached completely: {left}; repeat the command later{or}",
+                arguments.function
+            );
+            Err(Failure::Undone(what).into())
+        }
         _ => Ok(()),
     }
 }
