@@ -175,6 +175,14 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
         "SAM's transform" => vec!["arn:aws:cloudformation:*:aws:transform/Serverless-2016-10-31".into()],
         "every function" => of_function("*"),
         "the function" => of_function(function),
+        "the attached functions" => {
+            [of_function(function), of_function(stack.output("ExampleTargetName"))].concat()
+        }
+        "the attached functions' roles" => {
+            [role(function), role(&format!("{}-ExampleTargetRole*", stack.name()))].concat()
+        }
+        "the example function" => of_function(stack.output("ExampleTargetName")),
+        "the example function's log group" => log_group(stack.target_logs()),
         "the function's role" => role(function),
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],
         "the pauses parameter" => {

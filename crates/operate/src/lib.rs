@@ -12,6 +12,7 @@
 //! | `pauses` | [`PauseOrder`], [`ResumeOrder`]: the parameter that holds the pauses, and what operators do to it |
 //! | `permission` | [`may()`]: whether a role may do something |
 //! | `attach` | [`Attachment`]: a function's attachment to a deployment; [`AttachPlan`]: what it takes to attach or detach it |
+//! | `doctor` | [`doctor`]: numbered checks of a deployment and its functions |
 //! | `status` | [`Status`]: the state of a deployment on one screen |
 //! | `trace` | [`Trace`]: one event's life, from the log |
 //! | `dead` | [`dead::DeadLetters`]: the letters of the dead-letter queue |
@@ -22,6 +23,7 @@ mod account;
 mod attach;
 pub mod dead;
 mod deployment;
+pub mod doctor;
 mod failure;
 mod function;
 mod interrupt;

@@ -48,8 +48,8 @@ impl Trace {
         logs: bool,
         progress: &dyn Fn(usize),
     ) -> Result<Self, Failure> {
-        let lines = lines_of(account, deployment, id, since, progress).await?;
-        let story = Story::of(lines).ok_or_else(|| unknown(deployment, id, since))?;
+        let story = story(account, deployment, id, since, progress).await?;
+        let story = story.ok_or_else(|| unknown(deployment, id, since))?;
         let asked: Vec<String> = match (&story.end, logs) {
             (_, true) => story.request_ids().map(ToOwned::to_owned).collect(),
             (End::Invoked { request_id: Some(id), .. }, false) => vec![id.clone()],
@@ -61,6 +61,17 @@ impl Trace {
         }
         Ok(Self { story, invocations })
     }
+}
+
+/// What the handler's log says of the event that an id belongs to; `None` if no line names the id.
+pub(crate) async fn story(
+    account: &Account,
+    deployment: &Deployment,
+    id: &str,
+    since: Timestamp,
+    progress: &dyn Fn(usize),
+) -> Result<Option<Story>, Failure> {
+    Ok(Story::of(lines_of(account, deployment, id, since, progress).await?))
 }
 
 /// The lines of the event that an id belongs to. A key is one of the request ids, or the id of a message.
@@ -80,7 +91,7 @@ async fn lines_of(
     let named: Vec<HandlerLine> = search(id).await?.into_iter().filter(|line| line.names(id)).collect();
     let keys: BTreeSet<&str> = named.iter().map(|line| line.key.as_str()).collect();
     match keys.into_iter().collect::<Vec<_>>().as_slice() {
-        [] => Err(unknown(deployment, id, since)),
+        [] => Ok(Vec::new()),
         [key] if *key == id => Ok(named),
         [key] => Ok(search(key).await?.into_iter().filter(|line| line.key == *key).collect()),
         several => Err(Failure::CouldNot(format!("{id} names several events: {}", several.join(", ")))),

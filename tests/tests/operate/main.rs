@@ -4,6 +4,7 @@
 mod attach;
 mod attach_elsewhere;
 mod dead;
+mod doctor;
 mod pause;
 mod status;
 mod trace;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         pause::a_hard_pause_sets_the_concurrency_and_resume_restores_it,
         pause::two_operators_at_once_lose_neithers_pause,
         pause::what_cannot_be_paused_is_said,
+        doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
         status::the_status_shows_what_waits_and_what_was_given_up,
         walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,

@@ -9,6 +9,7 @@
 //! | `confirm` | asking before something is changed |
 //! | `dead` | `comeback dead`: the letters of the dead-letter queue |
 //! | `pause`, `resume` | `comeback pause` and `comeback resume`: hold the retries of a function, and let them go again |
+//! | `doctor` | `comeback doctor`: numbered checks, each with what repairs what it found |
 //! | `session` | one command's run: the runtime, Ctrl-C, the account |
 //! | `status` | `comeback status`: the state of a deployment on one screen |
 //! | `trace` | `comeback trace`: one event's life as a timeline |
@@ -19,6 +20,7 @@ mod common;
 mod confirm;
 mod dead;
 mod detach;
+mod doctor;
 mod pause;
 mod resume;
 mod session;
@@ -44,6 +46,9 @@ pub(crate) enum OperateCommand {
     /// events have left the retry queue; repeat the command to take them away too. It ends with 3 while it is too early.
     #[command(after_help = detach::EXAMPLES)]
     Detach(detach::DetachArguments),
+    /// Check a deployment and the functions attached to it, and say what repairs what is wrong
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::DoctorArguments),
     /// Show what waits, what is due, what was given up, and whether retries run
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusArguments),
@@ -81,6 +86,9 @@ pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
         }
         OperateCommand::Detach(arguments) => {
             run_in_session(&arguments.common, |session| detach::run(arguments, session))
+        }
+        OperateCommand::Doctor(arguments) => {
+            run_in_session(&arguments.common, |session| doctor::run(arguments, session))
         }
         OperateCommand::Status(arguments) => {
             run_in_session(&arguments.common, |session| status::run(arguments, session))

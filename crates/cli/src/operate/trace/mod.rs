@@ -20,6 +20,8 @@ use crate::operate::session::Session;
 use crate::text::durations;
 use crate::text::progress::Progress;
 
+pub(crate) use timeline::sentence;
+
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback trace 5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11

@@ -49,7 +49,8 @@ fn logs<'t>(trace: &'t Trace, request_id: &str) -> impl Iterator<Item = &'t Logg
     invocation.into_iter().flat_map(|invocation| &invocation.lines)
 }
 
-fn sentence(step: &Step) -> String {
+/// A step in words, without its time.
+pub(crate) fn sentence(step: &Step) -> String {
     let red = |text: String| coloured(AnsiColor::Red, &text);
     let id = |id: &Option<String>| id.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
     match &step.what {

@@ -1,0 +1,233 @@
+/// A fault, how it is planted in a healthy stack, and what the doctor says of it.
+pub(super) struct Fault {
+    pub(super) check: &'static str,
+    pub(super) plant: &'static str,
+    /// For the doctor.
+    pub(super) arguments: &'static str,
+    pub(super) outcome: &'static str,
+    /// Words of what it finds, with the function before them.
+    pub(super) found: &'static str,
+    pub(super) undo: Undo,
+}
+
+/// How a fault is undone.
+pub(super) enum Undo {
+    /// By the command that the doctor names.
+    Fix,
+    /// By that command, and then by this.
+    FixAnd(&'static str),
+    /// By this: the doctor's fix has a word for the operator to replace.
+    By(&'static str),
+}
+
+const fn broken(check: &'static str, plant: &'static str, found: &'static str, undo: Undo) -> Fault {
+    Fault { check, plant, arguments: "", outcome: "broken", found, undo }
+}
+
+const fn warning(check: &'static str, plant: &'static str, found: &'static str, undo: Undo) -> Fault {
+    Fault { check, plant, arguments: "", outcome: "warning", found, undo }
+}
+
+use Undo::{By, Fix, FixAnd};
+
+pub(super) const FAULTS: &[Fault] = &[
+    broken("CB001", "mapping --no-enabled", "is Disabled", Fix),
+    broken(
+        "CB001",
+        "aws lambda delete-event-source-mapping --uuid \"$(uuid)\"",
+        "no event source mapping",
+        Fix,
+    ),
+    broken(
+        "CB002",
+        "aws lambda create-event-source-mapping --function-name \"$HANDLER\" --event-source-arn \"$DEAD_ARN\" --no-enabled",
+        "also fed by arn:aws:sqs",
+        Fix,
+    ),
+    broken("CB003", "mapping --function-response-types '[]'", "is off", Fix),
+    warning("CB004", "mapping --batch-size 5", "5 messages", Fix),
+    warning("CB005", "mapping --maximum-batching-window-in-seconds 5", "5 s", Fix),
+    broken(
+        "CB006",
+        "mapping --scaling-config MaximumConcurrency=20",
+        "is 20, and the handler assumes 10",
+        Fix,
+    ),
+    broken("CB006", "mapping --scaling-config '{}'", "has none", Fix),
+    broken(
+        "CB010",
+        "variable DEAD_LETTER_QUEUE_URL \"$RETRY_URL\"",
+        "is both",
+        By("variable DEAD_LETTER_QUEUE_URL \"$DEAD_URL\""),
+    ),
+    broken(
+        "CB010",
+        "variable DEAD_LETTER_QUEUE_URL \"$(aws sqs create-queue --queue-name checked.fifo --attributes FifoQueue=true \
+         --query QueueUrl --output text)\"",
+        "checked.fifo is a FIFO queue",
+        By("variable DEAD_LETTER_QUEUE_URL \"$DEAD_URL\""),
+    ),
+    broken("CB011", "queue \"$RETRY_URL\" VisibilityTimeout=30", "under 6 times the handler's timeout", Fix),
+    broken("CB012", "redrive \"$DEAD_ARN\" 5", "5 receives", Fix),
+    warning("CB012", "queue \"$RETRY_URL\" RedrivePolicy=", "no redrive policy", Fix),
+    broken(
+        "CB013",
+        "aws sqs create-queue --queue-name checked-other\nredrive \"${DEAD_ARN%:*}:checked-other\" 1000",
+        "SQS redrives to arn:aws:sqs",
+        Fix,
+    ),
+    broken(
+        "CB014",
+        "queue \"$RETRY_URL\" MessageRetentionPeriod=345600",
+        "the retry queue keeps messages for 4 days",
+        Fix,
+    ),
+    warning("CB014", "queue \"$DEAD_URL\" MessageRetentionPeriod=345600", "the dead-letter queue keeps", Fix),
+    broken("CB020", "variable MAX_AGE 30", "MAX_AGE is 30 s", By("variable MAX_AGE 86400")),
+    warning("CB021", "handler --timeout 30", "30 s", Fix),
+    broken(
+        "CB022",
+        "aws lambda put-function-recursion-config --function-name \"$HANDLER\" --recursive-loop Terminate",
+        "Terminate",
+        Fix,
+    ),
+    broken(
+        "CB023",
+        "aws lambda put-function-concurrency --function-name \"$HANDLER\" --reserved-concurrent-executions 0",
+        "0 are reserved",
+        Fix,
+    ),
+    warning(
+        "CB024",
+        "aws logs create-log-stream --log-group-name \"$LOGS\" --log-stream-name planted\n\
+         aws logs put-log-events --log-group-name \"$LOGS\" --log-stream-name planted --log-events \
+         \"timestamp=$(date +%s000),message='{\\\"level\\\":\\\"ERROR\\\",\\\"problem\\\":\\\"it was planted\\\"}'\"",
+        "1 in the last 24 h; the newest, at ",
+        By("aws logs delete-log-stream --log-group-name \"$LOGS\" --log-stream-name planted"),
+    ),
+    broken("CB030", "without TakeFromTheRetryQueue", "sqs:ChangeMessageVisibility", FixAnd("restored CB030")),
+    warning("CB031", "without Move", "sqs:SendMessage", FixAnd("restored CB031")),
+    broken("CB032", "without DeadLetter", "sqs:SendMessage", FixAnd("restored CB032")),
+    broken(
+        "CB032",
+        "aws iam put-role-policy --role-name \"$ROLE\" --policy-name planted --policy-document \
+         '{\"Version\":\"2012-10-17\",\"Statement\":[{\"Effect\":\"Deny\",\"Action\":\"sqs:*\",\"Resource\":\"*\"}]}'",
+        "a policy denies sqs:SendMessage",
+        By("aws iam delete-role-policy --role-name \"$ROLE\" --policy-name planted"),
+    ),
+    warning("CB033", "without Log", "logs:PutLogEvents", FixAnd("restored CB033")),
+    broken("CB034", "without ReadPauses", "ssm:GetParameter", FixAnd("restored CB034")),
+    warning(
+        "CB035",
+        "queue \"$DEAD_URL\" KmsMasterKeyId=\"$(new_key)\"",
+        "the key's own policy may",
+        FixAnd(
+            "queue \"$DEAD_URL\" SqsManagedSseEnabled=true; queue \"$DEAD_URL\" KmsMasterKeyId=; restored CB035",
+        ),
+    ),
+    warning("CB040", "aws cloudwatch delete-alarms --alarm-names \"$ALARM\"", "none on either queue", Fix),
+    warning(
+        "CB041",
+        "aws cloudwatch set-alarm-state --alarm-name \"$ALARM\" --state-value ALARM --state-reason planted",
+        "raised: ",
+        By("aws cloudwatch set-alarm-state --alarm-name \"$ALARM\" --state-value OK --state-reason planted"),
+    ),
+    warning(
+        "CB042",
+        "aws cloudwatch disable-alarm-actions --alarm-names \"$ALARM\"",
+        "nobody is told of ",
+        By("aws cloudwatch enable-alarm-actions --alarm-names \"$ALARM\""),
+    ),
+    warning("CB050", "paused 172800", "by ops: planted", By("aws ssm delete-parameter --name \"$PAUSES\"")),
+    warning("CB100", "variable TARGET_FUNCTIONS ''", "none", By("variable TARGET_FUNCTIONS \"$TARGETS\"")),
+    broken(
+        "CB101",
+        "variable TARGET_FUNCTIONS \"$TARGETS,${FUNCTION_ARN}-gone\"",
+        "there is no function checked-orders-gone",
+        Fix,
+    ),
+    broken(
+        "CB102",
+        "aws lambda delete-function-event-invoke-config --function-name \"$FUNCTION\"",
+        "no destination",
+        Fix,
+    ),
+    // By an alias; the function itself is well.
+    warning(
+        "CB103",
+        "aws lambda create-alias --function-name \"$FUNCTION\" --name live --function-version '$LATEST'\n\
+         attached 1 60 \"$RETRY_ARN\" --qualifier live",
+        "checked-orders:live: MaximumRetryAttempts is 1",
+        By("aws lambda delete-function-event-invoke-config --function-name \"$FUNCTION\" --qualifier live\n\
+            aws lambda delete-alias --function-name \"$FUNCTION\" --name live"),
+    ),
+    warning("CB104", "attached 0 3600 \"$RETRY_ARN\"", "3600 s", Fix),
+    broken(
+        "CB105",
+        "aws iam delete-role-policy --role-name \"$FUNCTION\" --policy-name send",
+        "sqs:SendMessage",
+        Fix,
+    ),
+    warning(
+        "CB106",
+        "queue \"$RETRY_URL\" KmsMasterKeyId=\"$(new_key)\"",
+        "no policy of checked-orders allows kms:Decrypt",
+        FixAnd("queue \"$RETRY_URL\" SqsManagedSseEnabled=true; queue \"$RETRY_URL\" KmsMasterKeyId="),
+    ),
+    broken(
+        "CB107",
+        "aws lambda put-function-recursion-config --function-name \"$FUNCTION\" --recursive-loop Terminate",
+        "Terminate",
+        Fix,
+    ),
+    Fault {
+        arguments: "checked-orders",
+        ..broken(
+            "CB108",
+            "variable TARGET_FUNCTIONS \"${TARGETS%,*}\"",
+            "does not allow",
+            By("variable TARGET_FUNCTIONS \"$TARGETS\""),
+        )
+    },
+    broken("CB109", "without ReinvokeTargets", "lambda:InvokeFunction", FixAnd("restored CB109")),
+    broken(
+        "CB110",
+        "aws lambda put-function-concurrency --function-name \"$FUNCTION\" --reserved-concurrent-executions 0",
+        "0 are reserved",
+        Fix,
+    ),
+    warning(
+        "CB110",
+        "paused 60\naws lambda put-function-concurrency --function-name \"$FUNCTION\" --reserved-concurrent-executions 0",
+        "0 are reserved: paused, ",
+        By(
+            "aws ssm delete-parameter --name \"$PAUSES\"\naws lambda delete-function-concurrency --function-name \"$FUNCTION\"",
+        ),
+    ),
+    // A function of its own: a metric cannot be taken back.
+    Fault {
+        arguments: "checked-unlucky",
+        ..broken(
+            "CB111",
+            "aws cloudwatch put-metric-data --namespace AWS/Lambda --metric-name DestinationDeliveryFailures --value 3 \
+             --dimensions FunctionName=checked-unlucky",
+            "is 3 in the last 24 h",
+            By("true"),
+        )
+    },
+    warning(
+        "CB112",
+        "variable TARGET_FUNCTIONS \"$FUNCTION_ARN\"; variable NON_RETRYABLE_ERRORS com.acme.Refused",
+        "no error of python3.12 can match com.acme.Refused",
+        FixAnd("variable TARGET_FUNCTIONS \"$TARGETS\""),
+    ),
+    Fault {
+        arguments: "--probe",
+        ..broken(
+            "CB201",
+            "variable NON_RETRYABLE_ERRORS '*'",
+            "the event was given up",
+            By("variable NON_RETRYABLE_ERRORS ''"),
+        )
+    },
+];

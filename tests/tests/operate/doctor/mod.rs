@@ -1,0 +1,219 @@
+//! `comeback doctor` on a stack that is healthy, and on the same stack with each fault in turn.
+
+mod faults;
+
+use std::collections::BTreeSet;
+
+use comeback_tests::{MiniStack, Operator, Ran, Shell, Stack, plain_target};
+use serde_json::Value;
+
+use crate::world::World;
+use faults::{FAULTS, Fault, Undo};
+
+const FUNCTION: &str = "checked-orders";
+
+/// What the scripts of the faults share.
+const FUNCTIONS: &str = include_str!("functions.sh");
+
+/// What the template does not do, and what MiniStack does not do with it: it ignores `RecursiveLoop` in CloudFormation, and
+/// the retry queue's timeout was shortened for the other trials.
+const MADE_HEALTHY: &str = r#"
+for function in "$HANDLER" "$EXAMPLE" "$FUNCTION"; do
+  aws lambda put-function-recursion-config --function-name "$function" --recursive-loop Allow >/dev/null
+done
+queue "$RETRY_URL" VisibilityTimeout=1230
+may_send
+attached 0 60 "$RETRY_ARN"
+"#;
+
+pub(crate) async fn the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack(world: &World) {
+    let ministack = world.ministack().await;
+    let function_arn = MiniStack::function_arn(FUNCTION);
+    plain_target(ministack, FUNCTION).await;
+    plain_target(ministack, "checked-unlucky").await;
+    let stack = world.deploy("checked", &format!("TargetFunctions={function_arn}")).await;
+    let ward = Ward::new(ministack, &stack);
+    ward.run(MADE_HEALTHY);
+
+    // The template has no alarms yet.
+    let without_alarms = ward.doctor("").json(0);
+    assert_eq!(ward.unhealthy(&without_alarms), ["CB040"]);
+    let fix = without_alarms["checks"].as_array().unwrap().iter().find_map(|check| check["fix"].as_str());
+    ward.run(&with_topic(fix.unwrap()));
+    ward.assert_healthy();
+    says_it_in_words(&ward);
+    refuses_and_names_what_is_missing(&ward, ministack, &stack);
+    finds_the_functions_of_a_pattern(&ward);
+
+    let missed: Vec<String> = FAULTS.iter().filter_map(|fault| ward.finds(fault).err()).collect();
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+    let planted: BTreeSet<&str> = FAULTS.iter().map(|fault| fault.check).collect();
+    let all = ward.doctor("").json(0);
+    let numbers = all["checks"].as_array().unwrap().iter().map(|check| check["id"].as_str().unwrap());
+    assert_eq!(planted, numbers.collect(), "each check has a fault");
+    ward.assert_healthy();
+
+    let prober = Operator::of_command(ministack, "doctor --probe", &stack, FUNCTION);
+    let probed = prober.comeback("doctor --stack checked --only CB201 --probe");
+    assert!(probed.stderr.contains("retry 1 invoked"), "{}", probed.stderr);
+    assert!(probed.ended(0).contains("failed once, and its retry succeeded"));
+}
+
+/// The stack's shell, and who runs the doctor there.
+struct Ward {
+    shell: Shell,
+    /// May do what `docs/operate.md` lists for the doctor.
+    operator: Operator,
+    /// May do everything: a fault may lead the doctor to a queue that is not the stack's.
+    chief: Operator,
+}
+
+impl Ward {
+    fn new(ministack: &MiniStack, stack: &Stack) -> Self {
+        let run = |script: &str| ministack.shell().run(script).unwrap_or_else(|error| panic!("{error}"));
+        let role = stack.output("RetryHandlerRoleName");
+        let policy = format!(
+            "aws iam get-role-policy --role-name {role} --policy-name retry-handler --query PolicyDocument --output json"
+        );
+        let topic = run("aws sns create-topic --name checked --query TopicArn --output text");
+        let name = |arn: &str| arn.rsplit(':').next().unwrap().to_owned();
+        let targets = stack.output("AllowedTargetFunctions");
+        let chief = Operator::of(ministack);
+        let shell = chief
+            .shell()
+            .clone()
+            .with("HANDLER", stack.output("RetryHandlerName"))
+            .with("ROLE", role)
+            .with("POLICY", run(&policy))
+            .with("RETRY_URL", stack.output("RetryQueueUrl"))
+            .with("RETRY_ARN", stack.output("RetryQueueArn"))
+            .with("DEAD_URL", stack.output("DeadLetterQueueUrl"))
+            .with("DEAD_ARN", stack.output("DeadLetterQueueArn"))
+            .with("ALARM", format!("{}-not-empty", name(stack.output("DeadLetterQueueArn"))))
+            .with("PAUSES", stack.output("PausesParameter"))
+            .with("LOGS", stack.handler_logs())
+            .with("EXAMPLE", stack.output("ExampleTargetName"))
+            .with("FUNCTION", FUNCTION)
+            .with("FUNCTION_ARN", MiniStack::function_arn(FUNCTION))
+            .with("TARGETS", targets)
+            .with("TOPIC_ARN", topic.trim());
+        let operator = Operator::of_command(ministack, "doctor", stack, FUNCTION);
+        Self { shell, operator, chief }
+    }
+
+    fn run(&self, script: &str) {
+        self.runs(script).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn runs(&self, script: &str) -> Result<String, String> {
+        let output = self.shell.output(&format!("{FUNCTIONS}\n{script}"));
+        let [stdout, stderr] =
+            [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+        if output.status.success() { Ok(stdout) } else { Err(format!("$ {script}\n{stdout}{stderr}")) }
+    }
+
+    fn doctor(&self, arguments: &str) -> Ran {
+        self.operator.comeback(&format!("doctor --stack checked --json {arguments}"))
+    }
+
+    /// The numbers of what is neither ok nor skipped. Prints what was found.
+    fn unhealthy(&self, report: &Value) -> Vec<String> {
+        let checks = report["checks"].as_array().unwrap().iter();
+        let found = checks.filter(|check| !["ok", "skipped"].contains(&check["outcome"].as_str().unwrap()));
+        found
+            .inspect(|check| println!("{check:#}"))
+            .map(|check| check["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn assert_healthy(&self) {
+        let report = self.doctor("--strict");
+        let report: Value =
+            serde_json::from_str(&report.stdout).unwrap_or_else(|_| panic!("{}", report.stderr));
+        assert_eq!(self.unhealthy(&report), [""; 0]);
+        assert_eq!(report["healthy"], true);
+    }
+
+    /// Plants a fault, has it found, and undoes it.
+    fn finds(&self, fault: &Fault) -> Result<(), String> {
+        let of_fault = |error: String| format!("{}, {}: {error}", fault.check, fault.plant);
+        self.runs(fault.plant).map_err(of_fault)?;
+        let arguments = format!("doctor --stack checked --json {} --only {}", fault.arguments, fault.check);
+        let ran = self.chief.comeback(&arguments);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
+        let is_it = |check: &&Value| {
+            let has = |name: &str| check[name].as_str().is_some_and(|text| !text.is_empty());
+            let [about, found] = ["about", "found"].map(|name| check[name].as_str().unwrap_or_default());
+            let is_said = format!("{about}: {found}").contains(fault.found);
+            check["outcome"] == fault.outcome && is_said && has("means") && has("fix")
+        };
+        let found = report["checks"].as_array().and_then(|checks| checks.iter().find(is_it));
+        let fix = found.and_then(|check| check["fix"].as_str()).map(with_topic).unwrap_or_default();
+        let undone = match fault.undo {
+            Undo::Fix => self.runs(&fix),
+            Undo::FixAnd(script) => self.runs(&format!("{fix}\n{script}")),
+            Undo::By(script) => self.runs(script),
+        };
+        undone.map_err(of_fault)?;
+        let code = if fault.outcome == "broken" { 3 } else { 0 };
+        if found.is_some() && ran.code == code {
+            return Ok(());
+        }
+        Err(of_fault(format!("exit {}, {}{report:#}", ran.code, ran.stderr)))
+    }
+}
+
+/// A command of the doctor's, with the word that is for the operator to replace.
+fn with_topic(fix: &str) -> String {
+    fix.replace("TOPIC_ARN", "\"$TOPIC_ARN\"")
+}
+
+fn says_it_in_words(ward: &Ward) {
+    ward.run("mapping --batch-size 5");
+    let text = ward.operator.comeback("doctor --stack checked --skip CB001").ended(0);
+    for expected in [
+        " of stack checked\n\nevent source mapping\nok      CB002 ",
+        "\nwarning CB004 batches are of ten messages: 5 messages\n        means: a smaller batch",
+        "\n        fix:   aws lambda update-event-source-mapping --uuid ",
+        "CB102 checked-orders: its failures go to the retry queue: ",
+        " ok, 1 warning, 0 broken, ",
+    ] {
+        assert!(text.contains(expected), "{expected:?} in {text}");
+    }
+    assert!(!text.contains('\x1b') && !text.contains("CB001"), "{text}");
+    let strict = ward.operator.comeback("doctor --stack checked --only CB004 --strict");
+    assert!(strict.stderr.contains("0 of 1 check"), "{}", strict.stderr);
+    assert_eq!(strict.code, 3);
+    ward.run("mapping --batch-size 10");
+}
+
+fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: &Stack) {
+    let unknown = ward.doctor("--only CB999");
+    assert!(unknown.stderr.contains("\"CB999\" is no check"), "{}", unknown.stderr);
+    assert_eq!(unknown.code, 2);
+    let no_stack = ward.operator.comeback("doctor --stack no-such-stack");
+    assert!(no_stack.stderr.contains("cloudformation:ListStackResources"), "{}", no_stack.stderr);
+    assert_eq!(no_stack.code, 1);
+    // This one may look at the deployment and read logs. (MiniStack lets everybody read CloudWatch's alarms and metrics.)
+    let stranger = Operator::of_command(ministack, "trace", stack, FUNCTION);
+    let report = stranger.comeback("doctor --stack checked --json").json(0);
+    for (check, action) in [
+        ("CB022", "lambda:ListFunctionEventInvokeConfigs"),
+        ("CB030", "iam:SimulatePrincipalPolicy"),
+        ("CB050", "ssm:GetParameter"),
+        ("CB101", "lambda:ListFunctionEventInvokeConfigs"),
+    ] {
+        let found = report["checks"].as_array().unwrap().iter().find(|it| it["id"] == check).unwrap();
+        assert_eq!(found["outcome"], "warning", "{found:#}");
+        assert!(found["found"].as_str().unwrap().contains(action), "{found:#}");
+    }
+    assert_eq!(stranger.comeback("doctor --stack checked --strict").code, 3);
+}
+
+fn finds_the_functions_of_a_pattern(ward: &Ward) {
+    ward.run("variable TARGET_FUNCTIONS \"$(echo \"$FUNCTION_ARN\" | sed 's/orders$/*/')\"");
+    let report = ward.doctor("--only CB100,CB108").json(0);
+    let found = report["checks"][0]["found"].as_str().unwrap();
+    assert!(found.contains(FUNCTION) && !found.contains("retry-handler"), "{report:#}");
+    ward.run("variable TARGET_FUNCTIONS \"$TARGETS\"");
+}
