@@ -171,8 +171,9 @@ test('the environment, with the defaults', () => {
 
 test('two of one stack have pauses of their own', () => {
   const stack = newStack();
-  const names = ['One', 'Two'].map((id) => variables(newRetries(new Construct(stack, id))).PAUSES);
-  expect(names[0]).not.toEqual(names[1]);
+  const both = ['One', 'Two'].map((id) => newRetries(new Construct(stack, id)));
+  const [one, two] = both.map((retries) => variables(retries).PAUSES);
+  expect(one).not.toEqual(two);
 });
 
 test.each<[AsyncRetriesProps, string]>([
