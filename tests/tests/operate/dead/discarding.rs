@@ -43,24 +43,25 @@ pub(crate) async fn discarded_letters_come_back_and_ctrl_c_gives_back(world: &Wo
     assert_eq!((&report["imported"], &report["before"]), (&json!(0), &json!(121)), "{report}");
     assert_eq!(counts(&list.comeback("dead list --stack discard --json").json_lines(0)), all);
 
-    denials(&operator("status"), &folder);
+    denials(&import, &list, &folder);
     assert_eq!(letters_of(ministack, &stack).await, (124, 0));
     ctrl_c(ministack, &stack, &operator("dead redrive")).await;
 }
 
-/// Without its permissions each command ends with exit code 1, and names the first that is missing.
-fn denials(nobody: &Operator, folder: &Path) {
+/// With no permissions but those of another command, each ends with exit code 1 and names the first that is missing.
+fn denials(import: &Operator, list: &Operator, folder: &Path) {
     let export = folder.join("denied.jsonl");
     let imported = folder.join("again.jsonl");
     std::fs::copy(folder.join("odd.jsonl"), &imported).expect("the export is there");
-    for (arguments, action) in [
-        ("list".into(), "sqs:ReceiveMessage"),
-        ("show key-1".into(), "sqs:ReceiveMessage"),
-        ("redrive --all --yes".into(), "sqs:ReceiveMessage"),
-        (format!("discard --all --yes --export {}", export.display()), "sqs:ReceiveMessage"),
-        (format!("import --yes {}", imported.display()), "sqs:SendMessage"),
+    let export = format!("discard --all --yes --export {}", export.display());
+    for (other, arguments, action) in [
+        (import, "list", "sqs:ReceiveMessage"),
+        (import, "show key-1", "sqs:ReceiveMessage"),
+        (import, "redrive --all --yes", "sqs:ReceiveMessage"),
+        (import, &export, "sqs:ReceiveMessage"),
+        (list, &format!("import --yes {}", imported.display()), "sqs:SendMessage"),
     ] {
-        let denied = nobody.comeback(&format!("dead {arguments} --stack discard"));
+        let denied = other.comeback(&format!("dead {arguments} --stack discard"));
         assert!(denied.stderr.contains(&format!("error: {action}")), "{arguments}: {}", denied.stderr);
         assert_eq!(denied.code, 1, "{arguments}");
     }
