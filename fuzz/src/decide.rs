@@ -53,7 +53,8 @@ impl Question {
         let id = number::<4>(&mut rest);
         let receive_count = number::<4>(&mut rest).try_into().expect("BUG: four bytes are a u32");
         let [sent, first_receive, now] = [(); 3].map(|()| Timestamp::from_millis(number::<8>(&mut rest)));
-        let (from, length) = (number::<5>(&mut rest), number::<4>(&mut rest));
+        // So that it ends before the year 10000.
+        let (from, length) = (number::<5>(&mut rest) % 249_000_000_000, number::<4>(&mut rest));
         let until = if length == 0 { 0 } else { from + length };
         let pause = (from > 0).then(|| (from, until, number::<4>(&mut rest) % LONGEST_SPREAD.as_secs()));
         let record = Record {
@@ -114,7 +115,9 @@ impl Question {
             why: None,
             concurrency: Concurrency::Untouched,
         };
-        Pauses::default().open(pause, from).expect("BUG: a length is at least a second")
+        Pauses::default()
+            .open(pause, from)
+            .expect("BUG: it lasts a second at least, and ends before the year 10000")
     }
 
     fn check(&self) {
