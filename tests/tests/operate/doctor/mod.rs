@@ -38,8 +38,9 @@ pub(crate) async fn the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack(w
     // The template has no alarms yet.
     let without_alarms = ward.doctor("").json(0);
     assert_eq!(ward.unhealthy(&without_alarms), ["CB040"]);
-    let fix = without_alarms["checks"].as_array().unwrap().iter().find_map(|check| check["fix"].as_str());
-    ward.run(&with_topic(fix.unwrap()));
+    let fix =
+        without_alarms["checks"].as_array().expect("a list").iter().find_map(|check| check["fix"].as_str());
+    ward.run(&with_topic(fix.expect("it is there")));
     ward.assert_healthy();
     says_it_in_words(&ward);
     refuses_and_names_what_is_missing(&ward, ministack, &stack);
@@ -49,7 +50,8 @@ pub(crate) async fn the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack(w
     assert!(missed.is_empty(), "{}", missed.join("\n"));
     let planted: BTreeSet<&str> = FAULTS.iter().map(|fault| fault.check).collect();
     let all = ward.doctor("").json(0);
-    let numbers = all["checks"].as_array().unwrap().iter().map(|check| check["id"].as_str().unwrap());
+    let numbers =
+        all["checks"].as_array().expect("a list").iter().map(|check| check["id"].as_str().expect("text"));
     assert_eq!(planted, numbers.collect(), "each check has a fault");
     ward.assert_healthy();
 
@@ -76,7 +78,7 @@ impl Ward {
             "aws iam get-role-policy --role-name {role} --policy-name retry-handler --query PolicyDocument --output json"
         );
         let topic = run("aws sns create-topic --name checked --query TopicArn --output text");
-        let name = |arn: &str| arn.rsplit(':').next().unwrap().to_owned();
+        let name = |arn: &str| arn.rsplit(':').next().expect("it is there").to_owned();
         let targets = stack.output("AllowedTargetFunctions");
         let chief = Operator::of(ministack);
         let shell = chief
@@ -118,11 +120,12 @@ impl Ward {
 
     /// The numbers of what is neither ok nor skipped. Prints what was found.
     fn unhealthy(&self, report: &Value) -> Vec<String> {
-        let checks = report["checks"].as_array().unwrap().iter();
-        let found = checks.filter(|check| !["ok", "skipped"].contains(&check["outcome"].as_str().unwrap()));
+        let checks = report["checks"].as_array().expect("a list").iter();
+        let found =
+            checks.filter(|check| !["ok", "skipped"].contains(&check["outcome"].as_str().expect("text")));
         found
             .inspect(|check| println!("{check:#}"))
-            .map(|check| check["id"].as_str().unwrap().to_owned())
+            .map(|check| check["id"].as_str().expect("text").to_owned())
             .collect()
     }
 
@@ -203,9 +206,14 @@ fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: 
         ("CB050", "ssm:GetParameter"),
         ("CB101", "lambda:ListFunctionEventInvokeConfigs"),
     ] {
-        let found = report["checks"].as_array().unwrap().iter().find(|it| it["id"] == check).unwrap();
+        let found = report["checks"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .find(|it| it["id"] == check)
+            .expect("it is there");
         assert_eq!(found["outcome"], "warning", "{found:#}");
-        assert!(found["found"].as_str().unwrap().contains(action), "{found:#}");
+        assert!(found["found"].as_str().expect("text").contains(action), "{found:#}");
     }
     assert_eq!(stranger.comeback("doctor --stack checked --strict").code, 3);
 }
@@ -213,7 +221,7 @@ fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: 
 fn finds_the_functions_of_a_pattern(ward: &Ward) {
     ward.run("variable TARGET_FUNCTIONS \"$(echo \"$FUNCTION_ARN\" | sed 's/orders$/*/')\"");
     let report = ward.doctor("--only CB100,CB108").json(0);
-    let found = report["checks"][0]["found"].as_str().unwrap();
+    let found = report["checks"][0]["found"].as_str().expect("text");
     assert!(found.contains(FUNCTION) && !found.contains("retry-handler"), "{report:#}");
     ward.run("variable TARGET_FUNCTIONS \"$TARGETS\"");
 }
