@@ -330,15 +330,15 @@ fn an_owned_function_is_left_alone_unless_nothing_is_to_be_changed() {
 
 #[test]
 fn what_fits_no_tag_is_printed() {
-    let on_failure = Some(format!("{OTHER}:$LATEST"));
-    let settings = InvokeSettings { on_failure: on_failure.clone(), ..InvokeSettings::default() };
+    let on_failure = format!("{OTHER}:$LATEST");
+    let settings = InvokeSettings { on_failure: Some(on_failure.clone()), ..InvokeSettings::default() };
     let mut before = attachment();
     before.target.invoke_settings.insert(None, settings);
     let plan = before.attach().unwrap();
     let kept: Vec<_> =
         plan.changes.iter().flat_map(Change::differences).filter(|it| it.setting.contains("tag")).collect();
     assert_eq!(kept.len(), 3);
-    let note = format!("comeback:on-failure = {} fits no tag", on_failure.unwrap());
+    let note = format!("comeback:on-failure = {on_failure} fits no tag");
     assert!(plan.notes.len() == 1 && plan.notes[0].starts_with(&note), "{:?}", plan.notes);
 
     before.target.tags = (0..48).map(|n| (format!("tag-{n}"), String::new())).collect();
