@@ -40,7 +40,7 @@ pub(crate) enum OperateCommand {
     /// kept in its tags, and `detach` brings them back.
     #[command(after_help = attach::EXAMPLES)]
     Attach(attach::AttachArguments),
-    /// Leave the failures of a function to Lambda again, and let what waits of it be retried
+    /// Leave the failures of a function to Lambda again, and let what waits of it be invoked once more
     ///
     /// The destination goes at once. The allow-list, the permissions and the recursion setting stay until the function's
     /// events have left the retry queue; repeat the command to take them away too. It ends with 3 while it is too early.
