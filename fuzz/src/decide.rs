@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Action, BACKOFF_RANGE, Concurrency, Envelope, FailedEvent, HOLD, Jitter, LONGEST_SPREAD, MAX_AGE_RANGE,
-    MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policy, Record, Settings, Style, Timestamp,
+    Action, BACKOFF_RANGE, Concurrency, Envelope, FailedEvent, HOLD, Jitter, KnownPauses, LONGEST_SPREAD,
+    MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policy, Record, Settings, Style, Timestamp,
 };
 
 /// A message, a policy, a pause and a time. Any bytes are one: numbers of fixed width, then the body.
@@ -149,12 +149,14 @@ impl Question {
     }
 
     /// A message that was received again is not hidden longer than until it is due, and its due time
-    /// does not move unless a pause ends meanwhile.
+    /// does not move unless the end of a pause is noticed meanwhile.
     fn check_later_look(&self, policy: &Policy, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
         let pauses = self.pauses();
-        let is_settled = pauses.iter().all(|pause| pause.is_over(self.now) || later < pause.from);
+        let latest_notice = KnownPauses::longest_between_reads(policy);
+        let is_noticed = |until: Timestamp| until.saturating_add(latest_notice) <= self.now;
+        let is_settled = pauses.iter().all(|pause| pause.until.is_some_and(is_noticed) || later < pause.from);
         if self.record.receive_count > 1 && later >= due && is_settled {
             let look = comeback_engine::decide(&self.record, policy, &pauses, later);
             assert!(!matches!(look, Action::Defer { .. }), "deferred again: {look:?}");
@@ -169,7 +171,9 @@ impl Question {
         assert!((1..=policy.max_retries()).contains(&envelope.metadata.attempt));
         assert!(first_failure <= self.record.sent, "a forged time would void MAX_AGE");
         let until = |pause: &Pause| pause.until.map_or(self.now, |until| until.min(self.now));
-        let paused: Duration = self.pauses().iter().map(|pause| until(pause).since(pause.from) + HOLD).sum();
+        let seen_by = HOLD + KnownPauses::longest_between_reads(policy);
+        let paused: Duration =
+            self.pauses().iter().map(|pause| until(pause).since(pause.from) + seen_by).sum();
         assert!(self.now <= first_failure.saturating_add(policy.max_age() + paused));
         assert!(!self.pauses().iter().any(|pause| pause.is_active(self.now)), "it is paused");
         for style in Style::ALL {

@@ -7,8 +7,9 @@
 //! 12 hours of rule 4, which count from the `SentTimestamp` of the copy at hand.
 //!
 //! `MAX_AGE` stands for the moment at which it ends after *t0*. It does not count the time in which the event's
-//! function was paused since *t0*, nor the 1,344 s after each such pause, in which every event that it held
-//! comes back. A pause that is not over counts as ending now.
+//! function was paused since *t0*, nor the time after each such pause in which every event that it held comes
+//! back: 1,344 s after the longest time between two reads of the pauses. Of these times only what lies before now is
+//! counted, and the 1,344 s.
 //!
 //! 1. A message that holds no invocation record, or a malformed envelope, is dead-lettered. An event
 //!    that was redriven to the retry queue starts anew, with *n* = 1 and *t0* = `SentTimestamp`: a

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use comeback_backoff::Jitter;
 
-use crate::decide::paused::{due_after_pauses, end};
+use crate::decide::paused::{due_after_pauses, end, end_when_noticed};
 use crate::decide::seed::generator;
 use crate::message::event::FailedEvent;
 use crate::{Pauses, Policy, Record, Timestamp};
@@ -25,7 +25,7 @@ pub(crate) fn due(
     let start = if is_first_receive(record) { now } else { record.first_receive };
     let end = end(event, policy, pauses, now);
     let delay = cut(delay(event, record, policy), start, end, policy)?;
-    let left_at = |moment| longest(moment, end, policy);
+    let left_at = |over: Timestamp| longest(over, end_when_noticed(over, event, policy, pauses), policy);
     Some(due_after_pauses(start.saturating_add(delay), event, record, pauses, now, left_at))
 }
 

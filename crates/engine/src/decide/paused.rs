@@ -6,16 +6,22 @@ use rand::RngExt;
 
 use crate::decide::seed::generator;
 use crate::message::event::FailedEvent;
+use crate::pauses::known::KnownPauses;
 use crate::{Pauses, Policy, Record, Timestamp};
 
 /// How long a message of a paused function is hidden before it is looked at again: so 900 receives, which
 /// are fewer than SQS's 1,000, outlast the 14 days that it keeps a message.
 pub const HOLD: Duration = Duration::from_secs(14 * 86_400 / 900);
 
-/// `MAX_AGE` after the first failure, on a clock that stands still while the function is paused. A pause that
-/// is not over counts as ending now. After each pause the clock stands still for one more hold: by then every
-/// message that it held has been looked at again, so that none is too old because of the pause.
+/// `MAX_AGE` after the first failure, on a clock that stands still while the function is paused, and after each
+/// pause until every message that it held has been looked at again. Environments notice the end of a pause as late
+/// as their next read, and may hold a message just before.
+///
+/// A pause that an environment takes for open may have ended since its last read. So the clock counts only what is
+/// certain, and the end that one environment knows is never later than the end that another knows afterwards: a
+/// wait that fits before the one fits before the other.
 pub(crate) fn end(event: &FailedEvent<'_>, policy: &Policy, pauses: &Pauses, now: Timestamp) -> Timestamp {
+    let latest_notice = KnownPauses::longest_between_reads(policy);
     let mut end = event.first_failure.saturating_add(policy.max_age);
     let mut counted_until = event.first_failure;
     let begun = pauses.of_function(&event.function_arn).take_while(|pause| pause.from <= now);
@@ -23,15 +29,26 @@ pub(crate) fn end(event: &FailedEvent<'_>, policy: &Policy, pauses: &Pauses, now
         if pause.from > end {
             break;
         }
-        let over = pause.until.unwrap_or(now).min(now);
-        if over <= event.first_failure && pause.is_over(now) {
+        let noticed = pause.until.map_or(now, |until| until.saturating_add(latest_notice).min(now));
+        if noticed <= event.first_failure {
             continue;
         }
-        let stands_still_until = over.saturating_add(HOLD);
+        let stands_still_until = noticed.saturating_add(HOLD);
         end = end.saturating_add(stands_still_until.since(pause.from.max(counted_until)));
         counted_until = counted_until.max(stands_still_until);
     }
     end
+}
+
+/// The [`end`] as it is known once a pause that is over was noticed by all. A later pause moves the end, but not
+/// this, so that it does not move the events that come back after the first.
+pub(crate) fn end_when_noticed(
+    over: Timestamp,
+    event: &FailedEvent<'_>,
+    policy: &Policy,
+    pauses: &Pauses,
+) -> Timestamp {
+    end(event, policy, pauses, over.saturating_add(KnownPauses::longest_between_reads(policy)))
 }
 
 /// Rule 7: when an event is due that was due at `due`. One that was due before the end of a pause that is over

@@ -47,7 +47,8 @@ impl KnownPauses {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None }
     }
 
-    /// How late an environment that works without a rest may notice a change: the longest time between two reads.
+    /// How late an environment that works without a rest may notice a change: the longest time between two reads,
+    /// 37.5 s, or 0.375 s for each of `MAXIMUM_CONCURRENCY` environments.
     pub fn longest_between_reads(policy: &Policy) -> Duration {
         Self::of(policy).between_reads.unwrap_or_default().mul_f64(LONGEST)
     }

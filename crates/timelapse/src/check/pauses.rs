@@ -11,8 +11,17 @@ use crate::scenario::START;
 
 /// For how long a message of a paused function is hidden at most.
 const HOLD: Duration = Duration::from_secs(1_344);
+/// An environment reads again this long after it has tried to, at the latest: at least every 30 s, or 0.3 s for
+/// each environment that there may be, and a quarter more.
+const BETWEEN_READS: Duration = Duration::from_millis(37_500);
+const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 /// Visibility timeouts are whole seconds, rounded up.
 const SECOND: Duration = Duration::from_secs(1);
+
+/// The longest time between two reads of one of so many environments.
+pub(crate) fn between_reads(environments: u64) -> Duration {
+    BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
+}
 
 /// What a handler knows.
 #[derive(Clone, Debug)]
@@ -95,13 +104,19 @@ impl Known {
         matches!(self, Self::Nothing)
     }
 
-    /// When an event is too old at `now`: once it was not paused for `max_age`, and not in the hold after a
-    /// pause. While nothing is known, as if there were no pauses.
-    pub(crate) fn end(&self, first_failure: Timestamp, max_age: Duration, now: Timestamp) -> Timestamp {
+    /// When an event is too old at `now`: once `max_age` has passed while no handler could know of a pause, nor have
+    /// held it for one that was over for less than the time `between_reads`. While nothing is known, as if there were no pauses.
+    pub(crate) fn end(
+        &self,
+        first_failure: Timestamp,
+        max_age: Duration,
+        between_reads: Duration,
+        now: Timestamp,
+    ) -> Timestamp {
         let (mut clock, mut left) = (first_failure, max_age);
         for span in self.spans().iter().filter(|span| span.from <= now) {
-            let over = span.until.filter(|until| *until <= now);
-            if over.is_some_and(|over| over <= first_failure) {
+            let noticed = span.until.map_or(now, |until| until.saturating_add(between_reads).min(now));
+            if noticed <= first_failure {
                 continue;
             }
             let runs = span.from.since(clock);
@@ -109,7 +124,7 @@ impl Known {
                 break;
             }
             left -= runs;
-            clock = clock.max(over.unwrap_or(now).saturating_add(HOLD));
+            clock = clock.max(noticed.saturating_add(HOLD));
         }
         clock.saturating_add(left)
     }

@@ -18,7 +18,7 @@ use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
 
 use super::invariants::{Broken, Invariant};
 use super::origin::Origin;
-use super::pauses::Known;
+use super::pauses::{Known, between_reads};
 use crate::faults::records::Flaw;
 
 /// A message counts as due this long before its due time: rule 8 of the engine's `decide.rs`.
@@ -41,6 +41,7 @@ pub(crate) struct Bounds {
     /// What that handler can know of the pauses.
     pub(crate) known: Known,
     max_age: Duration,
+    between_reads: Duration,
     max_retries: u64,
     backoff: Backoff,
 }
@@ -71,6 +72,7 @@ impl Bounds {
         Self {
             known: Known::none(),
             max_age: policy.max_age(),
+            between_reads: between_reads(policy.maximum_concurrency()),
             max_retries: policy.max_retries(),
             backoff: policy.backoff(),
         }
@@ -189,7 +191,7 @@ impl Bounds {
             "dead-lettered as {reason} at {now} after attempt {} of {}; MAX_AGE ends at {end}",
             look.origin.attempt, self.max_retries
         );
-        let without_pauses = Known::none().end(first_failure, self.max_age, now);
+        let without_pauses = Known::none().end(first_failure, self.max_age, self.between_reads, now);
         let by_a_pause = reason == ReasonCode::MaxAge && self.is_too_old(now, start, without_pauses);
         let invariant = if by_a_pause { Invariant::PauseEndsNothing } else { Invariant::TrueReasons };
         Err(Broken::new(invariant, look.origin.event, detail))
@@ -207,7 +209,8 @@ impl Bounds {
 
     fn end(&self, first_failure: Timestamp, now: Timestamp) -> Timestamp {
         // Envelopes carry whole seconds.
-        self.known.end(Timestamp::from_secs(first_failure.as_secs()), self.max_age, now)
+        let first_failure = Timestamp::from_secs(first_failure.as_secs());
+        self.known.end(first_failure, self.max_age, self.between_reads, now)
     }
 
     /// The shortest wait that the jitter can draw before a retry.

@@ -199,7 +199,7 @@ fn paused(known_at: f64) -> Bounds {
 
 #[test]
 fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
-    let end = 3_600.0 + 1_000.0 + 1_344.0;
+    let end = 3_600.0 + 1_000.0 + 1_344.0 + 37.5;
     let check = |bounds: &Bounds, now| bounds.dead_letter(&look(2), at(now), at(0.0), ReasonCode::MaxAge);
     assert_eq!(check(&paused(1_600.0), end + 0.1), Ok(()));
     assert_eq!(invariant(check(&paused(1_600.0), end)), Invariant::PauseEndsNothing);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use comeback_engine::{CallFailure, Pauses, Timestamp};
 
 use crate::check::invariants::{Broken, Invariant};
-use crate::check::pauses::Known;
+use crate::check::pauses::{Known, between_reads};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::calls::ApiCall;
@@ -15,11 +15,7 @@ use crate::world::environments::Environment;
 
 /// As old as a stale answer is.
 const STALE: Duration = Duration::from_secs(600);
-/// An environment reads again this long after it has tried to, at the latest: at least every 30 s, or 0.3 s for
-/// each environment that there may be, and a quarter more.
-const BETWEEN_READS: Duration = Duration::from_millis(37_500);
-const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
-/// The handler counts that by its own clock, which may be wrong by 5 s, and wrong by as much when it has read.
+/// The handler counts the time between two reads by its own clock, which may be wrong by 5 s, and wrong by as much when it has read.
 const SKEW: Duration = Duration::from_secs(10);
 
 impl World {
@@ -69,7 +65,7 @@ impl World {
         if self.scenario.pauses.is_empty() || handling.is_old {
             return Ok(());
         }
-        let longest = BETWEEN_READS.max(PER_ENVIRONMENT * self.maximum_concurrency as u32) + SKEW;
+        let longest = between_reads(self.maximum_concurrency as u64) + SKEW;
         match handling.tried_to_read {
             Some(tried) if handling.received_at.since(tried) <= longest => Ok(()),
             Some(tried) => {
