@@ -35,7 +35,7 @@ pub struct Trace {
 
 impl Trace {
     /// Finds an event by its key, or by the request id of one of its invocations, in what was logged since then.
-    /// `progress` is told how many lines were found so far.
+    /// `progress` hears how many lines were found so far.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ const HIDING: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
 /// Whether the events of a function have left the retry queue.
 ///
-/// A queue cannot be listed. What waits is told by the handler's log instead: every event of the function has a line
+/// A queue cannot be listed. The handler's log says what waits: every event of the function has a line
 /// when it arrives, and one when it is settled. So nothing waits once invocations that were under way have ended, the
 /// handler has looked at every message that is due, and the last line of each event says that it is settled. That a queue
 /// is empty is no more than an estimate, so that the log counts then too, if there is one.

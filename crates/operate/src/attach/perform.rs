@@ -18,7 +18,7 @@ const RETRIES: u64 = 9;
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 impl AttachPlan {
-    /// Makes the changes, one after the other. `done` is told of each.
+    /// Makes the changes, one after the other. Calls `done` after each.
     ///
     /// # Errors
     ///

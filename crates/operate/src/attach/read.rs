@@ -94,7 +94,7 @@ impl Place {
 }
 
 impl Leaving {
-    /// Reads whether the events of a function have left the retry queue, as far as it matters. `progress` is told how many
+    /// Reads whether the events of a function have left the retry queue, as far as it matters. `progress` hears how many
     /// lines of the log were read.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub(super) struct SqsQueues {
 impl SqsQueues {
     pub(super) fn new(client: &Client, dead_letter_queue: &str, retry_queue: &str) -> Self {
         // A copy that was accepted goes on by itself, so a message without an answer is not sent again: its letter
-        // stays, and the operator is told.
+        // stays, and the error says so.
         let once = |url: &str| Sender::new(client.clone(), url).retries(Retries::none()).concurrency(AT_ONCE);
         Self {
             client: client.clone(),

@@ -31,7 +31,7 @@ pub enum Group {
     Handler,
     /// What the handler's role may do.
     Role,
-    /// Who is told.
+    /// Who hears of a problem.
     Alarms,
     /// What is paused.
     Pauses,

@@ -24,7 +24,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was given up,
-/// or should have done either. `say` is told each step, once. Nothing is cleaned up: the event ends as any other.
+/// or should have done either. Calls `say` with each step, once. Nothing is cleaned up: the event ends as any other.
 pub async fn probe(
     account: &Account,
     deployment: &Deployment,
@@ -62,13 +62,13 @@ async fn make(
     let function = example(account, deployment).await?;
     let key = send(account, &function).await?;
     let since = Timestamp::from_millis(now.as_millis().saturating_sub(EARLIER.as_millis() as u64));
-    let mut told = 0;
+    let mut said = 0;
     let mut last = None;
     let followed = timeout(patience, async {
         loop {
             if let Some(story) = story(account, deployment, &key, since, &|_| ()).await? {
-                story.steps.iter().skip(told).for_each(&mut *say);
-                told = story.steps.len();
+                story.steps.iter().skip(said).for_each(&mut *say);
+                said = story.steps.len();
                 let end = ended(account, deployment, &story, since).await?;
                 last = Some(story.end);
                 if let Some(end) = end {

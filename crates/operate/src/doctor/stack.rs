@@ -6,7 +6,7 @@
 //! | `queues` | the retry queue and the dead-letter queue |
 //! | `handler` | the retry handler and its log |
 //! | `role` | what the handler's role may do |
-//! | `alarms` | who is told |
+//! | `alarms` | who hears of problems |
 //! | `pauses` | what is paused |
 
 pub(super) mod alarms;

@@ -18,7 +18,7 @@ pub(crate) trait Edit {
 /// Every write of SSM's replaces the whole text and has the next version. So a write whose version is not the one after
 /// what was read has replaced somebody's: the replaced version is read, and written again with our edit. A write that
 /// replaced ours is repaired by its writer in the same way, and by us, who look again after a while. Two operators at once
-/// so lose neither's edit, however their calls interleave. More than two may be told to try again.
+/// so lose neither's edit, however their calls interleave. More than two may have to try again.
 pub(crate) struct Writing<'e> {
     edit: &'e dyn Edit,
     /// The version that the next write follows, as far as we know.
@@ -295,7 +295,7 @@ mod tests {
             prop_assert!(edits.iter().all(|edit| edit.is_in(&parameter.last())), "{:?}", parameter.last());
         }
 
-        /// One of two pauses of one function counts, whichever came first, and the other operator is told.
+        /// One of two pauses of one function counts, whichever came first, and the other operator hears so.
         #[test]
         fn two_operators_who_pause_one_function_leave_one_pause(turns in proptest::collection::vec(0_usize..2, 0..24)) {
             let mut parameter = Parameter::default();

@@ -65,7 +65,7 @@ fn a_failure_leaves_what_is_known_until_the_next_read() {
         assert_eq!(
             problem.remedy.is_some(),
             answer.is_ok(),
-            "an operator can mend a garbled one: {problem:?}"
+            "an operator can repair a garbled one: {problem:?}"
         );
         assert!(known.known().unwrap().of_function(ORDERS).next().is_some() && next_read(&known) >= 300);
     }

@@ -74,11 +74,11 @@ async fn a_task_is_started_and_followed_to_its_end() {
     let tasks = [task("COMPLETED", 1), task("RUNNING", 4), task("COMPLETED", 9)];
     let (letters, requests) = with_tasks(tasks).await;
     let (_raise, interrupt) = Interrupt::new();
-    let told = Mutex::new(Vec::new());
-    let tell = |progress| told.lock().unwrap().push(progress);
+    let heard = Mutex::new(Vec::new());
+    let tell = |progress| heard.lock().unwrap().push(progress);
     let moved = letters.move_all(50, &interrupt, &tell).await;
     assert_eq!(moved, Ok(Moved { letters: 9, was_running: false }));
-    assert_eq!(*told.lock().unwrap(), [Progress::Done(4), Progress::Done(9)]);
+    assert_eq!(*heard.lock().unwrap(), [Progress::Done(4), Progress::Done(9)]);
     let start = json!({"SourceArn": FROM, "DestinationArn": TO, "MaxNumberOfMessagesPerSecond": 50});
     assert_eq!(requests.lock().unwrap()[1], ("StartMessageMoveTask".into(), start));
 }

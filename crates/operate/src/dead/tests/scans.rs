@@ -74,9 +74,9 @@ async fn letters_that_cannot_be_given_back_are_told() {
     let why = "sqs:ChangeMessageVisibility: refused: AccessDenied: give_back; docs/operate.md lists the permissions of \
         each command";
     assert_eq!(read.still_hidden, Some((30, why.into())));
-    let told =
+    let undone =
         format!("read 30; 30 letters could not be given back and are hidden for 15 minutes at most: {why}");
-    assert_eq!(read.result("read 30"), Err(Failure::Undone(told)));
+    assert_eq!(read.result("read 30"), Err(Failure::Undone(undone)));
     assert_eq!(simulated.depth().in_flight, 30);
 }
 
