@@ -11,6 +11,8 @@ use crate::{Failure, Interrupt};
 /// Between two looks at the task.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 const RUNNING: &str = "RUNNING";
+/// Looks for a task that was just started, before it is given up. SQS may list it some seconds later.
+const LOOKS_FOR_A_NEW_ONE: u32 = 60;
 
 /// What a move task did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,31 +36,49 @@ impl DeadLetters {
         interrupt: &Interrupt,
         tell: &dyn Fn(Progress),
     ) -> Result<Moved, Failure> {
-        let was_running = self.running_task().await?;
+        let before = self.last_task().await?;
+        let was_running = self.is_running_to_the_retry_queue(before.as_ref())?;
         if !was_running {
             self.start_task(per_second).await?;
         }
+        let older = before.filter(|_| !was_running).map(|task| task.started_timestamp());
+        let mut looks = 0;
         loop {
-            let task = self.last_task().await?.ok_or_else(|| {
-                Failure::Undone(format!("SQS no longer knows a move task of {}", self.dead_letter_queue.arn))
-            })?;
+            let task = self.last_task().await?.filter(|task| Some(task.started_timestamp()) != older);
+            let Some(task) = task else {
+                looks += 1;
+                if looks == LOOKS_FOR_A_NEW_ONE {
+                    return Err(self.unlisted());
+                }
+                tokio::time::sleep(LOOK_AFTER).await;
+                continue;
+            };
             let letters = task.approximate_number_of_messages_moved().unsigned_abs();
             tell(Progress::Done(letters));
             match task.status().unwrap_or_default() {
                 "COMPLETED" => return Ok(Moved { letters, was_running }),
                 RUNNING if interrupt.is_raised() => return Err(self.cancel(&task).await?),
-                RUNNING | "CANCELLING" => {}
+                // Nothing more can be done about it, so an interrupt does not end this wait.
+                "CANCELLING" => tokio::time::sleep(LOOK_AFTER).await,
+                RUNNING => tokio::select! {
+                    () = tokio::time::sleep(LOOK_AFTER) => {}
+                    () = interrupt.raised() => {}
+                },
                 status => {
                     let why = task.failure_reason().unwrap_or("SQS gives no reason");
                     let moved = format!("about {letters} letters were moved before");
                     return Err(Failure::Undone(format!("SQS's move task is {status}: {why}; {moved}")));
                 }
             }
-            tokio::select! {
-                () = tokio::time::sleep(LOOK_AFTER) => {}
-                () = interrupt.raised() => {}
-            }
         }
+    }
+
+    fn unlisted(&self) -> Failure {
+        Failure::Undone(format!(
+            "SQS accepted a move task and does not list it; look for it with `aws sqs list-message-move-tasks --source-arn \
+             {}`",
+            self.dead_letter_queue.arn
+        ))
     }
 
     async fn start_task(&self, per_second: i32) -> Result<(), Failure> {
@@ -75,9 +95,9 @@ impl DeadLetters {
         started.map(drop).map_err(|error| Failure::of_call("sqs:StartMessageMoveTask", source, &error))
     }
 
-    /// Whether a task to the retry queue is running. A second one cannot be started beside it.
-    async fn running_task(&self) -> Result<bool, Failure> {
-        let Some(task) = self.last_task().await?.filter(|task| task.status() == Some(RUNNING)) else {
+    /// Whether the last task is running, to the retry queue. A second one cannot be started beside it.
+    fn is_running_to_the_retry_queue(&self, last: Option<&Task>) -> Result<bool, Failure> {
+        let Some(task) = last.filter(|task| task.status() == Some(RUNNING)) else {
             return Ok(false);
         };
         match task.destination_arn() {

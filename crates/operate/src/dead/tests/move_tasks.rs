@@ -60,7 +60,7 @@ async fn with_tasks<const N: usize>(tasks: [Value; N]) -> (DeadLetters, Requests
 
 fn task(status: &str, moved: u64) -> Value {
     json!({
-        "TaskHandle": "task", "Status": status, "SourceArn": FROM, "DestinationArn": TO,
+        "TaskHandle": "task", "Status": status, "SourceArn": FROM, "DestinationArn": TO, "StartedTimestamp": 1_700_000_060,
         "ApproximateNumberOfMessagesMoved": moved, "ApproximateNumberOfMessagesToMove": 9,
     })
 }
@@ -71,14 +71,18 @@ fn operations(requests: &Requests) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_started_and_followed_to_its_end() {
-    let tasks = [task("COMPLETED", 1), task("RUNNING", 4), task("COMPLETED", 9)];
+    let mut old = task("COMPLETED", 1);
+    old["StartedTimestamp"] = 1_700_000_000.into();
+    // The new one is listed a moment after it was started.
+    let tasks =
+        [old.clone(), old, Value::Null, task("RUNNING", 4), task("CANCELLING", 5), task("COMPLETED", 9)];
     let (letters, requests) = with_tasks(tasks).await;
     let (_raise, interrupt) = Interrupt::new();
     let heard = Mutex::new(Vec::new());
     let tell = |progress| heard.lock().unwrap().push(progress);
     let moved = letters.move_all(50, &interrupt, &tell).await;
     assert_eq!(moved, Ok(Moved { letters: 9, was_running: false }));
-    assert_eq!(*heard.lock().unwrap(), [Progress::Done(4), Progress::Done(9)]);
+    assert_eq!(*heard.lock().unwrap(), [4, 5, 9].map(Progress::Done));
     let start = json!({"SourceArn": FROM, "DestinationArn": TO, "MaxNumberOfMessagesPerSecond": 50});
     assert_eq!(requests.lock().unwrap()[1], ("StartMessageMoveTask".into(), start));
 }
@@ -116,6 +120,14 @@ async fn ctrl_c_cancels_the_task() {
     assert_eq!(moved, Err(Failure::Interrupted(expected.into())));
     let cancel = ("CancelMessageMoveTask".to_owned(), json!({"TaskHandle": "task"}));
     assert_eq!(requests.lock().unwrap().last(), Some(&cancel));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_never_listed_is_not_waited_for_without_end() {
+    let (letters, _) = with_tasks([const { Value::Null }; 61]).await;
+    let (_raise, interrupt) = Interrupt::new();
+    let moved = letters.move_all(50, &interrupt, &|_| ()).await;
+    assert!(matches!(&moved, Err(Failure::Undone(why)) if why.contains("does not list it")), "{moved:?}");
 }
 
 #[tokio::test(start_paused = true)]
