@@ -56,7 +56,7 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     taken(ministack, 2).await;
     assert_eq!(now()["dead_letters"], json!({"visible": 0, "in_flight": 0, "delayed": 0}));
     for block in pages::blocks("docs/operate.md", "At three in the morning") {
-        run(&format!("REQUEST_ID={key}\n{block}"));
+        run(&format!("cd \"$(mktemp -d)\"\nREQUEST_ID={key}\n{block}"));
     }
     run(&detach);
     let left = shell.run("aws lambda get-function-event-invoke-config --function-name \"$FUNCTION\"");
