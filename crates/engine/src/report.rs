@@ -71,6 +71,8 @@ pub struct Outcome<'a> {
     pub moved: Option<Duration>,
     /// Whether the message at hand is such a copy itself.
     pub is_copy: bool,
+    /// Whether nobody has received it before: the event has just failed.
+    pub is_first_receive: bool,
 }
 
 /// A retry of an event, and by what the event is found in the logs.

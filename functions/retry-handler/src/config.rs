@@ -2,6 +2,7 @@
 
 use comeback_engine::{Policy, SettingError};
 
+use crate::metrics::Metrics;
 use crate::queue::Queue;
 
 /// What the handler runs with. The policy's variables are the engine's; the queues are read here.
@@ -14,6 +15,7 @@ pub(crate) struct Config {
     pub(crate) retry_queue_url: Option<String>,
     /// The SSM parameter that holds the pauses. `None`: it is never read, and nothing is paused.
     pub(crate) pauses: Option<String>,
+    pub(crate) metrics: Metrics,
 }
 
 /// A variable that was refused.
@@ -33,6 +35,10 @@ pub(crate) enum ConfigError {
         "PAUSES is {0:?}; it must be the name of an SSM parameter: letters, digits and _ . - /, 1011 at most"
     )]
     NotAParameter(String),
+    #[error("METRICS is {0:?}; it must be off, stack or target")]
+    NoSuchMetrics(String),
+    #[error("METRICS needs the handler's name, and AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing")]
+    NoFunctionName,
 }
 
 /// Characters of a parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.
@@ -70,22 +76,24 @@ impl Config {
         if let Some(name) = pauses.as_ref().filter(|name| !is_parameter(name)) {
             errors.push(ConfigError::NotAParameter(name.clone()));
         }
+        let metrics = metrics(&lookup).map_err(|error| errors.push(error));
         let policy = Policy::from_variables(&lookup)
             .map_err(|refused| errors.extend(refused.into_iter().map(ConfigError::Policy)));
         if dead_letter_queue.is_none() {
             errors.push(ConfigError::NoDeadLetterQueue);
         }
-        match (policy, dead_letter_queue, retry_queue) {
-            (_, Some((_, Some(dead))), Some((_, Some(retry)))) if dead == retry => {
+        match (policy, dead_letter_queue, retry_queue, metrics) {
+            (_, Some((_, Some(dead))), Some((_, Some(retry))), _) if dead == retry => {
                 errors.push(ConfigError::SameQueue);
             }
-            (Ok(policy), Some((url, Some(dead))), retry_queue) if errors.is_empty() => {
+            (Ok(policy), Some((url, Some(dead))), retry_queue, Ok(metrics)) if errors.is_empty() => {
                 return Ok(Self {
                     policy,
                     dead_letter_queue_url: url,
                     dead_letter_queue: dead,
                     retry_queue_url: retry_queue.map(|(url, _)| url),
                     pauses,
+                    metrics,
                 });
             }
             _ => {}
@@ -99,6 +107,16 @@ fn check_queue(name: &'static str, url: &str) -> Result<Queue, ConfigError> {
         None => Err(ConfigError::NotAQueue(name, url.into())),
         Some(queue) if queue.is_fifo() => Err(ConfigError::Fifo(name, url.into())),
         Some(queue) => Ok(queue),
+    }
+}
+
+fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Metrics, ConfigError> {
+    let name = || lookup("AWS_LAMBDA_FUNCTION_NAME").filter(|name| !name.is_empty());
+    match lookup("METRICS").as_deref() {
+        None | Some("off") => Ok(Metrics::Off),
+        Some("stack") => Ok(Metrics::Stack { handler: name().ok_or(ConfigError::NoFunctionName)? }),
+        Some("target") => Ok(Metrics::Target { handler: name().ok_or(ConfigError::NoFunctionName)? }),
+        Some(other) => Err(ConfigError::NoSuchMetrics(other.into())),
     }
 }
 
@@ -223,6 +241,29 @@ mod tests {
         ] {
             let words = "it must be the name of an SSM parameter: letters, digits and _ . - /, 1011 at most";
             assert_eq!(with(name), Err(vec![format!("PAUSES is {name:?}; {words}")]));
+        }
+    }
+
+    #[test]
+    fn metrics_are_off_unless_they_are_asked_for() {
+        let with = |variables: &[(&str, &str)]| {
+            let required = [("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
+            read(&[&required[..], variables].concat()).map(|config| config.metrics)
+        };
+        let (handler, named) = ("retries".to_owned(), ("AWS_LAMBDA_FUNCTION_NAME", "retries"));
+        assert_eq!((with(&[]), with(&[("METRICS", "off")])), (Ok(Metrics::Off), Ok(Metrics::Off)));
+        let of = |metrics| with(&[("METRICS", metrics), named, ("AWS_REGION", "eu-west-1")]);
+        assert_eq!(of("stack"), Ok(Metrics::Stack { handler: handler.clone() }));
+        assert_eq!(of("target"), Ok(Metrics::Target { handler }));
+        for refused in ["", "on", "Stack", " stack"] {
+            let words = "it must be off, stack or target";
+            assert_eq!(with(&[("METRICS", refused)]), Err(vec![format!("METRICS is {refused:?}; {words}")]));
+        }
+        for unnamed in
+            [&[("METRICS", "stack")][..], &[("METRICS", "target"), ("AWS_LAMBDA_FUNCTION_NAME", "")]]
+        {
+            let errors = with(unnamed).unwrap_err();
+            assert!(errors[0].starts_with("METRICS needs the handler's name"), "{errors:?}");
         }
     }
 

@@ -106,6 +106,7 @@ impl Handler {
         *self.pauses() = pauses;
         self.rooms().insert(retry_queue_url, room);
         log::report(&report);
+        log::lines(&self.config.metrics.lines(policy, &report, now));
         let incomplete = batch.incomplete.iter().map(|message| message.message_id.as_str());
         kept(report.batch_item_failures().chain(incomplete))
     }

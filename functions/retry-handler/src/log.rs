@@ -1,3 +1,4 @@
+use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
 use comeback_engine::{BatchReport, CallFailure, Moves, Outcome, Pause, PausesRead, Step};
@@ -50,6 +51,16 @@ pub(crate) fn report(report: &BatchReport<'_>) {
         Some(PausesRead::AsBefore(failure)) => old_pauses(failure),
         Some(PausesRead::Unknown(failure)) => unknown_pauses(failure),
         None => {}
+    }
+}
+
+/// Lines that are JSON already.
+pub(crate) fn lines(lines: &[String]) {
+    let mut out = std::io::stdout().lock();
+    for line in lines {
+        if let Err(error) = writeln!(out, "{line}") {
+            tracing::error!("a line of metrics could not be written: {error}");
+        }
     }
 }
 
@@ -228,6 +239,7 @@ pub(crate) mod tests {
             hidden_for: None,
             moved: None,
             is_copy: false,
+            is_first_receive: false,
         }
     }
 

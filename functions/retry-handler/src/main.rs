@@ -8,12 +8,14 @@
 //! | `aws` | the handler's account on the AWS SDK, and what its errors mean |
 //! | `clock` | the present moment |
 //! | `log` | JSON lines, always |
+//! | `metrics` | lines that CloudWatch turns into metrics |
 
 mod aws;
 mod clock;
 mod config;
 mod handler;
 mod log;
+mod metrics;
 mod queue;
 
 use std::process::ExitCode;

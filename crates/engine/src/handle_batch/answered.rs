@@ -6,6 +6,7 @@ use super::hiding::after_failure;
 use super::waiting::{Wait, Waiting};
 use crate::account::CallFailure;
 use crate::dead_letter::DeadLetter;
+use crate::decide::due::is_first_receive;
 use crate::message::event::FailedEvent;
 use crate::report::{Outcome, Retry, Step};
 use crate::{Reason, Record, Timestamp};
@@ -95,8 +96,17 @@ impl<'a> Attempt<'a> {
         moved: Option<Duration>,
     ) -> Outcome<'a> {
         let Self { record, retry, step } = self;
-        let (message_id, is_copy) = (&record.message_id, record.moved.is_some());
-        Outcome { message_id, retry, step, invoke_request_id: None, problem, hidden_for, moved, is_copy }
+        Outcome {
+            message_id: &record.message_id,
+            retry,
+            step,
+            invoke_request_id: None,
+            problem,
+            hidden_for,
+            moved,
+            is_copy: record.moved.is_some(),
+            is_first_receive: is_first_receive(record),
+        }
     }
 
     /// Its re-invocation was accepted.

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::aws::tests::{Requests, answering, never_invoking};
+use crate::metrics::Metrics;
 use crate::queue::Queue;
 
 mod moves;
@@ -33,6 +34,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
         dead_letter_queue_url,
         retry_queue_url: retry_queue_url.map(Into::into),
         pauses: None,
+        metrics: Metrics::Off,
     };
     (Handler::new(config, aws), requests)
 }
