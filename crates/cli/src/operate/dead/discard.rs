@@ -2,7 +2,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use comeback_operate::dead::{DeadLetters, Pace, Work};
+use comeback_operate::dead::{Pace, Work};
 use comeback_operate::{self as operate};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::operate::common::Common;
 use crate::operate::confirm::confirm;
 use crate::operate::dead::filter::FilterFlags;
 use crate::operate::dead::plan::{self, Plan};
-use crate::operate::dead::reading::{Bar, announce};
+use crate::operate::dead::reading::{Bar, open};
 use crate::operate::session::Session;
 use crate::text::numbers::counted;
 use crate::text::rates;
@@ -54,15 +54,9 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
         ))
         .into());
     }
-    let finding = async {
-        let letters = DeadLetters::of(&session.account, &session.deployment().await?)?;
-        let about = letters.about().await?;
-        Ok((letters, about))
-    };
-    let (letters, about) = session.interrupt.or(finding).await?;
+    let (letters, about) = open(&session).await?;
     let Session { interrupt, common, .. } = &session;
     let (filter, now) = (arguments.filter.filter(), clock::now());
-    announce(&letters, about, common);
     let bar = Bar::new(about.visible);
     let survey = letters.list(&filter, 0, now, interrupt, &|progress| bar.tell(progress)).await?;
     drop(bar);

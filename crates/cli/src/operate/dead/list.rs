@@ -2,14 +2,14 @@ use std::io::Write as _;
 
 use clap::Args;
 use comeback_engine::Timestamp;
-use comeback_operate::dead::{DeadLetters, Described, Survey};
+use comeback_operate::dead::{Described, Survey};
 
 use crate::clock;
 use crate::failure::Failure;
 use crate::operate::common::Common;
 use crate::operate::dead::filter::FilterFlags;
 use crate::operate::dead::plan::{age, groups_table, name};
-use crate::operate::dead::reading::{Bar, announce};
+use crate::operate::dead::reading::{Bar, open};
 use crate::operate::session::Session;
 use crate::text::numbers::counted;
 use crate::text::table::table;
@@ -38,13 +38,7 @@ pub(crate) async fn run(arguments: &ListArguments, session: Session) -> Result<(
     let filter = arguments.filter.filter();
     let one_by_one = arguments.letters || !filter.takes_everything();
     let now = clock::now();
-    let finding = async {
-        let letters = DeadLetters::of(&session.account, &session.deployment().await?)?;
-        let about = letters.about().await?;
-        Ok((letters, about))
-    };
-    let (letters, about) = session.interrupt.or(finding).await?;
-    announce(&letters, about, &session.common);
+    let (letters, about) = open(&session).await?;
     let bar = Bar::new(about.visible);
     let most = if one_by_one { arguments.limit as usize } else { 0 };
     let survey = letters.list(&filter, most, now, &session.interrupt, &|progress| bar.tell(progress)).await?;

@@ -3,12 +3,26 @@ use std::cell::{Cell, OnceCell};
 use comeback_operate::dead::{About, DeadLetters, HIDDEN_FOR, Progress};
 use indicatif::HumanCount;
 
+use crate::failure::Failure;
 use crate::operate::common::Common;
+use crate::operate::session::Session;
 use crate::text::durations;
 use crate::text::numbers::counted;
 use crate::text::progress;
 
-/// Says what reading does to the queue; in JSON, nothing is said.
+/// The letters of the deployment, and about how many there are. Says what reading them does to the queue.
+pub(crate) async fn open(session: &Session) -> Result<(DeadLetters, About), Failure> {
+    let finding = async {
+        let letters = DeadLetters::of(&session.account, &session.deployment().await?)?;
+        let about = letters.about().await?;
+        Ok((letters, about))
+    };
+    let (letters, about) = session.interrupt.or(finding).await?;
+    announce(&letters, about, &session.common);
+    Ok((letters, about))
+}
+
+/// In JSON, nothing is said.
 pub(crate) fn announce(letters: &DeadLetters, about: About, common: &Common) {
     if common.json {
         return;

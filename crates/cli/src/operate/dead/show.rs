@@ -1,14 +1,14 @@
 use std::io::Write as _;
 
 use clap::Args;
-use comeback_operate::dead::{DeadLetters, Whole};
+use comeback_operate::dead::Whole;
 use comeback_operate::{self as operate};
 
 use crate::clock;
 use crate::failure::Failure;
 use crate::operate::common::Common;
 use crate::operate::dead::pretty::pretty;
-use crate::operate::dead::reading::{Bar, announce};
+use crate::operate::dead::reading::{Bar, open};
 use crate::operate::session::Session;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -26,13 +26,7 @@ pub(crate) struct ShowArguments {
 }
 
 pub(crate) async fn run(arguments: &ShowArguments, session: Session) -> Result<(), Failure> {
-    let finding = async {
-        let letters = DeadLetters::of(&session.account, &session.deployment().await?)?;
-        let about = letters.about().await?;
-        Ok((letters, about))
-    };
-    let (letters, about) = session.interrupt.or(finding).await?;
-    announce(&letters, about, &session.common);
+    let (letters, about) = open(&session).await?;
     let bar = Bar::new(about.visible);
     let tell = |progress| bar.tell(progress);
     let (letter, read) = letters.show(&arguments.key, clock::now(), &session.interrupt, &tell).await?;
