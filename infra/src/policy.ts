@@ -76,7 +76,16 @@ export interface PolicyProps {
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Globs (`*`, `?`) of the `errorType`s that go straight to the dead-letter queue.
+   * Whether a function's own words are obeyed: an error named `RetryAfter`, whose message says when to retry, or
+   * `NonRetryable`.
+   *
+   * @default true
+   */
+  readonly directives?: boolean;
+
+  /**
+   * Globs (`*`, `?`) of the `errorType`s that go straight to the dead-letter queue. Each is compared with the whole type,
+   * and with its simple name: `Refused` matches `com.acme.RefusedException` too.
    *
    * @default []
    */
@@ -145,6 +154,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     MAX_BACKOFF: maxBackoff,
     JITTER: jitter,
     ENVELOPE: envelope,
+    DIRECTIVES: props.directives === false ? 'off' : 'on',
     NON_RETRYABLE_ERRORS: (props.nonRetryableErrors ?? []).join(','),
   };
 }

@@ -35,6 +35,7 @@ export const PROPS: Readonly<Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 
   memorySize: NUMBER,
   batchSize: NUMBER,
   hideUpTo: NUMBER,
+  directives: BOOLEAN,
   alwaysHide: BOOLEAN,
   maxConcurrency: NUMBER,
   logRetention: [

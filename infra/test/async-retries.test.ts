@@ -162,6 +162,7 @@ test('the environment, with the defaults', () => {
     MAX_BACKOFF: '43170',
     JITTER: 'full',
     ENVELOPE: 'wrap',
+    DIRECTIVES: 'on',
     NON_RETRYABLE_ERRORS: '',
     HIDE_UP_TO: '50000',
     MAXIMUM_CONCURRENCY: '10',
@@ -192,6 +193,7 @@ test('every prop of the policy reaches the environment', () => {
     maxBackoff: Duration.hours(2),
     jitter: Jitter.DECORRELATED,
     envelope: EnvelopeStyle.INLINE,
+    directives: false,
     nonRetryableErrors: ['Validation*', 'Oops'],
   });
   expect(variables(retries)).toMatchObject({
@@ -201,6 +203,7 @@ test('every prop of the policy reaches the environment', () => {
     MAX_BACKOFF: '7200',
     JITTER: 'decorrelated',
     ENVELOPE: 'inline',
+    DIRECTIVES: 'off',
     NON_RETRYABLE_ERRORS: 'Validation*,Oops',
   });
 });

@@ -23,6 +23,7 @@ const MEANING = new Map<string, unknown>([
   ['EnvelopeStyle.WRAP', EnvelopeStyle.WRAP],
   ['Jitter.FULL', Jitter.FULL],
   ['false', false],
+  ['true', true],
   ['RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE', RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE],
   ['lambda.Architecture.ARM_64', lambda.Architecture.ARM_64],
   ['logs.RetentionDays.ONE_MONTH', logs.RetentionDays.ONE_MONTH],
@@ -54,7 +55,7 @@ test('a property that is left out has the default that its docs name', () => {
   const waiting = documented('waiting.ts');
   const others = documented('props.ts');
   const options = documented('attach.ts');
-  expect(Object.keys(policy)).toHaveLength(7);
+  expect(Object.keys(policy)).toHaveLength(8);
   expect(Object.keys(waiting)).toHaveLength(3);
   expect(Object.keys(others)).toHaveLength(6);
   expect(Object.keys(options)).toHaveLength(1);

@@ -25,6 +25,8 @@ const golden = JSON.parse(
 const duration = (text: string) => Duration.seconds(Number(text));
 /** What is no number to TypeScript is given as JavaScript would. */
 const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
+const onOrOff = (text: string) =>
+  text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);
 const isNumber = (text: string) => text.trim() !== '' && !Number.isNaN(Number(text));
 
 /** Each variable of the handler as a property of the construct. */
@@ -35,6 +37,7 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
   MAX_BACKOFF: (value) => ({ maxBackoff: duration(value) }),
   JITTER: (value) => ({ jitter: value as unknown as Jitter }),
   ENVELOPE: (value) => ({ envelope: value as unknown as EnvelopeStyle }),
+  DIRECTIVES: (value) => ({ directives: onOrOff(value) }),
   HIDE_UP_TO: (value) => (value === 'always' ? { alwaysHide: true } : { hideUpTo: number(value) }),
   MAXIMUM_CONCURRENCY: (value) => ({ maxConcurrency: number(value) }),
   NON_RETRYABLE_ERRORS: (value) => ({ nonRetryableErrors: value.split(',') }),
@@ -52,6 +55,9 @@ function worded(refusal: string): string {
   const camel = words.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
   const property = camel.replace('maximumConcurrency', 'maxConcurrency');
   const [, text] = /^(?:HIDE_UP_TO|MAXIMUM_CONCURRENCY) is "(.*)";/.exec(refusal) ?? [];
+  if (variable === 'DIRECTIVES') {
+    return refusal.replace(variable, property).replace('on or off', 'true or false');
+  }
   if (text !== undefined && !isNumber(text)) {
     return `${property} is ${JSON.stringify(text)}; it must be a number`;
   }

@@ -20,6 +20,7 @@ describe('a value of a wrong type', () => {
     [{ batchSize: [1] }, 'batchSize is [Array]; it must be a number'],
     [{ hideUpTo: 'always' }, 'hideUpTo is "always"; it must be a number'],
     [{ alwaysHide: 'yes' }, 'alwaysHide is "yes"; it must be true or false'],
+    [{ directives: 'off' }, 'directives is "off"; it must be true or false'],
     [{ maxConcurrency: true }, 'maxConcurrency is true; it must be a number'],
     [{ jitter: 7 }, 'jitter (JITTER) is 7; it must be full, equal, decorrelated or none'],
     [{ envelope: { a: 1 } }, 'envelope (ENVELOPE) is [Object]; it must be wrap or inline'],

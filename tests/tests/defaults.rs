@@ -58,6 +58,7 @@ fn variables() -> Vec<Variable> {
         number("MAX_BACKOFF", "MaxBackoff", settings.max_backoff, BACKOFF_RANGE),
         choice("JITTER", "Jitter", settings.jitter.name(), Jitter::ALL.map(Jitter::name).to_vec()),
         choice("ENVELOPE", "Envelope", settings.envelope.name(), Style::ALL.map(Style::name).to_vec()),
+        choice("DIRECTIVES", "Directives", if settings.directives { "on" } else { "off" }, vec!["on", "off"]),
         hide_up_to,
         number(
             "MAXIMUM_CONCURRENCY",

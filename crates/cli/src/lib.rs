@@ -58,7 +58,7 @@ enum Command {
     /// Run the retry handler through a day in fast motion
     #[command(
         after_help = simulate::EXAMPLES,
-        mut_arg("non_retryable_errors", naming("The target fails with TargetDown in the outage and with TargetFlaky after it"))
+        mut_arg("non_retryable_errors", naming("The target fails with TargetDown in the outage and with TargetFlaky after it, or with RetryAfter"))
     )]
     Simulate(Box<SimulateArguments>),
     /// Run the retry handler on recorded SQS events

@@ -16,14 +16,20 @@
 //!    dead-letter of ours, or a record whose `timestamp` lies more than 24 h before `SentTimestamp`.
 //! 2. An event of a function that `TARGET_FUNCTIONS` does not allow is dead-lettered
 //!    (`target_not_allowed`).
-//! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error type
-//!    matches `NON_RETRYABLE_ERRORS` (`non_retryable_error`).
+//! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error type or the
+//!    [simple name](crate::simple_name()) of it matches `NON_RETRYABLE_ERRORS` or is `NonRetryable`, `NonRetriable` or
+//!    `NeverRetry` (`non_retryable_error`).
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed
 //!    since *t0*, or if its message was sent over 13 days and 12 hours ago (both `max_age`).
 //! 5. The delay is drawn in whole seconds, as `JITTER` says, under the ceiling
-//!    min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), from a generator that the message seeds.
+//!    min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), from a generator that the message seeds. If the error's
+//!    simple name is `RetryAfter` and its message names a moment after the failure, the delay ends at that moment
+//!    instead, whatever `MAX_BACKOFF` is, and up to a tenth of the time from the failure to that moment later. How
+//!    much is drawn from another generator of the message. The failure was when the record says, and by
+//!    `SentTimestamp` at the latest. If the moment has passed, there is no delay. Any other message changes nothing.
 //! 6. A delay from *start* that would end later than *m* = min(60 s, `MAX_AGE`/10) before *t0* +
-//!    `MAX_AGE` is cut to end there, and the event is dead-lettered (`max_age`) if that leaves under *m*.
+//!    `MAX_AGE`, or before the end of the 13 days and 12 hours of rule 4 if that is sooner, is cut to end there, and
+//!    the event is dead-lettered (`max_age`) if that leaves under *m*.
 //! 7. The retry is due at *start* + delay. If that is before the end of a pause of the function, and the
 //!    pause is over, it is due within the pause's spread after that end, *m* before `MAX_AGE` at the latest;
 //!    so for one pause after another. The moment is drawn from a generator that the message, *n* and the
@@ -37,15 +43,19 @@
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next
 //!     failure could be over 1,048,576 bytes: this record with its payload newly enveloped, and 64 KiB.
 //!
+//! With `DIRECTIVES` off, an error's simple name matters to `NON_RETRYABLE_ERRORS` only.
+//!
 //! | file | holds |
 //! |---|---|
 //! | `action` | [`Action`]: what is decided |
+//! | `ruled_out` | rules 2 to 4: why there is no retry |
 //! | `due`, `seed` | the moment a retry is due; the generator that a message seeds |
 //! | `paused` | what pauses do to an event's times |
 
 pub(crate) mod action;
 pub(crate) mod due;
 pub(crate) mod paused;
+pub(crate) mod ruled_out;
 pub(crate) mod seed;
 
 use std::time::Duration;
@@ -54,7 +64,8 @@ use comeback_envelope::{Envelope, Metadata};
 
 use action::Action;
 use due::{due, is_first_receive};
-use paused::{end, hold};
+use paused::hold;
+use ruled_out::{out_of_time, rule_out};
 
 use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::message::event::FailedEvent;
@@ -68,12 +79,8 @@ const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// with a handler that cannot run this must be over 14 days / 1,000. Lambda may hand a message over this
 /// late after its receive, if the handler was throttled.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
-/// SQS keeps a message for 14 days at most; one this old must not be hidden again.
-const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Less than this before the due time counts as due: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Of an error type in a detail, which is logged; a function may write a megabyte there.
-const SHOWN_CHARACTERS: usize = 256;
 /// What the next failure record may hold beside the payload, more than this one does. Its
 /// `responsePayload` has the error's message and stack trace, escaped: some ten KiB of an ordinary trace
 /// in Java or Node, and none in a record of a throttled event.
@@ -82,7 +89,8 @@ const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Decides what happens to a message at `now`.
 pub fn decide<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> Action<'a> {
     match FailedEvent::read(record) {
-        Ok(event) => retry(event, record, policy, pauses, now),
+        Ok(event) if policy.directives() => retry(event, record, policy, pauses, now),
+        Ok(event) => retry(FailedEvent { directive: None, ..event }, record, policy, pauses, now),
         Err(reason) => Action::DeadLetter { event: None, reason },
     }
 }
@@ -120,61 +128,7 @@ fn due_unless_ruled_out(
     now: Timestamp,
 ) -> Result<Timestamp, Reason> {
     rule_out(event, record, policy, pauses, now)?;
-    due(event, record, policy, pauses, now).ok_or_else(|| too_old(event, record, policy))
-}
-
-/// Rules 2 to 4: what rules a retry out, whenever it would be.
-fn rule_out(
-    event: &FailedEvent<'_>,
-    record: &Record,
-    policy: &Policy,
-    pauses: &Pauses,
-    now: Timestamp,
-) -> Result<(), Reason> {
-    if !policy.allows(&event.function_arn) {
-        return Err(Reason::new(ReasonCode::TargetNotAllowed, "the function is not on TARGET_FUNCTIONS"));
-    }
-    if event.not_found {
-        return Err(Reason::new(ReasonCode::TargetNotFound, "the invocation record says 404"));
-    }
-    if let Some(error_type) = event.error_type().filter(|error| policy.is_non_retryable(error)) {
-        let error_type: String = error_type.chars().take(SHOWN_CHARACTERS).collect();
-        let detail = format!("{error_type} matches NON_RETRYABLE_ERRORS");
-        return Err(Reason::new(ReasonCode::NonRetryableError, detail));
-    }
-    if event.retry > policy.max_retries {
-        let made = event.retries_made();
-        let retries = if made == 1 { "retry" } else { "retries" };
-        let detail = format!("{made} {retries} made; MAX_RETRIES is {}", policy.max_retries);
-        return Err(Reason::new(ReasonCode::MaxRetries, detail));
-    }
-    if now > end(event, policy, pauses, now) {
-        return Err(too_old(event, record, policy));
-    }
-    expiring(record, record.sent, now).map_or(Ok(()), Err)
-}
-
-/// The end of rule 4: why a message that was sent then is given up before SQS deletes it.
-pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
-    let why = || format!("sent to the retry queue at {sent}; SQS keeps a message for 14 days");
-    (now.since(sent) > RETENTION_MARGIN).then(|| max_age(record, &why()))
-}
-
-fn too_old(event: &FailedEvent<'_>, record: &Record, policy: &Policy) -> Reason {
-    let why = format!("first failed at {}; MAX_AGE is {} s", event.first_failure, policy.max_age.as_secs());
-    max_age(record, &why)
-}
-
-/// A message is re-invoked on its second receive at the earliest, so one that is here a third time may
-/// have been re-invoked without an answer.
-fn max_age(record: &Record, why: &str) -> Reason {
-    let received = record.receive_count;
-    let maybe = if received > 2 {
-        "; an earlier re-invocation, if it was not answered, may have been accepted"
-    } else {
-        ""
-    };
-    Reason::new(ReasonCode::MaxAge, format!("{why}; this is receive {received} of its message{maybe}"))
+    due(event, record, policy, pauses, now).ok_or_else(|| out_of_time(event, record, policy, pauses, now))
 }
 
 /// Rules 8 and 10: how long to hide the message for what is left of its backoff, in whole seconds;

@@ -11,6 +11,7 @@
 //! | `message` | the event, read message by message: [`BatchEvent`], [`Record`], [`InvocationRecord`], [`FailedEvent`] |
 //! | `policy` | [`Policy`]: how retries are made, checked when built from [`Settings`] |
 //! | `decide` | [`decide()`]: the rules, numbered |
+//! | `directive` | [`Directive`]: what a function says of its own retries |
 //! | `handle_batch` | [`handle_batch()`]: performing, grouped |
 //! | `room` | [`Room`]: how many messages one environment may still hide |
 //! | `pauses` | [`Pauses`]: the functions that are not invoked for a while |
@@ -23,6 +24,7 @@
 mod account;
 mod dead_letter;
 mod decide;
+mod directive;
 mod handle_batch;
 mod letter;
 mod message;
@@ -44,6 +46,8 @@ pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};
 pub use decide::action::Action;
 pub use decide::paused::HOLD;
 pub use decide::{QUEUE_VISIBILITY_TIMEOUT, decide};
+pub use directive::Directive;
+pub use directive::simple_name::simple_name;
 pub use handle_batch::handle_batch;
 pub use letter::{Letter, LetterKind};
 pub use message::batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};

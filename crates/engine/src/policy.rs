@@ -14,6 +14,7 @@ use comeback_backoff::Backoff;
 use comeback_envelope::Style;
 use wildmatch::WildMatch;
 
+use crate::directive::simple_name::simple_name;
 use function_arn::{FunctionPattern, HandlerFunction};
 use settings::{HideUpTo, SettingError, Settings};
 
@@ -24,6 +25,7 @@ pub struct Policy {
     pub(crate) max_retries: u64,
     pub(crate) backoff: Backoff,
     pub(crate) envelope: Style,
+    directives: bool,
     hide_up_to: HideUpTo,
     maximum_concurrency: u64,
     non_retryable_errors: Vec<WildMatch>,
@@ -70,6 +72,7 @@ impl Policy {
                 jitter: settings.jitter,
             },
             envelope: settings.envelope,
+            directives: settings.directives,
             hide_up_to: settings.hide_up_to,
             maximum_concurrency: settings.maximum_concurrency,
             non_retryable_errors: settings.non_retryable_errors.iter().map(|g| WildMatch::new(g)).collect(),
@@ -94,6 +97,11 @@ impl Policy {
         self.backoff
     }
 
+    /// `DIRECTIVES`: whether a function's own `RetryAfter` and `NonRetryable` are obeyed.
+    pub const fn directives(&self) -> bool {
+        self.directives
+    }
+
     /// `HIDE_UP_TO`: how many messages may be hidden at once before waits are performed by moves.
     pub const fn hide_up_to(&self) -> HideUpTo {
         self.hide_up_to
@@ -115,8 +123,9 @@ impl Policy {
         self.target_functions.is_empty()
     }
 
-    /// Whether an error of this type goes straight to the dead-letter queue.
+    /// Whether an error of this type goes straight to the dead-letter queue, by its whole type or its simple name.
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
-        self.non_retryable_errors.iter().any(|glob| glob.matches(error_type))
+        let names = [error_type, simple_name(error_type)];
+        self.non_retryable_errors.iter().any(|glob| names.iter().any(|name| glob.matches(name)))
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::account::CallFailure;
 use crate::message::event::FailedEvent;
-use crate::{Pause, Reason, Timestamp};
+use crate::{Directive, Pause, Reason, Timestamp};
 
 /// What became of a batch, one [`Outcome`] a message.
 #[derive(Clone, Debug)]
@@ -88,6 +88,8 @@ pub struct Retry {
     pub request_id: Option<String>,
     /// The type of the error that it failed with, where that is known.
     pub error_type: Option<String>,
+    /// What the function says of its retries by that error, unless `DIRECTIVES` is off.
+    pub directive: Option<Directive>,
     /// When the event first failed, to the second.
     pub first_failure: Timestamp,
 }
@@ -214,6 +216,7 @@ impl Retry {
             key: event.origin_request_id.clone(),
             request_id: event.request_id.clone(),
             error_type: event.error_type(),
+            directive: event.directive,
             first_failure: event.first_failure,
         }
     }

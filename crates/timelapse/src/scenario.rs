@@ -1,3 +1,4 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use comeback_engine::{HANDLER_TIMEOUT, Timestamp};
@@ -10,6 +11,9 @@ use crate::operators::{OperatorPause, parameter};
 
 /// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
+
+/// What a target may ask for: SQS keeps no message longer.
+const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
 /// What happens in a run, apart from the policy under test. The default is the rehearsal that
 /// `comeback simulate` makes: 1,000 events, their target down for the first 3 of 24 hours.
@@ -25,6 +29,8 @@ pub struct Scenario {
     pub outage: Duration,
     /// Of the invocations that begin after the outage, the share that fails; 0 to 1.
     pub failure_rate: f64,
+    /// What the target asks for with `RetryAfter` whenever it fails; whole seconds, at most 14 days.
+    pub retry_after: Option<Duration>,
     /// Bytes that each payload has at least, at most 1,048,576; the simulated ones have about 100.
     pub payload_size: usize,
     /// How long an invocation of the target takes, failed or not; at most 15 minutes.
@@ -54,6 +60,7 @@ impl Default for Scenario {
             arrival_spread: Duration::from_secs(3 * 3_600),
             outage: Duration::from_secs(3 * 3_600),
             failure_rate: 0.0,
+            retry_after: None,
             payload_size: 0,
             run_time: Duration::from_millis(200),
             duration: Duration::from_secs(24 * 3_600),
@@ -106,6 +113,14 @@ impl Scenario {
             ("arrival-spread", "at most 365 days", time(self.arrival_spread, year)),
             ("outage", "at most 365 days", time(self.outage, year)),
             ("failure-rate", "0 to 1", (rate, self.failure_rate.to_string())),
+            (
+                "retry-after",
+                "whole seconds, 1 s to 14 days",
+                (
+                    self.retry_after.is_none_or(|wait| wait.subsec_nanos() == 0 && ASKED.contains(&wait)),
+                    format!("{:?}", self.retry_after.unwrap_or_default()),
+                ),
+            ),
             ("payload-size", "at most 1048576, Lambda's own limit", count(self.payload_size, 0..=1_048_576)),
             (
                 "run-time",

@@ -102,6 +102,7 @@ fn varied(seed: u64) -> (Scenario, Settings) {
         max_backoff: pick(&[43_170, 900], 144),
         hide_up_to: [HideUpTo::UpTo(0), HideUpTo::UpTo(20), HideUpTo::Always][(seed / 11) as usize % 3],
         maximum_concurrency: pick(&[10, 2], 7),
+        directives: (seed / 13) % 4 > 0,
         ..Settings::default()
     };
     let scenario = Scenario {
@@ -109,6 +110,7 @@ fn varied(seed: u64) -> (Scenario, Settings) {
         outage: Duration::from_secs(pick(&[3_600, 7_200, 600], 3)),
         arrival_spread: HOUR,
         failure_rate: [0.0, 0.5][(seed / 5) as usize % 2],
+        retry_after: [None, None, Some(60), Some(2_700)][(seed / 9) as usize % 4].map(Duration::from_secs),
         duration: 6 * HOUR,
         ..Scenario::default()
     };

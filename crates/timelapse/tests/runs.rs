@@ -71,6 +71,20 @@ fn every_limit_gives_its_reason() {
 }
 
 #[test]
+fn a_target_that_says_when_is_left_alone_until_then() {
+    let outage = Scenario { events: 200, arrival_spread: hours(1), ..Scenario::default() };
+    let asking = Scenario { retry_after: Some(hours(3)), ..outage.clone() };
+    let told = summary(&asking, Settings::default());
+    assert_eq!((told.delivered, given_up(&told), told.retries), (200, 0, 200), "one retry each");
+    let drawn = summary(&outage, Settings::default());
+    let off = summary(&asking, Settings { directives: false, ..Settings::default() });
+    assert_eq!((off.retries, drawn.delivered), (drawn.retries, 200), "as if it had said nothing");
+    let (told, drawn) = (told.recovery_delay_ms.unwrap(), drawn.recovery_delay_ms.unwrap());
+    // The last of them fail an hour after the start, and come back three hours and 18 minutes later.
+    assert!(told.max < 78 * 60_000 && told.max < drawn.max, "{told:?} {drawn:?}");
+}
+
+#[test]
 fn no_jitter_makes_retries_as_regular_as_the_formula() {
     let scenario = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
     let summary = summary(&scenario, Settings { jitter: Jitter::None, ..Settings::default() });
@@ -146,7 +160,8 @@ fn a_stalled_queue_gives_events_up_before_sqs_deletes_them() {
         Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..Settings::default() };
     let summary = summary(&Scenario { in_flight_limit: 1, ..two_weeks() }, settings);
     assert_eq!(summary.peak_in_flight, 1);
-    assert_eq!(summary.dead_lettered, [("max_age", 40)].into());
+    // The wait of one is cut, so that it has a last retry before its message is given up.
+    assert_eq!((summary.dead_lettered, summary.delivered), ([("max_age", 39)].into(), 1));
 }
 
 #[test]
@@ -331,26 +346,30 @@ impl Watcher for Tally {
 fn any_scenario() -> impl Strategy<Value = Scenario> {
     let times = (0..7_200_u64, 0..14_400_u64, 1..100_000_u64, 0..20_000_u64, 0..3_000_u64, 0..27_000_u64);
     let counts = (1..30_usize, 1..=10_usize, 1..80_usize);
-    (any::<u64>(), counts, 0.0..1.0_f64, times).prop_map(|(seed, counts, failure_rate, times)| {
-        let (events, batch_size, in_flight_limit) = counts;
-        let (spread, outage, duration, poll_delay, run_time, handler_run_time) = times;
-        Scenario {
-            seed,
-            events,
-            arrival_spread: Duration::from_secs(spread),
-            outage: Duration::from_secs(outage),
-            failure_rate,
-            payload_size: 0,
-            run_time: Duration::from_millis(run_time),
-            duration: Duration::from_secs(duration),
-            batch_size,
-            handler_run_time: Duration::from_millis(handler_run_time),
-            poll_delay: Duration::from_millis(poll_delay),
-            in_flight_limit,
-            faults: Faults::default(),
-            pauses: OperatorPause::chaos(seed, Duration::from_secs(duration)),
-        }
-    })
+    let asked = proptest::option::of((1..20_000_u64).prop_map(Duration::from_secs));
+    (any::<u64>(), counts, 0.0..1.0_f64, times, asked).prop_map(
+        |(seed, counts, failure_rate, times, asked)| {
+            let (events, batch_size, in_flight_limit) = counts;
+            let (spread, outage, duration, poll_delay, run_time, handler_run_time) = times;
+            Scenario {
+                seed,
+                events,
+                arrival_spread: Duration::from_secs(spread),
+                outage: Duration::from_secs(outage),
+                failure_rate,
+                retry_after: asked,
+                payload_size: 0,
+                run_time: Duration::from_millis(run_time),
+                duration: Duration::from_secs(duration),
+                batch_size,
+                handler_run_time: Duration::from_millis(handler_run_time),
+                poll_delay: Duration::from_millis(poll_delay),
+                in_flight_limit,
+                faults: Faults::default(),
+                pauses: OperatorPause::chaos(seed, Duration::from_secs(duration)),
+            }
+        },
+    )
 }
 
 fn any_settings() -> impl Strategy<Value = Settings> {

@@ -1,7 +1,7 @@
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
-use comeback_engine::{BatchReport, CallFailure, Moves, Outcome, Pause, PausesRead, Step};
+use comeback_engine::{BatchReport, CallFailure, Directive, Moves, Outcome, Pause, PausesRead, Step};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -120,6 +120,12 @@ fn outcome(outcome: &Outcome<'_>) {
     let retry = outcome.retry.as_ref();
     let reason = outcome.reason();
     let problem = outcome.problem.as_ref();
+    let directive = retry.and_then(|retry| retry.directive);
+    let (retry_after, unreadable) = match directive {
+        Some(Directive::RetryAfter(moment)) => (Some(tracing::field::display(moment)), None),
+        Some(Directive::Unreadable(why)) => (None, Some(why)),
+        Some(Directive::NonRetryable) | None => (None, None),
+    };
     macro_rules! line {
         ($level:expr) => {
             tracing::event!(
@@ -135,6 +141,8 @@ fn outcome(outcome: &Outcome<'_>) {
                 invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
                 first_failure = retry.map(|retry| tracing::field::display(retry.first_failure)),
                 error_type = retry.and_then(|retry| retry.error_type.as_deref()).map(cut),
+                retry_after,
+                retry_after_ignored = unreadable,
                 reason = reason.map(|reason| reason.code.name()),
                 detail = reason.map(|reason| reason.detail.as_str()),
                 problem = problem.map(|problem| cut(&problem.cause)),
@@ -146,7 +154,7 @@ fn outcome(outcome: &Outcome<'_>) {
     match problem {
         Some(problem) if problem.remedy.is_some() => line!(Level::ERROR),
         Some(_) => line!(Level::WARN),
-        None if reason.is_some() => line!(Level::WARN),
+        None if reason.is_some() || unreadable.is_some() => line!(Level::WARN),
         None => line!(Level::INFO),
     }
 }
@@ -222,6 +230,7 @@ pub(crate) mod tests {
             key: "r-0".into(),
             request_id: Some("r-2".into()),
             error_type: Some("Timeout".into()),
+            directive: None,
             first_failure: Timestamp::from_secs(1_699_999_000),
         }
     }
@@ -268,6 +277,20 @@ pub(crate) mod tests {
         for absent in ["request_id", "invoke_request_id", "error_type"] {
             assert_eq!(unknown.get(absent), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn a_directive_is_on_the_line_and_one_that_cannot_be_read_is_a_warning() {
+        let said = |directive| {
+            let retry = Retry { directive: Some(directive), ..retry() };
+            let line = line(&Outcome { retry: Some(retry), ..deferred() });
+            ["level", "retry_after", "retry_after_ignored"].map(|field| line[field].clone())
+        };
+        let moment = Directive::RetryAfter(Timestamp::from_secs(1_700_000_000));
+        assert_eq!(said(moment), [json!("INFO"), json!("2023-11-14T22:13:20.000Z"), Value::Null]);
+        let unreadable = Directive::Unreadable("its message is no text");
+        assert_eq!(said(unreadable), [json!("WARN"), Value::Null, json!("its message is no text")]);
+        assert_eq!(said(Directive::NonRetryable), [json!("INFO"), Value::Null, Value::Null]);
     }
 
     /// What a batch logs, without the timestamps.

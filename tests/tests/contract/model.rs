@@ -51,7 +51,7 @@ impl Stand for Model {
     }
 
     async fn fail(&self, payload: &str) {
-        let error = TargetError { error_type: ERROR_TYPE, error_message: ERROR_MESSAGE };
+        let error = TargetError { error_type: ERROR_TYPE, error_message: ERROR_MESSAGE, retry_after: None };
         self.0.borrow_mut().fail(payload, error);
     }
 

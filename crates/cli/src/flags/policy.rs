@@ -24,6 +24,9 @@ pub(crate) struct PolicyFlags {
     /// ENVELOPE: wrap or inline [default: wrap]
     #[arg(long, value_name = "STYLE")]
     envelope: Option<String>,
+    /// DIRECTIVES: on or off, whether the target's own RetryAfter and NonRetryable are obeyed [default: on]
+    #[arg(long, value_name = "ON|OFF")]
+    directives: Option<String>,
     /// HIDE_UP_TO: messages hidden at once before waits are performed by sending again; 0 to 55000, or
     /// always [default: 50000]
     #[arg(long, value_name = "N")]
@@ -31,7 +34,7 @@ pub(crate) struct PolicyFlags {
     /// MAXIMUM_CONCURRENCY: batches under way at once, which are the pollers; 2 to 1000 [default: 10]
     #[arg(long, value_name = "N")]
     maximum_concurrency: Option<String>,
-    /// NON_RETRYABLE_ERRORS: errorType globs that are dead-lettered at once, comma-separated
+    /// NON_RETRYABLE_ERRORS: globs of the errorTypes, or of their simple names, that are dead-lettered at once, comma-separated
     #[arg(long, value_name = "GLOBS")]
     non_retryable_errors: Option<String>,
 }
@@ -74,11 +77,11 @@ impl PolicyFlags {
     }
 
     /// Every flag, without its dashes.
-    pub(crate) fn names() -> [&'static str; 9] {
+    pub(crate) fn names() -> [&'static str; 10] {
         Self::default().slots().map(|(flag, _)| flag)
     }
 
-    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 9] {
+    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 10] {
         [
             ("max-age", &mut self.max_age),
             ("max-retries", &mut self.max_retries),
@@ -86,6 +89,7 @@ impl PolicyFlags {
             ("max-backoff", &mut self.max_backoff),
             ("jitter", &mut self.jitter),
             ("envelope", &mut self.envelope),
+            ("directives", &mut self.directives),
             ("hide-up-to", &mut self.hide_up_to),
             ("maximum-concurrency", &mut self.maximum_concurrency),
             ("non-retryable-errors", &mut self.non_retryable_errors),

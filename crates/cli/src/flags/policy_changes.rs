@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn what_changes_nothing_is_refused() {
         let form = "must be FLAG=VALUE, such as jitter=none,max-backoff=1h";
-        let flags = "max-age, max-retries, base-backoff, max-backoff, jitter, envelope, hide-up-to, \
-            maximum-concurrency, non-retryable-errors";
+        let flags = "max-age, max-retries, base-backoff, max-backoff, jitter, envelope, directives, \
+            hide-up-to, maximum-concurrency, non-retryable-errors";
         for (text, expected) in [
             ("", form.to_owned()),
             ("none", form.to_owned()),

@@ -15,6 +15,7 @@ Examples:
   comeback simulate                                    1,000 events, target down for 3 of 24 hours
   comeback simulate --jitter none --csv retries.csv    what happens without jitter, minute by minute
   comeback simulate --report day.html --vs jitter=none two policies compared, on a page to share
+  comeback simulate --retry-after 15m                  the same when the target says so itself
   comeback simulate --events 100000 --failure-rate 0.1 --max-retries 5 --json
   comeback simulate --chaos                            what happens when everything else fails too
   comeback simulate --chaos --seeds 500 --events 100   the same 500 times, on all cores
@@ -49,6 +50,9 @@ pub(super) struct SimulationFlags {
     /// Share of the invocations that fail after the outage, 0 to 1 [default: 0]
     #[arg(long, value_name = "SHARE")]
     failure_rate: Option<f64>,
+    /// How long the target asks to be left alone whenever it fails, with a RetryAfter; 1s to 14d
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    retry_after: Option<Duration>,
     /// Bytes of each event's payload at least, which count in the costs [default: about 100]
     #[arg(long, value_name = "BYTES")]
     payload_size: Option<usize>,
@@ -98,6 +102,7 @@ impl SimulationFlags {
             arrival_spread: self.arrival_spread.unwrap_or(spread),
             outage,
             failure_rate: self.failure_rate.unwrap_or(default.failure_rate),
+            retry_after: self.retry_after.or(default.retry_after),
             payload_size: self.payload_size.unwrap_or(default.payload_size),
             run_time: self.run_time.unwrap_or(default.run_time),
             duration: self.duration.unwrap_or(default.duration),
@@ -118,6 +123,7 @@ impl SimulationFlags {
             arrival_spread,
             outage,
             failure_rate,
+            retry_after,
             payload_size,
             run_time,
             duration,
@@ -138,6 +144,7 @@ impl SimulationFlags {
             ("--arrival-spread", time(*arrival_spread)),
             ("--outage", time(*outage)),
             ("--failure-rate", failure_rate.map(|rate| rate.to_string())),
+            ("--retry-after", time(*retry_after)),
             ("--payload-size", count(*payload_size)),
             ("--run-time", time(*run_time)),
             ("--for", time(*duration)),

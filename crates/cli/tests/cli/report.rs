@@ -247,7 +247,7 @@ fn refusals_name_what_is_wrong() {
         ),
         (
             &["--report", "never.html", "--vs", "jiter=none"],
-            "error: invalid value 'jiter=none' for '--vs <FLAG=VALUE,…>': \"jiter\" is no flag of the policy: there are max-age, max-retries, base-backoff, max-backoff, jitter, envelope, hide-up-to, maximum-concurrency, non-retryable-errors\n",
+            "error: invalid value 'jiter=none' for '--vs <FLAG=VALUE,…>': \"jiter\" is no flag of the policy: there are max-age, max-retries, base-backoff, max-backoff, jitter, envelope, directives, hide-up-to, maximum-concurrency, non-retryable-errors\n",
         ),
         (
             &["--report", "never.html", "--vs", "jitter=wild,max-age=1s", "--events", "0"],

@@ -65,7 +65,7 @@ fn chaos_counts_each_fault_and_the_same_seed_gives_the_same_bytes() {
     assert_ne!(json, run(&["--seed", "4"]));
     let json: Value = serde_json::from_str(&json).expect("JSON");
     let struck = json["faults"]["struck"].as_object().expect("an object");
-    assert_eq!(struck.len(), 38, "all but the end of retention: {struck:?}");
+    assert_eq!(struck.len(), 39, "all but the end of retention: {struck:?}");
     assert!(struck["clock_skew"].as_u64() > Some(0));
     assert!(json["faults"]["duplicate_retries"].is_u64() && json["faults"]["duplicate_moves"].is_u64());
     // The command that a run prints is one that repeats it.
@@ -347,6 +347,10 @@ fn flags_that_do_not_go_together_are_named() {
         (
             ["--fault", "clock_skew=1.5", "--json"],
             "error: --fault is clock_skew=1.5; it must be a rate of 0 to 1, within a window that is not empty\n",
+        ),
+        (
+            ["--retry-after", "0", "--json"],
+            "error: --retry-after is 0ns; it must be whole seconds, 1 s to 14 days\n",
         ),
         (
             ["--outage", "soon", "--json"],

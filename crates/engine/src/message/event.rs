@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
 use crate::message::invocation_record::{InvocationError, InvocationRecord};
 use crate::message::json::non_empty_string;
-use crate::{Reason, ReasonCode, Record, Timestamp};
+use crate::{Directive, Reason, ReasonCode, Record, Timestamp};
 
 /// A record that was sent to the queue this long after it was written did not come from Lambda, which
 /// delivers within minutes: SQS's own redrive had taken it, after days, and an operator moved it back.
@@ -27,8 +27,12 @@ pub struct FailedEvent<'a> {
     pub origin_request_id: String,
     /// The request id of the invocation that failed, if the record names it.
     pub request_id: Option<String>,
+    /// When the attempt before that retry failed: by its record, and when the record was sent at the latest.
+    pub failed_at: Timestamp,
     /// What it failed with, where that is known.
     pub error: Option<InvocationError<'a>>,
+    /// What the function says of its retries by that error.
+    pub directive: Option<Directive>,
     /// The record says that the target does not exist.
     pub not_found: bool,
     /// The original payload, out of its envelope.
@@ -60,7 +64,7 @@ impl<'a> FailedEvent<'a> {
 
     /// The error's type, where it is a readable string.
     pub fn error_type(&self) -> Option<String> {
-        self.error.as_ref()?.error_type.and_then(non_empty_string)
+        error_type(self.error.as_ref())
     }
 
     /// Its dead-letter, in place of the record it was read from.
@@ -95,6 +99,12 @@ impl<'a> FailedEvent<'a> {
             }
             None => (0, failure.timestamp.unwrap_or(record.first_sent()), None),
         };
+        // A record is sent once it is written: one from the future must not move what counts from it.
+        let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
+        let error = failure.error;
+        let directive = error_type(error.as_ref()).and_then(|error_type| {
+            Directive::of(&error_type, error.and_then(|error| error.message), failed_at)
+        });
         Ok(Self {
             function_arn: failure.function_arn,
             retry: attempt.saturating_add(1),
@@ -104,7 +114,9 @@ impl<'a> FailedEvent<'a> {
                 .or_else(|| failure.request_id.clone())
                 .unwrap_or_else(|| record.first_id().to_owned()),
             request_id: failure.request_id,
-            error: failure.error,
+            failed_at,
+            error,
+            directive,
             not_found: failure.not_found,
             payload: event.payload,
             received_payload_bytes: failure.request_payload.get().len(),
@@ -132,12 +144,18 @@ impl<'a> FailedEvent<'a> {
             first_failure: Timestamp::from_secs(record.first_sent().as_secs()),
             origin_request_id: origin_request_id.unwrap_or_else(|| record.first_id().to_owned()),
             request_id: None,
+            failed_at: record.first_sent(),
             error: None,
+            directive: None,
             not_found: false,
             payload,
             received_payload_bytes: received_payload.get().len(),
         }
     }
+}
+
+fn error_type(error: Option<&InvocationError<'_>>) -> Option<String> {
+    error?.error_type.and_then(non_empty_string)
 }
 
 fn open(payload: &RawValue) -> Result<comeback_envelope::Event<'_>, Reason> {

@@ -65,11 +65,13 @@ pub struct Settings {
     pub jitter: Jitter,
     /// `ENVELOPE`.
     pub envelope: Style,
+    /// `DIRECTIVES`: whether a function's own `RetryAfter` and `NonRetryable` are obeyed.
+    pub directives: bool,
     /// `HIDE_UP_TO`.
     pub hide_up_to: HideUpTo,
     /// `MAXIMUM_CONCURRENCY`: the event source mapping's, so the most pollers there can be.
     pub maximum_concurrency: u64,
-    /// `NON_RETRYABLE_ERRORS`: `errorType` globs, `*` and `?`.
+    /// `NON_RETRYABLE_ERRORS`: `errorType` globs, `*` and `?`, of the whole type or its simple name.
     pub non_retryable_errors: Vec<String>,
     /// `TARGET_FUNCTIONS`: function ARNs, `*` allowed in the name. Without any, every message is kept.
     pub target_functions: Vec<String>,
@@ -87,6 +89,7 @@ impl Default for Settings {
             max_backoff: 43_170,
             jitter: Jitter::Full,
             envelope: Style::Wrap,
+            directives: true,
             hide_up_to: HideUpTo::UpTo(50_000),
             maximum_concurrency: 10,
             non_retryable_errors: Vec::new(),

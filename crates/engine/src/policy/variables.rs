@@ -33,6 +33,7 @@ impl Policy {
             max_backoff: reader.read("MAX_BACKOFF", default.max_backoff, seconds),
             jitter: reader.read("JITTER", default.jitter, parsed),
             envelope: reader.read("ENVELOPE", default.envelope, parsed),
+            directives: reader.read("DIRECTIVES", default.directives, on_or_off),
             hide_up_to: reader.read("HIDE_UP_TO", default.hide_up_to, parsed),
             maximum_concurrency: reader.read(
                 "MAXIMUM_CONCURRENCY",
@@ -105,6 +106,14 @@ pub fn seconds(text: &str) -> Result<u64, String> {
         .filter(|duration| duration.subsec_nanos() == 0)
         .map(|duration| duration.as_secs())
         .ok_or_else(|| "must be whole seconds, or a duration such as 90s, 24h or 14d".into())
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("must be on or off".into()),
+    }
 }
 
 fn whole_number(text: &str) -> Result<u64, String> {

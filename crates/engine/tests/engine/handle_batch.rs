@@ -29,6 +29,7 @@ fn ten_first_receives_are_one_visibility_call_and_all_kept() {
             key: "r-1".into(),
             request_id: Some("r-1".into()),
             error_type: Some("Timeout".into()),
+            directive: None,
             first_failure: T0,
         };
         assert_eq!(outcome.retry, Some(retry));

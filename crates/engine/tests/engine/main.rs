@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `reasons` | each reason by one case, each limit at its edge, the order of the rules |
 //! | `due_time` | when a retry is due, and how long a message is hidden until then |
+//! | `directives` | `RetryAfter` and `NonRetryable` |
 //! | `draws` | that jitter spreads messages evenly, and always draws the same |
 //! | `events` | which retry comes next, since when, of what: envelopes, redriven dead-letters |
 //! | `allow_list` | `TARGET_FUNCTIONS`, field by field |
@@ -27,6 +28,7 @@ mod batch_event;
 mod batch_invariants;
 mod dead_letter;
 mod deadline;
+mod directives;
 mod draws;
 mod due_time;
 mod events;

@@ -25,6 +25,7 @@ fn the_defaults() {
         max_backoff: 43_170,
         jitter: Jitter::Full,
         envelope: Style::Wrap,
+        directives: true,
         non_retryable_errors: Vec::new(),
         target_functions: Vec::new(),
         handler: None,
@@ -120,6 +121,9 @@ fn error_type_globs() {
         ("E4040", false),
         ("Runtime.ExitError", true),
         ("RuntimeXExitError", false),
+        ("com.acme.Orders$ValidationException", true),
+        ("Function<Acme::E404>", true),
+        ("com.acme.MyValidation", false),
     ] {
         let record = record(replaced(&body("7"), "Timeout", error_type));
         let given_up = decided(&record, &policy, SENT) == Seen::DeadLetter("non_retryable_error");

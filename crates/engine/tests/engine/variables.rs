@@ -30,6 +30,8 @@ fn variables_that_cannot_be_read() {
         ("HIDE_UP_TO", "", "HIDE_UP_TO is \"\"; it must be 0 to 55000, or always".into()),
         ("MAXIMUM_CONCURRENCY", "10.5", "MAXIMUM_CONCURRENCY is \"10.5\"; it must be a whole number".into()),
         ("ENVELOPE", "", "ENVELOPE is \"\"; it must be wrap or inline".into()),
+        ("DIRECTIVES", "true", "DIRECTIVES is \"true\"; it must be on or off".into()),
+        ("DIRECTIVES", "", "DIRECTIVES is \"\"; it must be on or off".into()),
     ] {
         assert_eq!(refused(&[(name, value)]), [text]);
     }
@@ -98,6 +100,7 @@ fn variables_reach_the_rules() {
         ("MAX_BACKOFF", "20s"),
         ("JITTER", "none"),
         ("ENVELOPE", "inline"),
+        ("DIRECTIVES", "off"),
         ("NON_RETRYABLE_ERRORS", "Fatal*, ,Oops"),
     ];
     let policy = read(&variables).unwrap();
@@ -109,6 +112,8 @@ fn variables_reach_the_rules() {
     assert_eq!(decided(&record(body("7")), &policy, after(T0, 600_001)), Seen::DeadLetter("max_age"));
     let oops = record(replaced(&body("7"), "Timeout", "Oops"));
     assert_eq!(decided(&oops, &policy, SENT), Seen::DeadLetter("non_retryable_error"));
+    assert!(!policy.directives());
+    assert!(read(&[("DIRECTIVES", " on ")]).unwrap().directives());
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //! Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide; members and
 //! their order as there.
 
+use std::fmt::Write as _;
+use std::time::Duration;
+
 use comeback_engine::Timestamp;
 
 use super::id::Id;
@@ -13,6 +16,8 @@ pub struct TargetError {
     pub error_type: &'static str,
     /// `errorMessage`.
     pub error_message: &'static str,
+    /// What a `RetryAfter` asks for, in whole seconds. It stands before the message.
+    pub retry_after: Option<Duration>,
 }
 
 /// Writes the records of one function. To format a date for each of a million records would take
@@ -55,6 +60,9 @@ impl FailureRecords {
         text.push_str(r#","responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":""#);
         text.push_str(error.error_type);
         text.push_str(r#"","errorMessage":""#);
+        if let Some(wait) = error.retry_after {
+            write!(text, "{}; ", wait.as_secs()).expect("BUG: writing to a String");
+        }
         text.push_str(error.error_message);
         text.push_str(r#""}}"#);
         text
@@ -89,7 +97,8 @@ mod tests {
     use super::*;
 
     const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-    const DOWN: TargetError = TargetError { error_type: "TargetDown", error_message: "the target is down" };
+    const DOWN: TargetError =
+        TargetError { error_type: "TargetDown", error_message: "the target is down", retry_after: None };
 
     #[test]
     fn a_record_is_written_as_lambda_writes_it() {
@@ -100,6 +109,17 @@ mod tests {
         let expected = r#"{"version":"1.0","timestamp":"2026-09-14T15:46:54.145Z","requestContext":{"requestId":"ID","functionArn":"arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":{"n": 1.0},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":"TargetDown","errorMessage":"the target is down"}}"#;
         assert_eq!(record, expected.replace("ID", &request_id.to_string()));
         assert_eq!(InvocationRecord::read(&record).unwrap().timestamp, Some(now));
+    }
+
+    #[test]
+    fn a_wait_that_is_asked_for_stands_before_the_message() {
+        let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let error =
+            TargetError { error_type: "RetryAfter", retry_after: Some(Duration::from_secs(900)), ..DOWN };
+        let record =
+            FailureRecords::of(ORDERS).write(Timestamp::from_secs(1), request_id, "7", error, String::new());
+        let asked = r#"{"errorType":"RetryAfter","errorMessage":"900; the target is down"}}"#;
+        assert!(record.ends_with(asked), "{record}");
     }
 
     #[test]

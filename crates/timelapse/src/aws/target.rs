@@ -1,5 +1,7 @@
 //! Asynchronous invocations of the target, which is down for a while and fails now and then.
 
+use std::time::Duration;
+
 use comeback_engine::Timestamp;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -12,10 +14,14 @@ use super::id::Id;
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 /// How the target fails while it is down.
-pub(crate) const DOWN: TargetError =
-    TargetError { error_type: "TargetDown", error_message: "a dependency is not reachable" };
+pub(crate) const DOWN: TargetError = TargetError {
+    error_type: "TargetDown",
+    error_message: "a dependency is not reachable",
+    retry_after: None,
+};
 /// How it fails now and then.
-const FLAKY: TargetError = TargetError { error_type: "TargetFlaky", error_message: "it failed by chance" };
+const FLAKY: TargetError =
+    TargetError { error_type: "TargetFlaky", error_message: "it failed by chance", retry_after: None };
 
 /// Names an invocation in Lambda's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +50,7 @@ pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
     outage_end: Timestamp,
     failure_rate: f64,
+    retry_after: Option<Duration>,
     ids: Xoshiro256PlusPlus,
     luck: Xoshiro256PlusPlus,
     records: FailureRecords,
@@ -52,12 +59,19 @@ pub(crate) struct Target<T> {
 }
 
 impl<T> Target<T> {
-    /// A target that is down until `outage_end`, and afterwards fails this share of its invocations.
-    pub(crate) fn new(outage_end: Timestamp, failure_rate: f64, seed: u64) -> Self {
+    /// A target that is down until `outage_end`, and afterwards fails this share of its invocations. It asks to be
+    /// retried after `retry_after`.
+    pub(crate) fn new(
+        outage_end: Timestamp,
+        failure_rate: f64,
+        retry_after: Option<Duration>,
+        seed: u64,
+    ) -> Self {
         Self {
             invocations: Slab::new(),
             outage_end,
             failure_rate,
+            retry_after,
             ids: Xoshiro256PlusPlus::seed_from_u64(seed),
             luck: Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(1)),
             records: FailureRecords::of(TARGET_ARN),
@@ -72,6 +86,10 @@ impl<T> Target<T> {
         } else {
             self.luck.random_bool(self.failure_rate).then_some(FLAKY)
         };
+        let error = error.map(|error| match self.retry_after {
+            Some(_) => TargetError { error_type: "RetryAfter", retry_after: self.retry_after, ..error },
+            None => error,
+        });
         let request_id = Id::draw(&mut self.ids);
         InvocationKey(self.invocations.insert(Invocation { carried, request_id, payload, error }))
     }

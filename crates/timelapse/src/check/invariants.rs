@@ -15,11 +15,12 @@ pub enum Invariant {
     /// By the handler's own clock when it started on the batch, and from the event's true first failure.
     MaxAge,
     /// A wait counts from the first receive; on the first receive, by the count that the handler sees,
-    /// it counts from now. A message whose action failed is hidden for at most
+    /// it counts from now. A wait that the target asked for ends a tenth of it later at most, and leaves time for a last
+    /// retry. A message whose action failed is hidden for at most
     /// min(3,600 s, 2^receive count), and for at most two hours if its re-invocation was not answered.
     LongestWait,
     /// The due time comes after the shortest wait that the jitter can draw, counted from the first
-    /// receive, and after every visibility timeout that the handler has set. By the handler's own clock.
+    /// receive, or at the moment that the target asked for, and after every visibility timeout that the handler has set. By the handler's own clock.
     DueTime,
     /// A message's retry has the number of the attempt that failed, plus one.
     AttemptsByOne,
@@ -89,7 +90,7 @@ impl Invariant {
             Self::TrueReasons => "a dead-letter's reason is true",
             Self::MaxRetries => "retries of one chain are at most MAX_RETRIES",
             Self::MaxAge => "no re-invocation after MAX_AGE",
-            Self::LongestWait => "no wait over its ceiling or 12 hours",
+            Self::LongestWait => "no wait over its ceiling, or what its function asked for, or 12 hours",
             Self::DueTime => "no re-invocation before its due time",
             Self::AttemptsByOne => "attempt numbers of a chain rise by one",
             Self::PayloadVerbatim => "a payload is byte-identical from first failure to end",

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `invariants` | [`Invariant`](invariants::Invariant): each thing that must hold |
 //! | `bounds` | the bounds that a policy sets on each call |
+//! | `asked` | when a target asked to be retried |
 //! | `hops` | how often a message was moved |
 //! | `room` | how many messages are in flight, and that none is visible for want of room |
 //! | `pauses` | what a handler can know of the pauses |
@@ -14,6 +15,7 @@
 //! | `origin` | what the checks know of an invocation and of a message |
 //! | `violation` | [`Violation`](violation::Violation): an invariant that did not hold, and what led to it |
 
+pub(crate) mod asked;
 pub(crate) mod bounds;
 pub(crate) mod copies;
 pub(crate) mod hops;

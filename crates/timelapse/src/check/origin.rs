@@ -1,5 +1,6 @@
 use comeback_engine::Timestamp;
 
+use super::asked::Asked;
 use super::hops::Hops;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
@@ -19,6 +20,8 @@ pub(crate) struct Origin {
     /// The attempt that failed: 0 if it was the event's first invocation.
     pub(crate) attempt: u64,
     pub(crate) flaw: Option<Flaw>,
+    /// What that attempt asked for.
+    pub(crate) asked: Option<Asked>,
 }
 
 /// What a message on the retry queue carries: its origin, and what the handler has done about it.

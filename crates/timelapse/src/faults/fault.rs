@@ -52,6 +52,8 @@ pub enum Fault {
     IncompleteMessage,
     /// Of the invocation records: a member is missing, required or not.
     IncompleteRecord,
+    /// Of the invocation records that are otherwise whole: its error is a `RetryAfter` whose message nobody would write.
+    HostileMessage,
     /// Of the invocation records: it names a function that is not on `TARGET_FUNCTIONS`. The policy
     /// under test must not allow that function.
     UnlistedFunction,
@@ -94,7 +96,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault, in the order of the documentation.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::DuplicateDelivery,
         Self::StaleReceiptHandle,
         Self::ReceiveCountHigh,
@@ -117,6 +119,7 @@ impl Fault {
         Self::InFlightLimit,
         Self::IncompleteMessage,
         Self::IncompleteRecord,
+        Self::HostileMessage,
         Self::UnlistedFunction,
         Self::MoveRefused,
         Self::MoveThrottled,
@@ -161,6 +164,7 @@ impl Fault {
             Self::InFlightLimit => "in_flight_limit",
             Self::IncompleteMessage => "incomplete_message",
             Self::IncompleteRecord => "incomplete_record",
+            Self::HostileMessage => "hostile_message",
             Self::UnlistedFunction => "unlisted_function",
             Self::MoveRefused => "move_refused",
             Self::MoveThrottled => "move_throttled",

@@ -40,7 +40,7 @@ pub struct Faults(BTreeMap<Fault, Strikes>);
 
 /// The mix of [`Faults::chaos`], through the whole run. Rates are high enough for each fault to
 /// strike dozens of times in a run of 2,000 events, and low enough for most events to be delivered.
-const CHAOS: [(Fault, f64); 36] = [
+const CHAOS: [(Fault, f64); 37] = [
     (Fault::DuplicateDelivery, 0.01),
     (Fault::StaleReceiptHandle, 0.005),
     (Fault::ReceiveCountHigh, 0.01),
@@ -64,6 +64,7 @@ const CHAOS: [(Fault, f64); 36] = [
     (Fault::ClockSkew, 0.2),
     (Fault::IncompleteMessage, 0.005),
     (Fault::IncompleteRecord, 0.01),
+    (Fault::HostileMessage, 0.005),
     (Fault::UnlistedFunction, 0.005),
     (Fault::MoveRefused, 0.02),
     (Fault::MoveThrottled, 0.1),

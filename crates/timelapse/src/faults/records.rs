@@ -1,5 +1,7 @@
 //! Faults of an invocation record.
 
+use std::time::Duration;
+
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
@@ -36,6 +38,9 @@ const fn member(start: &'static str, next: &'static str) -> Member {
     Member { start, next, behind_payload: false, required: false }
 }
 
+/// The last member.
+pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
+
 const MEMBERS: [Member; 7] = [
     member(r#""timestamp":"#, r#""requestContext":"#),
     member(r#""requestId":"#, r#""functionArn":"#),
@@ -43,7 +48,7 @@ const MEMBERS: [Member; 7] = [
     member(r#""condition":"#, r#""approximateInvokeCount":"#),
     Member { required: true, ..member(r#""requestPayload":"#, r#""responseContext":"#) },
     Member { behind_payload: true, ..member(r#""responseContext":"#, r#""responsePayload":"#) },
-    Member { behind_payload: true, ..member(r#","responsePayload":"#, "}") },
+    Member { behind_payload: true, ..member(RESPONSE_PAYLOAD, "}") },
 ];
 
 /// Removes one member.
@@ -60,6 +65,45 @@ pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
     let start = record.find(TARGET_ARN).expect("BUG: Lambda writes the function's ARN");
     record.replace_range(start..start + TARGET_ARN.len(), UNLISTED_ARN);
     Flaw::Unlisted
+}
+
+/// What hostile messages begin with, and the wait that each asks for, if it asks for one. One is so long that it ends
+/// with time itself.
+const HOSTILE: [(&str, Option<Duration>); 10] = [
+    ("9999999999", Some(Duration::from_secs(9_999_999_999))),
+    ("18446744073709551615; for ever", Some(Duration::from_secs(u64::MAX))),
+    ("9999-12-31T23:59:59Z", Some(Duration::from_secs(u64::MAX))),
+    ("14d", Some(Duration::from_secs(14 * 86_400))),
+    ("1; and again", Some(Duration::from_secs(1))),
+    ("0", None),
+    ("-900", None),
+    ("1970-01-01T00:00:00Z", None),
+    ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
+    ("900 🕐", None),
+];
+/// As many digits as 10^400 has, and nearly a megabyte of them: with more, Lambda would drop the record.
+const MANY_DIGITS: [usize; 2] = [401, 900_000];
+
+/// Has the record of a failure be that of a `RetryAfter` with a message that nobody would write. Gives the wait that it
+/// asks for all the same.
+pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
+    let start = record.rfind(RESPONSE_PAYLOAD).expect("BUG: Lambda writes what the function answered");
+    record.truncate(start);
+    record.push_str(RESPONSE_PAYLOAD);
+    record.push_str(r#"{"errorType":"RetryAfter","errorMessage":""#);
+    let asked = match HOSTILE.get(rng.random_range(0..HOSTILE.len() + MANY_DIGITS.len())) {
+        Some((message, asked)) => {
+            record.push_str(message);
+            *asked
+        }
+        None => {
+            let digits = MANY_DIGITS[rng.random_range(0..MANY_DIGITS.len())];
+            record.extend(std::iter::repeat_n('9', digits));
+            None
+        }
+    };
+    record.push_str(r#""}}"#);
+    asked
 }
 
 #[cfg(test)]
@@ -90,6 +134,24 @@ mod tests {
             seen.insert(record);
         }
         assert_eq!(seen.len(), MEMBERS.len());
+    }
+
+    #[test]
+    fn hostile_messages_are_well_formed_and_ask_for_what_is_said() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let whole = written(&mut rng, "null");
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            let mut record = whole.clone();
+            let asked = write_hostile_message(&mut record, &mut rng);
+            let value: serde_json::Value = serde_json::from_str(&record).expect("it is JSON");
+            assert_eq!(value["responsePayload"]["errorType"], "RetryAfter");
+            let message = value["responsePayload"]["errorMessage"].as_str().expect("text").to_owned();
+            let known = HOSTILE.iter().find(|(text, _)| *text == message);
+            assert_eq!(known.and_then(|(_, asked)| *asked), asked, "{message:.40}");
+            seen.insert(message);
+        }
+        assert_eq!(seen.len(), HOSTILE.len() + MANY_DIGITS.len());
     }
 
     #[test]

@@ -75,6 +75,9 @@ impl Handling {
                     receive_count: record.receive_count,
                     first_receive: record.first_receive,
                     sent: record.sent,
+                    asked: origin.asked.map(|asked| {
+                        asked.window(record.moved.as_ref().map_or(record.sent, |moved| moved.sent))
+                    }),
                     not_before: tracked.map_or(START, |tracked| tracked.not_before),
                     held_until: tracked.and_then(|tracked| tracked.hops.held_until),
                 },

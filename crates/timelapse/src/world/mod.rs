@@ -153,7 +153,12 @@ impl World {
             early_expiries: Vec::new(),
             minutes: Minutes::of(&scenario),
             arrivals: scenario.arrivals(seeds.random()),
-            target: Target::new(scenario.outage_end(), scenario.failure_rate, seeds.random()),
+            target: Target::new(
+                scenario.outage_end(),
+                scenario.failure_rate,
+                scenario.retry_after,
+                seeds.random(),
+            ),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             copy_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             counts: Counts::default(),

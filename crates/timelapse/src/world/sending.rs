@@ -9,10 +9,13 @@ use super::happening::{EarlyExpiryKey, Happening};
 use crate::aws::id::Id;
 use crate::aws::queue::Sent;
 use crate::aws::target::{Ended, InvocationKey};
+use crate::check::asked::Asked;
 use crate::check::origin::{Attempt, Origin, Tracked};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
-use crate::faults::records::{Flaw, name_unlisted_function, without_a_member};
+use crate::faults::records::{
+    Flaw, RESPONSE_PAYLOAD, name_unlisted_function, without_a_member, write_hostile_message,
+};
 use crate::figures::calls::ApiCall;
 
 impl World {
@@ -25,20 +28,23 @@ impl World {
                 self.ledger.deliver(attempt.event, self.now);
                 self.minutes.at(self.now).delivered += 1;
             }
-            Some((_, record)) => {
-                let body = std::mem::take(record);
+            Some((error, record)) => {
+                let (body, asked) = (std::mem::take(record), error.retry_after);
                 self.ledger.fail(attempt.event, self.now);
-                self.send(attempt, body);
+                self.send(attempt, body, asked);
             }
         }
         self.drop_carrier(attempt.event);
         ended
     }
 
-    /// Lambda sends the record of a failed attempt to the retry queue.
-    pub(super) fn send(&mut self, failed: Attempt, mut body: String) {
+    /// Lambda sends the record of a failed attempt to the retry queue. The attempt asked for a wait, or did not.
+    pub(super) fn send(&mut self, failed: Attempt, mut body: String, mut asked: Option<Duration>) {
         let event = failed.event;
-        let origin = Origin { event, attempt: failed.number, flaw: self.strike_record(event, &mut body) };
+        let flaw = self.strike_record(event, &mut body, &mut asked);
+        let written = body.contains(r#""timestamp":"#).then_some(self.now);
+        let asked = asked.map(|wait| Asked { wait, written });
+        let origin = Origin { event, attempt: failed.number, flaw, asked };
         self.calls.add_carrying(ApiCall::SendMessage, body.len());
         let id = Id::draw(&mut self.message_ids);
         let carried = Tracked::new(origin, self.now);
@@ -54,13 +60,26 @@ impl World {
         }
     }
 
-    fn strike_record(&mut self, event: EventNumber, body: &mut String) -> Option<Flaw> {
+    fn strike_record(
+        &mut self,
+        event: EventNumber,
+        body: &mut String,
+        asked: &mut Option<Duration>,
+    ) -> Option<Flaw> {
         if let Some(rng) = self.dice.roll(Fault::IncompleteRecord, self.now) {
             let flaw = without_a_member(body, rng);
+            asked.take_if(|_| !body.contains(RESPONSE_PAYLOAD));
             self.dice.note(Fault::IncompleteRecord, [event]);
             return flaw;
         }
-        self.dice.strikes(Fault::UnlistedFunction, self.now, [event]).then(|| name_unlisted_function(body))
+        if self.dice.strikes(Fault::UnlistedFunction, self.now, [event]) {
+            return Some(name_unlisted_function(body));
+        }
+        if let Some(rng) = self.dice.roll(Fault::HostileMessage, self.now) {
+            *asked = write_hostile_message(body, rng);
+            self.dice.note(Fault::HostileMessage, [event]);
+        }
+        None
     }
 
     /// A retention ends early, unless the message is gone by now.

@@ -32,6 +32,7 @@ fn of(function_arn: &str, step: Step) -> Outcome<'static> {
         key: "k".into(),
         request_id: None,
         error_type: None,
+        directive: None,
         first_failure: ago(3_600),
     };
     Outcome {

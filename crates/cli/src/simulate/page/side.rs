@@ -63,6 +63,7 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
         "base-backoff" => time(backoff.base),
         "max-backoff" => time(backoff.cap),
         "jitter" => backoff.jitter.to_string(),
+        "directives" => if policy.directives() { "on" } else { "off" }.into(),
         "envelope" => given.unwrap_or_else(|| comeback_engine::Settings::default().envelope.to_string()),
         _ => given.filter(|value| !value.is_empty()).unwrap_or_else(|| "-".into()),
     }

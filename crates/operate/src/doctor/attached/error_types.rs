@@ -3,7 +3,11 @@
 /// What Lambda itself writes, whatever the runtime: `Sandbox.Timedout`, `Runtime.ExitError`, ….
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-/// Whether some error of a runtime can match an entry of `NON_RETRYABLE_ERRORS`. If it is not known, it can.
+/// What Ruby writes before every type.
+const OF_RUBY: &str = "Function<";
+
+/// Whether the type of some error of a runtime, or its simple name, can match an entry of `NON_RETRYABLE_ERRORS`. If it is
+/// not known, it can.
 pub(super) fn can_match(entry: &str, runtime: &str) -> bool {
     let is_written: fn(char) -> bool =
         match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
@@ -17,9 +21,11 @@ pub(super) fn can_match(entry: &str, runtime: &str) -> bool {
         };
     let is_wildcard = |c: char| matches!(c, '*' | '?');
     let begins = entry.split(is_wildcard).next().unwrap_or_default();
-    let may_be_lambdas =
-        OF_LAMBDA.iter().any(|prefix| begins.starts_with(prefix) || prefix.starts_with(begins));
-    may_be_lambdas || entry.chars().all(|c| is_written(c) || is_wildcard(c))
+    let may_begin = |prefix: &str| begins.starts_with(prefix) || prefix.starts_with(begins);
+    let may_be_simple = entry.chars().all(|c| is_name(c) || is_wildcard(c));
+    let may_be_whole = entry.chars().all(|c| is_written(c) || is_wildcard(c))
+        && (may_begin(OF_RUBY) || !runtime.starts_with("ruby"));
+    may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
 /// A character of a name, in any script.
@@ -50,7 +56,16 @@ mod tests {
         assert!(can_match("com.acme.Orders$RetryAfter", "java21"));
         assert!(!can_match("Acme::RetryAfter", "java21"));
         assert!(can_match("Function<Acme::RetryAfter>", "ruby3.4"));
+        assert!(can_match("*::RetryAfter>", "ruby3.4"));
+        assert!(!can_match("Acme::RetryAfter", "ruby3.4"), "neither the whole type nor its simple name");
         assert!(!can_match("com.acme.RetryAfter", "ruby3.4"));
+    }
+
+    #[test]
+    fn every_runtimes_types_have_simple_names() {
+        for runtime in ["python3.12", "java21", "ruby3.4"] {
+            assert!(can_match("OrderRefused", runtime) && can_match("Order*", runtime), "{runtime}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::time::Duration;
 use comeback_backoff::{Backoff, ceiling};
 use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
 
+use super::asked::Window;
 use super::invariants::{Broken, Invariant};
 use super::origin::Origin;
 use super::pauses::{Known, between_reads};
@@ -44,6 +45,7 @@ pub(crate) struct Bounds {
     between_reads: Duration,
     max_retries: u64,
     backoff: Backoff,
+    directives: bool,
 }
 
 /// What the handler sees of a message, and what the checks know of it.
@@ -54,6 +56,8 @@ pub(crate) struct Look {
     pub(crate) receive_count: u32,
     pub(crate) first_receive: Timestamp,
     pub(crate) sent: Timestamp,
+    /// When its target asked to be retried.
+    pub(crate) asked: Option<Window>,
     /// It must not be re-invoked before: by the visibility timeouts that the handler has set so far.
     pub(crate) not_before: Timestamp,
     /// It carries the wait after a failed step, until then at the latest.
@@ -75,6 +79,7 @@ impl Bounds {
             between_reads: between_reads(policy.maximum_concurrency()),
             max_retries: policy.max_retries(),
             backoff: policy.backoff(),
+            directives: policy.directives(),
         }
     }
 
@@ -108,7 +113,7 @@ impl Bounds {
         if look.is_first_receive() {
             return broken(Invariant::DueTime, format!("re-invoked at {now}, on a first receive"));
         }
-        let earliest = self.earliest(look, retry, end);
+        let earliest = self.earliest(look, retry, end.min(given_up(look)));
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
             return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
         }
@@ -117,7 +122,8 @@ impl Bounds {
 
     /// The earliest due time of a retry.
     fn earliest(&self, look: &Look, retry: u64, end: Timestamp) -> Timestamp {
-        let mut shortest = self.shortest(retry);
+        let asked = self.asked(look).map(|window| window.earliest.since(look.first_receive));
+        let mut shortest = asked.unwrap_or_else(|| self.shortest(retry));
         let cut = end.since(look.first_receive).saturating_sub(self.last_retry());
         if cut >= self.last_retry() {
             shortest = shortest.min(cut);
@@ -133,22 +139,27 @@ impl Bounds {
         &self,
         look: &Look,
         now: Timestamp,
+        first_failure: Timestamp,
         hidden_for: Duration,
     ) -> Result<Timestamp, Broken> {
-        let longest = self.longest(look.origin.attempt + 1);
         let (start, waits_from) = if look.is_first_receive() {
             (now, now.min(look.first_receive))
         } else {
             (look.first_receive.saturating_add(SECOND), now)
         };
-        let latest = self.known.latest_due(start, start.saturating_add(longest), now);
+        let latest = match self.asked(look) {
+            Some(window) => {
+                self.latest_asked(window, start, self.end(first_failure, now).min(given_up(look)))
+            }
+            None => start.saturating_add(self.longest(look.origin.attempt + 1)),
+        };
+        let latest = self.known.latest_due(start, latest, now);
         let over = now.saturating_add(hidden_for) > latest;
         let most = if look.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
         if over || hidden_for > most {
             let detail = format!(
-                "hidden at {now} for {} s; its wait from {start} is at most {} s",
-                hidden_for.as_secs(),
-                longest.as_secs()
+                "hidden at {now} for {} s; its wait from {start} ends at {latest} at the latest",
+                hidden_for.as_secs()
             );
             return Err(Broken::new(Invariant::LongestWait, look.origin.event, detail));
         }
@@ -171,7 +182,8 @@ impl Bounds {
         let is_true = match reason {
             ReasonCode::MaxRetries => look.origin.attempt >= self.max_retries,
             ReasonCode::MaxAge => {
-                let is_too_old = !self.known.is_nothing() && self.is_too_old(now, start, end);
+                let is_too_old =
+                    !self.known.is_nothing() && self.is_too_old(now, start, end.min(given_up(look)));
                 is_too_old || now.since(look.sent) > OLDEST_MESSAGE
             }
             ReasonCode::TargetNotAllowed => look.origin.flaw == Some(Flaw::Unlisted),
@@ -195,6 +207,18 @@ impl Bounds {
         let by_a_pause = reason == ReasonCode::MaxAge && self.is_too_old(now, start, without_pauses);
         let invariant = if by_a_pause { Invariant::PauseEndsNothing } else { Invariant::TrueReasons };
         Err(Broken::new(invariant, look.origin.event, detail))
+    }
+
+    /// When its target asked to be retried, if that counts.
+    fn asked(&self, look: &Look) -> Option<Window> {
+        look.asked.filter(|_| self.directives)
+    }
+
+    /// The latest end of a wait from `start` that the target asked for. One that would leave no time for a last retry
+    /// before `end` is cut.
+    fn latest_asked(&self, window: Window, start: Timestamp, end: Timestamp) -> Timestamp {
+        let last = end.as_millis().saturating_sub(self.last_retry().as_millis() as u64);
+        start.max(window.latest.min(Timestamp::from_millis(last))).saturating_add(SECOND)
     }
 
     /// Whether no retry fits in any more, of a wait from `start`.
@@ -236,6 +260,11 @@ impl Bounds {
             }
         })
     }
+}
+
+/// When a message is given up, whatever its event's age.
+fn given_up(look: &Look) -> Timestamp {
+    look.sent.saturating_add(OLDEST_MESSAGE)
 }
 
 impl Look {

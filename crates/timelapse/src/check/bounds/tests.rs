@@ -2,6 +2,7 @@
 
 use comeback_engine::Settings;
 
+use super::super::asked::Asked;
 use super::*;
 use crate::TARGET_ARN;
 use crate::event::EventNumber;
@@ -25,11 +26,12 @@ fn hourly() -> Bounds {
 /// was first received 10 s after the event's first failure.
 fn look(receive_count: u32) -> Look {
     Look {
-        origin: Origin { event: EventNumber(7), attempt: 3, flaw: None },
+        origin: Origin { event: EventNumber(7), attempt: 3, flaw: None, asked: None },
         held_until: None,
         receive_count,
         first_receive: at(10.0),
         sent: at(9.0),
+        asked: None,
         not_before: at(9.0),
     }
 }
@@ -104,9 +106,9 @@ fn a_first_receive_has_served_no_backoff() {
 
 #[test]
 fn no_retry_before_what_the_handler_had_it_hidden_for() {
-    let not_before = hourly().deferral(&look(1), at(10.1), Duration::from_secs(8)).unwrap();
+    let not_before = hourly().deferral(&look(1), at(10.1), at(0.0), Duration::from_secs(8)).unwrap();
     assert_eq!(not_before, at(17.0), "a second less than from the receive on: it was rounded up");
-    let later = hourly().deferral(&look(2), at(12.0), Duration::from_secs(6)).unwrap();
+    let later = hourly().deferral(&look(2), at(12.0), at(0.0), Duration::from_secs(6)).unwrap();
     assert_eq!(later, at(17.0));
     let hidden = Look { not_before, ..look(2) };
     let check = |now| hourly().reinvocation(&hidden, at(now), at(0.0), RIGHT);
@@ -121,7 +123,7 @@ fn no_retry_before_what_the_handler_had_it_hidden_for() {
 
 #[test]
 fn no_wait_over_its_ceiling() {
-    let check = |look: Look, now, secs| hourly().deferral(&look, at(now), Duration::from_secs(secs));
+    let check = |look: Look, now, secs| hourly().deferral(&look, at(now), at(0.0), Duration::from_secs(secs));
     assert!(check(look(1), 500.0, 8).is_ok(), "a first receive, by its count, at any time");
     assert_eq!(invariant(check(look(1), 10.0, 9)), Invariant::LongestWait);
     assert!(check(look(2), 12.0, 7).is_ok(), "from the first receive, rounded up to whole seconds");
@@ -130,16 +132,65 @@ fn no_wait_over_its_ceiling() {
     let behind = check(look(2), 5.0, 13);
     assert!(behind.is_ok(), "a clock that is behind SQS's counts more to the same moment");
     let decorrelated = bounds(Settings { jitter: Jitter::Decorrelated, ..Settings::default() });
-    let check = |secs| decorrelated.deferral(&look(1), at(10.0), Duration::from_secs(secs));
+    let check = |secs| decorrelated.deferral(&look(1), at(10.0), at(0.0), Duration::from_secs(secs));
     assert!(check(81).is_ok());
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
+}
+
+/// The target asked for 600 s when it failed, 9 s after the event's first failure.
+fn asked(look: Look) -> Look {
+    let wait = Duration::from_secs(600);
+    Look { asked: Some(Asked { wait, written: Some(at(9.0)) }.window(at(9.5))), ..look }
+}
+
+#[test]
+fn a_wait_that_was_asked_for_ends_at_its_moment_or_a_tenth_later() {
+    let check = |look: Look, now, until: f64| {
+        hourly().deferral(&asked(look), at(now), at(0.0), Duration::from_secs_f64(until - now))
+    };
+    for receive_count in [1, 2] {
+        assert!(check(look(receive_count), 10.0, 670.0).is_ok(), "rounded up");
+        assert_eq!(invariant(check(look(receive_count), 10.0, 671.0)), Invariant::LongestWait);
+    }
+    let reinvoked = |now| hourly().reinvocation(&asked(look(2)), at(now), at(0.0), RIGHT);
+    assert_eq!(reinvoked(608.501), Ok(()));
+    assert_eq!(invariant(reinvoked(608.5)), Invariant::DueTime);
+    let without_its_time = Asked { wait: Duration::from_secs(600), written: None }.window(at(9.5));
+    assert_eq!(without_its_time, Window { earliest: at(609.5), latest: at(669.5) });
+    let off = bounds(Settings { directives: false, ..Settings::default() });
+    let drawn = off.deferral(&asked(look(2)), at(10.0), at(0.0), Duration::from_secs(600));
+    assert_eq!(invariant(drawn), Invariant::LongestWait);
+}
+
+#[test]
+fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
+    let check = |bounds: &Bounds, now, secs| {
+        bounds.deferral(&asked(look(2)), at(now), at(0.0), Duration::from_secs(secs))
+    };
+    let short = bounds(Settings { max_age: 500, ..Settings::default() });
+    assert!(check(&short, 10.0, 441).is_ok(), "50 s before the end, rounded up");
+    assert_eq!(invariant(check(&short, 10.0, 442)), Invariant::LongestWait);
+    let check = |now| short.reinvocation(&asked(look(2)), at(now), at(0.0), RIGHT);
+    assert_eq!(check(450.0), Ok(()));
+    assert_eq!(invariant(check(449.5)), Invariant::DueTime);
+    // SQS would delete the message.
+    let fortnight = bounds(Settings { max_age: 1_209_600, ..Settings::default() });
+    let for_ever = Asked { wait: Duration::MAX, written: None }.window(at(9.0));
+    let check = |now| {
+        let look = Look { asked: Some(for_ever), ..look(2) };
+        fortnight.reinvocation(&look, at(now), at(0.0), RIGHT)
+    };
+    let last = 9.0 + 13.5 * 86_400.0 - 60.0;
+    assert_eq!(check(last), Ok(()));
+    assert_eq!(invariant(check(last - 0.5)), Invariant::DueTime);
 }
 
 #[test]
 fn no_wait_over_twelve_hours() {
     let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..Settings::default() });
     for (receive_count, most) in [(1, 43_170), (2, 41_940)] {
-        let check = |secs| longest.deferral(&look(receive_count), at(10.0), Duration::from_secs(secs));
+        let check =
+            |secs| longest.deferral(&look(receive_count), at(10.0), at(0.0), Duration::from_secs(secs));
         assert!(check(most).is_ok());
         assert_eq!(invariant(check(most + 1)), Invariant::LongestWait);
     }
@@ -216,7 +267,7 @@ fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
 #[test]
 fn a_wait_may_end_with_the_spread_of_a_pause_that_is_over() {
     let check = |known_at, now: f64, until: f64| {
-        paused(known_at).deferral(&look(2), at(now), Duration::from_secs_f64(until - now))
+        paused(known_at).deferral(&look(2), at(now), at(0.0), Duration::from_secs_f64(until - now))
     };
     assert!(check(1_600.0, 1_700.0, 1_901.0).is_ok(), "rounded up");
     assert_eq!(invariant(check(1_600.0, 1_700.0, 1_902.0)), Invariant::LongestWait);

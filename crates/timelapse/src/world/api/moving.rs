@@ -74,7 +74,8 @@ impl World {
         }
         if message.done != Done::Tried && message.done != Done::Settled {
             self.handling_mut().mark(position, Done::Deferred);
-            let checked = self.bounds.deferral(&message.look, now, copy.delay);
+            let first_failure = self.ledger.first_failure(event);
+            let checked = self.bounds.deferral(&message.look, now, first_failure, copy.delay);
             self.note_broken(checked)?;
         }
         Some(position)

@@ -49,7 +49,8 @@ impl World {
             return Some(event);
         }
         self.handling_mut().mark(position, Done::Deferred);
-        let checked = self.bounds.deferral(&message.look, self.handling().now, hidden_for);
+        let (now, first_failure) = (self.handling().now, self.ledger.first_failure(event));
+        let checked = self.bounds.deferral(&message.look, now, first_failure, hidden_for);
         let not_before = self.note_broken(checked)?;
         let is_old = self.handling().is_old;
         // An old handler's backoff is not the one that the message's copies will serve.

@@ -261,7 +261,7 @@ fn given_up_twice(faults: Faults) -> World {
     let scenario = Scenario { events: 1, arrival_spread: Duration::ZERO, faults, ..Scenario::default() };
     let mut world = World::new(scenario, &policy);
     let body = next_batch(&mut world).records.remove(0).body;
-    (0..2).for_each(|_| world.send(Attempt { event: EVENT, number: 0 }, body.clone()));
+    (0..2).for_each(|_| world.send(Attempt { event: EVENT, number: 0 }, body.clone(), None));
     world.follow_up();
     assert_eq!(next_batch(&mut world).records.len(), 2);
     world

@@ -1,0 +1,149 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::Timestamp;
+use crate::policy::variables::seconds;
+
+/// Bytes of a moment; the longest date has half as many.
+const LONGEST: usize = 64;
+
+/// The moment that a message names: whole seconds or a duration after `failed_at`, an RFC 3339 time or an HTTP date, up
+/// to the message's end or a `;`, behind which there may be any text.
+///
+/// # Errors
+///
+/// Says what is wrong with it, and quotes nothing of it. A moment that is not after `failed_at` is refused.
+pub(crate) fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str> {
+    let text = message.split(';').next().unwrap_or_default().trim();
+    if text.len() > LONGEST {
+        return Err("its message begins with no duration and no date");
+    }
+    let moment = match seconds(text) {
+        Ok(seconds) => Some(failed_at.saturating_add(Duration::from_secs(seconds))),
+        Err(_) => Timestamp::from_rfc3339(text).or_else(|| http_date(text)),
+    };
+    match moment {
+        None => Err("its message begins with no duration and no date"),
+        Some(moment) if moment <= failed_at => Err("its moment is not after the failure"),
+        Some(moment) => Ok(moment),
+    }
+}
+
+fn http_date(text: &str) -> Option<Timestamp> {
+    let since_epoch = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Timestamp::from_secs(since_epoch.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// 2026-09-14T15:46:54.145Z.
+    const FAILED_AT: Timestamp = Timestamp::from_millis(1_789_400_814_145);
+    const UNREADABLE: Result<u64, &str> = Err("its message begins with no duration and no date");
+    const PAST: Result<u64, &str> = Err("its moment is not after the failure");
+
+    /// In milliseconds after the failure.
+    fn read(message: &str) -> Result<u64, &'static str> {
+        moment(message, FAILED_AT).map(|moment| moment.since(FAILED_AT).as_millis() as u64)
+    }
+
+    #[test]
+    fn durations_count_from_the_failure() {
+        for (message, seconds) in [
+            ("900", 900),
+            ("15m", 900),
+            ("2h", 7_200),
+            ("1h 30m", 5_400),
+            ("14d", 1_209_600),
+            (" 900 ", 900),
+            ("900;", 900),
+            ("900; the quota is used up", 900),
+            ("15m ;{\"900\": \"2h; 3h\"}", 900),
+            ("1", 1),
+        ] {
+            assert_eq!(read(message), Ok(seconds * 1_000), "{message}");
+        }
+    }
+
+    #[test]
+    fn dates_are_moments() {
+        for (message, millis) in [
+            ("2026-09-14T16:46:54.145Z", 3_600_000),
+            ("2026-09-14T17:46:54+01:00; when the partner opens", 3_599_855),
+            ("Mon, 14 Sep 2026 16:46:54 GMT", 3_599_855),
+            ("Mon, 14 Sep 2026 16:46:54 GMT; maintenance", 3_599_855),
+            ("2026-09-14T15:46:54.146Z", 1),
+        ] {
+            assert_eq!(read(message), Ok(millis), "{message}");
+        }
+        assert!(read("9999-12-31T23:59:59Z").is_ok_and(|millis| millis > 250_000_000_000_000));
+    }
+
+    #[test]
+    fn what_is_not_after_the_failure_is_refused() {
+        for message in [
+            "0",
+            "0s",
+            "0m; now",
+            "1970-01-01T00:00:00Z",
+            "Thu, 01 Jan 1970 00:00:00 GMT",
+            "2026-09-14T15:46:54.145Z",
+            "Mon, 14 Sep 2026 15:46:54 GMT",
+        ] {
+            assert_eq!(read(message), PAST, "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_and_no_date_is_refused() {
+        let long = format!("1{}", "0".repeat(400));
+        let megabyte = "9".repeat(1 << 20);
+        let padded = format!("{}900", " ".repeat(1 << 20));
+        assert_eq!(read(&padded), Ok(900_000), "white space does not count");
+        for message in [
+            "",
+            ";",
+            "; 900",
+            "-900",
+            "900 seconds or so",
+            "about 15m",
+            "900,",
+            "1.5",
+            "500ms",
+            "1e400",
+            "18446744073709551616",
+            "٩٠٠",
+            "\u{0}",
+            "1969-12-31T23:59:59Z",
+            "2026-09-14",
+            "Mon, 31 Feb 2026 16:46:54 GMT",
+            "Mon, 14 Sep 2026 16:46:54 CET",
+            &long,
+            &megabyte,
+        ] {
+            assert_eq!(read(message), UNREADABLE, "{message:.40}");
+        }
+    }
+
+    #[test]
+    fn a_moment_past_all_time_is_its_end() {
+        let end = Timestamp::from_millis(u64::MAX);
+        assert_eq!(moment("18446744073709551615", FAILED_AT), Ok(end));
+        assert_eq!(moment("1", end), Err("its moment is not after the failure"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_later_moment_or_refused(message in any::<String>(), failed_at in any::<u64>()) {
+            let failed_at = Timestamp::from_millis(failed_at);
+            prop_assert!(moment(&message, failed_at).is_ok_and(|it| it > failed_at) || moment(&message, failed_at).is_err());
+        }
+
+        #[test]
+        fn seconds_are_seconds(seconds in 1..10_000_000_000u64, text in "(;.{0,20})?") {
+            prop_assert_eq!(read(&format!("{seconds}{text}")), Ok(seconds * 1_000));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+use std::time::Duration;
+
+use comeback_engine::{Directive, Pauses, Policy, Record, Timestamp};
+use proptest::prelude::*;
+
+use crate::support::*;
+
+const DAY: u64 = 86_400;
+/// What the record of [`body`] says.
+const FAILED_AT: Timestamp = Timestamp::from_millis(T0.as_millis() + 145);
+
+/// A first receive of an event that failed with this error.
+fn failed_with(error_type: &str, message: &str) -> Record {
+    let message = serde_json::to_string(message).expect("text is JSON");
+    record(replaced(&replaced(&body("7"), "Timeout", error_type), r#""too slow""#, &message))
+}
+
+fn retry_after(message: &str) -> Record {
+    failed_with("RetryAfter", message)
+}
+
+fn again(record: Record) -> Record {
+    Record { receive_count: 2, ..record }
+}
+
+/// Backoffs are 8 s, and `MAX_AGE` is so many days.
+fn days(days: u64) -> Policy {
+    policy(|settings| (settings.base_backoff, settings.max_backoff, settings.max_age) = (8, 8, days * DAY))
+}
+
+fn due(record: &Record, policy: &Policy, now: Timestamp) -> Timestamp {
+    decide(record, policy, now).due().expect("it is retried")
+}
+
+fn said(record: &Record, policy: &Policy) -> Option<Directive> {
+    decide(record, policy, FIRST_RECEIVE).event().expect("it was understood").directive
+}
+
+#[test]
+fn the_retry_is_due_after_the_wait_asked_for_and_up_to_a_tenth_of_it() {
+    let waits = (0..2_000).map(|n| {
+        let record = Record { message_id: format!("m-{n}"), ..retry_after("15m; overloaded") };
+        due(&record, &days(1), FIRST_RECEIVE).since(FAILED_AT).as_secs_f64()
+    });
+    let waits: Vec<f64> = waits.collect();
+    assert!(waits.iter().all(|wait| (900.0..=990.0).contains(wait)));
+    let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+    assert!((943.0..947.0).contains(&mean), "{mean}");
+    assert!(waits.iter().any(|wait| *wait < 902.0) && waits.iter().any(|wait| *wait > 988.0));
+}
+
+#[test]
+fn every_look_finds_the_same_moment_and_so_do_copies() {
+    let first = retry_after("2h");
+    let due = due(&first, &days(1), FIRST_RECEIVE);
+    let mut moved = Record { message_id: "m-2".into(), sent: after(SENT, 900_000), ..first.clone() };
+    let attribute = format!(
+        r#"{{"message_id":"m-1","sent":{},"first_receive":{},"receives":1,"moves":1}}"#,
+        SENT.as_millis(),
+        FIRST_RECEIVE.as_millis()
+    );
+    moved.restore(&attribute).expect("it is well-formed");
+    for late in [0, 700, 901_000, 7_000_000] {
+        for look in [&first, &again(first.clone()), &moved] {
+            let now = after(FIRST_RECEIVE, late);
+            assert_eq!(decide(look, &days(1), now).due(), Some(due), "{late} ms after the first receive");
+        }
+    }
+}
+
+#[test]
+fn a_date_is_a_moment_whenever_the_event_failed() {
+    for message in ["2026-09-14T16:46:54.145Z", "Mon, 14 Sep 2026 16:46:54 GMT; the partner opens"] {
+        let wait = due(&retry_after(message), &days(1), FIRST_RECEIVE).since(FAILED_AT);
+        assert!((3_599..=3_960).contains(&wait.as_secs()), "{message}: {wait:?}");
+    }
+}
+
+#[test]
+fn a_wait_may_be_over_max_backoff_and_over_twelve_hours_and_counts_as_a_retry() {
+    let policy = policy(|settings| (settings.max_backoff, settings.max_age) = (60, 14 * DAY));
+    let first = retry_after("30h");
+    let due = due(&first, &policy, FIRST_RECEIVE);
+    assert!((108_000..=118_800).contains(&due.since(FAILED_AT).as_secs()));
+    assert_eq!(decided(&first, &policy, FIRST_RECEIVE), Seen::Defer(43_170));
+    let (again, mut now) = (again(first), after(FIRST_RECEIVE, 43_170_000));
+    while let Seen::Defer(seconds) = decided(&again, &policy, now) {
+        assert!(seconds == 41_940 || now.saturating_add(Duration::from_secs(seconds)) >= due);
+        now = after(now, seconds * 1_000);
+    }
+    assert!(now.since(due) < Duration::from_secs(1));
+    assert_eq!(decided(&again, &policy, now), Seen::Reinvoke(1));
+}
+
+#[test]
+fn a_moment_past_max_age_is_one_last_retry_before_it() {
+    let last = after(T0, (DAY - 60) * 1_000);
+    for message in ["24h", "2d", "18446744073709551615", "9999-12-31T23:59:59Z"] {
+        assert_eq!(due(&retry_after(message), &days(1), FIRST_RECEIVE), last, "{message}");
+    }
+    let again = again(retry_after("2d"));
+    assert_eq!(decided(&again, &days(1), after(last, 0)), Seen::Reinvoke(1));
+    let payload = enveloped(1, "7");
+    let failed_again = Record {
+        sent: after(last, 1_000),
+        first_receive: after(last, 1_000),
+        body: replaced(&replaced(&body(&payload), "Timeout", "RetryAfter"), "too slow", "2d"),
+        ..record("")
+    };
+    assert_eq!(decided(&failed_again, &days(1), after(last, 1_000)), Seen::DeadLetter("max_age"));
+}
+
+#[test]
+fn no_wait_goes_on_until_sqs_deletes_the_message() {
+    let given_up = after(SENT, (13 * DAY + DAY / 2) * 1_000);
+    let last = Timestamp::from_millis(given_up.as_millis() - 60_000);
+    assert_eq!(due(&retry_after("14d"), &days(14), FIRST_RECEIVE), last);
+    let late = |millis| Record {
+        first_receive: Timestamp::from_millis(given_up.as_millis() - millis),
+        ..retry_after("14d")
+    };
+    assert_eq!(due(&late(120_000), &days(14), late(120_000).first_receive), last);
+    assert_eq!(
+        detail(&late(119_999), &days(14), late(119_999).first_receive),
+        "sent to the retry queue at 2026-09-14T15:46:54.200Z; SQS keeps a message for 14 days; \
+         this is receive 1 of its message"
+    );
+}
+
+#[test]
+fn a_moment_that_has_passed_is_no_wait() {
+    let first = Record { first_receive: after(SENT, 1_000_000), ..retry_after("60") };
+    assert_eq!(decided(&first, &days(1), after(first.first_receive, 50)), Seen::Defer(1));
+    let again = again(first);
+    assert_eq!(decided(&again, &days(1), after(again.first_receive, 1_050)), Seen::Reinvoke(1));
+}
+
+#[test]
+fn what_names_no_later_moment_leaves_the_backoff_as_it_is() {
+    let megabyte = "9".repeat(1_000_000);
+    for message in ["", "soon", "-900", "0", "1970-01-01T00:00:00Z", "1e400", &megabyte] {
+        let record = retry_after(message);
+        assert_eq!(decided(&record, &days(1), FIRST_RECEIVE), Seen::Defer(8), "{message:.40}");
+        assert!(matches!(said(&record, &days(1)), Some(Directive::Unreadable(_))), "{message:.40}");
+    }
+    for (message, json) in [("a number", "900"), ("null", "null"), ("no Unicode", r#""\ud800""#)] {
+        let body = replaced(&retry_after("15m").body, r#""15m""#, json);
+        assert_eq!(
+            said(&record(body), &days(1)),
+            Some(Directive::Unreadable("its message is no text")),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn messages_of_other_types_are_never_read() {
+    for error_type in ["Timeout", "retryafter", "RetryAfterAll", "TooManyRequests"] {
+        let record = failed_with(error_type, "15m");
+        assert_eq!(decided(&record, &days(1), FIRST_RECEIVE), Seen::Defer(8), "{error_type}");
+        assert_eq!(said(&record, &days(1)), None, "{error_type}");
+    }
+}
+
+#[test]
+fn a_forged_time_of_the_record_moves_no_wait_past_its_sending() {
+    let with_time = |time: &str| record(replaced(&retry_after("15m").body, "2026-09-14T15:46:54.145Z", time));
+    let wait = |record: &Record| due(record, &days(14), FIRST_RECEIVE).since(SENT);
+    let from_sending = Duration::from_secs(900)..=Duration::from_secs(990);
+    for time in ["2027-09-14T15:46:54.145Z", "9999-12-31T23:59:59Z", "soon"] {
+        assert!(from_sending.contains(&wait(&with_time(time))), "{time}");
+    }
+    // An hour before: the wait is over.
+    assert_eq!(decided(&with_time("2026-09-14T14:46:54.145Z"), &days(14), FIRST_RECEIVE), Seen::Defer(1));
+    // Over a day before: an operator moved the event back, and it starts anew.
+    assert_eq!(said(&with_time("1970-01-01T00:00:00Z"), &days(14)), None);
+}
+
+#[test]
+fn an_event_that_is_never_to_be_retried_is_dead_lettered_with_its_message() {
+    for error_type in
+        ["NonRetryable", "NonRetriableError", "com.acme.NeverRetryException", "Function<Acme::NonRetryable>"]
+    {
+        let record = failed_with(error_type, "the order was cancelled");
+        assert_eq!(decided(&record, &days(1), FIRST_RECEIVE), Seen::DeadLetter("non_retryable_error"));
+        assert_eq!(
+            detail(&record, &days(1), FIRST_RECEIVE),
+            format!("{error_type} asks for no retry; DIRECTIVES is on")
+        );
+        let world = crate::fakes::World::default();
+        world.handle(std::slice::from_ref(&record), &days(1), FIRST_RECEIVE);
+        let letter: serde_json::Value =
+            serde_json::from_str(&world.sent.borrow()[0].body).expect("a dead-letter is JSON");
+        let error = serde_json::json!({"type": error_type, "message": "the order was cancelled"});
+        assert_eq!(letter["error"], error);
+    }
+}
+
+#[test]
+fn directives_can_be_off() {
+    let off = policy(|settings| (settings.base_backoff, settings.directives) = (8, false));
+    for record in [retry_after("15m"), retry_after("soon"), failed_with("NonRetryable", "")] {
+        assert_eq!(decided(&record, &off, FIRST_RECEIVE), Seen::Defer(8));
+        assert_eq!(said(&record, &off), None);
+    }
+}
+
+#[test]
+fn a_pause_moves_the_moment_as_it_moves_any_other() {
+    let pause = |until: u64| {
+        let document = format!(
+            r#"{{"v":1,"pauses":[{{"target":"*","from":{},"until":{until},"spread":600}}]}}"#,
+            T0.as_secs()
+        );
+        Pauses::read(&document).expect("the test's pauses are well-formed")
+    };
+    let (record, now) = (again(retry_after("15m")), after(T0, 7_200_000));
+    let due = |pauses: &Pauses| comeback_engine::decide(&record, &days(1), pauses, now).due();
+    let without = due(&Pauses::default());
+    assert_eq!(due(&pause(T0.as_secs() + 800)), without, "it is over by then");
+    let moved = due(&pause(T0.as_secs() + 3_600)).expect("it is retried");
+    assert!((3_600..=4_200).contains(&moved.since(T0).as_secs()), "{moved}");
+}
+
+proptest! {
+    /// Whatever a message and a record claim: the retry is never due before the first receive, nor after its time.
+    #[test]
+    fn hostile_messages_stay_within_bounds(
+        message in prop_oneof![
+            any::<String>(),
+            "[-+]?[0-9]{1,30}(s|m|h|d|w|y)?(;.{0,9})?",
+            "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2}Z",
+        ],
+        time in "(19|20|99)[0-9]{2}-0[1-9]-[0-2][0-9]T12:00:00Z",
+        max_age in 60..1_209_600u64,
+        receive_count in 0..5u32,
+        to_look in 0..1_300_000u64,
+    ) {
+        let policy = policy(|settings| (settings.base_backoff, settings.max_age) = (8, max_age));
+        let body = replaced(&retry_after(&message).body, "2026-09-14T15:46:54.145Z", &time);
+        let (record, now) = (Record { receive_count, ..record(body) }, after(FIRST_RECEIVE, to_look * 1_000));
+        let action = decide(&record, &policy, now);
+        if let Some(due) = action.due() {
+            let end = T0.saturating_add(Duration::from_secs(max_age));
+            prop_assert!(due >= FIRST_RECEIVE && due <= end, "due at {}", due);
+        }
+    }
+}
