@@ -81,7 +81,7 @@ fn every_sqs_event_has_the_outcome_of_its_row() {
         let kept: Vec<&str> = kept.map(|decision| decision.message_id.as_str()).collect();
         assert_eq!(handled.batch_item_failures, kept, "{file}");
     }
-    assert_eq!(sqs_events, 25);
+    assert_eq!(sqs_events, 27);
 }
 
 #[test]
@@ -134,6 +134,17 @@ fn payloads_reach_the_target_byte_for_byte() {
         let event = comeback_envelope::open(sent).expect("our own envelope");
         assert_eq!(event.payload.get(), payload, "{file}");
     }
+}
+
+#[test]
+fn a_wait_that_is_asked_for_is_served() {
+    let report = report("asks-for-a-wait.json").handled.expect("an SQS event");
+    let [MadeCall::ChangeMessageVisibilityBatch { entries }] = &report.calls[..] else { panic!("one call") };
+    // It failed 88 ms before the handler first saw it.
+    assert!((900..=990).contains(&entries[0].visibility_timeout), "{entries:?}");
+    let letters = calls("asks-for-no-retry.json");
+    let [MadeCall::SendMessageBatch { messages }] = &letters[..] else { panic!("one call: {letters:?}") };
+    assert!(messages[0].body.contains(r#""message":"the order was cancelled""#), "{}", messages[0].body);
 }
 
 #[test]

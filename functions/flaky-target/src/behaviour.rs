@@ -9,6 +9,7 @@ pub(crate) struct Wish {
     fail: bool,
     fail_times: u64,
     error_type: Option<String>,
+    error_message: Option<String>,
 }
 
 /// How an invocation fails.
@@ -18,12 +19,11 @@ pub(crate) struct Failure {
     pub(crate) error_message: String,
 }
 
-/// Whether the function itself is broken, whatever its events wish.
+/// Whether the function itself is broken, whatever its events wish: with this error, and behind `: ` its message.
 pub(crate) fn broken(fail_with: Option<String>) -> Result<(), Failure> {
-    match fail_with.filter(|error_type| !error_type.is_empty()) {
-        None => Ok(()),
-        Some(error_type) => Err(Failure { error_type, error_message: "FAIL_WITH is set".to_owned() }),
-    }
+    let Some(error) = fail_with.filter(|error| !error.is_empty()) else { return Ok(()) };
+    let (error_type, error_message) = error.split_once(": ").unwrap_or((&error, "FAIL_WITH is set"));
+    Err(Failure { error_type: error_type.to_owned(), error_message: error_message.to_owned() })
 }
 
 impl Wish {
@@ -45,7 +45,9 @@ impl Wish {
         }
         Err(Failure {
             error_type: self.error_type.unwrap_or_else(|| "FailedOnRequest".to_owned()),
-            error_message: format!("attempt {attempt} was asked to fail"),
+            error_message: self
+                .error_message
+                .unwrap_or_else(|| format!("attempt {attempt} was asked to fail")),
         })
     }
 }
@@ -74,6 +76,8 @@ mod tests {
     #[test]
     fn is_broken_while_an_error_is_named() {
         assert_eq!(broken(Some("TargetDown".to_owned())), failure("TargetDown", "FAIL_WITH is set"));
+        let says_when = Some("RetryAfter: 15m; closed: until noon".to_owned());
+        assert_eq!(broken(says_when), failure("RetryAfter", "15m; closed: until noon"));
         assert_eq!(broken(Some(String::new())), Ok(()));
         assert_eq!(broken(None), Ok(()));
     }
@@ -99,6 +103,8 @@ mod tests {
         let asked = r#"{"fail": true, "error_type": "OrderRefused"}"#;
         assert_eq!(outcome(asked, 1), failure("OrderRefused", "attempt 1 was asked to fail"));
         assert_eq!(outcome(r#"{"error_type": "OrderRefused"}"#, 0), Ok(()), "no failure, no error");
+        let says_when = r#"{"fail": true, "error_type": "RetryAfter", "error_message": "15m"}"#;
+        assert_eq!(outcome(says_when, 0), failure("RetryAfter", "15m"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! An example of a function that Comeback retries: it fails while its event says so.
 //!
 //! `{"fail_times": 3}` fails the first three invocations, `{"fail": true}` every one, and
-//! `{"error_type": "…"}` beside either chooses the error. Anything else succeeds. While the variable
-//! `FAIL_WITH` names an error, every event fails with it: a function that a deployment broke.
+//! `{"error_type": "…", "error_message": "…"}` beside either chooses the error. Anything else succeeds. While the
+//! variable `FAIL_WITH` names an error, every event fails with it: a function that a deployment broke. The error may
+//! say how it wants to be retried: `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
 //!
 //! Of this, a real target needs one line: [`comeback_envelope::open`].
 //!
