@@ -78,6 +78,19 @@ fn an_outage_whose_waits_are_all_moves() {
 }
 
 #[test]
+fn an_outage_whose_target_asks_for_a_quarter_of_an_hour() {
+    let scenario = Scenario {
+        events: 10,
+        outage: minutes(60),
+        arrival_spread: minutes(20),
+        duration: minutes(180),
+        retry_after: Some(minutes(15)),
+        ..Scenario::default()
+    };
+    check(&expect_file!["../golden/replays/outage-retry-after.txt"], &scenario, Settings::default());
+}
+
+#[test]
 fn an_outage_in_which_the_target_is_paused() {
     let scenario = Scenario {
         events: 8,
