@@ -8,7 +8,7 @@ use comeback_backoff::ladder;
 
 use crate::dead_letter::DeadLetter;
 use crate::message::moved::MOVED_ATTRIBUTE;
-use crate::{Record, Timestamp};
+use crate::{Record, Timestamp, TraceHeader};
 
 ladder! {
     /// The waits between the API calls that carry one entry to SQS, in every [`Account`].
@@ -50,12 +50,13 @@ pub trait Account {
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
     /// Re-invokes a function: one asynchronous `Invoke` of exactly `function_arn`, without a
-    /// qualifier of its own. Answers with the id of the request, which is the invocation's, if the service
+    /// qualifier of its own, as a part of that trace if there is one. Answers with the id of the request, which is the invocation's, if the service
     /// named one.
     fn invoke(
         &self,
         function_arn: &str,
         payload: String,
+        trace: Option<TraceHeader<'_>>,
     ) -> impl Future<Output = Result<Option<String>, InvokeFailure>>;
 
     /// Sends these to the dead-letter queue, any number of them. Answers for each in order; a

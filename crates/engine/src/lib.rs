@@ -55,6 +55,7 @@ pub use message::event::FailedEvent;
 pub use message::invocation_record::{InvocationError, InvocationRecord};
 pub use message::moved::{GarbledAttribute, MOVED_ATTRIBUTE, Moved};
 pub use message::record::Record;
+pub use message::trace::TraceHeader;
 pub use pauses::editing::{EditError, LONGEST_PAUSES};
 pub use pauses::known::KnownPauses;
 pub use pauses::{Concurrency, GarbledPauses, LONGEST_SPREAD, Pause, PauseTarget, Pauses};

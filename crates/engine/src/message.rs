@@ -7,6 +7,7 @@
 //! | `moved` | [`Moved`](moved::Moved): what a message that was sent again was first |
 //! | `invocation_record` | [`InvocationRecord`](invocation_record::InvocationRecord): what Lambda wrote into its body |
 //! | `event` | [`FailedEvent`](event::FailedEvent): which retry of what comes next |
+//! | `trace` | [`TraceHeader`](trace::TraceHeader): the X-Ray trace that a message belongs to |
 //! | `json` | reading JSON leniently, part by part |
 
 pub(crate) mod batch_event;
@@ -15,3 +16,4 @@ pub(crate) mod invocation_record;
 pub(crate) mod json;
 pub(crate) mod moved;
 pub(crate) mod record;
+pub(crate) mod trace;

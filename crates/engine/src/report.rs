@@ -73,6 +73,8 @@ pub struct Outcome<'a> {
     pub is_copy: bool,
     /// Whether nobody has received it before: the event has just failed.
     pub is_first_receive: bool,
+    /// The id of the X-Ray trace that it belongs to, and its re-invocation with it.
+    pub trace: Option<&'a str>,
 }
 
 /// A retry of an event, and by what the event is found in the logs.

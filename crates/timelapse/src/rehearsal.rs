@@ -7,7 +7,7 @@ use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Operation, Sender, ServiceError};
 use comeback_engine::{
     Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, KnownPauses, Look, Move, MoveFailure,
-    Policy, Record, Room, Timestamp, VisibilityChange, handle_batch,
+    Policy, Record, Room, Timestamp, TraceHeader, VisibilityChange, handle_batch,
 };
 use futures_util::FutureExt;
 
@@ -75,7 +75,12 @@ impl Account for WillingAws<'_> {
         deliver(Sender::over(ChangeVisibility(self), |_| ready(())), changes, past_deadline).await
     }
 
-    async fn invoke(&self, function_arn: &str, payload: String) -> Result<Option<String>, InvokeFailure> {
+    async fn invoke(
+        &self,
+        function_arn: &str,
+        payload: String,
+        _: Option<TraceHeader<'_>>,
+    ) -> Result<Option<String>, InvokeFailure> {
         self.calls.borrow_mut().push(Call::Invoke { function_arn: function_arn.into(), payload });
         Ok(None)
     }

@@ -25,7 +25,7 @@ use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
     Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, INVOKE_TIMEOUT, InvokeFailure, LOOK_TIMEOUT,
-    Look, MOVED_ATTRIBUTE, Move, MoveFailure, SqsBatchCalls, VisibilityChange,
+    Look, MOVED_ATTRIBUTE, Move, MoveFailure, SqsBatchCalls, TraceHeader, VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -39,6 +39,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// A connection that was idle for longer is not used again. Its other end may have closed it while the
 /// function's environment was frozen, and an `Invoke` sent on it would count as unanswered.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// By it Lambda joins an invocation to a trace of X-Ray.
+const TRACE_HEADER: &str = "x-amzn-trace-id";
 
 /// The clients, built once.
 #[derive(Debug)]
@@ -125,13 +128,26 @@ impl Account for AwsAccount<'_> {
         failure::answers(outcome, failure::HIDE)
     }
 
-    async fn invoke(&self, function_arn: &str, payload: String) -> Result<Option<String>, InvokeFailure> {
+    async fn invoke(
+        &self,
+        function_arn: &str,
+        payload: String,
+        trace: Option<TraceHeader<'_>>,
+    ) -> Result<Option<String>, InvokeFailure> {
+        let trace = trace.map(|trace| trace.text().to_owned());
         let call = self
             .lambda
             .invoke()
             .function_name(function_arn)
             .invocation_type(InvocationType::Event)
-            .payload(Blob::new(payload));
+            .payload(Blob::new(payload))
+            .customize()
+            // The SDK would send that of the handler's own invocation.
+            .mutate_request(move |request| {
+                if let Some(trace) = &trace {
+                    request.headers_mut().insert(TRACE_HEADER, trace.clone());
+                }
+            });
         if Instant::now() >= self.invokes_end {
             return Err(failure::too_late());
         }

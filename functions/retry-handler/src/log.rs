@@ -139,6 +139,7 @@ fn outcome(outcome: &Outcome<'_>) {
                 due = outcome.due().map(tracing::field::display),
                 request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
                 invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
+                trace = outcome.trace,
                 first_failure = retry.map(|retry| tracing::field::display(retry.first_failure)),
                 error_type = retry.and_then(|retry| retry.error_type.as_deref()).map(cut),
                 retry_after,
@@ -248,6 +249,7 @@ pub(crate) mod tests {
             hidden_for: None,
             moved: None,
             is_copy: false,
+            trace: None,
             is_first_receive: false,
         }
     }
@@ -277,6 +279,12 @@ pub(crate) mod tests {
         for absent in ["request_id", "invoke_request_id", "error_type"] {
             assert_eq!(unknown.get(absent), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn the_trace_of_an_event_is_on_its_line() {
+        let trace = Some("1-5759e988-bd862e3fe1be46a994272793");
+        assert_eq!(line(&Outcome { trace, ..deferred() })["trace"], json!(trace));
     }
 
     #[test]

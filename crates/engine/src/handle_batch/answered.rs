@@ -9,7 +9,7 @@ use crate::dead_letter::DeadLetter;
 use crate::decide::due::is_first_receive;
 use crate::message::event::FailedEvent;
 use crate::report::{Outcome, Retry, Step};
-use crate::{Reason, Record, Timestamp};
+use crate::{Reason, Record, Timestamp, TraceHeader};
 
 /// A message whose re-invocation, if it had one, was answered.
 pub(super) enum Answered<'a> {
@@ -106,6 +106,7 @@ impl<'a> Attempt<'a> {
             moved,
             is_copy: record.moved.is_some(),
             is_first_receive: is_first_receive(record),
+            trace: TraceHeader::of(record).map(TraceHeader::root),
         }
     }
 

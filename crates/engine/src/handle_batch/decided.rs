@@ -13,7 +13,7 @@ use crate::decide::ruled_out::expiring;
 use crate::message::event::FailedEvent;
 use crate::pauses::NO_PAUSES;
 use crate::report::{Retry, Step};
-use crate::{Envelope, Pauses, Policy, Reason, ReasonCode, Record, Timestamp};
+use crate::{Envelope, Pauses, Policy, Reason, ReasonCode, Record, Timestamp, TraceHeader};
 
 /// Said to an operator of a re-invocation that may have been accepted.
 const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
@@ -124,7 +124,8 @@ impl<'a> Reinvocation<'a> {
         pauses: &Pauses,
         now: Timestamp,
     ) -> Answered<'a> {
-        match account.invoke(&self.event.function_arn, &self.envelope, policy.envelope).await {
+        let trace = TraceHeader::of(self.record);
+        match account.invoke(&self.event.function_arn, &self.envelope, policy.envelope, trace).await {
             Ok(request_id) => Answered::Ended(self.attempt().invoked(request_id)),
             Err(InvokeFailure::Later(problem)) => Answered::Waits(self.attempt().failed(problem, now)),
             Err(InvokeFailure::Unanswered(cause)) => {

@@ -6,7 +6,7 @@ use futures_util::future::FutureExt;
 
 use crate::account::{Account, CallFailure, InvokeFailure, Look, Move, MoveFailure, VisibilityChange};
 use crate::dead_letter::DeadLetter;
-use crate::{Envelope, Style};
+use crate::{Envelope, Style, TraceHeader};
 
 /// Invokes under way at once. A batch of ten due messages costs ten concurrent invokes.
 pub(super) const CONCURRENT_INVOKES: usize = 10;
@@ -85,8 +85,9 @@ impl<A: Account> Guarded<'_, A> {
         function_arn: &str,
         envelope: &Envelope<'_>,
         style: Style,
+        trace: Option<TraceHeader<'_>>,
     ) -> Result<Option<String>, InvokeFailure> {
-        let call = async { self.account.invoke(function_arn, envelope.seal(style)).await };
+        let call = async { self.account.invoke(function_arn, envelope.seal(style), trace).await };
         match self.started_in_time(call).await {
             Ok(answer) => answer,
             Err(NoAnswer::NotStarted) => Err(InvokeFailure::Later(not_started())),

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
     Account, BatchReport, CallFailure, DeadLetter, HideUpTo, InvokeFailure, KnownPauses, Look, Move,
-    MoveFailure, Policy, Record, Room, Timestamp, VisibilityChange, handle_batch,
+    MoveFailure, Policy, Record, Room, Timestamp, TraceHeader, VisibilityChange, handle_batch,
 };
 
 /// What a batch call does.
@@ -78,6 +78,8 @@ pub(crate) struct World<'w> {
     pub(crate) calls: RefCell<Vec<Call>>,
     /// Payloads that a target accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
+    /// The trace of each invoke that was started.
+    pub(crate) traces: RefCell<Vec<Option<String>>>,
     /// What the dead-letter queue keeps.
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
     /// The copies that the retry queue accepted.
@@ -102,6 +104,7 @@ impl Default for World<'_> {
             known_pauses: RefCell::new(KnownPauses::none()),
             calls: RefCell::default(),
             invoked: RefCell::default(),
+            traces: RefCell::default(),
             sent: RefCell::default(),
             copies: RefCell::default(),
             invoke_steps: 1,
@@ -231,7 +234,9 @@ impl Account for World<'_> {
         &self,
         function_arn: &str,
         payload: String,
+        trace: Option<TraceHeader<'_>>,
     ) -> impl Future<Output = Result<Option<String>, InvokeFailure>> {
+        self.traces.borrow_mut().push(trace.map(|trace| trace.text().to_owned()));
         self.start(Call::Invoke(function_arn.into(), payload.clone()));
         let behaviour = (self.invoke)();
         panic_if(behaviour == Invoke::PanicsBeforeItsFuture);

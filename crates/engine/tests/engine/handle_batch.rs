@@ -119,3 +119,17 @@ fn copies_of_one_message_are_handled_once_by_the_later_receipt() {
     let report = world.handle(&[copy("a", 2), copy("b", 3)], &policy, NOW).batch_item_failures().count();
     assert_eq!((world.invoked.borrow().len(), report), (1, 0));
 }
+
+#[test]
+fn a_re_invocation_goes_on_with_its_events_trace() {
+    let headers = ["Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1", "Root=1"];
+    let mut records = due(3);
+    for (record, header) in records.iter_mut().zip(headers) {
+        record.trace_header = Some(header.into());
+    }
+    let world = World::default();
+    let report = world.handle(&records, &policy(|_| ()), NOW);
+    assert_eq!(*world.traces.borrow(), [Some(headers[0].to_owned()), None, None]);
+    let roots: Vec<Option<&str>> = report.outcomes.iter().map(|outcome| outcome.trace).collect();
+    assert_eq!(roots, [Some("1-5759e988-bd862e3fe1be46a994272793"), None, None]);
+}

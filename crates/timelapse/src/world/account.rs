@@ -11,7 +11,7 @@ use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
     Account, CallFailure, DeadLetter, InvokeFailure, Look, Move, MoveFailure, PAUSES_TIMEOUT, SqsBatchCalls,
-    Timestamp, VisibilityChange,
+    Timestamp, TraceHeader, VisibilityChange,
 };
 
 use super::World;
@@ -124,7 +124,12 @@ impl Account for SimulatedAccount {
         deliver(self.sender(ChangeVisibility(self)), changes, past_deadline).await
     }
 
-    async fn invoke(&self, function_arn: &str, payload: String) -> Result<Option<String>, InvokeFailure> {
+    async fn invoke(
+        &self,
+        function_arn: &str,
+        payload: String,
+        _: Option<TraceHeader<'_>>,
+    ) -> Result<Option<String>, InvokeFailure> {
         self.call(|world| world.invoke(function_arn, payload)).await
     }
 

@@ -7,7 +7,7 @@ use aws_config::SdkConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
 use aws_smithy_http_client::test_util::{NeverClient, infallible_client_fn};
 use comeback_delivery::limits::SQS_SEND;
-use comeback_engine::{PAUSES_TIMEOUT, SQS_MESSAGE_BYTES};
+use comeback_engine::{BatchEvent, PAUSES_TIMEOUT, SQS_MESSAGE_BYTES};
 use serde_json::{Value, json};
 
 use super::*;
@@ -28,6 +28,7 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) operation: String,
     pub(crate) body: String,
+    pub(crate) trace: Option<String>,
 }
 
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
@@ -42,6 +43,7 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
         seen.lock().unwrap().push(Request {
             path: request.uri().path().into(),
             operation: header("x-amz-target").or(header("x-amz-invocation-type")).unwrap_or_default(),
+            trace: header("x-amzn-trace-id"),
             body: String::from_utf8(request.body().bytes().unwrap_or_default().to_vec()).unwrap(),
         });
         http::Response::builder()
@@ -82,7 +84,7 @@ fn account(aws: &Aws) -> AwsAccount<'_> {
 
 async fn invoked(status: u16, error: &'static str) -> (Result<Option<String>, InvokeFailure>, Vec<Request>) {
     let (aws, requests) = answering(status, error, &json!({"message": "no"}));
-    let result = account(&aws).invoke(FUNCTION, r#"{"n": 1E400}"#.into()).await;
+    let result = account(&aws).invoke(FUNCTION, r#"{"n": 1E400}"#.into(), None).await;
     let requests = requests.lock().unwrap().clone();
     (result, requests)
 }
@@ -96,6 +98,19 @@ async fn an_invoke_is_asynchronous_and_names_exactly_the_function() {
     assert_eq!(request.path, format!("/2015-03-31/functions/{encoded}/invocations"));
     assert_eq!(request.operation, "Event");
     assert_eq!(request.body, r#"{"n": 1E400}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_re_invocation_is_a_part_of_its_events_trace() {
+    let (aws, requests) = answering(202, "", &json!({}));
+    let header = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
+    let attributes = json!({"ApproximateReceiveCount": "2", "SentTimestamp": "1", "ApproximateFirstReceiveTimestamp": "1", "AWSTraceHeader": header});
+    let message = json!({"messageId": "m", "receiptHandle": "h", "body": "7", "attributes": attributes});
+    let event = BatchEvent::read(&json!({"Records": [message]}).to_string()).unwrap();
+    let trace = TraceHeader::of(&event.records[0]);
+    assert_eq!(account(&aws).invoke(FUNCTION, "7".into(), trace).await, Ok(Some("i-1".into())));
+    assert_eq!(requests.lock().unwrap()[0].trace.as_deref(), Some(header));
+    assert_eq!(invoked(202, "").await.1[0].trace, None, "the SDK knows of no trace here");
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,6 +44,7 @@ fn of(function_arn: &str, step: Step) -> Outcome<'static> {
         hidden_for: None,
         moved: None,
         is_copy: false,
+        trace: None,
         is_first_receive: false,
     }
 }

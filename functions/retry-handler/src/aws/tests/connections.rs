@@ -40,7 +40,7 @@ async fn read_request(connection: &mut TcpStream) {
 }
 
 async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
-    account(aws).invoke(FUNCTION, "7".into()).await
+    account(aws).invoke(FUNCTION, "7".into(), None).await
 }
 
 fn is_unanswered(answer: &Result<Option<String>, InvokeFailure>) -> bool {

@@ -95,6 +95,7 @@ fn a_hop_that_ends_after_its_due_time() {
             hidden_for: None,
             moved: Some(Duration::from_secs(10)),
             is_copy: false,
+            trace: None,
             is_first_receive: false,
         };
         let report = BatchReport {
