@@ -1,5 +1,5 @@
 # Needs Rust and the C compiler it links with, and Python 3 and Node for everything but `demo`. Whatever else is used is installed into .tools/ and
-# infra/node_modules/.
+# the node_modules/ of infra/ and clients/node/.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 600
 # again. (What FAST leaves out changes no dependency.)
 ALL := --workspace --all-features
 # All of it but the tests that need servers, a browser, Node or what `make tools` installs; those tests have a feature.
-FAST := --workspace --features comeback-backoff/retry
+FAST := --workspace --features comeback-backoff/retry,comeback-envelope/lambda_runtime
 SERVERS := $(addprefix --test ,contract defaults delivery end_to_end envelope_targets operate report_page template)
 # Its stages call plain `make`: a line with make's own variable would run even in `make --dry-run`.
 STAGE := python3 tests/tools/stage.py
@@ -28,8 +28,8 @@ export SAM_CLI_TELEMETRY := 0
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo scale chaos mutants fuzz test test-fast check lint-rust lint-infra lint-licences lint-templates tools chromium faketime local \
-	build deploy clean
+.PHONY: help demo scale chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients lint-licences lint-templates \
+	tools chromium faketime local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,9 +63,10 @@ mutants: ## plant bugs in a copy, one at a time: the tests catch each (five minu
 test: ## every test, those against the real stack included
 	@$(STAGE) begin
 	@$(STAGE) run "install what is missing" make --no-print-directory --jobs 5 \
-		chromium faketime tools infra/node_modules/.installed
+		chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
 	@$(STAGE) run "lint the templates" make --no-print-directory lint-templates
 	@$(STAGE) run "test the construct" npm --prefix infra test
+	@$(STAGE) run "test the clients" make --no-print-directory test-clients
 	@$(STAGE) run "build the tests" cargo test $(ALL) --no-run
 	@$(STAGE) run "test without servers" make --no-print-directory test-fast
 	@$(STAGE) run "test the real stack" cargo test $(ALL) $(SERVERS)
@@ -74,7 +75,11 @@ test: ## every test, those against the real stack included
 test-fast: ## the tests that need no browser, server or Node (two minutes once built)
 	cargo test $(FAST)
 
-check: lint-rust lint-infra lint-licences ## what CI runs: formatting, lints, docs, then `make test`
+test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
+	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet
+	npm --prefix clients/node test
+
+check: lint-rust lint-infra lint-clients lint-licences ## what CI runs: formatting, lints, docs, then `make test`
 	python3 tests/mutation/check.py --planted
 	$(MAKE) --no-print-directory test
 
@@ -102,7 +107,7 @@ deploy: tools ## build and deploy STACK to the AWS account your credentials name
 
 clean: ## remove what was built, and the installed tools
 	cargo clean
-	rm -rf .aws-sam .tools infra/node_modules infra/dist infra/cdk.out
+	rm -rf .aws-sam .tools infra/node_modules infra/dist infra/cdk.out clients/node/node_modules
 
 lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
@@ -114,6 +119,10 @@ lint-rust:
 lint-infra: infra/node_modules/.installed
 	npm --prefix infra run check
 
+lint-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
+	cd clients/python && $(TOOLS)/clients/bin/python -m mypy
+	npm --prefix clients/node run check
+
 lint-licences: $(TOOLS)/deny/bin/cargo-deny
 	cargo deny check licenses bans sources
 
@@ -121,7 +130,7 @@ lint-templates: $(TOOLS)/sam/.installed
 	sam validate --lint
 	cfn-lint template.yaml
 
-tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed
+tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed $(TOOLS)/clients/.installed
 
 chromium: # the browser that the tests look at reports with, and a font for it
 	@command -v chromium >/dev/null \
@@ -136,8 +145,8 @@ $(TOOLS)/%/.installed: tests/tools/%.txt
 	@$(TOOLS)/$*/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-infra/node_modules/.installed: infra/package.json infra/package-lock.json
-	@npm --prefix infra ci --ignore-scripts --no-audit --no-fund
+%/node_modules/.installed: %/package.json %/package-lock.json
+	@npm --prefix $* ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 # Quicker to build without optimizing than it then runs.

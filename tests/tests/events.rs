@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use comeback::{EventFile, FileReport, MadeCall, SAMPLE_TARGET, last_due, shifted};
-use comeback_engine::{Policy, Settings, Timestamp};
+use comeback_engine::{InvocationRecord, Policy, Settings, Timestamp};
+use comeback_tests::pages;
 use serde_json::value::RawValue;
 
 fn events() -> PathBuf {
@@ -58,14 +59,46 @@ fn outcome(report: &FileReport) -> Option<String> {
 
 #[test]
 fn every_file_has_a_row_and_every_row_a_file() {
-    let mut files: Vec<String> = std::fs::read_dir(events())
-        .expect("events/ is a directory")
-        .map(|entry| entry.expect("a readable entry").file_name().into_string().expect("a plain name"))
-        .filter(|name| name != "README.md")
-        .collect();
+    let mut files: Vec<String> = ["", "errors/"].into_iter().flat_map(files_in).collect();
     files.sort();
     assert!(files.len() > 25, "{files:?}");
     assert_eq!(files, rows().into_keys().collect::<Vec<_>>());
+}
+
+fn files_in(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(events().join(folder)).expect("a directory");
+    let names = entries
+        .map(|entry| entry.expect("a readable entry").file_name().into_string().expect("a plain name"));
+    names
+        .filter(|name| name != "README.md" && name != "errors")
+        .map(|name| format!("{folder}{name}"))
+        .collect()
+}
+
+/// docs/envelope.md has a row for each runtime, with the `errorType` that its sample holds.
+#[test]
+fn the_page_names_the_error_of_every_runtime() {
+    let page = pages::read("docs/envelope.md");
+    let (_, section) = page.split_once("| runtime | `errorType` as written |").expect("the table");
+    let (table, _) = section.split_once("\n\n").expect("the table's end");
+    let rows = table.lines().skip(2);
+    let mut named: Vec<String> =
+        rows.map(|row| row.split('|').nth(2).expect("a cell").trim().trim_matches('`').to_owned()).collect();
+    named.sort();
+    let mut written: Vec<String> = files_in("errors/").iter().map(|file| error_type(file)).collect();
+    written.sort();
+    assert_eq!(named, written);
+}
+
+/// The `errorType` of a sample's first message.
+fn error_type(file: &str) -> String {
+    let text = text(file);
+    let EventFile::Sqs(batch) = EventFile::read(Path::new(file), &text).expect("readable") else {
+        panic!("{file}: an SQS event")
+    };
+    let record = InvocationRecord::read(&batch.records[0].body).expect("an invocation record");
+    let error_type = record.error.and_then(|error| error.error_type).expect("a type");
+    serde_json::from_str(error_type.get()).expect("a string")
 }
 
 #[test]
@@ -81,7 +114,7 @@ fn every_sqs_event_has_the_outcome_of_its_row() {
         let kept: Vec<&str> = kept.map(|decision| decision.message_id.as_str()).collect();
         assert_eq!(handled.batch_item_failures, kept, "{file}");
     }
-    assert_eq!(sqs_events, 27);
+    assert_eq!(sqs_events, 36);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, wherever they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 11] = [
+const CLAIMS: [(&str, &str, &str); 12] = [
     ("README.md", "Deploy", "tests/tests/end_to_end/sam.rs"),
     ("docs/attach.md", "With the command", "tests/tests/operate/attach.rs"),
     ("docs/attach.md", "Attach", "tests/tests/end_to_end/attach.rs"),
@@ -15,6 +15,7 @@ const CLAIMS: [(&str, &str, &str); 11] = [
     ("docs/deploy-cargo-lambda.md", "The stack by hand", "tests/src/by_hand.rs"),
     ("docs/deploy-cargo-lambda.md", "Remove it", "tests/tests/end_to_end/attach.rs"),
     ("docs/deploy-sam.md", "Deploy with SAM", "tests/tests/end_to_end/sam.rs"),
+    ("docs/envelope.md", "Open the envelope", "tests/tests/envelope_targets/page.rs"),
     ("docs/operate.md", "Rehearse a broken deployment", "tests/tests/operate/walk.rs"),
     ("docs/operate.md", "At three in the morning", "tests/tests/operate/walk.rs"),
     ("docs/remove.md", "Remove Comeback", "tests/tests/end_to_end/remove.rs"),

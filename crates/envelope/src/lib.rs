@@ -2,8 +2,8 @@
 //!
 //! A retried event reaches its target inside an *envelope*: the original payload, byte for byte,
 //! beside `_retry_metadata` (which attempt this is, when the first failure happened, and an id that
-//! stays the same on every retry). This crate writes and reads that envelope and knows nothing else:
-//! no AWS, no clock, only serde.
+//! stays the same on every retry). This crate writes and reads that envelope, and has the two errors by which
+//! a target says how it wants to be retried. It knows nothing else: no AWS, no clock, only serde.
 //!
 //! A target opens the event it was invoked with, and reads the payload:
 //!
@@ -31,7 +31,12 @@
 //! | `metadata` | [`Metadata`], read strictly |
 //! | `members` | the members of a JSON object, with their byte ranges |
 //! | `malformed` | [`Malformed`]: every way in which an envelope can be wrong |
+//! | `directive` | [`RetryAfter`] and [`NonRetryable`]: the errors that the retry handler obeys |
+//! | `diagnostic` | with the feature `lambda_runtime`: these errors by their names in the invocation record |
 
+#[cfg(feature = "lambda_runtime")]
+mod diagnostic;
+mod directive;
 mod malformed;
 mod members;
 mod metadata;
@@ -39,6 +44,9 @@ mod open;
 mod seal;
 mod style;
 
+#[cfg(feature = "lambda_runtime")]
+pub use diagnostic::diagnostic;
+pub use directive::{NonRetryable, RetryAfter};
 pub use malformed::Malformed;
 pub use metadata::Metadata;
 pub use open::{Event, open};

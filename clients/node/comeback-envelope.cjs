@@ -1,0 +1,76 @@
+'use strict';
+// Read an event that Comeback retries, and say how to be retried. This file needs nothing but Node.js 20. It is CommonJS,
+// which functions of both kinds can load.
+
+/** Throw it to have the event retried then, instead of after the ordinary backoff. */
+class RetryAfter extends Error {
+  constructor(when, text) {
+    super(text === undefined ? moment(when) : `${moment(when)}; ${text}`);
+    this.name = 'RetryAfter'; // in letters, because bundlers rename classes
+  }
+}
+
+/** Throw it if no retry can help: the event is dead-lettered, with this error's message. */
+class NonRetryable extends Error {
+  constructor(message, options) {
+    super(message, options);
+    this.name = 'NonRetryable';
+  }
+}
+
+/** The payload, the number of the attempt and the idempotency key of what a handler received. */
+function openEvent(event, requestId) {
+  if (!has(event, '_retry_metadata')) {
+    return { payload: event, attempt: 0, key: requestId }; // the first invocation
+  }
+  const { _retry_metadata: metadata, ...rest } = event;
+  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
+  check(isObject, '_retry_metadata is not an object');
+  const { attempt, initial_timestamp: since, style } = metadata;
+  const key = metadata.origin_request_id ?? requestId;
+  check(Number.isInteger(attempt) && attempt >= 1, 'attempt is not an integer of at least 1');
+  check(Number.isInteger(since) && since >= 0, 'initial_timestamp is not an integer of at least 0');
+  check(typeof key === 'string' && key !== '', 'origin_request_id is not a string that is not empty');
+  check([undefined, null, 'wrap', 'inline'].includes(style), 'style is neither wrap nor inline');
+  if (style === 'inline') return { payload: rest, attempt, key };
+  check(has(rest, '_original_payload'), '_original_payload is missing');
+  check(Object.keys(rest).length === 1, 'another key stands beside _original_payload');
+  const payload = rest._original_payload;
+  check(!has(payload, '_retry_metadata'), '_original_payload is itself an envelope');
+  return { payload, attempt, key };
+}
+
+/** For middy: opens each event before the handler, whose event is then `{ payload, attempt, key }`. */
+function opened() {
+  return {
+    before(request) {
+      request.event = openEvent(request.event, request.context.awsRequestId);
+    },
+  };
+}
+
+/** As the retry handler reads it: whole seconds, or RFC 3339. */
+function moment(when) {
+  if (when instanceof Date) {
+    const year = when.getUTCFullYear();
+    if (year >= 0 && year <= 9999) return when.toISOString();
+    throw new RangeError(`RetryAfter needs a date of the years 0 to 9999, not ${when}`);
+  }
+  if (typeof when !== 'number')
+    throw new TypeError(`RetryAfter takes seconds or a Date, not a ${typeof when}`);
+  const seconds = Math.ceil(when);
+  if (!(seconds > 0 && Number.isSafeInteger(seconds))) {
+    throw new RangeError(`RetryAfter needs a wait of more than no time, not ${when}`);
+  }
+  return String(seconds);
+}
+
+function has(value, name) {
+  return Object.hasOwn(value ?? {}, name);
+}
+
+function check(holds, problem) {
+  if (!holds) throw new Error(`malformed envelope: ${problem}`);
+}
+
+module.exports = { NonRetryable, RetryAfter, openEvent, opened };

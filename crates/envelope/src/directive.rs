@@ -1,0 +1,177 @@
+use std::fmt::{self, Display};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Fails the invocation, and says when the next retry is due.
+///
+/// The retry handler obeys an error of the type `RetryAfter`, and reads the moment from the start of its message. It
+/// adds up to a tenth of the wait as jitter, makes the retry count, and retries before `MAX_AGE` ends even if that is
+/// earlier. A wait of no time, and a moment that has passed, ask for nothing: the ordinary backoff is served.
+///
+/// ```
+/// use comeback_envelope::RetryAfter;
+///
+/// assert_eq!(RetryAfter::seconds(900).to_string(), "900");
+/// assert_eq!(RetryAfter::seconds(900).because("the shop is closed").to_string(), "900; the shop is closed");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetryAfter(String);
+
+impl RetryAfter {
+    /// The `errorType` that the retry handler looks for.
+    pub const ERROR_TYPE: &str = "RetryAfter";
+
+    /// After this many seconds, counted from the failure.
+    #[must_use]
+    pub fn seconds(seconds: u64) -> Self {
+        Self(seconds.to_string())
+    }
+
+    /// After this wait, counted from the failure. A part of a second counts as a whole one.
+    #[must_use]
+    pub fn wait(wait: Duration) -> Self {
+        Self::seconds(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)))
+    }
+
+    /// At this moment, or at the first whole second after it. A moment before 1970 is written as 1970, and one after
+    /// 9999 as the end of that year.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    ///
+    /// use comeback_envelope::RetryAfter;
+    ///
+    /// let reopens = UNIX_EPOCH + Duration::from_millis(1_789_400_813_500);
+    /// assert_eq!(RetryAfter::at(reopens).to_string(), "2026-09-14T15:46:54Z");
+    /// ```
+    #[must_use]
+    pub fn at(moment: SystemTime) -> Self {
+        /// 9999-12-31T23:59:59Z, the last second that four digits of a year can write.
+        const LAST: u64 = 253_402_300_799;
+        let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = since.as_secs().saturating_add(u64::from(since.subsec_nanos() > 0));
+        Self(rfc3339(seconds.min(LAST)))
+    }
+
+    /// Adds a reason for people, who find it with the error in the function's log and in a dead-letter.
+    #[must_use]
+    pub fn because(self, reason: impl Display) -> Self {
+        Self(format!("{}; {reason}", self.0))
+    }
+}
+
+/// Fails the invocation, and says that no retry can help: the event is dead-lettered as `non_retryable_error`, with
+/// this reason.
+///
+/// ```
+/// use comeback_envelope::NonRetryable;
+///
+/// assert_eq!(NonRetryable::new("order 17 was cancelled").to_string(), "order 17 was cancelled");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NonRetryable(String);
+
+impl NonRetryable {
+    /// The `errorType` that the retry handler looks for.
+    pub const ERROR_TYPE: &str = "NonRetryable";
+
+    /// For this reason.
+    #[must_use]
+    pub fn new(reason: impl Display) -> Self {
+        Self(reason.to_string())
+    }
+}
+
+impl Display for RetryAfter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Display for NonRetryable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RetryAfter {}
+
+impl std::error::Error for NonRetryable {}
+
+/// Seconds since 1970 as `2026-09-14T15:46:54Z`.
+fn rfc3339(seconds: u64) -> String {
+    let (year, month, day) = civil(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The date of a day since 1970. Counted from a first of March, so that the leap day is the last day of its year.
+fn civil(days_since_1970: u64) -> (u64, u64, u64) {
+    const DAYS_FROM_MARCH_OF_YEAR_0: u64 = 719_468;
+    const DAYS_IN_400_YEARS: u64 = 146_097;
+    let days = days_since_1970 + DAYS_FROM_MARCH_OF_YEAR_0;
+    let (cycle, day) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
+    let year_of_cycle = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+    // From March on, five months have 153 days.
+    let month_since_march = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * month_since_march + 2) / 5 + 1;
+    let month = if month_since_march < 10 { month_since_march + 3 } else { month_since_march - 9 };
+    (400 * cycle + year_of_cycle + u64::from(month <= 2), month, day_of_month)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use proptest::{prop_assert_eq, proptest};
+
+    use super::RetryAfter;
+
+    fn at(seconds: u64) -> String {
+        RetryAfter::at(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
+    }
+
+    #[test]
+    fn a_wait_is_written_in_whole_seconds_rounded_up() {
+        for (wait, written) in [
+            (Duration::from_secs(900), "900"),
+            (Duration::from_millis(1), "1"),
+            (Duration::from_millis(1_001), "2"),
+            (Duration::MAX, "18446744073709551615"),
+        ] {
+            assert_eq!(RetryAfter::wait(wait).to_string(), written);
+        }
+    }
+
+    #[test]
+    fn a_wait_of_no_time_is_written_as_it_is_and_the_handler_refuses_it() {
+        assert_eq!(RetryAfter::seconds(0).to_string(), "0");
+        assert_eq!(RetryAfter::wait(Duration::ZERO).to_string(), "0");
+    }
+
+    #[test]
+    fn dates_turn_where_the_calendar_does() {
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+        assert_eq!(at(253_402_300_799), "9999-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn a_moment_beyond_four_digits_of_a_year_is_written_as_the_nearest() {
+        assert_eq!(at(253_402_300_800), "9999-12-31T23:59:59Z");
+        let before = UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(RetryAfter::at(before).to_string(), "1970-01-01T00:00:00Z");
+        let sooner = UNIX_EPOCH + Duration::from_nanos(1);
+        assert_eq!(RetryAfter::at(sooner).to_string(), "1970-01-01T00:00:01Z");
+    }
+
+    proptest! {
+        #[test]
+        fn a_moment_is_read_back_as_it_was(seconds in 0u64..=253_402_300_799) {
+            let read: SystemTime = humantime::parse_rfc3339(&at(seconds)).unwrap();
+            prop_assert_eq!(read, UNIX_EPOCH + Duration::from_secs(seconds));
+        }
+    }
+}

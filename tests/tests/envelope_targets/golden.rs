@@ -1,0 +1,114 @@
+//! A golden file holds an `event`, the `request_id` of the invocation that receives it, and what to
+//! `expect`: the `payload`, the `attempt` and the `idempotency_key`, or the words it `raises`. Python
+//! and Node compare payloads as JSON, Rust byte for byte.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use comeback_envelope::open;
+use serde_json::value::RawValue;
+
+use crate::page;
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes");
+
+#[test]
+fn the_python_file_opens_every_golden_envelope() {
+    let check = r#"
+import json, sys
+from comeback_envelope import open_event
+
+def assert_clear(error, raised):
+    """It is the file's own, and names what Comeback's own reader blames."""
+    assert type(error) is ValueError and str(error).startswith("malformed envelope: "), repr(error)
+    blamed = [name for name in raised.split("`")[1::2]] or [raised]
+    assert any(name in str(error) for name in blamed), f"{error} for {raised}"
+
+for path in sys.argv[1:]:
+    golden = json.load(open(path, encoding="utf-8"))
+    expect = golden["expect"]
+    try:
+        found = open_event(golden["event"], golden["request_id"])
+    except Exception as error:
+        assert "raises" in expect, f"{path}: {error!r}"
+        assert_clear(error, expect["raises"])
+    else:
+        assert "raises" not in expect, f"{path}: {found}"
+        wanted = expect["payload"], expect["attempt"], expect["idempotency_key"]
+        assert json.dumps(found, sort_keys=True) == json.dumps(wanted, sort_keys=True), f"{path}: {found}"
+    print(path)
+"#;
+    assert_checks_every_golden_file("python3", "-c", check);
+}
+
+#[test]
+fn the_node_file_opens_every_golden_envelope() {
+    let check = r#"
+const assert = require("node:assert");
+const { openEvent } = require("./comeback-envelope.cjs");
+for (const path of process.argv.slice(1)) {
+  const { event, request_id, expect } = JSON.parse(require("node:fs").readFileSync(path, "utf8"));
+  if ("raises" in expect) {
+    const blamed = expect.raises.split("`").filter((_, place) => place % 2 === 1);
+    const isClear = (error) =>
+      error.message.startsWith("malformed envelope: ") && blamed.some((name) => error.message.includes(name));
+    assert.throws(() => openEvent(event, request_id), isClear, path);
+  } else {
+    const wanted = { payload: expect.payload, attempt: expect.attempt, key: expect.idempotency_key };
+    assert.deepStrictEqual(openEvent(event, request_id), wanted, path);
+  }
+  console.log(path);
+}
+"#;
+    assert_checks_every_golden_file("node", "-e", check);
+}
+
+/// As the page's Rust lines open it.
+#[test]
+fn the_rust_reader_opens_every_golden_envelope_byte_for_byte() {
+    for path in golden_files() {
+        let golden = object(&fs::read_to_string(&path).expect("a golden file"));
+        let mut expect = object(golden["expect"].get());
+        let request_id = text(&golden["request_id"]);
+
+        let found = open(&golden["event"]).map_err(|malformed| malformed.to_string()).map(|opened| {
+            let key = serde_json::to_string(opened.idempotency_key(&request_id)).expect("text");
+            [opened.payload.get().to_owned(), opened.attempt().to_string(), key]
+        });
+
+        let wanted = match expect.remove("raises") {
+            Some(words) => Err(text(&words)),
+            None => Ok(["payload", "attempt", "idempotency_key"].map(|key| expect[key].get().to_owned())),
+        };
+        assert_eq!(found, wanted, "{}", path.display());
+    }
+}
+
+/// Runs `source` beside the copied files, with the golden files as arguments; it prints the name of each that holds.
+fn assert_checks_every_golden_file(program: &str, flag: &str, source: &str) {
+    let files = golden_files();
+    let function = page::function(&format!("golden-{program}"));
+    let run = Command::new(program).arg(flag).arg(source).args(&files).current_dir(function).output();
+    let run = run.unwrap_or_else(|error| panic!("this test needs {program} on the PATH: {error}"));
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let checked = String::from_utf8(run.stdout).expect("paths in UTF-8");
+    assert_eq!(checked.lines().map(Path::new).collect::<Vec<_>>(), files);
+}
+
+fn golden_files() -> Vec<PathBuf> {
+    let entries = fs::read_dir(GOLDEN).expect("the golden envelopes");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no golden envelopes in {GOLDEN}");
+    files
+}
+
+fn object(json: &str) -> BTreeMap<String, Box<RawValue>> {
+    serde_json::from_str(json).expect("an object")
+}
+
+fn text(json: &RawValue) -> String {
+    serde_json::from_str(json.get()).expect("a string")
+}

@@ -1,0 +1,40 @@
+use std::path::PathBuf;
+use std::process::Command;
+
+use comeback_tests::{pages, root, scratch};
+
+/// docs/envelope.md.
+pub(crate) fn text() -> String {
+    pages::read("docs/envelope.md")
+}
+
+/// The page's only block in `language`, without its fences.
+pub(crate) fn block(language: &str) -> String {
+    let page = text();
+    let fence = format!("\n```{language}\n");
+    let mut parts = page.split(&fence).skip(1);
+    let (Some(part), None) = (parts.next(), parts.next()) else {
+        panic!("docs/envelope.md must have exactly one ```{language} block");
+    };
+    let (block, _) = part.split_once("```").expect("a closing fence");
+    block.to_owned()
+}
+
+/// The folder of a function, with the files that the page's commands copy there, and its lines as `orders.py` and
+/// `orders.mjs`.
+pub(crate) fn function(name: &str) -> PathBuf {
+    let folder = scratch(name);
+    for commands in pages::blocks("docs/envelope.md", "Open the envelope") {
+        let copy = Command::new("sh")
+            .args(["-euc", &commands])
+            .current_dir(root())
+            .env("FUNCTION", &folder)
+            .output();
+        let copy = copy.expect("the operating system has a shell");
+        assert!(copy.status.success(), "{commands}{}", String::from_utf8_lossy(&copy.stderr));
+    }
+    for (file, language) in [("orders.py", "python"), ("orders.mjs", "javascript")] {
+        std::fs::write(folder.join(file), block(language)).expect("a file can be written");
+    }
+    folder
+}
