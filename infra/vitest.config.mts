@@ -5,5 +5,6 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // Synthesizing an app loads all of aws-cdk-lib, which takes seconds on a busy machine.
     testTimeout: 60_000,
+    hookTimeout: 60_000,
   },
 });

@@ -5,12 +5,13 @@ import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 
 import { type AttachOptions, sendFailures } from './attach';
+import { checkTopic, Monitor, type MonitorOptions } from './monitor';
 import { policyVariables } from './policy';
 import { type AsyncRetriesProps, checkProps } from './props';
 import { RetryHandler } from './retry-handler';
 import { checkTarget, entryFor, unqualified } from './target';
 import { targetFunctions } from './target-functions';
-import { checkIsFunction, OPTIONS, PROPS, wellTyped } from './types';
+import { checkIsFunction, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
 import { waitingVariables } from './waiting';
 
 /**
@@ -42,6 +43,9 @@ export class AsyncRetries extends Construct {
   private readonly retryQueue: sqs.Queue;
   private readonly retryHandler: RetryHandler;
   private readonly patterns: string[];
+  private readonly hideUpTo: string;
+  private readonly attached: lambda.IFunction[] = [];
+  private monitoring?: Monitor;
 
   /** @throws with every refused property, not only the first */
   constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
@@ -49,7 +53,9 @@ export class AsyncRetries extends Construct {
     const refusals: string[] = [];
     const typed = wellTyped(props, PROPS, refusals);
     checkProps(typed, Stack.of(this), refusals);
-    const settings = { ...policyVariables(typed, refusals), ...waitingVariables(typed, refusals) };
+    const waiting = waitingVariables(typed, refusals);
+    const settings = { ...policyVariables(typed, refusals), ...waiting };
+    this.hideUpTo = waiting.HIDE_UP_TO;
     this.patterns = targetFunctions(Stack.of(this), typed.targetFunctions ?? [], refusals);
     throwAll(refusals);
     const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
@@ -103,6 +109,29 @@ export class AsyncRetries extends Construct {
       this.retryHandler.allow(entry);
     }
     sendFailures(target, this.retryQueue, this.retryHandler, options);
+    this.attached.push(target);
+    this.monitoring?.watch(target);
+  }
+
+  /**
+   * Makes the alarms: on both queues, on the retry handler, and one for each function that is attached, before or after.
+   * Saves queries for the handler's log, and makes a dashboard if it is asked for. In the checkout, `docs/alarms.md` says
+   * what each alarm means and what all of it costs.
+   *
+   * @throws if it was called before, or the topic is a FIFO one
+   */
+  monitor(options: MonitorOptions = {}): void {
+    const refusals: string[] = [];
+    checkTopic(wellTyped(options, MONITOR_OPTIONS, refusals), refusals);
+    throwAll(refusals);
+    if (this.monitoring !== undefined) {
+      throw new Error(`monitor was called before on ${this.node.path}; call it once, with all options`);
+    }
+    const { queue, deadLetterQueue, retryHandler: handler, hideUpTo } = this;
+    this.monitoring = new Monitor(this, { queue, deadLetterQueue, handler, hideUpTo }, options);
+    for (const target of this.attached) {
+      this.monitoring.watch(target);
+    }
   }
 
   /**

@@ -23,6 +23,7 @@ export interface RetryHandlerProps extends AsyncRetriesProps {
 export class RetryHandler extends Construct {
   readonly function: lambda.Function;
   readonly role: iam.Role;
+  readonly logGroup: logs.LogGroup;
   /** The SSM parameter that holds the pauses, without its first slash. */
   private readonly pauses: string;
   private readonly targets = new Set<string>();
@@ -33,20 +34,20 @@ export class RetryHandler extends Construct {
 
   constructor(scope: Construct, id: string, props: RetryHandlerProps) {
     super(scope, id);
-    const logGroup = new logs.LogGroup(this, 'Logs', {
+    this.logGroup = new logs.LogGroup(this, 'Logs', {
       retention: props.logRetention ?? logs.RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.DESTROY,
     });
     this.pauses = `comeback/${Aws.STACK_NAME}/${Names.uniqueResourceName(scope, { maxLength: 64 })}/pauses`;
     this.role = new iam.Role(this, 'Role', { assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com') });
-    this.grant(props, logGroup);
+    this.grant(props);
     this.function = handlerFunction(this, 'Function', props.bootstrap, {
       description: 'Defers, re-invokes or dead-letters the messages of the retry queue.',
       architecture: props.architecture ?? lambda.Architecture.ARM_64,
       memorySize: props.memorySize ?? 256,
       timeout: Duration.seconds(60),
       role: this.role,
-      logGroup,
+      logGroup: this.logGroup,
       // This loop is a Lambda→SQS→Lambda chain, which Lambda would cut after 16 rounds. The policy bounds it.
       recursiveLoop: lambda.RecursiveLoop.ALLOW,
       environment: {
@@ -88,7 +89,7 @@ export class RetryHandler extends Construct {
   }
 
   /** Exactly the calls that the retry handler makes. The queues' own grants would allow more. */
-  private grant({ queue, deadLetterQueue }: RetryHandlerProps, logGroup: logs.LogGroup): void {
+  private grant({ queue, deadLetterQueue }: RetryHandlerProps): void {
     const statements = {
       TakeFromTheRetryQueue: {
         actions: [
@@ -108,7 +109,7 @@ export class RetryHandler extends Construct {
           Stack.of(this).formatArn({ service: 'ssm', resource: 'parameter', resourceName: this.pauses }),
         ],
       },
-      Log: { actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [logGroup.logGroupArn] },
+      Log: { actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [this.logGroup.logGroupArn] },
     };
     for (const [sid, statement] of Object.entries(statements)) {
       this.role.addToPrincipalPolicy(new iam.PolicyStatement({ sid, ...statement }));

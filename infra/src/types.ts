@@ -4,6 +4,7 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 
 import { type AttachOptions } from './attach';
+import { type MonitorOptions } from './monitor';
 import { type AsyncRetriesProps } from './props';
 import { shown } from './shown';
 
@@ -51,6 +52,12 @@ export const PROPS: Readonly<Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 
 export const OPTIONS: Readonly<Record<keyof AttachOptions, Type>> = {
   maxEventAge: DURATION,
   onSuccess: [has('bind'), 'a lambda.IDestination'],
+};
+
+/** The type of each option of `monitor`. */
+export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
+  topic: [has('topicArn'), 'an sns.ITopic, such as Topic.fromTopicArn gives'],
+  dashboard: BOOLEAN,
 };
 
 /**

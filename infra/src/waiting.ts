@@ -39,7 +39,10 @@ const HIDE_UP_TO = 'it must be 0 to 55000; to hide without a limit, set alwaysHi
  *
  * @param refusals receives a line for each property that the handler would refuse when it starts
  */
-export function waitingVariables(props: WaitingProps, refusals: string[]): Record<string, string> {
+export function waitingVariables(
+  props: WaitingProps,
+  refusals: string[],
+): Record<'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY', string> {
   const maxConcurrency = wholeNumber(
     'maxConcurrency (MAXIMUM_CONCURRENCY)',
     props.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,

@@ -2,8 +2,10 @@ import { execFileSync } from 'node:child_process';
 import * as path from 'node:path';
 import { type CfnElement, CfnResource, type Stack } from 'aws-cdk-lib';
 import { Template as Synthesized } from 'aws-cdk-lib/assertions';
+import { Topic } from 'aws-cdk-lib/aws-sns';
 import { expect, test } from 'vitest';
 
+import { type AsyncRetriesProps, type MonitorOptions } from '../src';
 import { canonical, differences, type Template } from './parity/canonical';
 import { newRetries, newStack, REPOSITORY, withOne } from './support';
 
@@ -20,6 +22,21 @@ const COUNTERPARTS = new Map([
   ['Orders/Resource', 'ExampleTarget'],
   ['Orders/ServiceRole/Resource', 'ExampleTargetRole'],
   ['Orders/EventInvokeConfig/Resource', 'ExampleTargetEventInvokeConfig'],
+  ['Retries/Monitor/DeadLetters/Resource', 'DeadLettersAlarm'],
+  ['Retries/Monitor/DeadLettersExpire/Resource', 'DeadLettersExpireAlarm'],
+  ['LostOnTheWay*/Resource', 'LostOnTheWayAlarm'],
+  ['Retries/Monitor/HandlerErrors/Resource', 'HandlerErrorsAlarm'],
+  ['Retries/Monitor/Throttled/Resource', 'ThrottledAlarm'],
+  ['Retries/Monitor/NeedsAnOperatorFilter/Resource', 'NeedsAnOperatorFilter'],
+  ['Retries/Monitor/NeedsAnOperator/Resource', 'NeedsAnOperatorAlarm'],
+  ['Retries/Monitor/Stalled/Resource', 'StalledAlarm'],
+  ['Retries/Monitor/Late/Resource', 'LateAlarm'],
+  ['Retries/Monitor/Crowded/Resource', 'CrowdedAlarm'],
+  ['Retries/Monitor/EventLifeQuery', 'EventLifeQuery'],
+  ['Retries/Monitor/WaitingByFunctionQuery', 'WaitingByFunctionQuery'],
+  ['Retries/Monitor/ReasonsByHourQuery', 'ReasonsByHourQuery'],
+  ['Retries/Monitor/RemediesQuery', 'RemediesQuery'],
+  ['Retries/Monitor/Dashboard/Resource', 'RetryDashboard'],
 ]);
 
 const DEPENDS_ON_ROLE =
@@ -29,7 +46,7 @@ const SAM_TAG = 'the SAM transform tags what it makes';
 const ENFORCE_SSL = 'enforceSSL writes the same statement without a Sid, and everyone as {"AWS":"*"}';
 const USERS_OWN = "the function and its role are their owner's; what attach gives to them is compared";
 
-const USED_TWICE = 'a stack may have the construct twice, each with pauses of its own';
+const USED_TWICE = 'a stack may have the construct twice, each with pauses and queries of its own';
 const STACK = '${AWS::StackName}';
 const PARAMETER = 'arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter';
 
@@ -45,6 +62,10 @@ const INTENDED: Record<string, string> = {
   [`RetryHandlerRole.Allowed.ssm:GetParameter on ${PARAMETER}/comeback/${STACK}/pauses`]: USED_TWICE,
   [`RetryHandlerRole.Allowed.ssm:GetParameter on ${PARAMETER}/comeback/${STACK}/StackRetriesF51ABC00/pauses`]:
     USED_TWICE,
+  'EventLifeQuery.Name': USED_TWICE,
+  'WaitingByFunctionQuery.Name': USED_TWICE,
+  'ReasonsByHourQuery.Name': USED_TWICE,
+  'RemediesQuery.Name': USED_TWICE,
   'RetryHandlerLogs.LogGroupName':
     'a construct leaves physical names to CloudFormation, so that it can be used twice',
   'RetryQueueTlsOnly.PolicyDocument.sqs:* on ${RetryQueue.Arn}.Sid': ENFORCE_SSL,
@@ -83,7 +104,7 @@ function samTemplate(parameters: Record<string, string> = {}): Record<string, un
   return canonical(template, names, parameters);
 }
 
-function constructsTemplate(stack = withOne().stack): Record<string, unknown> {
+function constructsTemplate(stack: Stack): Record<string, unknown> {
   return canonical(Synthesized.fromStack(stack).toJSON() as Template, counterparts(stack));
 }
 
@@ -92,7 +113,9 @@ function counterparts(stack: Stack): Map<string, string> {
   const logicalId = (resource: CfnElement) => stack.resolve(resource.logicalId) as string;
   const named = resources.map((resource): [string, string | undefined] => [
     logicalId(resource),
-    COUNTERPARTS.get(resource.node.path.slice(`${stack.node.path}/`.length)),
+    COUNTERPARTS.get(
+      resource.node.path.slice(`${stack.node.path}/`.length).replace(/(LostOnTheWay)\w+/, '$1*'),
+    ),
   ]);
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
@@ -107,8 +130,55 @@ function found(sam: Record<string, unknown>, construct: Record<string, unknown>)
   return [...new Set(all)].sort();
 }
 
+/** The construct's counterpart to the template with its example, monitored in this way. */
+function withExample(props: AsyncRetriesProps, ...monitored: MonitorOptions[]): Record<string, unknown> {
+  const { stack, retries } = withOne(props);
+  for (const options of monitored) {
+    retries.monitor(options);
+  }
+  return constructsTemplate(stack);
+}
+
+const intended = (leftOut: (path: string) => boolean) =>
+  Object.keys(INTENDED)
+    .filter((path) => !leftOut(path))
+    .sort();
+
 test('template.yaml and the construct make the same resources, apart from the intended differences', () => {
-  expect(found(samTemplate(), constructsTemplate())).toEqual(Object.keys(INTENDED).sort());
+  expect(found(samTemplate(), withExample({}, {}))).toEqual(intended(() => false));
+});
+
+const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:on-call';
+
+test.each<[Record<string, string>, AsyncRetriesProps, boolean]>([
+  [{ Dashboard: 'on' }, {}, false],
+  [{ Dashboard: 'on', AlarmTopicArn: TOPIC, HideUpTo: '200' }, { hideUpTo: 200 }, true],
+  [{ Dashboard: 'on', HideUpTo: 'always' }, { alwaysHide: true }, false],
+])('so they do with a dashboard: %j', (parameters, props, withTopic) => {
+  const { stack, retries } = withOne(props);
+  const topic = withTopic ? Topic.fromTopicArn(stack, 'OnCall', TOPIC) : undefined;
+  retries.monitor({ topic, dashboard: true });
+  const sam = samTemplate(parameters);
+  expect(found(sam, constructsTemplate(stack))).toEqual(intended(() => false));
+  expect(sam).toHaveProperty('RetryDashboard');
+  expect(JSON.stringify(sam).split(`["${TOPIC}"]`).length - 1).toBe(withTopic ? 18 : 0);
+});
+
+test('without alarms and a dashboard nothing is monitored', () => {
+  const sam = samTemplate({ Alarms: 'off' });
+  expect(found(sam, withExample({}))).toEqual(intended((path) => path.endsWith('Query.Name')));
+  expect(Object.keys(sam).filter((name) => /Alarm|Query|Filter|Dashboard/.test(name))).toEqual([]);
+});
+
+test('a dashboard without alarms shows none', () => {
+  const [alone, both] = [{ Alarms: 'off' }, { Alarms: 'on' }].map((parameters) => {
+    const template = samTemplate({ Dashboard: 'on', ...parameters });
+    expect(Object.keys(template).filter((name) => name.endsWith('Query'))).toHaveLength(4);
+    return (template.RetryDashboard as { DashboardBody: { widgets: { type: string }[] } }).DashboardBody
+      .widgets;
+  });
+  expect(alone).toEqual(both?.filter(({ type }) => type !== 'alarm'));
+  expect(alone).toHaveLength((both?.length ?? 0) - 1);
 });
 
 const ARN = 'arn:aws:lambda:eu-west-1:123456789012:function:';
@@ -118,15 +188,12 @@ test.each([
   ['functions of their own', [`${ARN}orders`, `${ARN}billing-*:live`]],
 ])('so they do without the example, with %s', (_, targetFunctions) => {
   const stack = newStack();
-  newRetries(stack, { targetFunctions });
-  const sam = samTemplate({ Example: 'no', TargetFunctions: targetFunctions.join(',') });
+  newRetries(stack, { targetFunctions }).monitor({ dashboard: true });
+  const sam = samTemplate({ Example: 'no', Dashboard: 'on', TargetFunctions: targetFunctions.join(',') });
   const construct = constructsTemplate(stack);
-  const withoutExample = ([path]: [string, string]) =>
-    !path.startsWith('Example') && !path.includes('lambda:InvokeFunction');
-  const intended = Object.entries(INTENDED)
-    .filter(withoutExample)
-    .map(([path]) => path);
-  expect(found(sam, construct)).toEqual(intended.sort());
+  const ofExample = (path: string) => path.startsWith('Example') || path.includes('lambda:InvokeFunction');
+  expect(found(sam, construct)).toEqual(intended(ofExample));
   expect(Object.keys(sam).filter((name) => name.startsWith('Example'))).toEqual([]);
+  expect(sam).not.toHaveProperty('LostOnTheWayAlarm');
   expect(JSON.stringify(construct).includes('lambda:InvokeFunction')).toBe(targetFunctions.length > 0);
 });

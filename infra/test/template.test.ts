@@ -4,13 +4,15 @@ import * as path from 'node:path';
 import { Stage } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import * as kms from 'aws-cdk-lib/aws-kms';
+import { Topic } from 'aws-cdk-lib/aws-sns';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { expect, test } from 'vitest';
 
 import { newFunction, newRetries, newStack, REPOSITORY, withOne } from './support';
 
 test('the whole template', () => {
-  const { stack } = withOne({ targetFunctions: ['billing-*'] });
+  const { stack, retries } = withOne({ targetFunctions: ['billing-*'] });
+  retries.monitor();
   const { Resources, Outputs } = Template.fromStack(stack).toJSON() as Record<string, unknown>;
   expect(Outputs).toBeUndefined();
   const hash = /[0-9a-f]{64}\.zip/g;
@@ -26,6 +28,7 @@ test.each(['SSE-SQS', 'a key of the customer'])('cfn-lint, with %s', (encryption
   const stack = newStack();
   const encryptionKey = encryption === 'SSE-SQS' ? undefined : new kms.Key(stack, 'Key');
   const retries = newRetries(stack, { targetFunctions: ['billing-*'], encryptionKey });
+  retries.monitor({ dashboard: true, topic: new Topic(stack, 'OnCall') });
   const orders = newFunction(stack);
   for (const target of [orders, orders.currentVersion, orders.addAlias('live')]) {
     retries.attach(target);
@@ -55,7 +58,8 @@ const EXPLAINED: Record<string, string> = {
 };
 
 test('cdk-nag finds nothing that is not explained', () => {
-  const { stack } = withOne({ targetFunctions: ['billing-*'] });
+  const { stack, retries } = withOne({ targetFunctions: ['billing-*'] });
+  retries.monitor({ dashboard: true });
   const { violations } = new AwsSolutionsChecks(stack.node.root).validateScope(stack);
   const found = violations.flatMap(({ ruleName, violatingResources }) =>
     violatingResources.map(({ constructPath }) => `${String(constructPath)}: ${ruleName}`),

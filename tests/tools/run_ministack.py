@@ -14,6 +14,7 @@ time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 from ministack import app  # noqa: E402
 from ministack.core import iam_actions, iam_evaluator  # noqa: E402
 from ministack.services import iam, lambda_svc, sqs  # noqa: E402
+from ministack.services.cloudformation import provisioners  # noqa: E402
 
 # The event source mappings' threads receive and delete under a lock, and put a new list of messages in the old one's
 # place. Nobody else takes that lock: the record of a failed invocation, or a message sent, that is appended to the old
@@ -150,6 +151,29 @@ def if_it_may_send(put):
 
 
 lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invoke_config)
+
+# CloudFormation's alarms on an expression are refused with the whole stack, and so are saved queries. The former are kept as
+# they are described, for `DescribeAlarms` to return; their state changes by `SetAlarmState` alone. The latter touch nothing
+# else, and are forgotten.
+def of_an_expression(record):
+    @functools.wraps(record)
+    def with_metrics(name, properties):
+        metrics = properties.get("Metrics")
+        if not metrics:
+            return record(name, properties)
+        alarm = record(name, {**properties, "Metrics": None, "MetricName": "none", "Namespace": "none"})
+        single = ("MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Period", "Dimensions", "Unit")
+        return {**{key: value for key, value in alarm.items() if key not in single}, "Metrics": metrics}
+
+    return with_metrics
+
+
+provisioners._cw_metric_alarm_record = of_an_expression(provisioners._cw_metric_alarm_record)
+provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
+    "create": lambda logical_id, *_: (logical_id, {"QueryDefinitionId": logical_id}),
+    "update": lambda physical_id, *_: (physical_id, {"QueryDefinitionId": physical_id}),
+    "delete": lambda *_: None,
+}
 
 # Its web server ends an HTTP/2 connection after a thousand requests, those under way included: their answers never come.
 from hypercorn.config import Config  # noqa: E402

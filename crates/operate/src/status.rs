@@ -6,7 +6,7 @@
 //! | `letters` | the oldest dead-letter |
 //! | `metrics` | the last hour, and the oldest message that is due |
 //! | `paused` | the pauses that are open |
-//! | `alarms` | the alarms on the queues and on the handler |
+//! | `alarms` | the alarms on the queues, on the handler and on what is lost on the way |
 
 mod alarms;
 mod depth;

@@ -8,7 +8,7 @@ export interface Template {
 /**
  * The resources of a template in a form in which equal ones are equal, whoever wrote them: parameters have their
  * values, conditions are decided, intrinsics that build text are text, scalars are text (as CloudFormation has
- * it), a role's policies are one set of statements, and statements go by what they allow.
+ * it), a role's policies are one set of statements, statements go by what they allow, and a dashboard is its widgets.
  *
  * @param names the name of each resource by its logical id
  * @param parameters what is given for parameters; the others have their defaults
@@ -34,7 +34,12 @@ export function canonical(
     }
     // Where a template says nothing, CloudFormation deletes.
     const defaults = { DeletionPolicy: 'Delete', UpdateReplacePolicy: 'Delete' };
-    resources[nameOf(logicalId, names)] = { ...defaults, ...attributes, ...Properties };
+    resources[nameOf(logicalId, names)] = {
+      ...defaults,
+      ...attributes,
+      ...Properties,
+      ...widgetsOf(Properties),
+    };
   }
   for (const [name, role] of Object.entries(resources).filter(([, { Type }]) => Type === 'AWS::IAM::Role')) {
     const { Policies = [], ...rest } = role;
@@ -45,12 +50,19 @@ export function canonical(
   return resources;
 }
 
+function widgetsOf(properties: Record<string, unknown> = {}): Record<string, unknown> {
+  const { DashboardBody } = properties;
+  return typeof DashboardBody === 'string' ? { DashboardBody: JSON.parse(DashboardBody) as unknown } : {};
+}
+
 /** Where two of them differ: the path, and what stands there on each side. */
 export function differences(left: unknown, right: unknown, path = ''): Map<string, [unknown, unknown]> {
   const found = new Map<string, [unknown, unknown]>();
-  if (isObject(left) && isObject(right)) {
-    for (const key of new Set([...Object.keys(left), ...Object.keys(right)])) {
-      const nested = differences(left[key], right[key], path === '' ? key : `${path}.${key}`);
+  const ofOneLength = Array.isArray(left) && Array.isArray(right) && left.length === right.length;
+  if (ofOneLength || (isObject(left) && isObject(right))) {
+    const [ours, theirs] = [left, right] as [Record<string, unknown>, Record<string, unknown>];
+    for (const key of new Set([...Object.keys(ours), ...Object.keys(theirs)])) {
+      const nested = differences(ours[key], theirs[key], path === '' ? key : `${path}.${key}`);
       nested.forEach((sides, where) => found.set(where, sides));
     }
   } else if (JSON.stringify(left) !== JSON.stringify(right)) {
@@ -85,6 +97,8 @@ function evaluator(
         return evaluate(operands[0]) === evaluate(operands[1]);
       case 'Fn::Not':
         return !operands.some(holds);
+      case 'Fn::And':
+        return operands.every(holds);
       case 'Fn::Or':
         return operands.some(holds);
       default:

@@ -127,6 +127,10 @@ pub(crate) async fn a_refused_parameter_fails_the_deployment(world: &World) {
         "HideUpTo=55001",
         "MaximumConcurrency=1",
         "Example=maybe",
+        "Alarms=yes",
+        "AlarmTopicArn=on-call",
+        "AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:on-call.fifo",
+        "Dashboard=maybe",
         "TargetFunctions=orders",
         r"TargetFunctions=arn:aws:lambda:eu-west-1:123456789012:function:orders:\$latest",
     ] {

@@ -1,6 +1,7 @@
 //! The operator's commands against MiniStack, with the stack as it is deployed: in both output forms, and with no more
 //! permissions than `docs/operate.md` lists.
 
+mod alarms;
 mod attach;
 mod attach_elsewhere;
 mod dead;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         };
     }
     let trials = trials![
+        alarms::the_alarms_of_a_stack_tell_its_topic_and_its_dashboard_shows_them,
         attach::a_function_is_attached_retried_and_detached,
         attach::an_alias_is_attached_beside_its_function,
         attach::a_run_that_was_killed_is_resumed_by_repeating_it,

@@ -50,7 +50,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
         "Waiting       1: 1 hidden (HIDE_UP_TO 50,000), 0 delayed\n",
         "Dead letters  1, the oldest ",
         "its mapping is Disabled: nothing is retried",
-        "1 of 1 alarm in state ALARM: seen-letters",
+        "1 of 10 alarms in state ALARM: seen-letters",
     ] {
         assert!(text.contains(expected), "{text}");
     }

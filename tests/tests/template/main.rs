@@ -1,5 +1,9 @@
 //! What the template promises and no local stack would miss: read from the template itself.
 
+mod alarm_settings;
+mod alarms;
+mod evaluation;
+mod expression;
 mod refusals;
 
 use std::collections::BTreeSet;

@@ -1,9 +1,10 @@
-use aws_sdk_cloudwatch::types::MetricAlarm;
+use aws_sdk_cloudwatch::types::{Dimension, MetricAlarm};
+use comeback_engine::FunctionPattern;
 use serde::Serialize;
 
 use crate::{Account, Deployment, Failure};
 
-/// A metric alarm on one of the queues, or on the handler.
+/// A metric alarm on one of the queues, on the handler or its log, or on what Lambda loses of a retried function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
     /// Its name.
@@ -15,7 +16,7 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Every alarm whose metric is of one of the deployment's queues or of its handler.
+    /// Every alarm of the deployment.
     ///
     /// # Errors
     ///
@@ -42,12 +43,110 @@ impl Alarm {
     }
 }
 
-/// An alarm on a single metric has dimensions of its own; one on an expression has metrics.
+/// An alarm on a single metric names it itself; one on an expression names it in its queries.
 fn is_of(alarm: &MetricAlarm, deployment: &Deployment) -> bool {
-    let names =
-        [deployment.retry_queue.name(), deployment.dead_letter_queue.name(), deployment.handler.as_str()];
-    let of_metrics = alarm.metrics().iter().filter_map(|query| query.metric_stat()?.metric());
-    let dimensions = alarm.dimensions().iter().chain(of_metrics.flat_map(|metric| metric.dimensions()));
-    let mut values = dimensions.filter(|it| matches!(it.name(), Some("QueueName" | "FunctionName")));
-    values.any(|dimension| dimension.value().is_some_and(|value| names.contains(&value)))
+    let single = (alarm.namespace(), alarm.metric_name(), alarm.dimensions());
+    let of_queries = alarm.metrics().iter().filter_map(|query| query.metric_stat()?.metric());
+    let of_queries = of_queries.map(|metric| (metric.namespace(), metric.metric_name(), metric.dimensions()));
+    std::iter::once(single).chain(of_queries).any(|(namespace, name, dimensions)| {
+        let dimension =
+            |wanted: &str| dimensions.iter().find(|it| it.name() == Some(wanted)).and_then(Dimension::value);
+        let queues = [deployment.retry_queue.name(), deployment.dead_letter_queue.name()];
+        let of_log = namespace.and_then(|it| it.strip_prefix("Comeback/")) == Some(&deployment.handler);
+        let of_queue = dimension("QueueName").is_some_and(|queue| queues.contains(&queue));
+        let of_function = dimension("FunctionName").is_some_and(|function| {
+            function == deployment.handler
+                || name == Some("DestinationDeliveryFailures") && retries(deployment, function)
+        });
+        of_log || of_queue || of_function
+    })
+}
+
+/// Whether `TARGET_FUNCTIONS` has an entry for the function, or for one of its versions or aliases.
+fn retries(deployment: &Deployment, function: &str) -> bool {
+    let (place, _) = deployment.handler_arn.rsplit_once(':').unwrap_or_default();
+    let arn = format!("{place}:{function}");
+    let unqualified = |entry: &str| entry.split(':').take(7).collect::<Vec<_>>().join(":");
+    let mut patterns =
+        deployment.target_functions().filter_map(|entry| unqualified(entry).parse::<FunctionPattern>().ok());
+    patterns.any(|pattern| pattern.allows(&arn))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use aws_sdk_cloudwatch::types::{Metric, MetricDataQuery, MetricStat};
+
+    use super::*;
+    use crate::Queue;
+
+    const PLACE: &str = "arn:aws:lambda:eu-west-1:123456789012:function";
+
+    fn deployment() -> Deployment {
+        let queue = |name: &str| Queue {
+            url: format!("https://sqs.example/{name}"),
+            arn: format!("arn:aws:sqs:eu-west-1:123456789012:{name}"),
+        };
+        let entries = format!("{PLACE}:orders:live,{PLACE}:billing-*, not an ARN");
+        Deployment {
+            stack: None,
+            handler: "retry-handler".into(),
+            handler_arn: format!("{PLACE}:retry-handler"),
+            role_arn: "arn:aws:iam::123456789012:role/retry-handler".into(),
+            timeout: Duration::from_secs(60),
+            log_group: "/aws/lambda/retry-handler".into(),
+            log_level: None,
+            variables: BTreeMap::from([("TARGET_FUNCTIONS".into(), entries)]),
+            mapping: None,
+            retry_queue: queue("retries"),
+            dead_letter_queue: queue("dead"),
+        }
+    }
+
+    fn dimension((name, value): (&str, &str)) -> Dimension {
+        Dimension::builder().name(name).value(value).build()
+    }
+
+    fn on(namespace: &str, name: &str, of: &[(&str, &str)]) -> MetricAlarm {
+        let dimensions = of.iter().copied().map(dimension).collect();
+        MetricAlarm::builder().namespace(namespace).metric_name(name).set_dimensions(Some(dimensions)).build()
+    }
+
+    #[test]
+    fn an_alarm_of_the_deployment_watches_its_queues_its_handler_its_log_or_what_it_may_lose() {
+        let lost = |function| on("AWS/Lambda", "DestinationDeliveryFailures", &[("FunctionName", function)]);
+        let errors = |function| on("AWS/Lambda", "Errors", &[("FunctionName", function)]);
+        let visible = |queue| on("AWS/SQS", "ApproximateNumberOfMessagesVisible", &[("QueueName", queue)]);
+        for (alarm, expected) in [
+            (visible("retries"), true),
+            (visible("dead"), true),
+            (visible("others"), false),
+            (errors("retry-handler"), true),
+            (errors("orders"), false),
+            (lost("orders"), true),
+            (lost("billing-eu"), true),
+            (lost("shop"), false),
+            (on("Comeback/retry-handler", "NeedsAnOperator", &[]), true),
+            (on("Comeback/retry-handler-2", "NeedsAnOperator", &[]), false),
+            (on("Comeback", "NeedsAnOperator", &[]), false),
+        ] {
+            assert_eq!(is_of(&alarm, &deployment()), expected, "{alarm:?}");
+        }
+    }
+
+    #[test]
+    fn an_alarm_on_an_expression_is_known_by_any_of_its_metrics() {
+        let query = |queue| {
+            let metric =
+                Metric::builder().namespace("AWS/SQS").dimensions(dimension(("QueueName", queue))).build();
+            let stat = MetricStat::builder().metric(metric).period(60).stat("Maximum").build();
+            MetricDataQuery::builder().id("visible").metric_stat(stat).build()
+        };
+        let sum = MetricDataQuery::builder().id("sum").expression("visible + hidden").build();
+        let of = |queue| MetricAlarm::builder().metrics(sum.clone()).metrics(query(queue)).build();
+        assert!(is_of(&of("dead"), &deployment()));
+        assert!(!is_of(&of("others"), &deployment()));
+    }
 }

@@ -125,7 +125,14 @@ pub(super) const FAULTS: &[Fault] = &[
             "queue \"$DEAD_URL\" SqsManagedSseEnabled=true; queue \"$DEAD_URL\" KmsMasterKeyId=; restored CB035",
         ),
     ),
-    warning("CB040", "aws cloudwatch delete-alarms --alarm-names \"$ALARM\"", "none on either queue", Fix),
+    // What puts it right makes the one alarm that the next two break.
+    warning(
+        "CB040",
+        "aws cloudwatch delete-alarms --alarm-names $(aws cloudwatch describe-alarms --alarm-name-prefix checked- \
+         --query 'MetricAlarms[].AlarmName' --output text)",
+        "none on either queue",
+        Fix,
+    ),
     warning(
         "CB041",
         "aws cloudwatch set-alarm-state --alarm-name \"$ALARM\" --state-value ALARM --state-reason planted",

@@ -1,0 +1,137 @@
+import { Duration } from 'aws-cdk-lib';
+import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
+import { type Construct } from 'constructs';
+
+import { RUNBOOK } from './alarms';
+import { type Watched } from './monitor';
+
+const PERIOD = Duration.minutes(5);
+const HALF = { width: 12, height: 6 };
+const FROM_ZERO = { min: 0 };
+
+const LINKS = [
+  '**Comeback**: retries of failed asynchronous events.',
+  `Something is wrong? [What each alarm means](${RUNBOOK})`,
+  `[Operate Comeback](${new URL('operate.md', RUNBOOK).href})`,
+  `[What happens to an event](${new URL('what-happens-to.md', RUNBOOK).href})`,
+  'or run `comeback status`, `comeback doctor`.',
+];
+
+/** Makes the dashboard. `alarms` may still grow. */
+export function dashboard(scope: Construct, watched: Watched, alarms: cloudwatch.IAlarm[]): void {
+  new cloudwatch.Dashboard(scope, 'Dashboard', {
+    widgets: [
+      [new cloudwatch.TextWidget({ markdown: LINKS.join(' '), width: 24, height: 2 })],
+      [new cloudwatch.AlarmStatusWidget({ title: 'Alarms', alarms, width: 24, height: 4 })],
+      [waiting(watched), throughput(watched)],
+      [lateness(watched), oldest(watched)],
+      [health(watched), duration(watched)],
+      [ofFunctions('Errors'), ofFunctions('Throttles')],
+    ],
+  });
+}
+
+function waiting({ queue, hideUpTo }: Watched): cloudwatch.IWidget {
+  const hidden = queue.metricApproximateNumberOfMessagesNotVisible({ statistic: 'Maximum', label: 'Hidden' });
+  const budget = hideUpTo === 'always' ? '120000' : `(2 * ${hideUpTo})`;
+  return new cloudwatch.GraphWidget({
+    ...HALF,
+    title: 'Waiting, and the share of the room for hidden messages that is taken',
+    left: [
+      hidden,
+      queue.metricApproximateNumberOfMessagesDelayed({
+        statistic: 'Maximum',
+        label: 'Delayed, past HIDE_UP_TO',
+      }),
+    ],
+    leftYAxis: FROM_ZERO,
+    right: [
+      new cloudwatch.MathExpression({
+        expression: `100 * hidden / ${budget}`,
+        usingMetrics: { hidden },
+        label: 'Room taken, %',
+      }),
+    ],
+    rightYAxis: { min: 0, max: 100 },
+  });
+}
+
+function throughput({ queue, deadLetterQueue }: Watched): cloudwatch.IWidget {
+  const dead = deadLetterQueue.metricNumberOfMessagesSent({ statistic: 'Sum', label: 'Dead-lettered' });
+  return new cloudwatch.GraphWidget({
+    ...HALF,
+    title: 'Failures, retries and dead-letters (past HIDE_UP_TO, moves count as both of the first)',
+    left: [
+      queue.metricNumberOfMessagesSent({ statistic: 'Sum', label: 'Failures' }),
+      new cloudwatch.MathExpression({
+        expression: 'settled - FILL(dead, 0)',
+        usingMetrics: { settled: queue.metricNumberOfMessagesDeleted({ statistic: 'Sum' }), dead },
+        label: 'Retries',
+      }),
+      dead,
+    ],
+    leftYAxis: FROM_ZERO,
+  });
+}
+
+function lateness({ queue }: Watched): cloudwatch.IWidget {
+  return new cloudwatch.GraphWidget({
+    ...HALF,
+    title: 'Lateness: due, and not yet taken by the handler',
+    left: [queue.metricApproximateNumberOfMessagesVisible({ statistic: 'Maximum', label: 'Due' })],
+    leftYAxis: FROM_ZERO,
+  });
+}
+
+function oldest({ queue, deadLetterQueue }: Watched): cloudwatch.IWidget {
+  const age = { statistic: 'Maximum' };
+  return new cloudwatch.GraphWidget({
+    ...HALF,
+    title: 'Age of the oldest message, in seconds',
+    left: [
+      queue.metricApproximateAgeOfOldestMessage({ ...age, label: 'Waiting' }),
+      deadLetterQueue.metricApproximateAgeOfOldestMessage({
+        ...age,
+        label: 'Dead letter (of those received less than three times)',
+      }),
+    ],
+    leftYAxis: FROM_ZERO,
+  });
+}
+
+function health({ handler }: Watched): cloudwatch.IWidget {
+  return new cloudwatch.GraphWidget({
+    ...HALF,
+    title: 'Retry handler: errors and throttles',
+    left: [
+      handler.function.metricErrors({ label: 'Errors' }),
+      handler.function.metricThrottles({ label: 'Throttles' }),
+    ],
+    leftYAxis: FROM_ZERO,
+  });
+}
+
+function duration({ handler }: Watched): cloudwatch.IWidget {
+  return new cloudwatch.GraphWidget({
+    ...HALF,
+    title: 'Retry handler: duration of a batch, in milliseconds',
+    left: [
+      handler.function.metricDuration({ statistic: 'Average', label: 'Average' }),
+      handler.function.metricDuration({ statistic: 'Maximum', label: 'Longest' }),
+    ],
+    leftYAxis: FROM_ZERO,
+  });
+}
+
+/** CloudWatch cannot search by a failure destination: these are the functions of the region with the most of a metric. */
+function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {
+  const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${String(PERIOD.toSeconds())})`;
+  return new cloudwatch.GraphWidget({
+    ...HALF,
+    title: `${metric} of functions: the ten of this region with the most`,
+    left: [
+      new cloudwatch.MathExpression({ expression: `SORT(REMOVE_EMPTY(${all}), SUM, DESC, 10)`, label: '' }),
+    ],
+    leftYAxis: FROM_ZERO,
+  });
+}
