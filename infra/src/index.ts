@@ -1,6 +1,6 @@
 export { AsyncRetries } from './async-retries';
 export { type AttachOptions } from './attach';
 export { type MonitorOptions } from './monitor';
-export { EnvelopeStyle, Jitter, type PolicyProps } from './policy';
+export { EnvelopeStyle, HandlerMetrics, Jitter, type PolicyProps } from './policy';
 export { type AsyncRetriesProps } from './props';
 export { type WaitingProps } from './waiting';

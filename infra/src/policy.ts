@@ -27,6 +27,18 @@ export enum EnvelopeStyle {
   INLINE = 'inline',
 }
 
+/** Which metrics the handler writes: `METRICS`. Each is billed by the month. */
+export enum HandlerMetrics {
+  /** None. */
+  OFF = 'off',
+
+  /** Those of the handler as a whole. */
+  STACK = 'stack',
+
+  /** Also those of each function, and dead-letters by reason. */
+  TARGET = 'target',
+}
+
 /** The retry policy: each property is an environment variable of the retry handler. */
 export interface PolicyProps {
   /**
@@ -84,6 +96,13 @@ export interface PolicyProps {
   readonly directives?: boolean;
 
   /**
+   * Which metrics the handler writes into its log, in CloudWatch's embedded metric format.
+   *
+   * @default HandlerMetrics.OFF
+   */
+  readonly metrics?: HandlerMetrics;
+
+  /**
    * Globs (`*`, `?`) of the `errorType`s that go straight to the dead-letter queue. Each is compared with the whole type,
    * and with its simple name: `Refused` matches `com.acme.RefusedException` too.
    *
@@ -121,6 +140,10 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   if (!isOneOf(EnvelopeStyle, envelope)) {
     refusals.push(`envelope (ENVELOPE) is ${shown(envelope)}; it must be wrap or inline`);
   }
+  const metrics = props.metrics ?? HandlerMetrics.OFF;
+  if (!isOneOf(HandlerMetrics, metrics)) {
+    refusals.push(`metrics (METRICS) is ${shown(metrics)}; it must be off, stack or target`);
+  }
   if (isOutside(maxAge, 60, 1_209_600)) {
     refusals.push(`maxAge (MAX_AGE) is ${maxAge} s; it must be 60 s to 1209600 s (14 days)`);
   }
@@ -155,6 +178,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     JITTER: jitter,
     ENVELOPE: envelope,
     DIRECTIVES: props.directives === false ? 'off' : 'on',
+    METRICS: metrics,
     NON_RETRYABLE_ERRORS: (props.nonRetryableErrors ?? []).join(','),
   };
 }

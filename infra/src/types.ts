@@ -23,8 +23,10 @@ const PATH: Type = [
   'the path of a folder or a zip file',
 ];
 
-/** The type of each property, for code that no compiler checks. The two enums of the policy are checked by value. */
-export const PROPS: Readonly<Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope'>, Type>> = {
+/** The type of each property, for code that no compiler checks. The three enums of the policy are checked by value. */
+export const PROPS: Readonly<
+  Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics'>, Type>
+> = {
   maxAge: DURATION,
   maxRetries: NUMBER,
   baseBackoff: DURATION,

@@ -7,7 +7,7 @@ import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct, type IConstruct } from 'constructs';
 import { expect, test } from 'vitest';
 
-import { type AsyncRetries, type AsyncRetriesProps, EnvelopeStyle, Jitter } from '../src';
+import { type AsyncRetries, type AsyncRetriesProps, EnvelopeStyle, HandlerMetrics, Jitter } from '../src';
 import {
   arn,
   newFunction,
@@ -163,6 +163,7 @@ test('the environment, with the defaults', () => {
     JITTER: 'full',
     ENVELOPE: 'wrap',
     DIRECTIVES: 'on',
+    METRICS: 'off',
     NON_RETRYABLE_ERRORS: '',
     HIDE_UP_TO: '50000',
     MAXIMUM_CONCURRENCY: '10',
@@ -194,6 +195,7 @@ test('every prop of the policy reaches the environment', () => {
     jitter: Jitter.DECORRELATED,
     envelope: EnvelopeStyle.INLINE,
     directives: false,
+    metrics: HandlerMetrics.TARGET,
     nonRetryableErrors: ['Validation*', 'Oops'],
   });
   expect(variables(retries)).toMatchObject({
@@ -204,6 +206,7 @@ test('every prop of the policy reaches the environment', () => {
     JITTER: 'decorrelated',
     ENVELOPE: 'inline',
     DIRECTIVES: 'off',
+    METRICS: 'target',
     NON_RETRYABLE_ERRORS: 'Validation*,Oops',
   });
 });

@@ -6,7 +6,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import { expect, test } from 'vitest';
 
-import { type AsyncRetriesProps, type AttachOptions, EnvelopeStyle, Jitter } from '../src';
+import { type AsyncRetriesProps, type AttachOptions, EnvelopeStyle, HandlerMetrics, Jitter } from '../src';
 import { newFunction, newRetries, newStack } from './support';
 
 /** The value of each default that the docs name. */
@@ -21,6 +21,7 @@ const MEANING = new Map<string, unknown>([
   ['Duration.seconds(1)', Duration.seconds(1)],
   ['Duration.seconds(43_170)', Duration.seconds(43_170)],
   ['EnvelopeStyle.WRAP', EnvelopeStyle.WRAP],
+  ['HandlerMetrics.OFF', HandlerMetrics.OFF],
   ['Jitter.FULL', Jitter.FULL],
   ['false', false],
   ['true', true],
@@ -55,7 +56,7 @@ test('a property that is left out has the default that its docs name', () => {
   const waiting = documented('waiting.ts');
   const others = documented('props.ts');
   const options = documented('attach.ts');
-  expect(Object.keys(policy)).toHaveLength(8);
+  expect(Object.keys(policy)).toHaveLength(9);
   expect(Object.keys(waiting)).toHaveLength(3);
   expect(Object.keys(others)).toHaveLength(6);
   expect(Object.keys(options)).toHaveLength(1);

@@ -5,7 +5,7 @@ import * as kms from 'aws-cdk-lib/aws-kms';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { describe, expect, test } from 'vitest';
 
-import { type AsyncRetriesProps, type EnvelopeStyle, type Jitter } from '../src';
+import { type AsyncRetriesProps, type EnvelopeStyle, type HandlerMetrics, type Jitter } from '../src';
 import { ENV, newFunction, newRetries, newStack, refusal, REPOSITORY } from './support';
 
 type Variables = Record<string, string>;
@@ -37,6 +37,7 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
   MAX_BACKOFF: (value) => ({ maxBackoff: duration(value) }),
   JITTER: (value) => ({ jitter: value as unknown as Jitter }),
   ENVELOPE: (value) => ({ envelope: value as unknown as EnvelopeStyle }),
+  METRICS: (value) => ({ metrics: value as unknown as HandlerMetrics }),
   DIRECTIVES: (value) => ({ directives: onOrOff(value) }),
   HIDE_UP_TO: (value) => (value === 'always' ? { alwaysHide: true } : { hideUpTo: number(value) }),
   MAXIMUM_CONCURRENCY: (value) => ({ maxConcurrency: number(value) }),

@@ -185,6 +185,7 @@ fn every_variable_of_the_policy_is_a_parameter() {
         ("JITTER", "Jitter"),
         ("ENVELOPE", "Envelope"),
         ("DIRECTIVES", "Directives"),
+        ("METRICS", "Metrics"),
         ("NON_RETRYABLE_ERRORS", "NonRetryableErrors"),
         ("HIDE_UP_TO", "HideUpTo"),
         ("MAXIMUM_CONCURRENCY", "MaximumConcurrency"),
@@ -194,7 +195,7 @@ fn every_variable_of_the_policy_is_a_parameter() {
     }
     let names = variables.as_object().expect("variables").keys().map(String::as_str).collect::<BTreeSet<_>>();
     let others = ["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS", "PAUSES"];
-    assert_eq!(names.len(), 10 + others.len());
+    assert_eq!(names.len(), 11 + others.len());
     assert!(others.iter().all(|other| names.contains(other)), "{names:?}");
 }
 
