@@ -136,7 +136,7 @@ fn the_template_passes_no_variable_that_the_handler_does_not_read() {
     let template = template();
     let passed = &template["Resources"]["RetryHandler"]["Properties"]["Environment"]["Variables"];
     let mut known: Vec<_> = variables().iter().map(|variable| variable.name).collect();
-    known.extend(["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "PAUSES"]);
+    known.extend(["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "PAUSES", "METRICS"]);
     let mut names: Vec<_> = passed.as_object().unwrap().keys().map(String::as_str).collect();
     known.sort_unstable();
     names.sort_unstable();
