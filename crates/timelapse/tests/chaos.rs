@@ -102,7 +102,7 @@ fn varied(seed: u64) -> (Scenario, Settings) {
         max_backoff: pick(&[43_170, 900], 144),
         hide_up_to: [HideUpTo::UpTo(0), HideUpTo::UpTo(20), HideUpTo::Always][(seed / 11) as usize % 3],
         maximum_concurrency: pick(&[10, 2], 7),
-        directives: (seed / 13) % 4 > 0,
+        directives: !(seed / 13).is_multiple_of(4),
         ..Settings::default()
     };
     let scenario = Scenario {
