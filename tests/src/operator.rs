@@ -183,6 +183,10 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
         }
         "the example function" => of_function(stack.output("ExampleTargetName")),
         "the example function's log group" => log_group(stack.target_logs()),
+        "the function's alarm" => {
+            let queue = stack.output("RetryQueueArn").rsplit(':').next().unwrap_or_default();
+            vec![format!("arn:aws:cloudwatch:*:*:alarm:{queue}-lost-{function}")]
+        }
         "the function's role" => role(function),
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],
         "the pauses parameter" => {

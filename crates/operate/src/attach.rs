@@ -12,6 +12,7 @@
 //! | `detach` | what detaching takes |
 //! | `leaving` | [`Leaving`]: whether a function's events have left the retry queue |
 //! | `kept` | the settings that a function had before, in its tags |
+//! | `losses` | the alarm on what Lambda loses of a function |
 //! | `allow_list` | `TARGET_FUNCTIONS`, edited as text |
 //! | `change` | [`Change`]: one change, and the [`Difference`]s that it makes |
 //! | `policy` | an inline policy, of which only a part is ours |
@@ -24,6 +25,7 @@ mod detach;
 pub(crate) mod facts;
 mod kept;
 pub(crate) mod leaving;
+mod losses;
 pub(crate) mod perform;
 mod place;
 pub(crate) mod plan;

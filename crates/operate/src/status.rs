@@ -18,6 +18,9 @@ use comeback_engine::{HideUpTo, Timestamp};
 use serde::Serialize;
 
 pub use alarms::Alarm;
+pub(crate) use alarms::is_of;
+#[cfg(test)]
+pub(crate) use alarms::tests;
 pub use depth::Depth;
 pub use letters::OldestLetter;
 pub use metrics::LastHour;

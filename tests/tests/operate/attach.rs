@@ -99,6 +99,27 @@ fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str
     settings(ministack, function, None)
 }
 
+/// The alarms on what Lambda loses of a function, without what tells one from another.
+fn lost(ministack: &MiniStack, function: &str) -> Vec<Value> {
+    let alarms = aws(ministack, "cloudwatch describe-alarms");
+    let mut alarms = alarms["MetricAlarms"].as_array().cloned().unwrap_or_default();
+    alarms.retain(|alarm| {
+        let on = &alarm["Dimensions"][0];
+        alarm["MetricName"] == "DestinationDeliveryFailures" && on["Value"] == function
+    });
+    for alarm in &mut alarms {
+        let alarm = alarm.as_object_mut().expect("an object");
+        let own = ["AlarmName", "AlarmArn", "Dimensions"];
+        alarm.retain(|key, _| !own.contains(&key.as_str()) && !key.ends_with("Timestamp"));
+    }
+    alarms
+}
+
+fn watches_what_is_lost_as_the_template_does(ministack: &MiniStack, stack: &Stack, function: &str) {
+    let (ours, templates) = (lost(ministack, function), lost(ministack, stack.output("ExampleTargetName")));
+    assert_eq!((ours.len(), ours), (1, templates));
+}
+
 /// The commands of the page, with no more permissions than it lists.
 pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     const FUNCTION: &str = "attached-orders";
@@ -133,6 +154,7 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
         (&attached["MaximumRetryAttempts"], &attached["MaximumEventAgeInSeconds"]),
         (&json!(0), &json!(60))
     );
+    watches_what_is_lost_as_the_template_does(ministack, stack, FUNCTION);
     let again = attacher.comeback(&format!("attach {FUNCTION} {STACK} --json --yes")).json(0);
     assert_eq!((&again["differences"], &again["done"]), (&json!([]), &json!(true)));
     is_retried(ministack, FUNCTION).await;
@@ -158,6 +180,7 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     })
     .await;
     assert!(!parameter(ministack).contains(&arn));
+    assert_eq!(lost(ministack, FUNCTION), [Value::Null; 0]);
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
     assert_eq!(recursion(ministack, FUNCTION), "Terminate");
     let said = detacher.comeback(&of_page(&detach)).ended(0);

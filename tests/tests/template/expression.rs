@@ -95,7 +95,7 @@ impl Parser<'_> {
     }
 }
 
-fn each(left: &Series, right: &Series, of: impl Fn(f64, f64) -> f64) -> Series {
+fn each(left: &[Option<f64>], right: &[Option<f64>], of: impl Fn(f64, f64) -> f64) -> Series {
     left.iter().zip(right).map(|(left, right)| Some(of((*left)?, (*right)?))).collect()
 }
 

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::InvokeSettings;
@@ -53,6 +55,22 @@ pub enum Change {
         function: String,
         /// Whether loops are to be allowed.
         allowed: bool,
+    },
+    /// Makes an alarm on the function's events that Lambda loses on their way to the retry queue.
+    Watch {
+        /// The function's name.
+        function: String,
+        /// The alarm's name.
+        alarm: String,
+        /// The actions of the alarm: ARNs of topics, usually.
+        tell: BTreeSet<String>,
+    },
+    /// Deletes that alarm.
+    Unwatch {
+        /// The function's name.
+        function: String,
+        /// The alarm's name.
+        alarm: String,
     },
     /// Replaces the settings of a qualifier's asynchronous invocations.
     Settings {
@@ -125,6 +143,15 @@ impl Change {
             Self::Recursion { function, allowed } => {
                 let name = |allowed| Some(kept::recursion(allowed).to_owned());
                 one(format!("function {function}"), "recursive loops", name(!allowed), name(*allowed))
+            }
+            Self::Watch { function, alarm, tell } => {
+                let tell = tell.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                let tells = if tell.is_empty() { "tells nobody".to_owned() } else { format!("tells {tell}") };
+                one(format!("function {function}"), &format!("alarm {alarm}"), None, Some(tells))
+            }
+            Self::Unwatch { function, alarm } => {
+                let there = Some("there".to_owned());
+                one(format!("function {function}"), &format!("alarm {alarm}"), there, None)
             }
             Self::Settings { function, qualifier, from, to } => {
                 let qualified = qualifier.iter().fold(function.clone(), |name, it| format!("{name}:{it}"));

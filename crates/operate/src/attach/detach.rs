@@ -50,6 +50,7 @@ impl Attachment {
     pub fn has_traces(&self) -> bool {
         let tags = [kept::DETACHED, kept::RECURSION];
         self.send_policy
+            || self.losses.ours
             || self.handler.invoke_policy
             || self.removable().is_some()
             || tags.iter().any(|key| self.target.tags.contains_key(*key))
@@ -129,6 +130,10 @@ impl Attachment {
                 target.role(),
                 leaving.sharing.join(", ")
             ));
+        }
+        if self.losses.ours {
+            let (function, alarm) = (target.name.clone(), self.losses.alarm.clone());
+            plan.changes.push(Change::Unwatch { function, alarm });
         }
         self.forget([kept::RECURSION, kept::DETACHED].map(ToOwned::to_owned), plan);
     }

@@ -1,5 +1,6 @@
 use comeback_engine::FunctionPattern;
 
+use crate::attach::losses::Losses;
 use crate::attach::policy::Statement;
 use crate::{Target, Verdict};
 
@@ -18,6 +19,8 @@ pub struct Attachment {
     pub send_policy: bool,
     /// The stack that owns the function's settings for asynchronous invocations, if one does.
     pub owner: Option<String>,
+    /// Which alarm is on what Lambda loses of the function.
+    pub losses: Losses,
     /// The retry handler's half.
     pub handler: Handler,
 }

@@ -7,10 +7,10 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use comeback_backoff::{Jitter, Strategy, Streams, retry};
 
 use crate::attach::change::Change;
-use crate::attach::place;
 use crate::attach::plan::AttachPlan;
 use crate::attach::policy::Policy;
 use crate::attach::read::read_policy;
+use crate::attach::{losses, place};
 use crate::{Account, Failure, Interrupt, InvokeSettings};
 
 /// A new permission takes a few seconds to reach every part of AWS.
@@ -101,6 +101,8 @@ impl Change {
                     Failure::of_call("lambda:PutFunctionRecursionConfig", function, &error)
                 })?;
             }
+            Self::Watch { function, alarm, tell } => losses::watch(account, function, alarm, tell).await?,
+            Self::Unwatch { alarm, .. } => losses::unwatch(account, alarm).await?,
             Self::Settings { function, qualifier, to, .. } if *to == InvokeSettings::default() => {
                 remove_settings(account, function, qualifier.as_ref()).await?;
             }

@@ -2,6 +2,7 @@ use crate::attach::allow_list::{self, ENVIRONMENT_BYTES, PARAMETER_BYTES};
 use crate::attach::change::{Change, ListPlace};
 use crate::attach::facts::{Attachment, Place, invoke_statements};
 use crate::attach::kept;
+use crate::attach::losses::Losses;
 use crate::{Failure, InvokeSettings, Verdict};
 
 /// How long Lambda itself keeps an event that it cannot deliver, in seconds: its shortest.
@@ -62,6 +63,7 @@ impl Attachment {
         if !self.target.recursion_allowed {
             plan.changes.push(Change::Recursion { function: self.target.name.clone(), allowed: true });
         }
+        plan.changes.extend(self.watch());
         if settings != goal {
             let (function, qualifier) = (self.target.name.clone(), self.target.qualifier.clone());
             plan.changes.push(Change::Settings { function, qualifier, from: settings, to: goal });
@@ -186,6 +188,13 @@ impl Attachment {
             self.target.arn,
             self.target.arn.replace(&self.target.name, "shop-*")
         )))
+    }
+
+    /// An alarm on what Lambda loses of the function, if the deployment has alarms and none is on that yet.
+    fn watch(&self) -> Option<Change> {
+        let Losses { alarm, ours, others, tell } = &self.losses;
+        let tell = tell.clone().filter(|_| !ours && !others)?;
+        Some(Change::Watch { function: self.target.name.clone(), alarm: alarm.clone(), tell })
     }
 
     /// One more function on the allow-list, or one fewer.

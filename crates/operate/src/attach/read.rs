@@ -4,6 +4,7 @@ use comeback_engine::Timestamp;
 
 use crate::attach::facts::{Attachment, Handler, Place, invoke_policy_name, invoke_statements};
 use crate::attach::leaving::{Leaving, Log, Waiting};
+use crate::attach::losses::Losses;
 use crate::attach::policy::Policy;
 use crate::attach::{allow_list, kept, place};
 use crate::status::Depth;
@@ -43,6 +44,7 @@ impl Attachment {
             may_send,
             send_policy: false,
             owner: owner(account, deployment, &target).await?,
+            losses: Losses::read(account, deployment, &target.name).await?,
             handler: Handler::read(account, deployment, &target).await?,
             queue_arn: queue.arn.clone(),
             key_arn,

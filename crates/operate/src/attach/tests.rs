@@ -1,6 +1,6 @@
 //! Plans against a model of the account: whatever is there, and wherever a run is killed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
@@ -11,12 +11,15 @@ use crate::attach::change::{Change, ListPlace};
 use crate::attach::facts::{Attachment, Handler, Place};
 use crate::attach::kept;
 use crate::attach::leaving::{Leaving, Log, Waiting};
+use crate::attach::losses::Losses;
 use crate::attach::plan::AttachPlan;
 use crate::status::Depth;
 use crate::{Failure, InvokeSettings, Target, Verdict};
 
 const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const OTHER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:invoices";
+const ALARM: &str = "comeback-retries-lost-orders";
+const TOPIC: &str = "arn:aws:sns:eu-west-1:123456789012:on-call";
 const QUEUE: &str = "arn:aws:sqs:eu-west-1:123456789012:comeback-retries";
 
 /// A function that nobody has attached.
@@ -45,6 +48,7 @@ fn attachment() -> Attachment {
         may_send: Verdict::NotAllowed,
         send_policy: false,
         owner: None,
+        losses: Losses { alarm: ALARM.into(), ours: false, others: false, tell: None },
         handler: Handler {
             name: "handler".into(),
             role: "handler-role".into(),
@@ -104,6 +108,8 @@ fn make(attachment: &mut Attachment, change: &Change) {
                 handler.allow_list = edit(&handler.allow_list);
             }
         }
+        Change::Watch { .. } => attachment.losses.ours = true,
+        Change::Unwatch { .. } => attachment.losses.ours = false,
         Change::Recursion { allowed, .. } => target.recursion_allowed = *allowed,
         Change::Settings { qualifier, to, .. } => {
             target.invoke_settings.insert(qualifier.clone(), to.clone());
@@ -144,11 +150,14 @@ prop_compose! {
         recursion_allowed in any::<bool>(),
         (sends, send_policy, listed, invokes) in any::<(bool, bool, bool, bool)>(),
         in_stack in any::<bool>(),
+        (watched, watched_by_others) in any::<(bool, bool)>(),
+        tell in proptest::option::of(prop_oneof![Just(BTreeSet::new()), Just(BTreeSet::from([TOPIC.to_owned()]))]),
         list in prop_oneof![Just(""), Just(OTHER), Just("arn:aws:lambda:eu-west-1:123456789012:function:or*")],
     ) -> Attachment {
         let mut it = attachment();
         it.target = Target { qualifier, invoke_settings: settings, recursion_allowed, ..it.target };
         it.target.invoke_settings.retain(|_, settings| *settings != InvokeSettings::default());
+        it.losses = Losses { ours: watched, others: watched_by_others, tell, ..it.losses };
         it.send_policy = send_policy;
         it.may_send = allowed(sends || send_policy);
         let list = if listed { allow_list::with(list, ARN) } else { list.to_owned() };
@@ -169,6 +178,7 @@ prop_compose! {
 fn never_attached(mut it: Attachment) -> Attachment {
     it.target.invoke_settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
     it.send_policy = false;
+    it.losses.ours = false;
     it.handler.invoke_policy = false;
     it.handler.allow_list = allow_list::without(&it.handler.allow_list, ARN);
     it.handler.may_invoke = allowed(false);
@@ -233,6 +243,7 @@ proptest! {
         prop_assert!(!one.is_attached(Some("9")) && one.is_attached(before.target.qualifier.as_deref()));
         prop_assert!(one.may_send.is_allowed() && one.handler.may_invoke.is_allowed());
         prop_assert!(one.handler.allows(ARN) && one.target.recursion_allowed);
+        prop_assert_eq!(one.losses, attached.losses);
     }
 }
 
@@ -263,6 +274,24 @@ fn a_plain_function_takes_five_changes_in_the_safe_order() {
         ]
     );
     assert_eq!((plan.notes.len(), plan.left), (0, None));
+}
+
+#[test]
+fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_already() {
+    let losses = |tell: Option<BTreeSet<String>>, others| {
+        let attachment = attachment();
+        Attachment { losses: Losses { tell, others, ..attachment.losses.clone() }, ..attachment }
+    };
+    let topic = || Some(BTreeSet::from([TOPIC.to_owned()]));
+    let watch = |attachment: Attachment| {
+        let plan = attachment.attach().unwrap();
+        let differences = plan.changes.iter().flat_map(Change::differences);
+        differences.filter(|it| it.setting.starts_with("alarm ")).map(|it| it.to).next()
+    };
+    assert_eq!(watch(losses(topic(), false)), Some(Some(format!("tells {TOPIC}"))));
+    assert_eq!(watch(losses(Some(BTreeSet::new()), false)), Some(Some("tells nobody".to_owned())));
+    assert_eq!(watch(losses(topic(), true)), None, "the construct has made one");
+    assert_eq!(watch(losses(None, false)), None, "the deployment has no alarms");
 }
 
 #[test]

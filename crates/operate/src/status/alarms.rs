@@ -44,7 +44,7 @@ impl Alarm {
 }
 
 /// An alarm on a single metric names it itself; one on an expression names it in its queries.
-fn is_of(alarm: &MetricAlarm, deployment: &Deployment) -> bool {
+pub(crate) fn is_of(alarm: &MetricAlarm, deployment: &Deployment) -> bool {
     let single = (alarm.namespace(), alarm.metric_name(), alarm.dimensions());
     let of_queries = alarm.metrics().iter().filter_map(|query| query.metric_stat()?.metric());
     let of_queries = of_queries.map(|metric| (metric.namespace(), metric.metric_name(), metric.dimensions()));
@@ -73,7 +73,7 @@ fn retries(deployment: &Deployment, function: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
@@ -84,7 +84,7 @@ mod tests {
 
     const PLACE: &str = "arn:aws:lambda:eu-west-1:123456789012:function";
 
-    fn deployment() -> Deployment {
+    pub(crate) fn deployment() -> Deployment {
         let queue = |name: &str| Queue {
             url: format!("https://sqs.example/{name}"),
             arn: format!("arn:aws:sqs:eu-west-1:123456789012:{name}"),
