@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use comeback::{EventFile, FileReport, MadeCall, SAMPLE_TARGET, last_due, shifted};
-use comeback_engine::{InvocationRecord, Policy, Settings, Timestamp};
+use comeback_engine::{InvocationRecord, Policy, Settings, Timestamp, simple_name};
 use comeback_tests::pages;
 use serde_json::value::RawValue;
 
@@ -75,19 +75,32 @@ fn files_in(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// docs/envelope.md has a row for each runtime, with the `errorType` that its sample holds.
+/// docs/envelope.md has a row for each runtime, with the `errorType` that its sample holds and its simple name.
 #[test]
 fn the_page_names_the_error_of_every_runtime() {
     let page = pages::read("docs/envelope.md");
     let (_, section) = page.split_once("| runtime | `errorType` as written |").expect("the table");
     let (table, _) = section.split_once("\n\n").expect("the table's end");
     let rows = table.lines().skip(2);
-    let mut named: Vec<String> =
-        rows.map(|row| row.split('|').nth(2).expect("a cell").trim().trim_matches('`').to_owned()).collect();
+    let cell =
+        |row: &str, index| row.split('|').nth(index).expect("a cell").trim().trim_matches('`').to_owned();
+    let mut named: Vec<[String; 2]> = rows.map(|row| [2, 3].map(|index| cell(row, index))).collect();
     named.sort();
-    let mut written: Vec<String> = files_in("errors/").iter().map(|file| error_type(file)).collect();
+    let types = files_in("errors/").into_iter().map(|file| error_type(&file));
+    let mut written: Vec<[String; 2]> = types.map(|it| [it.clone(), simple_name(&it).to_owned()]).collect();
     written.sort();
     assert_eq!(named, written);
+}
+
+#[test]
+fn the_wait_that_each_runtime_writes_is_served() {
+    for file in files_in("errors/") {
+        let [MadeCall::ChangeMessageVisibilityBatch { entries }] = &calls(&file)[..] else {
+            panic!("{file}")
+        };
+        let is_served = (880..=990).contains(&entries[0].visibility_timeout);
+        assert_eq!(is_served, simple_name(&error_type(&file)) == "RetryAfter", "{file}: {entries:?}");
+    }
 }
 
 /// The `errorType` of a sample's first message.
