@@ -1,24 +1,38 @@
-use std::time::Duration;
+mod delays;
+mod growth;
+mod plan;
+mod refused;
+mod streams;
+
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::{Jitter, Tick};
 
+pub use delays::Delays;
+pub(crate) use growth::Growth;
+pub(crate) use plan::Plan;
+pub use refused::{Part, StrategyError};
+pub use streams::Streams;
+
 /// Which waits to make: a growth, a cap, a jitter, a tick and a number of retries.
 ///
-/// This is a description; [`seeded`](Self::seeded) and [`with_rng`](Self::with_rng) check it. By default
+/// This is a description; `streams`, [`seeded`](Self::seeded) and [`with_rng`](Self::with_rng) check it. By default
 /// growing strategies have [full jitter](Jitter::Full) and lists none, waits are whole milliseconds,
 /// and only a list limits the number of retries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
-    pub(crate) shape: Shape,
-    pub(crate) jitter: Jitter,
-    pub(crate) tick: Tick,
-    pub(crate) retries: Option<u64>,
+    shape: Shape,
+    jitter: Jitter,
+    tick: Tick,
+    retries: Option<u64>,
 }
 
 /// A growth as described: not yet in ticks, not yet checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+#[derive(Clone, Debug, PartialEq)]
+enum Shape {
     Exponential { base: Duration, cap: Duration },
+    Powers { base: Duration, factor: f64, cap: Duration },
     Constant { delay: Duration },
     Linear { step: Duration, cap: Duration },
     Squared { step: Duration, cap: Duration },
@@ -45,6 +59,23 @@ impl Strategy {
     /// ```
     pub fn exponential(base: Duration, cap: Duration) -> Self {
         Self::new(Shape::Exponential { base, cap }, Jitter::default())
+    }
+
+    /// Ceilings min(cap, base · factorⁿ⁻¹), each to the nearest tick: a growth that is gentler or steeper than
+    /// doubling. `factor` is at least 1.
+    ///
+    /// ```
+    /// use comeback_backoff::{Jitter, Strategy};
+    /// use std::time::Duration;
+    ///
+    /// let strategy = Strategy::exponential_by(1.5, Duration::from_millis(100), Duration::from_secs(1));
+    /// let delays: Vec<u128> =
+    ///     strategy.jitter(Jitter::None).retries(4).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    /// assert_eq!(delays, [100, 150, 225, 338]);
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Self {
+        Self::new(Shape::Powers { base, factor, cap }, Jitter::default())
     }
 
     /// Ceilings that are all `delay`, which is also the cap.
