@@ -51,10 +51,12 @@ impl Strategy {
     /// use comeback_backoff::{Jitter, Strategy};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let strategy = Strategy::exponential(Duration::from_millis(100), Duration::from_secs(1));
     /// let delays: Vec<u128> =
-    ///     strategy.jitter(Jitter::None).retries(5).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    ///     strategy.jitter(Jitter::None).retries(5).streams()?.delays().map(|delay| delay.as_millis()).collect();
     /// assert_eq!(delays, [100, 200, 400, 800, 1_000]);
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn exponential(base: Duration, cap: Duration) -> Self {
@@ -68,10 +70,12 @@ impl Strategy {
     /// use comeback_backoff::{Jitter, Strategy};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let strategy = Strategy::exponential_by(1.5, Duration::from_millis(100), Duration::from_secs(1));
     /// let delays: Vec<u128> =
-    ///     strategy.jitter(Jitter::None).retries(4).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    ///     strategy.jitter(Jitter::None).retries(4).streams()?.delays().map(|delay| delay.as_millis()).collect();
     /// assert_eq!(delays, [100, 150, 225, 338]);
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Self {
@@ -87,9 +91,11 @@ impl Strategy {
     /// use comeback_backoff::{Jitter, Strategy};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let second = Duration::from_secs(1);
-    /// let delays = Strategy::constant(second).jitter(Jitter::Equal).retries(3).seeded(7)?.delays();
+    /// let delays = Strategy::constant(second).jitter(Jitter::Equal).retries(3).streams()?.delays();
     /// assert!(delays.into_iter().all(|delay| second / 2 <= delay && delay <= second));
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn constant(delay: Duration) -> Self {
@@ -104,10 +110,12 @@ impl Strategy {
     /// use comeback_backoff::{Jitter, Strategy};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let strategy = Strategy::linear(Duration::from_millis(100), Duration::from_secs(1));
     /// let delays: Vec<u128> =
-    ///     strategy.jitter(Jitter::None).retries(3).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    ///     strategy.jitter(Jitter::None).retries(3).streams()?.delays().map(|delay| delay.as_millis()).collect();
     /// assert_eq!(delays, [100, 200, 300]);
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn linear(step: Duration, cap: Duration) -> Self {
@@ -122,10 +130,12 @@ impl Strategy {
     /// use comeback_backoff::{Jitter, Strategy};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let strategy = Strategy::squared(Duration::from_millis(100), Duration::from_secs(1));
     /// let delays: Vec<u128> =
-    ///     strategy.jitter(Jitter::None).retries(4).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    ///     strategy.jitter(Jitter::None).retries(4).streams()?.delays().map(|delay| delay.as_millis()).collect();
     /// assert_eq!(delays, [100, 400, 900, 1_000]);
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn squared(step: Duration, cap: Duration) -> Self {
@@ -139,8 +149,10 @@ impl Strategy {
     /// use comeback_backoff::Strategy;
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let list = [50, 50, 100].map(Duration::from_millis);
-    /// assert!(Strategy::list(list).seeded(7)?.delays().eq(list));
+    /// assert!(Strategy::list(list).streams()?.delays().eq(list));
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn list(delays: impl IntoIterator<Item = Duration>) -> Self {
@@ -159,9 +171,11 @@ impl Strategy {
     /// use comeback_backoff::{Strategy, Tick};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let strategy = Strategy::exponential(Duration::from_secs(1), Duration::from_secs(43_170));
-    /// let delays = strategy.tick(Tick::Second).retries(20).seeded(7)?.delays();
+    /// let delays = strategy.tick(Tick::Second).retries(20).streams()?.delays();
     /// assert!(delays.into_iter().all(|delay| delay.as_secs() >= 1 && delay.subsec_nanos() == 0));
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     #[must_use]

@@ -21,9 +21,11 @@ use crate::{Strategy, StrategyError, Xoshiro256PlusPlus};
 /// use comeback_backoff::Strategy;
 /// use std::time::Duration;
 ///
+/// # #[cfg(feature = "entropy")] {
 /// let strategy = Strategy::exponential(Duration::from_millis(10), Duration::from_secs(1)).retries(8);
-/// let original = strategy.seeded(7)?.delays();
+/// let original = strategy.streams()?.delays();
 /// assert!(original.clone().eq(original));
+/// # }
 /// # Ok::<(), comeback_backoff::StrategyError>(())
 /// ```
 #[derive(Clone, Debug)]
