@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 600
 # again. (What FAST leaves out changes no dependency.)
 ALL := --workspace --all-features
 # All of it but the tests that need servers, a browser, Node or what `make tools` installs; those tests have a feature.
-FAST := --workspace --features comeback-backoff/retry,comeback-envelope/lambda_runtime
+FAST := --workspace --features comeback-backoff/backon,comeback-backoff/entropy,comeback-backoff/retry-after,comeback-envelope/lambda_runtime
 SERVERS := $(addprefix --test ,contract defaults delivery end_to_end envelope_targets operate report_page template)
 # Its stages call plain `make`: a line with make's own variable would run even in `make --dry-run`.
 STAGE := python3 tests/tools/stage.py

@@ -1,8 +1,10 @@
-use std::fmt;
-use std::ops::RangeInclusive;
-use std::str::FromStr;
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::str::FromStr;
 
-use rand::{Rng, RngExt};
+use rand_core::Rng;
+
+use crate::random::uniform;
 
 /// How a wait is drawn under its ceiling c, in whole ticks. The cap has already been applied to c. No
 /// draw is 0, which would be no backoff.
@@ -17,6 +19,8 @@ use rand::{Rng, RngExt};
 /// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), there over real numbers
 /// from 0. One difference: decorrelated jitter bounds its range by the cap. The article caps the draw,
 /// so that a growing share of the waits piles up at the cap.
+///
+/// There will be no other, so that callers can match all four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Jitter {
     /// Uniform over {1 … c}; mean (c + 1) / 2. The default: it spreads retries the most.
@@ -49,7 +53,7 @@ impl Jitter {
     pub(crate) fn draw(self, step: Step, rng: &mut (impl Rng + ?Sized)) -> u64 {
         match self {
             Self::None => step.ceiling,
-            Self::Full | Self::Equal | Self::Decorrelated => rng.random_range(self.range(step)),
+            Self::Full | Self::Equal | Self::Decorrelated => uniform(self.range(step), rng),
         }
     }
 
@@ -78,6 +82,7 @@ pub(crate) struct Step {
 
 /// There is no jitter of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownJitter;
 
 impl FromStr for Jitter {
@@ -100,7 +105,7 @@ impl fmt::Display for UnknownJitter {
     }
 }
 
-impl std::error::Error for UnknownJitter {}
+impl core::error::Error for UnknownJitter {}
 
 #[cfg(test)]
 mod tests {

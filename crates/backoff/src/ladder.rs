@@ -1,13 +1,13 @@
 mod millis;
 mod rungs;
 
-use std::marker::PhantomData;
-use std::time::Duration;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::time::Duration;
 
-use rand::Rng;
+use rand_core::Rng;
 
-use crate::growth::Growth;
-use crate::plan::Plan;
+use crate::strategy::{Growth, Plan};
 use crate::{Delays, Jitter, Tick};
 
 pub use millis::millis;
@@ -69,8 +69,8 @@ macro_rules! ladder {
 ///
 /// Climbing consumes a handle: [`start`](Self::start) gives the first rung, and each
 /// [`climb`](Rung::climb) gives that rung's wait and the next rung. There is no way back, no rung is
-/// climbed twice, and from the [`Top`] there is only giving up. Or feed the loop of feature `retry` with
-/// its [`ceilings`](Self::ceilings).
+/// climbed twice, and from the [`Top`] there is only giving up. Or feed [`retry`](crate::retry()) with its
+/// [`ceilings`](Self::ceilings).
 ///
 /// The idea of letting the compiler check that backoff grows is Mike Solomon's, "Exponential backoff
 /// with indexed monads" (2021).

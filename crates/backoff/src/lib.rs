@@ -1,89 +1,51 @@
-//! How long to wait before a retry, and the loop that waits.
+#![cfg_attr(all(feature = "entropy", feature = "retry-after"), doc = include_str!("../README.md"))]
+//! # Where to find it
 //!
-//! Time, randomness and sleeping are parameters: nothing here reads a clock, seeds itself or knows a
-//! runtime. A wait is a whole number of ticks (microseconds, milliseconds or seconds). It is capped
-//! before it is jittered, never zero and never over its cap, for any number of retries.
-//!
-//! ```
-//! # #[cfg(not(feature = "retry"))]
-//! # fn main() {}
-//! # #[cfg(feature = "retry")]
-//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::time::Duration;
-//! use comeback_backoff::{Jitter, Strategy, is_transient_io, retry};
-//!
-//! # let mut calls = 0;
-//! # let mut fetch = || { calls += 1; let calls = calls; async move {
-//! #     if calls < 3 { Err(std::io::Error::from(std::io::ErrorKind::TimedOut)) } else { Ok("text") }
-//! # } };
-//! let strategy = Strategy::exponential(Duration::from_millis(50), Duration::from_secs(2))
-//!     .jitter(Jitter::Full)
-//!     .retries(5)
-//!     .seeded(7)?; // make it once; each use has a random stream of its own
-//!
-//! let text = retry(&strategy, is_transient_io, || fetch()).sleeping(tokio::time::sleep).await?;
-//! # assert_eq!(text, "text");
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! Without features there are the waits alone: strategies, single waits and ladders. The feature `retry`
-//! adds [`retry()`] and [`RetryAfter`].
-//!
-//! | file | holds |
+//! | item | is |
 //! |---|---|
-//! | `strategy` | [`Strategy`]: which waits, described |
-//! | `plan` | the same, checked ([`StrategyError`]) and in ticks |
-//! | `streams` | [`Streams`]: a seeded strategy; each iterator it makes has its own random stream |
-//! | `delays` | [`Delays`]: the waits, as an `Iterator<Item = Duration>` |
-//! | `tick` | [`Tick`]: the unit of waits |
-//! | `growth` | how ceilings grow: exponential, constant, linear, squared, or a list |
-//! | `ceiling` | [`ceiling`]: base · 2ⁿ⁻¹ under a cap, for every n |
-//! | `jitter` | [`Jitter`]: the draw under the ceiling; every wait is drawn there |
-//! | `backoff` | [`Backoff`]: the exponential wait before retry n alone, in whole units |
-//! | `ladder` | [`ladder!`]: waits whose growth the compiler checks |
-//! | `retry` | [`retry()`]: the loop, over any delays (feature `retry`) |
-//! | `retry_after` | [`RetryAfter`]: the wait that a server asks for (feature `retry`) |
-//! | `retry_error` | [`RetryError`]: an operation that was given up |
-//! | `transient` | [`is_transient_io`], [`is_transient_status`]: which errors are transient |
+//! | [`retry()`], [`retry_mut`], [`retry_blocking`] | the loop, over any delays; [`Retry`] has its options |
+//! | [`Retried`], [`RetryError`] | how it ended, after how many calls |
+//! | [`Hint`], `RetryAfter` | the wait that a server asks for |
+//! | `is_transient_io`, [`is_transient_status`] | which errors are transient |
+//! | [`Strategy`] | which waits, described; refused with a [`StrategyError`] |
+//! | [`Streams`] | a strategy with a seed; each iterator it makes has its own random stream |
+//! | [`Delays`] | the waits, as an `Iterator<Item = Duration>` |
+//! | [`Jitter`] | the draw under the ceiling; every wait is drawn there |
+//! | [`Tick`] | the unit of waits |
+//! | [`Backoff`], [`ceiling()`] | the exponential wait before retry n alone, in whole units |
+//! | [`ladder!`] | waits whose growth the compiler checks |
+//! | [`Xoshiro256PlusPlus`], [`rand_core`] | the generator, and the traits of any other |
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod backoff;
 mod ceiling;
-mod delays;
-mod growth;
 mod jitter;
 mod ladder;
-mod plan;
-#[cfg(feature = "retry")]
+mod random;
 mod retry;
-#[cfg(feature = "retry")]
-mod retry_after;
-mod retry_error;
 mod strategy;
-mod streams;
 mod tick;
-mod transient;
+
+pub use rand_core;
 
 pub use backoff::Backoff;
 pub use ceiling::ceiling;
-pub use delays::Delays;
 pub use jitter::{Jitter, UnknownJitter};
 #[doc(hidden)]
 pub use ladder::millis as __millis;
 pub use ladder::{Ladder, Rung, Rungs, Top};
-pub use plan::StrategyError;
-#[cfg(feature = "retry")]
-pub use retry::{Retry, retry};
-#[cfg(feature = "retry")]
-pub use retry_after::{RetryAfter, UnreadableRetryAfter};
-pub use retry_error::RetryError;
-pub use strategy::Strategy;
-pub use streams::Streams;
+pub use random::Xoshiro256PlusPlus;
+#[cfg(feature = "std")]
+pub use retry::is_transient_io;
+pub use retry::{
+    Blocking, Hint, Lending, Plain, Retried, Retry, RetryError, is_transient_status, retry, retry_blocking,
+    retry_mut,
+};
+#[cfg(feature = "retry-after")]
+pub use retry::{RetryAfter, UnreadableRetryAfter};
+pub use strategy::{Delays, Part, Strategy, StrategyError, Streams};
 pub use tick::Tick;
-pub use transient::{is_transient_io, is_transient_status};
-
-/// Compiles the README's examples.
-#[cfg(all(doctest, feature = "retry"))]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -1,8 +1,23 @@
-use std::time::Duration;
+mod hint;
+mod options;
+mod outcome;
+#[cfg(feature = "retry-after")]
+mod retry_after;
+mod rules;
+mod run;
+mod transient;
 
-use backon::{Retryable, Sleeper};
+use core::time::Duration;
 
-use crate::RetryError;
+use rules::{NoClock, NoHint, NoNotice, Rules};
+
+pub use hint::Hint;
+pub use outcome::{Retried, RetryError};
+#[cfg(feature = "retry-after")]
+pub use retry_after::{RetryAfter, UnreadableRetryAfter};
+#[cfg(feature = "std")]
+pub use transient::is_transient_io;
+pub use transient::is_transient_status;
 
 /// Calls `operation`, and calls it again after each of `delays` as long as `is_retriable` accepts its
 /// error. There is at least one call, and at most one more than there are delays.
@@ -11,7 +26,8 @@ use crate::RetryError;
 /// [ladder](crate::Ladder)'s `ceilings()`, an array. If they are endless, so are the retries of an
 /// operation that keeps failing.
 ///
-/// Nothing happens until [`sleeping`](Retry::sleeping) is given a sleeper and awaited.
+/// `operation` returns a future; one that changes what it borrows needs [`retry_mut`]. Nothing happens until
+/// [`sleeping`](Retry::sleeping) is given a sleeper and awaited.
 ///
 /// ```
 /// use comeback_backoff::retry;
@@ -27,89 +43,82 @@ use crate::RetryError;
 /// assert_eq!((error.error, error.attempts, error.waited), ("busy", 4, Duration::from_millis(200)));
 /// # }
 /// ```
-pub fn retry<D, P, Op, Fut, T, E>(
-    delays: D,
-    is_retriable: P,
-    operation: Op,
-) -> Retry<D::IntoIter, P, Op, NoHint<E>>
+pub fn retry<D, P, Op, Fut, T, E>(delays: D, is_retriable: P, operation: Op) -> New<Plain<Op>, D, P, E>
 where
     D: IntoIterator<Item = Duration>,
     P: FnMut(&E) -> bool,
     Op: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    Retry { delays: delays.into_iter(), is_retriable, operation, hint: |_| None, longest: Duration::MAX }
+    Retry { operation: Plain(operation), rules: Rules::new(delays.into_iter(), is_retriable) }
 }
 
-type NoHint<E> = fn(&E) -> Option<Duration>;
+/// As [`retry`], for an `async` closure that changes what it borrows, such as a connection.
+///
+/// It is apart because the compiler cannot see yet that such a future is `Send` inside another `async` block
+/// that is (rust-lang/rust#134997): spawn what `sleeping` returns, or use [`retry`].
+///
+/// ```
+/// use comeback_backoff::retry_mut;
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// # async fn read(buffer: &mut Vec<u8>) -> Result<(), &'static str> {
+/// #     buffer.push(7);
+/// #     if buffer.len() < 3 { Err("busy") } else { Ok(()) }
+/// # }
+/// let mut buffer = Vec::new();
+/// let delays = [50, 50, 100].map(Duration::from_millis);
+/// let done = retry_mut(delays, |_| true, async || {
+///     read(&mut buffer).await // a part at a time
+/// });
+/// assert_eq!(done.sleeping(tokio::time::sleep).await.unwrap().attempts, 3);
+/// # }
+/// ```
+pub fn retry_mut<D, P, Op, T, E>(delays: D, is_retriable: P, operation: Op) -> New<Lending<Op>, D, P, E>
+where
+    D: IntoIterator<Item = Duration>,
+    P: FnMut(&E) -> bool,
+    Op: AsyncFnMut() -> Result<T, E>,
+{
+    Retry { operation: Lending(operation), rules: Rules::new(delays.into_iter(), is_retriable) }
+}
 
-/// A retry that has not started: what [`retry`] returns.
-#[must_use = "nothing is called until `sleeping` is awaited"]
-pub struct Retry<D, P, Op, H> {
-    delays: D,
-    is_retriable: P,
+/// As [`retry`], for an operation that blocks its thread. [`blocking`](Retry::blocking) runs it.
+///
+/// ```
+/// use comeback_backoff::retry_blocking;
+/// use std::time::Duration;
+///
+/// let delays = [1, 2].map(Duration::from_millis);
+/// let error = retry_blocking(delays, |_| true, || Err::<(), _>("busy")).blocking(std::thread::sleep).unwrap_err();
+/// assert_eq!((error.error, error.attempts, error.waited), ("busy", 3, Duration::from_millis(3)));
+/// ```
+pub fn retry_blocking<D, P, Op, T, E>(delays: D, is_retriable: P, operation: Op) -> New<Blocking<Op>, D, P, E>
+where
+    D: IntoIterator<Item = Duration>,
+    P: FnMut(&E) -> bool,
+    Op: FnMut() -> Result<T, E>,
+{
+    Retry { operation: Blocking(operation), rules: Rules::new(delays.into_iter(), is_retriable) }
+}
+
+/// A retry that has not started: what [`retry`], [`retry_mut`] and [`retry_blocking`] return.
+#[must_use = "nothing is called until `sleeping` is awaited, or `blocking` is called"]
+pub struct Retry<Op, D, P, H, N, C> {
     operation: Op,
-    hint: H,
-    longest: Duration,
+    rules: Rules<D, P, H, N, C>,
 }
 
-impl<D, P, Op, H> Retry<D, P, Op, H> {
-    /// Also obeys the wait that an error asks for, such as its [`RetryAfter`](crate::RetryAfter): each wait
-    /// is min(`longest`, max(delay, hint)), or min(`longest`, delay) without a hint. A hint adds no retry
-    /// when no delay is left.
-    ///
-    /// ```
-    /// use comeback_backoff::{RetryAfter, is_transient_status, retry};
-    /// use std::time::{Duration, SystemTime};
-    ///
-    /// struct Refused { status: u16, retry_after: Option<RetryAfter> }
-    ///
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() {
-    /// # let clock = || SystemTime::UNIX_EPOCH;
-    /// # let request = async || Err::<(), _>(Refused { status: 503, retry_after: "2".parse().ok() });
-    /// let refused = retry([Duration::from_millis(50)], |error: &Refused| is_transient_status(error.status), request)
-    ///     .hinted(Duration::from_secs(30), |error| error.retry_after.map(|after| after.wait(clock())))
-    ///     .sleeping(tokio::time::sleep)
-    ///     .await;
-    /// # assert_eq!(refused.unwrap_err().waited, Duration::from_secs(2));
-    /// # }
-    /// ```
-    pub fn hinted<E, Hint>(self, longest: Duration, hint: Hint) -> Retry<D, P, Op, Hint>
-    where
-        P: FnMut(&E) -> bool,
-        Hint: FnMut(&E) -> Option<Duration>,
-    {
-        let Self { delays, is_retriable, operation, .. } = self;
-        Retry { delays, is_retriable, operation, hint, longest }
-    }
+/// Without options yet.
+type New<Op, D, P, E> = Retry<Op, <D as IntoIterator>::IntoIter, P, NoHint<E>, NoNotice<E>, NoClock>;
 
-    /// Runs it and waits with `sleeper`: any `Fn(Duration) -> impl Future`, such as `tokio::time::sleep`.
-    ///
-    /// # Errors
-    ///
-    /// The last error, with the number of calls and the time waited between them.
-    pub async fn sleeping<Fut, T, E>(self, sleeper: impl Sleeper) -> Result<T, RetryError<E>>
-    where
-        D: backon::Backoff,
-        P: FnMut(&E) -> bool,
-        Op: FnMut() -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        H: FnMut(&E) -> Option<Duration>,
-    {
-        let Self { delays, is_retriable, mut operation, mut hint, longest } = self;
-        let (mut attempts, mut waited) = (0u64, Duration::ZERO);
-        let counted = || {
-            attempts = attempts.saturating_add(1);
-            operation()
-        };
-        let result = counted
-            .retry(delays)
-            .when(is_retriable)
-            .adjust(|error, delay| Some(longest.min(delay?.max(hint(error).unwrap_or_default()))))
-            .notify(|_, wait| waited = waited.saturating_add(wait))
-            .sleep(sleeper)
-            .await;
-        result.map_err(|error| RetryError { error, attempts, waited })
-    }
-}
+/// The operation of [`retry`]: its futures stand for themselves.
+pub struct Plain<Op>(Op);
+
+/// The operation of [`retry_mut`]: its futures borrow from it.
+pub struct Lending<Op>(Op);
+
+/// The operation of [`retry_blocking`].
+pub struct Blocking<Op>(Op);

@@ -1,24 +1,38 @@
-use std::time::Duration;
+mod delays;
+mod growth;
+mod plan;
+mod refused;
+mod streams;
+
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::{Jitter, Tick};
 
+pub use delays::Delays;
+pub(crate) use growth::Growth;
+pub(crate) use plan::Plan;
+pub use refused::{Part, StrategyError};
+pub use streams::Streams;
+
 /// Which waits to make: a growth, a cap, a jitter, a tick and a number of retries.
 ///
-/// This is a description; [`seeded`](Self::seeded) and [`with_rng`](Self::with_rng) check it. By default
+/// This is a description; `streams`, [`seeded`](Self::seeded) and [`with_rng`](Self::with_rng) check it. By default
 /// growing strategies have [full jitter](Jitter::Full) and lists none, waits are whole milliseconds,
 /// and only a list limits the number of retries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
-    pub(crate) shape: Shape,
-    pub(crate) jitter: Jitter,
-    pub(crate) tick: Tick,
-    pub(crate) retries: Option<u64>,
+    shape: Shape,
+    jitter: Jitter,
+    tick: Tick,
+    retries: Option<u64>,
 }
 
 /// A growth as described: not yet in ticks, not yet checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+#[derive(Clone, Debug, PartialEq)]
+enum Shape {
     Exponential { base: Duration, cap: Duration },
+    Powers { base: Duration, factor: f64, cap: Duration },
     Constant { delay: Duration },
     Linear { step: Duration, cap: Duration },
     Squared { step: Duration, cap: Duration },
@@ -37,14 +51,35 @@ impl Strategy {
     /// use comeback_backoff::{Jitter, Strategy};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let strategy = Strategy::exponential(Duration::from_millis(100), Duration::from_secs(1));
     /// let delays: Vec<u128> =
-    ///     strategy.jitter(Jitter::None).retries(5).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    ///     strategy.jitter(Jitter::None).retries(5).streams()?.delays().map(|delay| delay.as_millis()).collect();
     /// assert_eq!(delays, [100, 200, 400, 800, 1_000]);
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn exponential(base: Duration, cap: Duration) -> Self {
         Self::new(Shape::Exponential { base, cap }, Jitter::default())
+    }
+
+    /// Ceilings min(cap, base · factorⁿ⁻¹), each to the nearest tick: a growth that is gentler or steeper than
+    /// doubling. `factor` is at least 1.
+    ///
+    /// ```
+    /// use comeback_backoff::{Jitter, Strategy};
+    /// use std::time::Duration;
+    ///
+    /// # #[cfg(feature = "entropy")] {
+    /// let strategy = Strategy::exponential_by(1.5, Duration::from_millis(100), Duration::from_secs(1));
+    /// let delays: Vec<u128> =
+    ///     strategy.jitter(Jitter::None).retries(4).streams()?.delays().map(|delay| delay.as_millis()).collect();
+    /// assert_eq!(delays, [100, 150, 225, 338]);
+    /// # }
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Self {
+        Self::new(Shape::Powers { base, factor, cap }, Jitter::default())
     }
 
     /// Ceilings that are all `delay`, which is also the cap.
@@ -56,9 +91,11 @@ impl Strategy {
     /// use comeback_backoff::{Jitter, Strategy};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let second = Duration::from_secs(1);
-    /// let delays = Strategy::constant(second).jitter(Jitter::Equal).retries(3).seeded(7)?.delays();
+    /// let delays = Strategy::constant(second).jitter(Jitter::Equal).retries(3).streams()?.delays();
     /// assert!(delays.into_iter().all(|delay| second / 2 <= delay && delay <= second));
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn constant(delay: Duration) -> Self {
@@ -73,10 +110,12 @@ impl Strategy {
     /// use comeback_backoff::{Jitter, Strategy};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let strategy = Strategy::linear(Duration::from_millis(100), Duration::from_secs(1));
     /// let delays: Vec<u128> =
-    ///     strategy.jitter(Jitter::None).retries(3).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    ///     strategy.jitter(Jitter::None).retries(3).streams()?.delays().map(|delay| delay.as_millis()).collect();
     /// assert_eq!(delays, [100, 200, 300]);
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn linear(step: Duration, cap: Duration) -> Self {
@@ -91,10 +130,12 @@ impl Strategy {
     /// use comeback_backoff::{Jitter, Strategy};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let strategy = Strategy::squared(Duration::from_millis(100), Duration::from_secs(1));
     /// let delays: Vec<u128> =
-    ///     strategy.jitter(Jitter::None).retries(4).seeded(7)?.delays().map(|delay| delay.as_millis()).collect();
+    ///     strategy.jitter(Jitter::None).retries(4).streams()?.delays().map(|delay| delay.as_millis()).collect();
     /// assert_eq!(delays, [100, 400, 900, 1_000]);
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn squared(step: Duration, cap: Duration) -> Self {
@@ -108,8 +149,10 @@ impl Strategy {
     /// use comeback_backoff::Strategy;
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let list = [50, 50, 100].map(Duration::from_millis);
-    /// assert!(Strategy::list(list).seeded(7)?.delays().eq(list));
+    /// assert!(Strategy::list(list).streams()?.delays().eq(list));
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     pub fn list(delays: impl IntoIterator<Item = Duration>) -> Self {
@@ -128,9 +171,11 @@ impl Strategy {
     /// use comeback_backoff::{Strategy, Tick};
     /// use std::time::Duration;
     ///
+    /// # #[cfg(feature = "entropy")] {
     /// let strategy = Strategy::exponential(Duration::from_secs(1), Duration::from_secs(43_170));
-    /// let delays = strategy.tick(Tick::Second).retries(20).seeded(7)?.delays();
+    /// let delays = strategy.tick(Tick::Second).retries(20).streams()?.delays();
     /// assert!(delays.into_iter().all(|delay| delay.as_secs() >= 1 && delay.subsec_nanos() == 0));
+    /// # }
     /// # Ok::<(), comeback_backoff::StrategyError>(())
     /// ```
     #[must_use]

@@ -1,7 +1,8 @@
-use std::time::Duration;
+use core::time::Duration;
 
 /// The unit of waits: each is a whole number of ticks. Draws are integers, so nothing is ever rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Tick {
     /// For waits inside a process.
     Microsecond,

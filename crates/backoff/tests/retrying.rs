@@ -1,13 +1,10 @@
-//! `retry` under tokio's paused clock.
+//! `retry` under tokio's paused clock, and `retry_blocking`.
 
 use std::cell::Cell;
-use std::error::Error as _;
 use std::io::{Error, ErrorKind};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use comeback_backoff::{
-    RetryAfter, RetryError, Strategy, is_transient_io, is_transient_status, ladder, retry,
-};
+use comeback_backoff::{RetryError, Strategy, is_transient_io, ladder, retry, retry_blocking, retry_mut};
 use tokio::time::{Instant, sleep};
 
 const MS: Duration = Duration::from_millis(1);
@@ -33,7 +30,9 @@ async fn success_at_once_waits_for_nothing() {
     let calls = Cell::new(0);
     let work = retry([MS * 50], is_transient_io, || flaky(&calls, 0, ErrorKind::TimedOut)).sleeping(sleep);
     let (result, took) = timed(work).await;
-    assert_eq!((result.unwrap(), calls.get(), took), (1, 1, Duration::ZERO));
+    let done = result.unwrap();
+    assert_eq!((done.value, done.attempts, done.waited), (1, 1, Duration::ZERO));
+    assert_eq!((calls.get(), took), (1, Duration::ZERO));
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +41,8 @@ async fn waits_once_per_failure() {
     let delays = [MS * 50, MS * 70, MS * 1_000];
     let work = retry(delays, is_transient_io, || flaky(&calls, 2, ErrorKind::TimedOut)).sleeping(sleep);
     let (result, took) = timed(work).await;
-    assert_eq!((result.unwrap(), took), (3, MS * 120));
+    let done = result.unwrap();
+    assert_eq!((done.value, done.attempts, done.waited, took), (3, 3, MS * 120, MS * 120));
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +54,7 @@ async fn one_call_more_than_delays_then_the_last_error() {
     };
     let work = retry([MS * 50, MS * 50, MS * 100], is_transient_io, operation).sleeping(sleep);
     let (result, took) = timed(work).await;
-    let RetryError { error, attempts, waited } = result.unwrap_err();
+    let RetryError { error, attempts, waited, .. } = result.unwrap_err();
     assert_eq!((error.kind(), attempts, waited), (ErrorKind::ConnectionReset, 4, MS * 200));
     assert_eq!((calls.get(), took), (4, waited));
 }
@@ -71,12 +71,12 @@ async fn no_delays_is_one_call() {
 async fn an_error_that_is_not_retriable_ends_it_whenever_it_comes() {
     let calls = Cell::new(0);
     let operation = || {
-        let kind = if calls.get() == 1 { ErrorKind::ConnectionAborted } else { ErrorKind::TimedOut };
+        let kind = if calls.get() == 1 { ErrorKind::PermissionDenied } else { ErrorKind::TimedOut };
         flaky(&calls, u64::MAX, kind)
     };
     let work = retry([MS * 50; 9], is_transient_io, operation).sleeping(sleep);
-    let RetryError { error, attempts, waited } = work.await.unwrap_err();
-    assert_eq!((error.kind(), attempts, waited), (ErrorKind::ConnectionAborted, 2, MS * 50));
+    let RetryError { error, attempts, waited, .. } = work.await.unwrap_err();
+    assert_eq!((error.kind(), attempts, waited), (ErrorKind::PermissionDenied, 2, MS * 50));
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,63 +95,76 @@ async fn strategies_and_ladders_feed_it() {
 #[tokio::test(start_paused = true)]
 async fn it_can_be_spawned() {
     let work = retry([MS], |_: &&str| true, async || Ok::<_, &str>(5)).sleeping(sleep);
-    assert_eq!(tokio::spawn(work).await.unwrap(), Ok(5));
+    assert_eq!(tokio::spawn(work).await.unwrap().unwrap().value, 5);
+
+    let kept = String::from("text");
+    let work = tokio::spawn(async move {
+        let borrowing = async || if kept.is_empty() { Err("empty") } else { Ok(kept.len()) };
+        retry([MS], |_| true, borrowing).sleeping(sleep).await
+    });
+    assert_eq!(work.await.unwrap().unwrap().value, 4);
+
+    let mut log = Vec::new();
+    let lending = async move || {
+        log.push("called");
+        tokio::task::yield_now().await;
+        if log.len() < 3 { Err("busy") } else { Ok(log.len()) }
+    };
+    let work =
+        retry_mut([MS; 9], |_| true, lending).notify(|_, _| {}).max_elapsed(MS * 9, || MS).sleeping(sleep);
+    assert_eq!(tokio::spawn(work).await.unwrap().unwrap().value, 3);
 }
 
-/// What an HTTP client would report.
-#[derive(Debug)]
-struct Refused {
-    status: u16,
-    retry_after: Option<&'static str>,
-}
-
-/// How long a 503 with this header waits, its own delay being 2 s and the longest 30 s.
-async fn wait_for(retry_after: Option<&'static str>) -> Duration {
-    // 7 s before 06 Nov 1994 08:49:37 GMT, RFC 9110's example.
-    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_770);
-    let operation = async || Err::<(), _>(Refused { status: 503, retry_after });
-    let work = retry([MS * 2_000], |error: &Refused| is_transient_status(error.status), operation)
-        .hinted(MS * 30_000, |error| Some(error.retry_after?.parse::<RetryAfter>().ok()?.wait(now)))
-        .sleeping(sleep);
-    let (result, took) = timed(work).await;
-    assert!(result.is_err_and(|refused| (refused.attempts, refused.waited) == (2, took)));
-    took
+/// As in a library that takes its caller's operation.
+#[tokio::test(start_paused = true)]
+async fn it_can_be_spawned_where_the_operation_is_generic() {
+    fn spawn<Op, Fut>(operation: Op) -> tokio::task::JoinHandle<Result<u64, &'static str>>
+    where
+        Op: FnMut() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<u64, &'static str>> + Send,
+    {
+        tokio::spawn(async move {
+            let done = retry([MS; 3], |_| true, operation).sleeping(sleep).await;
+            done.map(|done| done.attempts).map_err(|given_up| given_up.error)
+        })
+    }
+    assert_eq!(spawn(|| std::future::ready(Ok(1))).await.unwrap(), Ok(1));
+    assert_eq!(spawn(async || Err("busy")).await.unwrap(), Err("busy"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_lengthens_a_wait_but_never_shortens_it_and_is_bounded() {
-    assert_eq!(wait_for(None).await, MS * 2_000);
-    assert_eq!(wait_for(Some("5")).await, MS * 5_000);
-    assert_eq!(wait_for(Some("1")).await, MS * 2_000);
-    assert_eq!(wait_for(Some("0")).await, MS * 2_000);
-    assert_eq!(wait_for(Some("3600")).await, MS * 30_000);
-    assert_eq!(wait_for(Some("99999999999999999999999")).await, MS * 30_000);
-    assert_eq!(wait_for(Some("Sun, 06 Nov 1994 08:49:37 GMT")).await, MS * 7_000);
-    assert_eq!(wait_for(Some("Sun, 06 Nov 1994 08:49:20 GMT")).await, MS * 2_000);
-    assert_eq!(wait_for(Some("whenever")).await, MS * 2_000);
+async fn operations_may_change_what_they_borrow() {
+    let mut connection = String::new();
+    let operation = async || {
+        connection.push('.');
+        tokio::task::yield_now().await;
+        if connection.len() < 3 { Err("busy") } else { Ok(connection.len()) }
+    };
+    let done = retry_mut([MS; 5], |_| true, operation).sleeping(sleep).await.unwrap();
+    assert_eq!((done.value, done.attempts, connection.as_str()), (3, 3, "..."));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_wait_bounds_the_delays_too() {
-    let bounded = retry([MS * 500, MS * 5_000], |_| true, busy).hinted(MS * 1_000, |_| None);
-    assert_eq!(bounded.sleeping(sleep).await.unwrap_err().waited, MS * 1_500);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hint_makes_no_retry_of_its_own() {
-    let calls = Cell::new(0);
-    let operation = || flaky(&calls, 3, ErrorKind::TimedOut);
-    let none = retry([], |_| true, operation).hinted(MS * 1_000, |_| Some(MS)).sleeping(sleep).await;
-    assert_eq!(none.unwrap_err().attempts, 1);
-    let refused = retry([MS; 9], |_| false, operation).hinted(MS * 1_000, |_| Some(MS)).sleeping(sleep).await;
-    assert_eq!(refused.unwrap_err().attempts, 1);
+async fn delays_may_stay_on_one_thread() {
+    let local = std::rc::Rc::new(MS);
+    let delays = (0..2).map(|_| *local);
+    assert_eq!(retry(delays, |_| true, busy).sleeping(sleep).await.unwrap_err().attempts, 3);
 }
 
 #[test]
-fn the_error_says_how_it_was_given_up_and_leads_to_its_source() {
-    let error = RetryError { error: Error::from(ErrorKind::TimedOut), attempts: 4, waited: MS * 1_350 };
-    assert_eq!(error.to_string(), "gave up after 4 calls and 1.35s of waiting");
-    assert_eq!(error.source().unwrap().to_string(), "timed out");
-    let at_once = RetryError { error: "busy", attempts: 1, waited: Duration::ZERO };
-    assert_eq!(at_once.to_string(), "gave up after 1 call and 0ns of waiting");
+fn blocking_is_the_same_on_this_thread() {
+    let (mut calls, mut slept) = (0, Vec::new());
+    let read = || {
+        calls += 1;
+        if calls < 3 { Err(Error::from(ErrorKind::UnexpectedEof)) } else { Ok(calls) }
+    };
+    let done =
+        retry_blocking([MS * 5, MS * 7, MS * 9], is_transient_io, read).blocking(|wait| slept.push(wait));
+    let done = done.unwrap();
+    assert_eq!((done.value, done.attempts, done.waited), (3, 3, MS * 12));
+    assert_eq!(slept, [MS * 5, MS * 7]);
+
+    let denied = || Err::<(), _>(Error::from(ErrorKind::PermissionDenied));
+    let error = retry_blocking([MS; 9], is_transient_io, denied).blocking(|_| unreachable!("no retry"));
+    assert_eq!(error.unwrap_err().attempts, 1);
 }

@@ -110,7 +110,7 @@ proptest! {
         jitter in proptest::sample::select(Jitter::ALL.to_vec()),
     ) {
         let strategy = Strategy::exponential(tick.times(base), tick.times(cap)).jitter(jitter).tick(tick);
-        let backoff = Backoff { base, cap, jitter };
+        let backoff = Backoff::new(base, cap, jitter);
         let mut state = rng(seed);
         for (n, wait) in (1..=WAITS).zip(strategy.with_rng(rng(seed)).unwrap()) {
             let alone = if jitter == Jitter::Decorrelated {

@@ -66,11 +66,7 @@ impl Policy {
         Ok(Self {
             max_age: Duration::from_secs(settings.max_age),
             max_retries: settings.max_retries,
-            backoff: Backoff {
-                base: settings.base_backoff,
-                cap: settings.max_backoff,
-                jitter: settings.jitter,
-            },
+            backoff: Backoff::new(settings.base_backoff, settings.max_backoff, settings.jitter),
             envelope: settings.envelope,
             directives: settings.directives,
             hide_up_to: settings.hide_up_to,

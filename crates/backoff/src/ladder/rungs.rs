@@ -1,7 +1,7 @@
-use std::marker::PhantomData;
-use std::time::Duration;
+use core::marker::PhantomData;
+use core::time::Duration;
 
-use rand::Rng;
+use rand_core::Rng;
 
 use super::millis::{require, sum};
 use crate::jitter::Step;
@@ -101,7 +101,7 @@ impl<const MILLIS: u64, Up: Rungs> Rungs for Rung<MILLIS, Up> {
     };
 
     fn millis() -> impl Iterator<Item = u64> {
-        std::iter::once(MILLIS).chain(Up::millis())
+        core::iter::once(MILLIS).chain(Up::millis())
     }
 
     fn reached(rungs: u64, waited: Duration) -> Self {
@@ -116,7 +116,7 @@ impl Rungs for Top {
     const RISES: () = ();
 
     fn millis() -> impl Iterator<Item = u64> {
-        std::iter::empty()
+        core::iter::empty()
     }
 
     fn reached(rungs: u64, waited: Duration) -> Self {

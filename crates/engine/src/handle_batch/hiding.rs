@@ -25,7 +25,7 @@ const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
 /// How long a message is hidden whose step did not work: full jitter under min(3,600 s,
 /// 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
 pub(super) fn after_failure(record: &Record) -> Duration {
-    let backoff = Backoff { base: 1, cap: 3_600, jitter: Jitter::Full };
+    let backoff = Backoff::new(1, 3_600, Jitter::Full);
     let count = u64::from(record.receive_count);
     Duration::from_secs(backoff.delay(count + 1, &mut generator_of(record)))
 }

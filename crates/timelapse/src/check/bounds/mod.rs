@@ -239,7 +239,7 @@ impl Bounds {
 
     /// The shortest wait that the jitter can draw before a retry.
     fn shortest(&self, retry: u64) -> Duration {
-        let Backoff { base, cap, jitter } = self.backoff;
+        let Backoff { base, cap, jitter, .. } = self.backoff;
         let ceiling = ceiling(base, cap, retry);
         Duration::from_secs(match jitter {
             Jitter::Full => 1,
@@ -251,7 +251,7 @@ impl Bounds {
 
     /// The longest wait that the jitter can draw before a retry.
     fn longest(&self, retry: u64) -> Duration {
-        let Backoff { base, cap, jitter } = self.backoff;
+        let Backoff { base, cap, jitter, .. } = self.backoff;
         Duration::from_secs(match jitter {
             Jitter::Full | Jitter::Equal | Jitter::None => ceiling(base, cap, retry),
             Jitter::Decorrelated => {

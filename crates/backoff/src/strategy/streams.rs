@@ -1,20 +1,19 @@
-use std::marker::PhantomData;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use alloc::sync::Arc;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 
-use rand::rngs::Xoshiro256PlusPlus;
-use rand::{Rng, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 
-use crate::plan::Plan;
-use crate::{Delays, Strategy, StrategyError};
+use super::plan::Plan;
+use crate::{Delays, Strategy, StrategyError, Xoshiro256PlusPlus};
 
 /// A checked and seeded [`Strategy`]: makes iterators that each have a random stream of their own.
 ///
 /// Make it once and share it: clones number their iterators together, and so never repeat a stream.
 /// The seed and the order in which iterators are made determine every wait.
 ///
-/// Both it and a reference to it are an `IntoIterator` and, with feature `retry`, a
+/// Both it and a reference to it are an `IntoIterator` and, with feature `backon`, a
 /// `backon::BackoffBuilder`.
 ///
 /// ```
@@ -33,12 +32,34 @@ pub struct Streams<R = Xoshiro256PlusPlus> {
     plan: Plan,
     /// The generator of stream k is seeded with this plus k.
     first_seed: u64,
-    made: Arc<AtomicU64>,
+    /// No wider than a pointer, because small processors have nothing wider that is atomic.
+    made: Arc<AtomicUsize>,
     generator: PhantomData<fn() -> R>,
 }
 
 impl Strategy {
-    /// A maker of iterators. Each has a random stream of its own, and `seed` alone determines them all.
+    /// A maker of iterators. Each has a random stream of its own, and no two makers or processes wait in
+    /// step: the seed comes from the operating system, once for each call (feature `entropy`).
+    ///
+    /// ```
+    /// use comeback_backoff::Strategy;
+    /// use std::time::Duration;
+    ///
+    /// let strategy = Strategy::exponential(Duration::from_secs(1), Duration::from_secs(60)).retries(9);
+    /// assert!(strategy.streams()?.delays().ne(strategy.streams()?.delays()));
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What [`StrategyError`] lists.
+    #[cfg(feature = "entropy")]
+    pub fn streams(&self) -> Result<Streams<Xoshiro256PlusPlus>, StrategyError> {
+        self.seeded(getrandom::u64().map_err(|_| StrategyError::NoEntropy)?)
+    }
+
+    /// As `streams`, but `seed` alone determines every wait: for tests and simulations. Processes that share a
+    /// seed wait in step.
     ///
     /// # Errors
     ///
@@ -74,7 +95,7 @@ impl<R: Rng + SeedableRng> Streams<R> {
     /// A new iterator, on the next stream.
     pub fn delays(&self) -> Delays<R> {
         let stream = self.made.fetch_add(1, Ordering::Relaxed);
-        Delays::new(self.plan.clone(), R::seed_from_u64(self.first_seed.wrapping_add(stream)))
+        Delays::new(self.plan.clone(), R::seed_from_u64(self.first_seed.wrapping_add(stream as u64)))
     }
 }
 
@@ -103,7 +124,7 @@ impl<R: Rng + SeedableRng> IntoIterator for Streams<R> {
     }
 }
 
-#[cfg(feature = "retry")]
+#[cfg(feature = "backon")]
 impl<R: Rng + SeedableRng + Send + Sync + Unpin> backon::BackoffBuilder for &Streams<R> {
     type Backoff = Delays<R>;
 
@@ -112,7 +133,7 @@ impl<R: Rng + SeedableRng + Send + Sync + Unpin> backon::BackoffBuilder for &Str
     }
 }
 
-#[cfg(feature = "retry")]
+#[cfg(feature = "backon")]
 impl<R: Rng + SeedableRng + Send + Sync + Unpin> backon::BackoffBuilder for Streams<R> {
     type Backoff = Delays<R>;
 

@@ -1,12 +1,11 @@
-use std::iter::FusedIterator;
-use std::time::Duration;
+use core::iter::FusedIterator;
+use core::time::Duration;
 
-use rand::Rng;
-use rand::rngs::Xoshiro256PlusPlus;
+use rand_core::Rng;
 
+use super::plan::Plan;
 use crate::jitter::Step;
-use crate::plan::Plan;
-use crate::{Strategy, StrategyError};
+use crate::{Strategy, StrategyError, Xoshiro256PlusPlus};
 
 /// The waits of a [`Strategy`](crate::Strategy), one per retry. Each is at least a tick and at most
 /// the cap, however many there are.
@@ -22,9 +21,11 @@ use crate::{Strategy, StrategyError};
 /// use comeback_backoff::Strategy;
 /// use std::time::Duration;
 ///
+/// # #[cfg(feature = "entropy")] {
 /// let strategy = Strategy::exponential(Duration::from_millis(10), Duration::from_secs(1)).retries(8);
-/// let original = strategy.seeded(7)?.delays();
+/// let original = strategy.streams()?.delays();
 /// assert!(original.clone().eq(original));
+/// # }
 /// # Ok::<(), comeback_backoff::StrategyError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -36,7 +37,17 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
 }
 
 impl Strategy {
-    /// One iterator, on the caller's generator.
+    /// One iterator, on the caller's generator, such as `rand::rng()`.
+    ///
+    /// ```
+    /// use comeback_backoff::Strategy;
+    /// use std::time::Duration;
+    ///
+    /// let strategy = Strategy::exponential(Duration::from_millis(10), Duration::from_secs(1));
+    /// let first = strategy.with_rng(rand::rng())?.next();
+    /// assert!(first <= Some(Duration::from_millis(10)));
+    /// # Ok::<(), comeback_backoff::StrategyError>(())
+    /// ```
     ///
     /// # Errors
     ///

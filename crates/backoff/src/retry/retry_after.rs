@@ -1,10 +1,14 @@
-use std::str::FromStr;
-use std::time::{Duration, SystemTime};
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+use std::borrow::ToOwned;
+use std::string::String;
+use std::time::SystemTime;
 
 /// A `Retry-After` header: how long a server asks its client to wait. It is a number of seconds or an
 /// HTTP date, in any of the three forms of HTTP dates.
 ///
-/// Source: RFC 9110 § 10.2.3 and § 5.6.7.
+/// Source: RFC 9110 § 10.2.3 and § 5.6.7, which know no third kind.
 ///
 /// ```
 /// use comeback_backoff::RetryAfter;
@@ -34,9 +38,16 @@ impl RetryAfter {
 }
 
 /// The text is neither seconds nor an HTTP date.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("retry-after is {0:?}; it must be whole seconds or an HTTP date")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableRetryAfter(String);
+
+impl fmt::Display for UnreadableRetryAfter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "retry-after is {:?}; it must be whole seconds or an HTTP date", self.0)
+    }
+}
+
+impl core::error::Error for UnreadableRetryAfter {}
 
 impl FromStr for RetryAfter {
     type Err = UnreadableRetryAfter;

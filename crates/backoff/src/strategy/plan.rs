@@ -1,45 +1,9 @@
-use std::time::Duration;
+use alloc::vec::Vec;
+use core::time::Duration;
 
-use crate::growth::Growth;
-use crate::strategy::{Shape, Strategy};
-use crate::{Jitter, Tick};
-
-/// A strategy that was refused. Nothing is ever clamped or rounded instead.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StrategyError {
-    /// A base, step or delay of zero, which would be no backoff.
-    #[error("{name} is zero; it must be at least 1 {}", .tick.name())]
-    Zero {
-        /// `base`, `step`, `delay`, or `delay 3` of a list.
-        name: String,
-        /// The strategy's tick.
-        tick: Tick,
-    },
-    /// A duration with a fraction of a tick, or of more than 2⁶⁴ ticks.
-    #[error("{name} is {value:?}; it must be a whole number of {}s, below 2^64", .tick.name())]
-    NotWhole {
-        /// `base`, `step`, `cap`, `delay`, or `delay 3` of a list.
-        name: String,
-        /// The duration.
-        value: Duration,
-        /// The strategy's tick.
-        tick: Tick,
-    },
-    /// A cap that would shorten even the first wait.
-    #[error("cap is {cap:?}; it must be at least the {name}, {first:?}")]
-    CapBelowFirst {
-        /// The cap.
-        cap: Duration,
-        /// `base` or `step`.
-        name: &'static str,
-        /// The first ceiling.
-        first: Duration,
-    },
-    /// Decorrelated jitter with anything but exponential growth: each wait follows from the last, so any
-    /// other growth would have no effect.
-    #[error("decorrelated jitter has a growth of its own; it must be used with an exponential strategy")]
-    Decorrelated,
-}
+use super::Shape;
+use super::growth::Growth;
+use crate::{Jitter, Part, Strategy, StrategyError, Tick};
 
 /// A checked strategy, in ticks: 1 ≤ every ceiling ≤ cap.
 #[derive(Clone, Debug)]
@@ -65,24 +29,32 @@ impl Plan {
 fn in_ticks(shape: &Shape, tick: Tick) -> Result<(Growth, u64), StrategyError> {
     match shape {
         Shape::Exponential { base, cap } => {
-            let (base, cap) = capped("base", *base, *cap, tick)?;
+            let (base, cap) = capped(Part::Base, *base, *cap, tick)?;
             Ok((Growth::Exponential { base }, cap))
         }
+        Shape::Powers { base, factor, cap } => {
+            // Not a number is refused, too.
+            if !(factor.is_finite() && *factor >= 1.0) {
+                return Err(StrategyError::Factor(*factor));
+            }
+            let (base, cap) = capped(Part::Base, *base, *cap, tick)?;
+            Ok((Growth::Powers { base, factor: *factor }, cap))
+        }
         Shape::Constant { delay } => {
-            let delay = wait("delay", *delay, tick)?;
+            let delay = wait(Part::Delay, *delay, tick)?;
             Ok((Growth::Polynomial { step: delay, power: 0 }, delay))
         }
         Shape::Linear { step, cap } => {
-            let (step, cap) = capped("step", *step, *cap, tick)?;
+            let (step, cap) = capped(Part::Step, *step, *cap, tick)?;
             Ok((Growth::Polynomial { step, power: 1 }, cap))
         }
         Shape::Squared { step, cap } => {
-            let (step, cap) = capped("step", *step, *cap, tick)?;
+            let (step, cap) = capped(Part::Step, *step, *cap, tick)?;
             Ok((Growth::Polynomial { step, power: 2 }, cap))
         }
         Shape::List { delays } => {
             let waits: Result<Vec<u64>, _> =
-                (1..).zip(delays).map(|(n, delay)| wait(&format!("delay {n}"), *delay, tick)).collect();
+                (1..).zip(delays).map(|(n, delay)| wait(Part::Listed(n), *delay, tick)).collect();
             let waits = waits?;
             let longest = waits.iter().copied().max().unwrap_or(1);
             Ok((Growth::List(waits.into()), longest))
@@ -90,25 +62,20 @@ fn in_ticks(shape: &Shape, tick: Tick) -> Result<(Growth, u64), StrategyError> {
     }
 }
 
-fn capped(
-    name: &'static str,
-    first: Duration,
-    cap: Duration,
-    tick: Tick,
-) -> Result<(u64, u64), StrategyError> {
-    let ticks = (wait(name, first, tick)?, whole("cap", cap, tick)?);
-    if ticks.1 < ticks.0 { Err(StrategyError::CapBelowFirst { cap, name, first }) } else { Ok(ticks) }
+fn capped(part: Part, first: Duration, cap: Duration, tick: Tick) -> Result<(u64, u64), StrategyError> {
+    let ticks = (wait(part, first, tick)?, whole(Part::Cap, cap, tick)?);
+    if ticks.1 < ticks.0 { Err(StrategyError::CapBelowFirst { cap, part, first }) } else { Ok(ticks) }
 }
 
-fn wait(name: &str, value: Duration, tick: Tick) -> Result<u64, StrategyError> {
-    match whole(name, value, tick)? {
-        0 => Err(StrategyError::Zero { name: name.to_owned(), tick }),
+fn wait(part: Part, value: Duration, tick: Tick) -> Result<u64, StrategyError> {
+    match whole(part, value, tick)? {
+        0 => Err(StrategyError::Zero { part, tick }),
         ticks => Ok(ticks),
     }
 }
 
-fn whole(name: &str, value: Duration, tick: Tick) -> Result<u64, StrategyError> {
-    tick.count(value).ok_or_else(|| StrategyError::NotWhole { name: name.to_owned(), value, tick })
+fn whole(part: Part, value: Duration, tick: Tick) -> Result<u64, StrategyError> {
+    tick.count(value).ok_or(StrategyError::NotWhole { part, value, tick })
 }
 
 #[cfg(test)]
@@ -176,6 +143,7 @@ mod tests {
     #[test]
     fn decorrelated_jitter_is_refused_without_exponential_growth() {
         for strategy in [
+            Strategy::exponential_by(2.0, MS, MS),
             Strategy::constant(MS),
             Strategy::linear(MS, MS),
             Strategy::squared(MS, MS),
@@ -183,10 +151,24 @@ mod tests {
         ] {
             assert_eq!(
                 refusal(strategy.jitter(Jitter::Decorrelated)),
-                "decorrelated jitter has a growth of its own; it must be used with an exponential strategy"
+                "decorrelated jitter has a growth of its own; it must be used with `Strategy::exponential`"
             );
         }
         assert!(Strategy::exponential(MS, MS).jitter(Jitter::Decorrelated).seeded(7).is_ok());
+    }
+
+    #[test]
+    fn a_factor_that_does_not_grow_is_refused() {
+        let refused = |factor| refusal(Strategy::exponential_by(factor, MS, MS * 10));
+        assert_eq!(refused(0.99), "factor is 0.99; it must be a number of at least 1");
+        assert_eq!(refused(-2.0), "factor is -2; it must be a number of at least 1");
+        assert_eq!(refused(f64::NAN), "factor is NaN; it must be a number of at least 1");
+        assert_eq!(refused(f64::INFINITY), "factor is inf; it must be a number of at least 1");
+        assert_eq!(
+            refusal(Strategy::exponential_by(3.0, MS * 50, MS * 49)),
+            "cap is 49ms; it must be at least the base, 50ms"
+        );
+        assert!(Strategy::exponential_by(1.0, MS, MS).seeded(7).is_ok());
     }
 
     #[test]

@@ -1,3 +1,4 @@
+#[cfg(feature = "std")]
 use std::io;
 
 /// Whether an HTTP status says that the same request may succeed later: 408, 425, 429, 500, 502,
@@ -33,25 +34,30 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// |---|---|
 /// | `TimedOut` | the peer or the network is slow |
 /// | `ConnectionReset`, `BrokenPipe` | the peer dropped the connection, noticed when reading or writing |
+/// | `ConnectionAborted` | the connection was dropped by this machine's network, or by the peer while it was accepted |
+/// | `UnexpectedEof` | the peer closed the connection in the middle of an answer |
 /// | `ConnectionRefused` | the peer is restarting |
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
 ///
-/// Not `ConnectionAborted`: the caller's own side closed it, and a retry would overrule that. All others
-/// are about this machine or this call (permissions, addresses, file ends) and do not change.
+/// All others are about this machine or this call (permissions, addresses) and do not change. This is about
+/// connections: a file that ends too early is an `UnexpectedEof` as well, and stays too short.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
 ///
 /// assert!(comeback_backoff::is_transient_io(&Error::from(ErrorKind::ConnectionRefused)));
-/// assert!(!comeback_backoff::is_transient_io(&Error::from(ErrorKind::ConnectionAborted)));
+/// assert!(!comeback_backoff::is_transient_io(&Error::from(ErrorKind::PermissionDenied)));
 /// ```
+#[cfg(feature = "std")]
 pub fn is_transient_io(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
         error.kind(),
         Kind::TimedOut
             | Kind::ConnectionReset
+            | Kind::ConnectionAborted
             | Kind::BrokenPipe
+            | Kind::UnexpectedEof
             | Kind::ConnectionRefused
             | Kind::HostUnreachable
             | Kind::NetworkUnreachable
@@ -61,9 +67,12 @@ pub fn is_transient_io(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "std")]
     use std::io::{Error, ErrorKind};
 
-    use super::{is_transient_io, is_transient_status};
+    #[cfg(feature = "std")]
+    use super::is_transient_io;
+    use super::is_transient_status;
 
     #[test]
     fn seven_statuses_are_transient_of_all() {
@@ -71,12 +80,15 @@ mod tests {
         assert_eq!(transient, [408, 425, 429, 500, 502, 503, 504]);
     }
 
+    #[cfg(feature = "std")]
     #[test]
     fn timeouts_resets_and_refusals_are_transient() {
         for kind in [
             ErrorKind::TimedOut,
             ErrorKind::ConnectionReset,
+            ErrorKind::ConnectionAborted,
             ErrorKind::BrokenPipe,
+            ErrorKind::UnexpectedEof,
             ErrorKind::ConnectionRefused,
             ErrorKind::HostUnreachable,
             ErrorKind::NetworkUnreachable,
@@ -87,17 +99,16 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "std")]
     #[test]
-    fn what_the_caller_aborted_and_what_is_local_is_not() {
+    fn what_is_local_is_not() {
         for kind in [
-            ErrorKind::ConnectionAborted,
             ErrorKind::NotFound,
             ErrorKind::PermissionDenied,
             ErrorKind::AddrInUse,
             ErrorKind::AddrNotAvailable,
             ErrorKind::InvalidData,
             ErrorKind::InvalidInput,
-            ErrorKind::UnexpectedEof,
             ErrorKind::Unsupported,
             ErrorKind::OutOfMemory,
             ErrorKind::Other,

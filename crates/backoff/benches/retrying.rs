@@ -1,0 +1,66 @@
+//! What a retry loop costs, beside backon's: an operation that fails three times, and waits that end at once.
+//!
+//! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'`
+//! (dependencies are otherwise built for size, which would hold backon back).
+
+use std::cell::Cell;
+use std::future::ready;
+use std::hint::black_box;
+use std::time::Duration;
+
+use backon::{BlockingRetryable, Retryable};
+use comeback_backoff::{retry, retry_blocking, retry_mut};
+use criterion::Criterion;
+
+const FAILURES: u64 = 3;
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers");
+    criterion.bench_function("async, ours", |bencher| {
+        bencher.iter(|| {
+            let calls = Cell::new(0);
+            let work = retry(delays(), |_| true, || ready(flaky(&calls))).sleeping(|_| ready(()));
+            runtime.block_on(work).map(|done| done.value)
+        });
+    });
+    criterion.bench_function("async, ours, lending", |bencher| {
+        bencher.iter(|| {
+            let mut calls = 0;
+            let operation = async || {
+                calls += 1;
+                if calls > black_box(FAILURES) { Ok(calls) } else { Err("busy") }
+            };
+            let work = retry_mut(delays(), |_| true, operation).sleeping(|_| ready(()));
+            runtime.block_on(work).map(|done| done.value)
+        });
+    });
+    criterion.bench_function("async, backon", |bencher| {
+        bencher.iter(|| {
+            let calls = Cell::new(0);
+            runtime.block_on((|| ready(flaky(&calls))).retry(delays()).sleep(|_| ready(())))
+        });
+    });
+    criterion.bench_function("blocking, ours", |bencher| {
+        bencher.iter(|| {
+            let calls = Cell::new(0);
+            retry_blocking(delays(), |_| true, || flaky(&calls)).blocking(|_| ()).map(|done| done.value)
+        });
+    });
+    criterion.bench_function("blocking, backon", |bencher| {
+        bencher.iter(|| {
+            let calls = Cell::new(0);
+            (|| flaky(&calls)).retry(delays()).sleep(|_| ()).call()
+        });
+    });
+    criterion.final_summary();
+}
+
+fn delays() -> std::array::IntoIter<Duration, 4> {
+    black_box([1, 2, 3, 4].map(Duration::from_millis)).into_iter()
+}
+
+fn flaky(calls: &Cell<u64>) -> Result<u64, &'static str> {
+    calls.set(calls.get() + 1);
+    if calls.get() > black_box(FAILURES) { Ok(calls.get()) } else { Err("busy") }
+}
