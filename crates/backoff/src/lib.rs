@@ -1,20 +1,15 @@
 #![cfg_attr(all(feature = "entropy", feature = "retry-after"), doc = include_str!("../README.md"))]
 //! # Where to find it
 //!
-//! | item | is |
+//! | file | holds |
 //! |---|---|
-//! | [`retry()`], [`retry_mut`], [`retry_blocking`] | the loop, over any delays; [`Retry`] has its options |
-//! | [`Retried`], [`RetryError`] | how it ended, after how many calls |
-//! | [`Hint`], `RetryAfter` | the wait that a server asks for |
-//! | `is_transient_io`, [`is_transient_status`] | which errors are transient |
-//! | [`Strategy`] | which waits, described; refused with a [`StrategyError`] |
-//! | [`Streams`] | a strategy with a seed; each iterator it makes has its own random stream |
-//! | [`Delays`] | the waits, as an `Iterator<Item = Duration>` |
-//! | [`Jitter`] | the draw under the ceiling; every wait is drawn there |
-//! | [`Tick`] | the unit of waits |
-//! | [`Backoff`], [`ceiling()`] | the exponential wait before retry n alone, in whole units |
-//! | [`ladder!`] | waits whose growth the compiler checks |
-//! | [`Xoshiro256PlusPlus`], [`rand_core`] | the generator, and the traits of any other |
+//! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`]: the loop over any delays, whose options [`Retry`] has; [`Hint`], a wait that a server asks for; which errors are transient ([`is_transient_status`]) |
+//! | `strategy` | [`Strategy`]: which waits, described; [`Streams`] gives it a seed, and [`Delays`] are the waits of one operation |
+//! | `backoff`, `ceiling` | [`Backoff`], [`ceiling()`]: the exponential wait before retry n alone, in whole units |
+//! | `jitter` | [`Jitter`]: the draw under the ceiling; every wait is drawn there |
+//! | `ladder` | [`ladder!`]: waits whose growth the compiler checks |
+//! | `tick` | [`Tick`]: the unit of waits |
+//! | `random` | [`Xoshiro256PlusPlus`]: the generator; [`rand_core`] has the traits of any other |
 #![cfg_attr(not(test), no_std)]
 
 extern crate alloc;
