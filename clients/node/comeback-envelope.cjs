@@ -51,7 +51,8 @@ function opened() {
 
 /** As the retry handler reads it: whole seconds, or RFC 3339. */
 function moment(when) {
-  if (when instanceof Date) {
+  // Not `instanceof`: a date may come from another context, as in Jest.
+  if (Object.prototype.toString.call(when) === '[object Date]') {
     const year = when.getUTCFullYear();
     if (year >= 0 && year <= 9999) return when.toISOString();
     throw new RangeError(`RetryAfter needs a date of the years 0 to 9999, not ${when}`);

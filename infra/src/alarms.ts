@@ -23,7 +23,7 @@ export function alarms(watched: Watched, needed: cloudwatch.IMetric): Record<str
   return { ...ofDeadLetters(watched), ...ofHandler(watched, needed), ...ofRetryQueue(watched) };
 }
 
-/** The lines of the level ERROR in the handler's log: each is about what never mends itself. */
+/** The lines of the level ERROR in the handler's log: most are about what does not pass by itself. */
 export function operatorFilter(scope: Construct, handler: RetryHandler): cloudwatch.IMetric {
   const filter = new logs.MetricFilter(scope, 'NeedsAnOperatorFilter', {
     logGroup: handler.logGroup,
@@ -107,10 +107,12 @@ function ofHandler({ handler }: Watched, needed: cloudwatch.IMetric): Record<str
       metric: needed,
       threshold: 1,
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      evaluationPeriods: 1,
+      // One event is looked at once an hour at least, and logs an ERROR each time.
+      evaluationPeriods: 13,
+      datapointsToAlarm: 1,
       alarmDescription:
-        'The log of the retry handler has an ERROR, such as a missing permission or a disabled key. It will not pass by ' +
-        `itself, and the line names the remedy. Run comeback doctor. ${RUNBOOK}#needs-an-operator`,
+        'The log of the retry handler has an ERROR, such as a missing permission or a disabled key. Most do not pass by ' +
+        `themselves, and their lines name the remedy. Run comeback doctor. ${RUNBOOK}#needs-an-operator`,
     },
   };
 }
@@ -127,7 +129,7 @@ function ofRetryQueue({ queue }: Watched): Record<string, AlarmProps> {
       evaluationPeriods: 15,
       alarmDescription:
         'Retries are due, and for 15 minutes nothing has received a message: the event source mapping of the retry handler ' +
-        `is disabled or gone. Run comeback doctor. ${RUNBOOK}#stalled`,
+        `is disabled or gone, its role may not receive, or the queue is full. Run comeback doctor. ${RUNBOOK}#stalled`,
     },
     Late: {
       metric: visible(queue, MINUTE),

@@ -15,7 +15,7 @@ const QUERIES: Record<string, readonly [name: string, steps: readonly string[]]>
   WaitingByFunction: [
     'waiting by function',
     [
-      'filter ispresent(key)',
+      'filter ispresent(key) and not (ispresent(problem) and action in ["reinvoke", "dead_letter"])',
       'stats latest(action) as last_action by target, key',
       'filter last_action in ["defer", "keep", "hold"]',
       'stats count(*) as waiting by target',
@@ -25,7 +25,7 @@ const QUERIES: Record<string, readonly [name: string, steps: readonly string[]]>
   ReasonsByHour: [
     'reasons by hour',
     [
-      'filter ispresent(reason)',
+      'filter ispresent(reason) and not ispresent(problem)',
       'stats count(*) as dead_letters by bin(1h) as hour, reason',
       'sort hour desc',
     ],

@@ -1,6 +1,7 @@
 // The two errors write what the retry handler reads, and refuse what it would refuse.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import vm from 'node:vm';
 import { NonRetryable, RetryAfter } from 'comeback-envelope';
 
 test('RetryAfter writes whole seconds or a moment', () => {
@@ -10,6 +11,7 @@ test('RetryAfter writes whole seconds or a moment', () => {
     [1.5, '2'],
     [Number.MAX_SAFE_INTEGER, '9007199254740991'],
     [new Date(1_789_400_814_145), '2026-09-14T15:46:54.145Z'],
+    [vm.runInNewContext('new Date(1789400814145)'), '2026-09-14T15:46:54.145Z'],
   ]) {
     assert.equal(new RetryAfter(when).message, message);
     assert.equal(new RetryAfter(when, 'the shop is closed').message, `${message}; the shop is closed`);

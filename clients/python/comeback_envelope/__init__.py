@@ -40,6 +40,10 @@ class RetryAfter(Exception):
 
     def __init__(self, when: float | timedelta | datetime, text: str | None = None) -> None:
         super().__init__(_moment(when) if text is None else f"{_moment(when)}; {text}")
+        self._given = (when, text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._given
 
 
 class NonRetryable(Exception):
@@ -89,14 +93,17 @@ def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
 def _moment(when: float | timedelta | datetime) -> str:
     """As the retry handler reads it: whole seconds, or RFC 3339."""
     if isinstance(when, datetime):
-        if when.tzinfo is None:
+        if when.utcoffset() is None:
             raise ValueError(f"RetryAfter needs a time zone: {when!r} has none")
-        return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+        try:
+            return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+        except OverflowError:
+            raise ValueError(f"RetryAfter needs a date of the years 1 to 9999, not {when!r}") from None
     seconds = when.total_seconds() if isinstance(when, timedelta) else when
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise TypeError(f"RetryAfter takes seconds, a timedelta or a datetime, not {when!r}")
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"RetryAfter needs a wait of more than no time, not {when!r}")
+    if not 0 < seconds < 2**64:
+        raise ValueError(f"RetryAfter needs a wait of more than no time and less than 2^64 s, not {when!r}")
     return str(math.ceil(seconds))
 
 

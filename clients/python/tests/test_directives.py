@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -19,7 +21,7 @@ BERLIN = timezone(timedelta(hours=2))
         (900, "900"),
         (0.25, "1"),
         (1.5, "2"),
-        (10**30, "1" + "0" * 30),
+        (2**64 - 1, "18446744073709551615"),
         (timedelta(minutes=15), "900"),
         (timedelta(microseconds=1), "1"),
         (datetime(2026, 9, 14, 17, 46, 54, tzinfo=BERLIN), "2026-09-14T15:46:54Z"),
@@ -31,10 +33,23 @@ def test_retry_after_writes_whole_seconds_or_a_moment(when: Any, message: str) -
     assert str(RetryAfter(when, "the shop is closed")) == message + "; the shop is closed"
 
 
-@pytest.mark.parametrize("when", [0, -1, -0.5, timedelta(0), timedelta(seconds=-1), math.inf, math.nan])
-def test_a_wait_of_no_time_is_refused(when: Any) -> None:
-    with pytest.raises(ValueError, match="RetryAfter needs a wait of more than no time, not "):
+@pytest.mark.parametrize(
+    "when", [0, -1, -0.5, timedelta(0), timedelta(seconds=-1), math.inf, math.nan, 2**64, 1e300]
+)
+def test_a_wait_of_no_time_or_past_all_time_is_refused(when: Any) -> None:
+    with pytest.raises(ValueError, match=r"RetryAfter needs a wait of more than no time and less than 2\^64 s, not "):
         RetryAfter(when)
+
+
+def test_a_date_past_all_years_is_refused() -> None:
+    with pytest.raises(ValueError, match="RetryAfter needs a date of the years 1 to 9999, not "):
+        RetryAfter(datetime.max.replace(tzinfo=timezone(timedelta(hours=-5))))
+
+
+@pytest.mark.parametrize("error", [RetryAfter(900), RetryAfter(timedelta(minutes=15), "the shop is closed")])
+def test_an_error_of_another_process_is_the_same(error: RetryAfter) -> None:
+    for copied in (copy.copy(error), pickle.loads(pickle.dumps(error))):
+        assert (type(copied), str(copied)) == (RetryAfter, str(error))
 
 
 def test_a_time_without_a_zone_is_refused() -> None:

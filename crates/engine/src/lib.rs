@@ -57,7 +57,7 @@ pub use message::moved::{GarbledAttribute, MOVED_ATTRIBUTE, Moved};
 pub use message::record::Record;
 pub use message::trace::TraceHeader;
 pub use pauses::editing::{EditError, LONGEST_PAUSES};
-pub use pauses::known::KnownPauses;
+pub use pauses::known::{KnownPauses, LONG_PAUSE};
 pub use pauses::{Concurrency, GarbledPauses, LONGEST_SPREAD, Pause, PauseTarget, Pauses};
 pub use policy::Policy;
 pub use policy::function_arn::{BadPattern, FunctionPattern, HandlerFunction};

@@ -110,8 +110,13 @@ impl Policy {
 
     /// Whether `TARGET_FUNCTIONS` allows the function, and it is not the handler.
     pub fn allows(&self, function_arn: &str) -> bool {
-        self.target_functions.iter().any(|pattern| pattern.allows(function_arn))
-            && !self.handler.as_ref().is_some_and(|handler| handler.is(function_arn))
+        self.entry_of(function_arn).is_some()
+    }
+
+    /// The entry of `TARGET_FUNCTIONS` that allows the function, if one does and it is not the handler.
+    pub fn entry_of(&self, function_arn: &str) -> Option<&FunctionPattern> {
+        let is_handler = self.handler.as_ref().is_some_and(|handler| handler.is(function_arn));
+        self.target_functions.iter().find(|pattern| !is_handler && pattern.allows(function_arn))
     }
 
     /// Whether `TARGET_FUNCTIONS` is empty: nothing is attached yet, so every message is kept.

@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 /// format", Amazon CloudWatch User Guide.
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
+/// How long SQS keeps a message at most.
+const RETENTION_MILLIS: u64 = 14 * 86_400_000;
 
 /// What `METRICS` says, and the name of the handler's function: a dimension of each metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ impl Metrics {
             Self::Off => return Vec::new(),
             Self::Stack { handler } | Self::Target { handler } => handler,
         };
-        let mut groups: BTreeMap<Group<'_>, Counted> = BTreeMap::new();
+        let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {
             let group = match self {
                 Self::Off | Self::Stack { .. } => Group::default(),
@@ -39,14 +41,14 @@ impl Metrics {
             };
             groups.entry(group).or_default().add(outcome, now);
         }
-        groups.into_iter().flat_map(|(group, counted)| counted.lines(group, handler, now)).collect()
+        groups.into_iter().flat_map(|(group, counted)| counted.lines(&group, handler, now)).collect()
     }
 }
 
 /// Messages that are counted together. Each has lines of its own, whose dimensions it names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Group<'a> {
-    target: Option<&'a str>,
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    target: Option<String>,
     reason: Option<&'static str>,
 }
 
@@ -58,17 +60,13 @@ struct Counted {
     values: BTreeMap<&'static str, Vec<f64>>,
 }
 
-impl<'a> Group<'a> {
-    /// Only a function that is attached is a dimension: queue content must not make metrics up, which cost money.
-    fn of(outcome: &'a Outcome<'_>, policy: &Policy) -> Self {
-        let target = outcome.retry.as_ref().map(|retry| retry.function_arn.as_str());
+impl Group {
+    /// Its target is an entry of `TARGET_FUNCTIONS`, never the message's own text: queue content must not make metrics
+    /// up, which cost money.
+    fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
+        let entry = outcome.retry.as_ref().and_then(|retry| policy.entry_of(&retry.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
-        Self {
-            target: target
-                .filter(|arn| policy.allows(arn))
-                .map(|arn| arn.strip_suffix(":$LATEST").unwrap_or(arn)),
-            reason: reason.map(|reason| reason.code.name()),
-        }
+        Self { target: entry.map(ToString::to_string), reason: reason.map(|reason| reason.code.name()) }
     }
 }
 
@@ -94,7 +92,9 @@ impl Counted {
             _ => {}
         }
         if let (true, Some(retry)) = (is_done, &outcome.retry) {
-            self.measure("EventAge", retry.first_failure, now);
+            // A payload may claim any time, and SQS keeps nothing for longer.
+            let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(RETENTION_MILLIS));
+            self.measure("EventAge", retry.first_failure.max(oldest), now);
         }
     }
 
@@ -107,7 +107,7 @@ impl Counted {
     }
 
     /// More than one line only if there are more values than one may hold.
-    fn lines(mut self, group: Group<'_>, handler: &str, now: Timestamp) -> Vec<String> {
+    fn lines(mut self, group: &Group, handler: &str, now: Timestamp) -> Vec<String> {
         let mut counts = self.counts.into_iter().map(|(name, count)| (name, "Count", json!(count))).collect();
         let mut lines = Vec::new();
         loop {
@@ -126,16 +126,16 @@ impl Counted {
     }
 }
 
-fn line(group: Group<'_>, handler: &str, now: Timestamp, metrics: Vec<(&str, &str, Value)>) -> String {
+fn line(group: &Group, handler: &str, now: Timestamp, metrics: Vec<(&str, &str, Value)>) -> String {
     let unit = |(name, unit, _): &(&str, &str, Value)| json!({"Name": name, "Unit": unit});
     let mut dimensions = vec![vec!["Handler"]];
     let mut members = Map::new();
     members.insert("level".into(), "INFO".into());
     members.insert("timestamp".into(), now.to_string().into());
     members.insert("Handler".into(), handler.into());
-    if let Some(target) = group.target {
+    if let Some(target) = &group.target {
         dimensions.push(vec!["Handler", "Target"]);
-        members.insert("Target".into(), target.into());
+        members.insert("Target".into(), target.as_str().into());
     }
     let mut directives = vec![
         json!({"Namespace": NAMESPACE, "Dimensions": dimensions, "Metrics": metrics.iter().map(unit).collect::<Vec<_>>()}),

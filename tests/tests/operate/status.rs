@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use comeback_tests::{Operator, eventually};
+use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
 
 use crate::world::World;
 
 pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &World) {
     // The first retry is due in hours.
-    let stack =
-        world.deploy("seen", "BaseBackoff=40000 MaxRetries=1 Jitter=none NonRetryableErrors=Fatal").await;
+    let parameters = "BaseBackoff=40000 MaxRetries=1 Jitter=none NonRetryableErrors=Fatal Metrics=target";
+    let stack = world.deploy("seen", parameters).await;
     let ministack = world.ministack().await;
     let target = stack.output("ExampleTargetName");
     let operator = Operator::of_command(ministack, "status", &stack, target);
@@ -30,6 +30,8 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
         oldest["is_exact"] == true && oldest["age_seconds"].as_u64().is_some_and(|age| age < 120),
         "{busy}"
     );
+
+    the_metrics_say_the_same(ministack, &stack).await;
 
     let alarm = format!(
         "aws cloudwatch put-metric-alarm --alarm-name seen-letters --namespace AWS/SQS --statistic Maximum --period 60 \
@@ -64,4 +66,20 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     assert_eq!(by_handler["dead_letters"], busy["dead_letters"]);
     let target = Operator::of(ministack).comeback(&format!("status --handler {target}"));
     assert!(target.stderr.contains("is no retry handler"), "{}", target.stderr);
+}
+
+/// Lines in CloudWatch's embedded metric format, which MiniStack keeps as lines.
+async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
+    let letter = eventually("metrics of the two events", Duration::from_secs(60), async || {
+        let mut lines = log_lines(ministack, stack.handler_logs()).await;
+        lines.retain(|line| line["_aws"].is_object());
+        let sum = |name: &str| lines.iter().filter_map(|line| line[name].as_u64()).sum::<u64>();
+        let is_all = [sum("Failures"), sum("DeadLetters"), sum("Retries")] == [2, 1, 0];
+        lines.into_iter().find(|line| is_all && line["DeadLetters"] == 1)
+    })
+    .await;
+    let target = letter["Target"].as_str().expect("a target");
+    assert!(target.ends_with(&format!(":function:{}", stack.output("ExampleTargetName"))), "{target}");
+    assert_eq!(letter["Handler"], stack.output("RetryHandlerName"));
+    assert_eq!(letter["Reason"], "non_retryable_error");
 }

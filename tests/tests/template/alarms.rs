@@ -88,8 +88,15 @@ fn throttled_without_a_single_invocation() {
 
 #[test]
 fn an_error_in_the_log() {
-    let denied = [(None, 7), (Some(1.0), 20), (None, 13)];
-    assert_eq!(changes("NeedsAnOperatorAlarm", &[("NeedsAnOperator", &denied)]), [10, 35]);
+    let denied = [(None, 7), (Some(1.0), 20), (None, 80)];
+    assert_eq!(changes("NeedsAnOperatorAlarm", &[("NeedsAnOperator", &denied)]), [10, 95]);
+    let one_event =
+        [(None, 7), (Some(1.0), 1), (None, 54), (Some(1.0), 1), (None, 54), (Some(1.0), 1), (None, 80)];
+    assert_eq!(
+        changes("NeedsAnOperatorAlarm", &[("NeedsAnOperator", &one_event)]),
+        [10, 185],
+        "it does not flap"
+    );
 }
 
 #[test]

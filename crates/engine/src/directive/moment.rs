@@ -113,6 +113,9 @@ mod tests {
             "1.5",
             "500ms",
             "1e400",
+            // It makes humantime panic, and so would each look at the message.
+            "18446744073709551615s1000000000ns",
+            "584542046090y 7h 15s 1000000000ns",
             "18446744073709551616",
             "٩٠٠",
             "\u{0}",
@@ -139,6 +142,14 @@ mod tests {
         fn any_text_is_a_later_moment_or_refused(message in any::<String>(), failed_at in any::<u64>()) {
             let failed_at = Timestamp::from_millis(failed_at);
             prop_assert!(moment(&message, failed_at).is_ok_and(|it| it > failed_at) || moment(&message, failed_at).is_err());
+        }
+
+        #[test]
+        fn any_sum_of_durations_is_read_or_refused(
+            parts in prop::collection::vec("[0-9]{1,20} ?(ns|us|ms|s|m|h|d|w|M|y)", 1..5),
+        ) {
+            let message = parts.concat();
+            prop_assert!(moment(&message, FAILED_AT).is_ok_and(|it| it > FAILED_AT) || moment(&message, FAILED_AT).is_err());
         }
 
         #[test]

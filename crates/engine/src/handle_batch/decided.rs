@@ -89,10 +89,13 @@ impl<'a> Decided<'a> {
             Ok(Action::DeadLetter { event, reason }) => {
                 Self::Neither(GivenUp::of(record, event.as_ref(), None, reason, now))
             }
-            Err(problem) => {
-                let undecided = Attempt { record, retry: None, step: None };
-                Self::Neither(Answered::Waits(undecided.failed(problem, now)))
-            }
+            Err(problem) => match expiring(record, record.first_sent(), now) {
+                Some(reason) => Self::Neither(GivenUp::of(record, None, None, reason, now)),
+                None => {
+                    let undecided = Attempt { record, retry: None, step: None };
+                    Self::Neither(Answered::Waits(undecided.failed(problem, now)))
+                }
+            },
         }
     }
 }
@@ -159,13 +162,11 @@ mod tests {
     use super::super::guarded::panicked;
     use super::*;
 
-    /// No message is known that makes `decide` panic, so the test panics in its place.
-    #[test]
-    fn a_message_whose_decision_panicked_is_kept_and_to_be_hidden() {
-        let (sent, body) = (Timestamp::from_secs(1), "7".into());
+    fn record() -> Record {
+        let sent = Timestamp::from_secs(1);
         let (message_id, receipt_handle) = ("m-1".into(), "h-1".into());
-        let (moved, trace_header) = (None, None);
-        let record = Record {
+        let (body, moved, trace_header) = ("7".into(), None, None);
+        Record {
             message_id,
             receipt_handle,
             body,
@@ -174,9 +175,29 @@ mod tests {
             first_receive: sent,
             moved,
             trace_header,
-        };
-        let panicking = isolated(|| resume_unwind(Box::new("planned")));
-        let Decided::Neither(Answered::Waits(mut waiting)) = Decided::from_action(&record, panicking, sent)
+        }
+    }
+
+    /// No message is known that makes `decide` panic, so the test panics in its place.
+    fn panicking<'a>() -> Result<Action<'a>, CallFailure> {
+        isolated(|| resume_unwind(Box::new("planned")))
+    }
+
+    #[test]
+    fn a_message_whose_decision_panics_is_given_up_before_sqs_deletes_it() {
+        let (record, last) = (record(), Timestamp::from_secs(1 + (13 * 24 + 12) * 3_600));
+        let kept = Decided::from_action(&record, panicking(), last);
+        assert!(matches!(kept, Decided::Neither(Answered::Waits(_))));
+        let late = last.saturating_add(std::time::Duration::from_millis(1));
+        let given_up = Decided::from_action(&record, panicking(), late);
+        assert!(matches!(given_up, Decided::Neither(Answered::DeadLetter(_))));
+    }
+
+    #[test]
+    fn a_message_whose_decision_panicked_is_kept_and_to_be_hidden() {
+        let record = record();
+        let Decided::Neither(Answered::Waits(mut waiting)) =
+            Decided::from_action(&record, panicking(), record.sent)
         else {
             panic!("it did not fail")
         };

@@ -16,8 +16,8 @@ const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// How much longer it may be, so that environments do not read together.
 const LONGEST: f64 = 1.25;
-/// An open pause that is older is logged as a warning: it may have been forgotten.
-const LONG: Duration = Duration::from_secs(86_400);
+/// A pause that is open for longer may have been forgotten: the handler logs it as a warning.
+pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
 /// Said of a parameter whose text is unreadable.
 const GARBLED: &str = "write the parameter that PAUSES names anew, or delete it: then nothing is paused";
 
@@ -73,7 +73,7 @@ impl KnownPauses {
     ) -> PausesRead {
         let read = match answer.and_then(understood) {
             Ok(pauses) => {
-                let long = pauses.open_for(LONG, now).cloned().collect();
+                let long = pauses.open_for(LONG_PAUSE, now).cloned().collect();
                 self.known = Some(pauses);
                 PausesRead::Known { long }
             }

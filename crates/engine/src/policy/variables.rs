@@ -98,9 +98,12 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
 ///
 /// Says what a duration must be.
 pub fn seconds(text: &str) -> Result<u64, String> {
+    // humantime panics where a sum ends a nanosecond before u64's end. Ten digits a number are years enough.
+    let is_short = text.len() <= 64 && text.split(|it: char| !it.is_ascii_digit()).all(|run| run.len() <= 10);
     let duration = match text.parse() {
         Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => humantime::parse_duration(text).ok(),
+        Err(_) if is_short => humantime::parse_duration(text).ok(),
+        Err(_) => None,
     };
     duration
         .filter(|duration| duration.subsec_nanos() == 0)

@@ -46,12 +46,17 @@ impl Losses {
         if alarm.metric_name() == Some(METRIC) {
             let is_on = |it: &Dimension| it.name() == Some("FunctionName") && it.value() == Some(function);
             if alarm.dimensions().iter().any(is_on) {
-                let is_ours = alarm.alarm_name() == Some(&self.alarm);
+                let name = alarm.alarm_name().unwrap_or_default();
+                let is_ours = name == self.alarm;
                 self.ours |= is_ours;
-                self.others |= !is_ours;
+                // Another deployment's goes when that detaches the function.
+                self.others |= !is_ours && !name.ends_with(&format!("-lost-{function}"));
             }
         } else if is_of(alarm, deployment) {
-            self.tell.get_or_insert_default().extend(alarm.alarm_actions().iter().cloned());
+            // Others do something, perhaps when the alarm is over too.
+            let topics =
+                alarm.alarm_actions().iter().filter(|action| action.split(':').nth(2) == Some("sns"));
+            self.tell.get_or_insert_default().extend(topics.cloned());
         }
     }
 }
@@ -61,6 +66,9 @@ fn name(queue: &Queue, function: &str) -> String {
     format!("{}-lost-{function}", queue.name())
 }
 
+/// Actions of an alarm for one state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
+const MOST_ACTIONS: usize = 5;
+
 /// Makes the alarm.
 pub(super) async fn watch(
     account: &Account,
@@ -68,7 +76,7 @@ pub(super) async fn watch(
     alarm: &str,
     tell: &BTreeSet<String>,
 ) -> Result<(), Failure> {
-    let tell: Vec<String> = tell.iter().cloned().collect();
+    let tell: Vec<String> = tell.iter().take(MOST_ACTIONS).cloned().collect();
     let call = account
         .cloudwatch
         .put_metric_alarm()

@@ -50,8 +50,10 @@ impl DeadLetters {
                 if looks == LOOKS_FOR_A_NEW_ONE {
                     return Err(self.unlisted());
                 }
-                tokio::time::sleep(LOOK_AFTER).await;
-                continue;
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK_AFTER) => continue,
+                    () = interrupt.raised() => return Err(self.unlisted()),
+                }
             };
             let letters = task.approximate_number_of_messages_moved().unsigned_abs();
             tell(Progress::Done(letters));

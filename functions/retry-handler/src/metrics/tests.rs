@@ -144,6 +144,23 @@ fn queue_content_makes_no_dimension_up() {
     }
 }
 
+/// A qualifier of a million characters, and one of many, are of the same entry.
+#[test]
+fn a_target_is_its_entry_of_the_allow_list() {
+    let outcomes = ["zzz1".to_owned(), "9".repeat(1 << 20)]
+        .map(|qualifier| of(&format!("{ORDERS}:{qualifier}"), Step::Reinvoke { due: NOW }));
+    let lines = lines(&target(), outcomes.into());
+    assert_eq!(lines.len(), 1);
+    assert_eq!((&lines[0]["Target"], &lines[0]["Retries"]), (&json!(ORDERS), &json!(2)));
+}
+
+#[test]
+fn a_claimed_first_failure_makes_no_age_over_14_days() {
+    let mut outcome = retried(0);
+    outcome.retry.as_mut().unwrap().first_failure = Timestamp::from_secs(0);
+    assert_eq!(lines(&stack(), vec![outcome])[0]["EventAge"], json!([1_209_600.0]));
+}
+
 #[test]
 fn nothing_that_counts_is_no_line() {
     assert!(lines(&stack(), vec![deferred(), deferred()]).is_empty());

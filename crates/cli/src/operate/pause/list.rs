@@ -1,15 +1,13 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use comeback_engine::LONG_PAUSE;
 use comeback_operate::{Deployment, OpenPause};
 use comfy_table::{Attribute, Cell};
 
 use crate::failure::Failure;
 use crate::text::durations;
 use crate::text::table::table;
-
-/// A pause that is open for longer may have been forgotten.
-const LONG: Duration = Duration::from_secs(86_400);
 
 /// The open pauses: a table, or a line for each.
 pub(super) fn print(
@@ -28,7 +26,7 @@ pub(super) fn print(
     } else {
         write!(out, "{}", text(&pauses))?;
     }
-    for pause in pauses.iter().filter(|pause| Duration::from_secs(pause.open_seconds) > LONG) {
+    for pause in pauses.iter().filter(|pause| Duration::from_secs(pause.open_seconds) > LONG_PAUSE) {
         let open = durations::short(pause.open_seconds as f64);
         anstream::eprintln!("warning: {} is paused for {open}: has it been forgotten?", name(pause));
     }

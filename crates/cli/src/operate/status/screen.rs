@@ -1,4 +1,5 @@
 use anstyle::{AnsiColor, Style};
+use comeback_engine::LONG_PAUSE;
 use comeback_operate::{Alarm, LastHour, OldestLetter, OpenPause, Status};
 use indicatif::HumanCount;
 
@@ -7,8 +8,6 @@ use crate::text::numbers::{counted, rounded};
 
 /// SQS deletes a letter after 14 days. Four days before, somebody should look.
 const OLD_LETTER_SECONDS: u64 = 10 * 86_400;
-/// A pause that is open for longer may have been forgotten.
-const LONG_PAUSE_SECONDS: u64 = 86_400;
 
 /// The screen: a line for each thing that an operator asks about.
 pub(super) fn text(status: &Status) -> String {
@@ -109,7 +108,7 @@ fn pause(pause: &OpenPause) -> String {
         part(pause.by.as_ref().map(|by| format!(", by {by}"))),
         part(pause.why.as_ref().map(|why| format!(": {why}"))),
     );
-    let colour = if pause.open_seconds > LONG_PAUSE_SECONDS { AnsiColor::Red } else { AnsiColor::Yellow };
+    let colour = if pause.open_seconds > LONG_PAUSE.as_secs() { AnsiColor::Red } else { AnsiColor::Yellow };
     coloured(colour, &text)
 }
 

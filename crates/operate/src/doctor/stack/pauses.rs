@@ -1,19 +1,14 @@
-use std::time::Duration;
-
-use comeback_engine::{Pause, PauseTarget};
+use comeback_engine::{LONG_PAUSE, Pause, PauseTarget};
 
 use crate::doctor::diagnosis::{Judged, ok, seen, skipped, warning};
 use crate::doctor::facts::Facts;
 use crate::doctor::fix;
 
-/// A pause that is open for longer was probably forgotten.
-const LONG: Duration = Duration::from_secs(24 * 3_600);
-
 pub(in crate::doctor) fn none_is_forgotten(facts: &Facts) -> Judged {
     let Some(pauses) = seen(&facts.pauses)? else {
         return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
     };
-    let is_long = |pause: &&Pause| pause.is_active(facts.now) && facts.now.since(pause.from) > LONG;
+    let is_long = |pause: &&Pause| pause.is_active(facts.now) && facts.now.since(pause.from) > LONG_PAUSE;
     let long: Vec<&Pause> = pauses.iter().filter(is_long).collect();
     let Some(first) = long.first() else { return Ok(ok("none is open for over 24 h")) };
     let each: Vec<String> = long.iter().map(|pause| in_words(pause)).collect();
