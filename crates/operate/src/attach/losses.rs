@@ -126,13 +126,15 @@ mod tests {
     }
 
     #[test]
-    fn our_alarm_is_told_from_anothers() {
+    fn our_alarm_is_known_from_anothers() {
         let on = |name, function| alarm(name, METRIC, ("FunctionName", function));
         for (alarms, ours, others) in [
             (vec![on("retries-lost-orders", "orders")], true, false),
             (vec![on("shop-OrdersLost", "orders"), on("retries-lost-orders", "orders")], true, true),
             (vec![on("shop-OrdersLost", "orders")], false, true),
             (vec![on("retries-lost-invoices", "invoices")], false, false),
+            // Another deployment's, which deletes it.
+            (vec![on("others-lost-orders", "orders")], false, false),
             (vec![alarm("errors", "Errors", ("FunctionName", "orders"))], false, false),
         ] {
             let losses = seen(&alarms);
@@ -150,9 +152,12 @@ mod tests {
                 .set_alarm_actions(Some(actions))
                 .build()
         };
-        let alarms = [telling("dead", &["a"]), telling("retries", &["b", "a"]), telling("others", &["c"])];
-        assert_eq!(seen(&alarms).tell, Some(BTreeSet::from(["a".to_owned(), "b".to_owned()])));
+        let [a, b, c] = ["a", "b", "c"].map(|topic| format!("arn:aws:sns:eu-west-1:123456789012:{topic}"));
+        let scaling = "arn:aws:autoscaling:eu-west-1:123456789012:scalingPolicy:p";
+        let alarms =
+            [telling("dead", &[&a, scaling]), telling("retries", &[&b, &a]), telling("others", &[&c])];
+        assert_eq!(seen(&alarms).tell, Some(BTreeSet::from([a, b])), "topics only");
         assert_eq!(seen(&[telling("dead", &[])]).tell, Some(BTreeSet::new()), "it has alarms");
-        assert_eq!(seen(&[telling("others", &["c"])]).tell, None);
+        assert_eq!(seen(&[telling("others", &[&c])]).tell, None);
     }
 }
