@@ -114,7 +114,8 @@ lint-rust:
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	cargo fmt --all --check
 	cargo clippy $(ALL) --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps $(ALL)
+	@# With the examples' dependencies the features are clippy's: without, all of them would be checked anew.
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps $(ALL) --lib --bin retry-handler --bin flaky-target --examples
 
 lint-infra: infra/node_modules/.installed
 	npm --prefix infra run check
@@ -151,7 +152,7 @@ $(TOOLS)/%/.installed: tests/tools/%.txt
 
 # Quicker to build without optimizing than it then runs.
 $(TOOLS)/deny/bin/cargo-deny:
-	cargo install --quiet --locked --debug --root $(TOOLS)/deny cargo-deny@0.20.2
+	CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --root $(TOOLS)/deny cargo-deny@0.20.2
 
 $(TOOLS)/fuzz/bin/cargo-fuzz:
 	cargo install --quiet --locked --root $(TOOLS)/fuzz cargo-fuzz@0.13.2
