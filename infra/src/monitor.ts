@@ -12,12 +12,12 @@ import { saveQueries } from './queries';
 import { type RetryHandler } from './retry-handler';
 import { unqualified } from './target';
 
-/** Who is told, and what is shown. */
+/** Who is notified, and what is shown. */
 export interface MonitorOptions {
   /**
    * The standard topic that hears when an alarm is raised, and when it is over.
    *
-   * @default - the alarms change their state, and nobody is told
+   * @default - the alarms change their state, and nobody is notified
    */
   readonly topic?: sns.ITopic;
 

@@ -42,7 +42,7 @@ pub(crate) async fn the_alarms_of_a_stack_tell_its_topic_and_its_dashboard_shows
         assert!(operator.comeback("status --stack watched").ended(0).contains(&raised), "{raised}");
         run(&shell, &format!("{set} OK"));
     }
-    let told = eventually("all of it to be told", Duration::from_secs(30), async || {
+    let heard = eventually("all of it to be heard", Duration::from_secs(30), async || {
         let queue = ministack.sqs.get_queue_attributes().queue_url(pager.trim());
         let count =
             queue.attribute_names("ApproximateNumberOfMessages".into()).send().await.expect("SQS answers");
@@ -50,7 +50,7 @@ pub(crate) async fn the_alarms_of_a_stack_tell_its_topic_and_its_dashboard_shows
         (count >= 2 * names.len()).then_some(count)
     })
     .await;
-    assert_eq!(told, 2 * names.len());
+    assert_eq!(heard, 2 * names.len());
 
     assert_eq!(on_dashboard(&shell), names.iter().map(ToString::to_string).collect());
     run(&shell, &pages::blocks("docs/alarms.md", "An alarm for each function").join("\n"));
