@@ -74,14 +74,14 @@ fn every_limit_gives_its_reason() {
 fn a_target_that_says_when_is_left_alone_until_then() {
     let outage = Scenario { events: 200, arrival_spread: hours(1), ..Scenario::default() };
     let asking = Scenario { retry_after: Some(hours(3)), ..outage.clone() };
-    let told = summary(&asking, Settings::default());
-    assert_eq!((told.delivered, given_up(&told), told.retries), (200, 0, 200), "one retry each");
+    let asked = summary(&asking, Settings::default());
+    assert_eq!((asked.delivered, given_up(&asked), asked.retries), (200, 0, 200), "one retry each");
     let drawn = summary(&outage, Settings::default());
     let off = summary(&asking, Settings { directives: false, ..Settings::default() });
     assert_eq!((off.retries, drawn.delivered), (drawn.retries, 200), "as if it had said nothing");
-    let (told, drawn) = (told.recovery_delay_ms.unwrap(), drawn.recovery_delay_ms.unwrap());
+    let (asked, drawn) = (asked.recovery_delay_ms.unwrap(), drawn.recovery_delay_ms.unwrap());
     // The last of them fail an hour after the start, and come back three hours and 18 minutes later.
-    assert!(told.max < 78 * 60_000 && told.max < drawn.max, "{told:?} {drawn:?}");
+    assert!(asked.max < 78 * 60_000 && asked.max < drawn.max, "{asked:?} {drawn:?}");
 }
 
 #[test]

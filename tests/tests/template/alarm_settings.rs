@@ -81,9 +81,10 @@ fn each_alarm_can_be_left_out_tells_the_topic_and_names_its_section() {
     for (name, alarm) in alarms() {
         let condition = if name == "LostOnTheWayAlarm" { "WithExampleAlarm" } else { "WithAlarms" };
         assert_eq!(alarm["Condition"], condition, "{name}");
-        let told = json!({"Fn::If": ["WithAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]});
+        let topic =
+            json!({"Fn::If": ["WithAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]});
         let properties = &alarm["Properties"];
-        assert_eq!([&properties["AlarmActions"], &properties["OKActions"]], [&told, &told], "{name}");
+        assert_eq!([&properties["AlarmActions"], &properties["OKActions"]], [&topic, &topic], "{name}");
         let description = properties["AlarmDescription"].as_str().expect("text");
         assert!(description.len() <= 1_024, "{name}");
         assert!(description.to_lowercase().contains("comeback "), "{name} names a command: {description}");

@@ -38,9 +38,7 @@ impl DeadLetters {
     ) -> Result<Moved, Failure> {
         let before = self.last_task().await?;
         let was_running = self.is_running_to_the_retry_queue(before.as_ref())?;
-        if !was_running {
-            self.start_task(per_second).await?;
-        }
+        let started = if was_running { None } else { Some(self.start_task(per_second).await?) };
         let older = before.filter(|_| !was_running).map(|task| task.started_timestamp());
         let mut looks = 0;
         loop {
@@ -52,14 +50,14 @@ impl DeadLetters {
                 }
                 tokio::select! {
                     () = tokio::time::sleep(LOOK_AFTER) => continue,
-                    () = interrupt.raised() => return Err(self.unlisted()),
+                    () = interrupt.raised() => return Err(self.cancel(started.as_deref()).await?),
                 }
             };
             let letters = task.approximate_number_of_messages_moved().unsigned_abs();
             tell(Progress::Done(letters));
             match task.status().unwrap_or_default() {
                 "COMPLETED" => return Ok(Moved { letters, was_running }),
-                RUNNING if interrupt.is_raised() => return Err(self.cancel(&task).await?),
+                RUNNING if interrupt.is_raised() => return Err(self.cancel(task.task_handle()).await?),
                 // Nothing more can be done about it, so an interrupt does not end this wait.
                 "CANCELLING" => tokio::time::sleep(LOOK_AFTER).await,
                 RUNNING => tokio::select! {
@@ -83,7 +81,8 @@ impl DeadLetters {
         ))
     }
 
-    async fn start_task(&self, per_second: i32) -> Result<(), Failure> {
+    /// Gives the task's handle.
+    async fn start_task(&self, per_second: i32) -> Result<String, Failure> {
         let source = &self.dead_letter_queue.arn;
         let call = self
             .account
@@ -94,7 +93,9 @@ impl DeadLetters {
             .destination_arn(&self.retry_queue.arn)
             .max_number_of_messages_per_second(per_second);
         let started = call.send().await;
-        started.map(drop).map_err(|error| Failure::of_call("sqs:StartMessageMoveTask", source, &error))
+        let started =
+            started.map_err(|error| Failure::of_call("sqs:StartMessageMoveTask", source, &error))?;
+        Ok(started.task_handle.unwrap_or_default())
     }
 
     /// Whether the last task is running, to the retry queue. A second one cannot be started beside it.
@@ -120,8 +121,8 @@ impl DeadLetters {
     }
 
     /// Why the command ends: interrupted.
-    async fn cancel(&self, task: &Task) -> Result<Failure, Failure> {
-        let handle = task.task_handle().unwrap_or_default();
+    async fn cancel(&self, task_handle: Option<&str>) -> Result<Failure, Failure> {
+        let handle = task_handle.unwrap_or_default();
         let answer = self.account.sqs.cancel_message_move_task().task_handle(handle).send().await;
         let source = &self.dead_letter_queue.arn;
         let answer = answer.map_err(|error| Failure::of_call("sqs:CancelMessageMoveTask", source, &error))?;

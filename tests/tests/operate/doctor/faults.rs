@@ -142,7 +142,7 @@ pub(super) const FAULTS: &[Fault] = &[
     warning(
         "CB042",
         "aws cloudwatch disable-alarm-actions --alarm-names \"$ALARM\"",
-        "nobody is told of ",
+        "nobody is notified of ",
         By("aws cloudwatch enable-alarm-actions --alarm-names \"$ALARM\""),
     ),
     warning("CB050", "paused 172800", "by ops: planted", By("aws ssm delete-parameter --name \"$PAUSES\"")),

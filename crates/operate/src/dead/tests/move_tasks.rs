@@ -131,6 +131,17 @@ async fn a_task_that_is_never_listed_is_not_waited_for_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn ctrl_c_cancels_a_task_that_is_not_listed_yet() {
+    let (letters, requests) = with_tasks([Value::Null, Value::Null]).await;
+    let (raise, interrupt) = Interrupt::new();
+    raise.send(true).unwrap();
+    let moved = letters.move_all(50, &interrupt, &|_| ()).await;
+    assert!(matches!(moved, Err(Failure::Interrupted(_))), "{moved:?}");
+    let cancel = ("CancelMessageMoveTask".to_owned(), json!({"TaskHandle": "task"}));
+    assert_eq!(requests.lock().unwrap().last(), Some(&cancel));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_fails_is_left_undone_with_its_reason() {
     let mut failed = task("FAILED", 2);
     failed["FailureReason"] = "AccessDenied".into();

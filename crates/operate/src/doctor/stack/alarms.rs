@@ -11,7 +11,7 @@ pub(in crate::doctor) fn exist(facts: &Facts) -> Judged {
     let dead = facts.deployment.dead_letter_queue.name();
     Ok(warning(
         "none on either queue or the handler",
-        "nobody is told when events are given up or no longer retried",
+        "nobody is notified when events are given up or no longer retried",
         format!(
             "aws cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
              --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={dead} \
@@ -48,7 +48,7 @@ pub(in crate::doctor) fn heard(facts: &Facts) -> Judged {
         let names =
             |between| silent.iter().map(|alarm| alarm.name.as_str()).collect::<Vec<_>>().join(between);
         warning(
-            format!("nobody is told of {}", names(", ")),
+            format!("nobody is notified of {}", names(", ")),
             "it has no action, or its actions are disabled",
             format!(
                 "add the ARN of an SNS topic to its AlarmActions where it is defined; if it has one already: \
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn an_alarm_that_tells_nobody_is_named() {
         let silent = with(|alarms| alarms[0].notifies = false);
-        assert_found(heard(&silent), Outcome::Warning, "nobody is told of dead-letters");
+        assert_found(heard(&silent), Outcome::Warning, "nobody is notified of dead-letters");
         assert_found(heard(&healthy()), Outcome::Ok, "each tells somebody");
     }
 }
