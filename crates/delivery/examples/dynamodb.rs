@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let puts = (0..200).map(|number| Write::put(&table, id(number)));
     let deletes = (0..200).step_by(2).map(|number| Write::delete(&table, id(number)));
     match deliver.send(puts.chain(deletes)).await {
-        Ok(delivered) => println!("{} writes in {} calls", delivered.count, delivered.calls),
+        Ok(delivered) => println!("{} writes in {} calls", delivered.count(), delivered.calls),
         Err(undelivered) => {
             for left in &undelivered.entries {
                 eprintln!("write number {} to {}: {}", left.index, left.entry.table(), left.cause);

@@ -25,9 +25,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .detail(format!(r#"{{"order": {number}}}"#))
             .build()
     };
-    let end = tokio::time::Instant::now() + Duration::from_secs(10);
-    match deliver.send_until((0..100).map(event), || tokio::time::Instant::now() >= end).await {
-        Ok(delivered) => println!("{} events in {} calls", delivered.count, delivered.calls),
+    match deliver.send_until((0..100).map(event), tokio::time::sleep(Duration::from_secs(10))).await {
+        Ok(delivered) => println!("{} events in {} calls", delivered.count(), delivered.calls),
         Err(undelivered) => {
             for left in &undelivered.entries {
                 eprintln!("event number {}: {}", left.index, left.cause);

@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Firehose joins records as they are: the newline keeps them apart.
     let record = |number: u32| Record::builder().data(Blob::new(format!("order {number}\n"))).build();
     match deliver.send((0..1_000).map(record).collect::<Result<Vec<_>, _>>()?).await {
-        Ok(delivered) => println!("{} records in {} calls", delivered.count, delivered.calls),
+        Ok(delivered) => println!("{} records in {} calls", delivered.count(), delivered.calls),
         Err(undelivered) => {
             for left in &undelivered.entries {
                 eprintln!("record number {}: {}", left.index, left.cause);

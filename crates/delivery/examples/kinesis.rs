@@ -19,15 +19,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     // A shard takes a thousand records a second: those over it fail, and are sent again after a while.
     // The seed is the process id, so that programs that run at once do not wait in step.
-    let deliver = Sender::new(aws_sdk_kinesis::Client::new(&config), stream)
-        .retries(Retries::exponential(std::process::id().into()));
+    let deliver = Sender::new(aws_sdk_kinesis::Client::new(&config), stream).retries(Retries::exponential());
 
     let record = |number: u32| {
         let record = PutRecordsRequestEntry::builder().partition_key(format!("customer {}", number % 7));
         record.data(Blob::new(format!("order {number}"))).build()
     };
     match deliver.send((0..1_000).map(record).collect::<Result<Vec<_>, _>>()?).await {
-        Ok(delivered) => println!("{} records in {} calls", delivered.count, delivered.calls),
+        Ok(delivered) => println!("{} records in {} calls", delivered.count(), delivered.calls),
         Err(undelivered) => {
             for left in &undelivered.entries {
                 eprintln!("record number {}: {}", left.index, left.cause);

@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let messages = (0..1_000).map(|number| Message::new(format!("order {number}")));
     match deliver.send(messages).await {
-        Ok(delivered) => println!("{} messages in {} calls", delivered.count, delivered.calls),
+        Ok(delivered) => println!("{} messages in {} calls", delivered.count(), delivered.calls),
         Err(undelivered) => {
             // Each is here, with its reason. Keep them: write them down, or send them again later.
             for left in &undelivered.entries {

@@ -1,41 +1,75 @@
 //! Which entry is where. Every decision of a delivery is made here, and nothing here waits.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `lanes` | the open entries of each lane, in their order |
+//! | `ready` | what may go out now, and how it is packed |
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
+mod lanes;
+mod ready;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::limits::Limits;
-use crate::{Answer, Cause, Lane, Operation, Progress, Retries, ServiceError};
+use lanes::Lanes;
+use ready::Ready;
 
-pub(crate) struct Board {
+use crate::limits::Limits;
+use crate::{Answer, Cause, Lane, Left, Operation, Progress, Retries, Sent, ServiceError};
+
+/// So many calls in a row must fail whole before a service is taken to be down.
+const DOWN: u64 = 6;
+
+pub(crate) struct Board<E, R> {
     limits: Limits,
-    tracks: Vec<Track>,
-    /// Entries that may go out now; the lowest index is taken first. Of each lane, only the first open
-    /// entry can be here.
-    ready: BinaryHeap<Reverse<usize>>,
+    /// The open entries, by their place in the input.
+    tracks: BTreeMap<usize, Track<E>>,
+    ready: Ready,
     /// Halves of calls that were refused whole, to go out as they are.
     halves: VecDeque<Vec<usize>>,
-    /// The open entries of each lane, in their order.
-    lanes: Vec<VecDeque<usize>>,
+    lanes: Lanes,
+    /// Calls in a row that failed whole, though another may work.
+    failed_whole: u64,
+    /// What is decided and not yet handed out.
+    settled: Vec<Settled<E, R>>,
     pub(crate) progress: Progress,
 }
 
-/// One entry.
-struct Track {
+/// What became of an entry.
+pub(crate) type Settled<E, R> = Result<Sent<R>, Left<E>>;
+
+/// One open entry.
+struct Track<E> {
+    /// Shared with the call that carries it.
+    entry: Arc<E>,
     size: usize,
-    lane: Option<usize>,
+    lane: Option<Lane>,
     /// Calls begun that carry it.
     calls: u64,
     /// Those of them that were refused whole and sent again in halves: they use up no retry.
     halved: u64,
-    state: State,
+    place: Place,
+    /// Its last error.
+    error: Option<ServiceError>,
 }
 
-enum State {
-    /// Still to be sent (again), or under way; the last error.
-    Open(Option<ServiceError>),
-    Delivered,
-    Left(Cause),
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// May go out, or waits for its lane's first to be settled.
+    Here,
+    /// In a half of a call.
+    InHalf,
+    /// In a call.
+    Away,
+    /// Until its next retry.
+    Waiting,
+}
+
+/// A batch to call with.
+pub(crate) struct Batch<E> {
+    indexes: Vec<usize>,
+    pub(crate) entries: Vec<Arc<E>>,
 }
 
 /// Entries that may go out again after a while.
@@ -45,63 +79,47 @@ pub(crate) struct Wait {
     pub(crate) entries: Vec<usize>,
 }
 
-impl Board {
-    pub(crate) fn new<O: Operation>(operation: &O, entries: &[O::Entry]) -> Self {
-        let limits = operation.limits();
+impl<E, R> Board<E, R> {
+    pub(crate) fn new(limits: Limits) -> Self {
         assert!(limits.entries > 0, "BUG: an operation takes at least one entry a call");
-        let progress = Progress { entries: entries.len(), delivered: 0, left: 0, calls: 0, retries: 0 };
-        let tracks = Vec::with_capacity(entries.len());
-        let (ready, halves, lanes) = Default::default();
-        let mut board = Self { limits, tracks, ready, halves, lanes, progress };
-        let mut numbers: HashMap<Lane, usize> = HashMap::new();
-        let mut never_fit = Vec::new();
-        for (index, entry) in entries.iter().enumerate() {
-            let lane = operation.lane(entry).map(|name| {
-                let next = numbers.len();
-                *numbers.entry(name).or_insert(next)
-            });
-            board.lanes.resize_with(numbers.len(), VecDeque::new);
-            lane.into_iter().for_each(|lane| board.lanes[lane].push_back(index));
-            let size = operation.size_in_call(entry);
-            board.tracks.push(Track { size, lane, calls: 0, halved: 0, state: State::Open(None) });
-            let over = [(operation.size(entry), limits.entry_bytes), (size, limits.bytes)]
-                .into_iter()
-                .filter(|(size, limit)| size > limit)
-                .min_by_key(|(_, limit)| *limit);
-            never_fit.extend(over.map(|(size, limit)| (index, Cause::TooLarge { size, limit })));
+        Self {
+            limits,
+            tracks: BTreeMap::new(),
+            ready: Ready::default(),
+            halves: VecDeque::new(),
+            lanes: Lanes::default(),
+            failed_whole: 0,
+            settled: Vec::new(),
+            progress: Progress::default(),
         }
-        for (index, cause) in never_fit {
-            if matches!(board.tracks[index].state, State::Open(_)) {
-                board.leave(index, cause);
-            }
-        }
-        board
     }
 
-    /// Makes ready the entries that were never sent. An entry that was sent, but whose answer was not
-    /// awaited, has failed; a half that has not gone out yet still goes.
-    pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
-        let (mut first, mut again) = (Vec::new(), Vec::new());
-        let in_halves: HashSet<usize> = self.halves.iter().flatten().copied().collect();
-        for (index, track) in self.tracks.iter_mut().enumerate() {
-            let State::Open(error) = &mut track.state else { continue };
-            if in_halves.contains(&index) {
-                continue;
-            }
-            if track.lane.is_some_and(|lane| self.lanes[lane].front() != Some(&index)) {
-                continue;
-            }
-            if track.calls == 0 {
-                first.push(Reverse(index));
-            } else {
-                // A refusal was the answer to a call that was halved, not to the half.
-                let passing = error.take().filter(|error| error.kind.is_retriable());
-                *error = Some(passing.unwrap_or_else(ServiceError::no_answer));
-                again.push(index);
-            }
+    /// The next entry of the input.
+    pub(crate) fn push<O: Operation<Entry = E, Receipt = R>>(&mut self, operation: &O, entry: E) {
+        let index = self.progress.entries;
+        self.progress.entries += 1;
+        let (lane, size) = (operation.lane(&entry), operation.size_in_call(&entry));
+        let over = [(operation.size(&entry), self.limits.entry_bytes), (size, self.limits.bytes)]
+            .into_iter()
+            .filter(|(size, limit)| size > limit)
+            .min_by_key(|(_, limit)| *limit);
+        let entry = Arc::new(entry);
+        let track = Track { entry, size, lane, calls: 0, halved: 0, place: Place::Here, error: None };
+        let lane = track.lane.clone();
+        self.tracks.insert(index, track);
+        let is_first = lane.as_ref().is_none_or(|lane| self.lanes.push(lane, index));
+        if let Some((size, limit)) = over {
+            self.leave(index, Cause::TooLarge { size, limit });
+        } else if lane.is_some_and(|lane| self.lanes.is_broken(&lane)) {
+            self.leave(index, Cause::Behind);
+        } else if is_first {
+            self.ready.add(index, size);
         }
-        self.ready = first.into();
-        self.retry(again, retries)
+    }
+
+    /// Entries that are not settled.
+    pub(crate) fn open(&self) -> usize {
+        self.tracks.len()
     }
 
     /// Whether there is a batch to [`take`](Self::take).
@@ -109,64 +127,63 @@ impl Board {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// The next batch. Halves come last: one bad entry holds up no other batch.
-    pub(crate) fn take(&mut self) -> Vec<usize> {
-        let batch = if self.ready.is_empty() { self.halves.pop_front() } else { None };
-        let batch = batch.unwrap_or_else(|| self.pack());
-        self.progress.calls += 1;
-        self.progress.retries += u64::from(batch.iter().any(|&index| self.tracks[index].calls > 0));
-        batch.iter().for_each(|&index| self.tracks[index].calls += 1);
-        batch
+    /// Whether waiting for more entries would make the next batch no fuller.
+    pub(crate) fn is_full(&self) -> bool {
+        self.ready.fills(&self.limits) || !self.halves.is_empty()
     }
 
-    /// A batch in the order of input as far as lanes allow. It ends when it is full or the next
-    /// entry does not fit, so any two successive batches together exceed one of the limits.
-    fn pack(&mut self) -> Vec<usize> {
-        let most = self.limits.entries.min(self.ready.len());
-        let mut batch = Vec::with_capacity(most);
-        let mut bytes = 0usize;
-        while batch.len() < most
-            && let Some(&Reverse(index)) = self.ready.peek()
-        {
-            let with_it = bytes.saturating_add(self.tracks[index].size);
-            if !batch.is_empty() && with_it > self.limits.bytes {
-                break;
-            }
-            bytes = with_it;
-            batch.push(index);
-            self.ready.pop();
-        }
-        batch
+    /// The next batch. Halves come last: one bad entry holds up no other batch.
+    pub(crate) fn take(&mut self) -> Batch<E> {
+        let half = if self.ready.is_empty() { self.halves.pop_front() } else { None };
+        let indexes = half.unwrap_or_else(|| self.pack());
+        self.progress.calls += 1;
+        self.progress.retries += u64::from(indexes.iter().any(|index| self.tracks[index].calls > 0));
+        let entries = indexes.iter().map(|&index| {
+            let track = self.track(index);
+            track.calls += 1;
+            track.place = Place::Away;
+            track.entry.clone()
+        });
+        Batch { entries: entries.collect(), indexes }
     }
 
     /// Takes in the answer to a batch. Entries that failed may go again after the returned waits.
     pub(crate) fn answered(
         &mut self,
-        batch: &[usize],
-        result: Result<Vec<Answer>, ServiceError>,
+        batch: Batch<E>,
+        result: Result<Vec<Answer<R>>, ServiceError>,
         retries: &Retries,
     ) -> Vec<Wait> {
-        if let Err(error) = &result
-            && error.kind.may_be_of_one_entry()
-            && batch.len() > 1
-        {
-            self.halve(batch, error);
-            return Vec::new();
+        let Batch { indexes, entries } = batch;
+        drop(entries);
+        let answers = match result {
+            Err(error) if error.kind.may_be_of_one_entry() && indexes.len() > 1 => {
+                self.halve(&indexes, &error);
+                return Vec::new();
+            }
+            Err(error) => return self.failed_whole(&indexes, error, retries),
+            Ok(answers) => answers,
+        };
+        self.failed_whole = 0;
+        let answers = answers.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+        let answers = answers.map(|answer| answer.unwrap_or_else(|| Err(ServiceError::no_answer())));
+        let answers: Vec<(usize, Answer<R>)> = indexes.into_iter().zip(answers).collect();
+        let overtaken = self.overtaken(&answers);
+        let mut failed = Vec::new();
+        for (index, answer) in answers {
+            match answer {
+                Ok(receipt) => self.deliver(index, receipt),
+                Err(error) => failed.push((index, error)),
+            }
         }
         let mut again = Vec::new();
-        let mut answers = result.map(Vec::into_iter);
-        for &index in batch {
-            let answer = match &mut answers {
-                Ok(answers) => answers.next().unwrap_or_else(|| Err(ServiceError::no_answer())),
-                Err(error) => Err(error.clone()),
-            };
-            match answer {
-                Ok(()) => self.deliver(index),
-                Err(error) if error.kind.is_retriable() => {
-                    self.tracks[index].state = State::Open(Some(error));
-                    again.push(index);
-                }
-                Err(error) => self.leave(index, Cause::Refused(error)),
+        for (index, error) in failed {
+            if overtaken.contains(&index) {
+                self.leave(index, Cause::Overtaken(error));
+            } else if error.kind.is_retriable() {
+                again.push((index, error));
+            } else {
+                self.leave(index, Cause::Refused(error));
             }
         }
         self.retry(again, retries)
@@ -174,90 +191,167 @@ impl Board {
 
     /// Makes ready the entries whose wait is over.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
-        self.ready.extend(entries.into_iter().map(Reverse));
+        entries.into_iter().for_each(|index| self.come_back(index));
     }
 
-    /// The deadline has passed: nothing goes out any more.
+    /// Entries whose calls and waits were dropped: those that were under way have failed without an answer.
+    pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
+        let dropped =
+            self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
+        let dropped = dropped.map(|(&index, track)| {
+            // A refusal was the answer to a call that was halved, not to the half.
+            let passing = track.error.take().filter(|error| error.kind.is_retriable());
+            (index, passing.unwrap_or_else(ServiceError::no_answer))
+        });
+        let dropped = dropped.collect();
+        self.retry(dropped, retries)
+    }
+
+    /// Leaves each entry that is not under way: nothing goes out any more.
     pub(crate) fn stop(&mut self) {
-        for index in 0..self.tracks.len() {
-            if let State::Open(error) = &mut self.tracks[index].state {
-                let error = error.take();
-                self.set_left(index, Cause::Stopped(error));
-            }
-        }
-        self.ready.clear();
-        self.halves.clear();
-        self.lanes.iter_mut().for_each(VecDeque::clear);
+        self.leave_all(|place| place != Place::Away, |error| Cause::Stopped(error));
     }
 
-    /// Why each entry was left, with the number of calls that carried it; `None` if it was delivered.
-    pub(crate) fn into_causes(self) -> impl Iterator<Item = Option<(Cause, u64)>> {
-        self.tracks.into_iter().map(|track| match track.state {
-            State::Delivered => None,
-            State::Left(cause) => Some((cause, track.calls)),
-            State::Open(error) => Some((Cause::Interrupted(error), track.calls)),
-        })
+    /// Leaves each entry that is under way: nobody awaits its answer any more.
+    pub(crate) fn abandon(&mut self) {
+        self.leave_all(|place| place == Place::Away, |_| Cause::Unanswered);
+    }
+
+    /// Leaves every entry: the delivery ends here.
+    pub(crate) fn interrupt(&mut self) {
+        self.leave_all(|_| true, Cause::Interrupted);
+    }
+
+    /// What was decided since the last time.
+    pub(crate) fn settled(&mut self) -> std::vec::Drain<'_, Settled<E, R>> {
+        self.settled.drain(..)
+    }
+
+    /// Another call would not fare better now, so everything but what is under way is left.
+    fn halt(&mut self, error: &ServiceError) {
+        self.leave_all(|place| place != Place::Away, |_| Cause::Halted(error.clone()));
+    }
+
+    fn failed_whole(&mut self, indexes: &[usize], error: ServiceError, retries: &Retries) -> Vec<Wait> {
+        if !error.kind.is_retriable() {
+            indexes.iter().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
+            if error.kind.is_of_every_call() {
+                self.halt(&error);
+            }
+            return Vec::new();
+        }
+        self.failed_whole += 1;
+        let open = self.open();
+        let waits = self.retry(indexes.iter().map(|&index| (index, error.clone())).collect(), retries);
+        if self.open() < open && self.failed_whole >= DOWN {
+            self.halt(&error);
+            return Vec::new();
+        }
+        waits
     }
 
     /// The call was refused whole, perhaps for one of its entries: each half may go without it.
     fn halve(&mut self, batch: &[usize], error: &ServiceError) {
         for &index in batch {
-            let track = &mut self.tracks[index];
+            let track = self.track(index);
             track.halved += 1;
-            track.state = State::Open(Some(error.clone()));
+            track.error = Some(error.clone());
+            track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
         self.halves.extend([one.to_vec(), other.to_vec()]);
     }
 
-    /// Entries of one batch may have been sent a different number of times: each number has its own wait.
-    fn retry(&mut self, failed: Vec<usize>, retries: &Retries) -> Vec<Wait> {
+    /// Entries of one batch may have been sent a different number of times: each number has its own wait. Those
+    /// of one lane wait together, as long as the one that was sent most often.
+    fn retry(&mut self, failed: Vec<(usize, ServiceError)>, retries: &Retries) -> Vec<Wait> {
         let mut by_calls: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        for index in failed {
-            let track = &self.tracks[index];
-            by_calls.entry(track.calls - track.halved).or_default().push(index);
-        }
-        let mut waits = Vec::new();
-        for (calls, entries) in by_calls {
+        let mut of_lane: Option<(Lane, u64)> = None;
+        for (index, error) in failed {
+            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left behind another of these.
+            let mut calls = track.calls - track.halved;
+            if let Some(lane) = &track.lane {
+                match &of_lane {
+                    Some((last, most)) if last == lane => calls = calls.max(*most),
+                    _ => of_lane = Some((lane.clone(), calls)),
+                }
+            }
             match retries.wait(calls) {
-                Some(delay) => waits.push(Wait { delay, entries }),
-                None => entries.into_iter().for_each(|index| self.exhaust(index)),
+                Some(_) => {
+                    track.place = Place::Waiting;
+                    track.error = Some(error);
+                    by_calls.entry(calls).or_default().push(index);
+                }
+                None => self.leave(index, Cause::Exhausted(error)),
             }
         }
-        waits
+        let wait = |(calls, entries)| Some(Wait { delay: retries.wait(calls)?, entries });
+        by_calls.into_iter().filter_map(wait).collect()
     }
 
-    fn exhaust(&mut self, index: usize) {
-        let State::Open(error) = &mut self.tracks[index].state else {
-            unreachable!("BUG: only open entries are retried")
-        };
-        let error = error.take().expect("BUG: an entry that is retried has failed");
-        self.leave(index, Cause::Exhausted(error));
-    }
-
-    fn deliver(&mut self, index: usize) {
-        let track = &mut self.tracks[index];
-        track.state = State::Delivered;
+    fn deliver(&mut self, index: usize, receipt: R) {
+        let track = self.tracks.remove(&index).expect("BUG: an entry that was sent is open");
         self.progress.delivered += 1;
-        if let Some(lane) = track.lane {
-            self.lanes[lane].pop_front();
-            self.ready.extend(self.lanes[lane].front().copied().map(Reverse));
+        self.settled.push(Ok(Sent { index, receipt }));
+        if let Some(next) = track.lane.and_then(|lane| self.lanes.settle(&lane, index)) {
+            self.make_ready(next);
         }
     }
 
-    /// Leaves an open entry, and the entries behind it in its lane.
+    /// Leaves an entry, and the entries behind it in its lane.
     fn leave(&mut self, index: usize, cause: Cause) {
+        let Some(track) = self.tracks.get(&index) else { return }; // Left behind another of its call.
+        let lane = track.lane.clone();
+        let never_sent = matches!(cause, Cause::TooLarge { .. });
         self.set_left(index, cause);
-        if let Some(lane) = self.tracks[index].lane {
-            let lane = &mut self.lanes[lane];
-            let position = lane.iter().position(|&open| open == index);
-            let left = lane.split_off(position.expect("BUG: an open entry is in its lane"));
-            left.into_iter().skip(1).for_each(|behind| self.set_left(behind, Cause::Behind));
+        let Some(lane) = lane else { return };
+        if lane.last_wins && never_sent {
+            self.lanes.remove(&lane, index);
+            return;
         }
+        for behind in self.lanes.break_at(&lane, index) {
+            self.set_left(behind, Cause::Behind);
+        }
+    }
+
+    fn leave_all(&mut self, which: impl Fn(Place) -> bool, cause: impl Fn(Option<ServiceError>) -> Cause) {
+        let all = self.tracks.iter().filter(|(_, track)| which(track.place));
+        for index in all.map(|(&index, _)| index).collect::<Vec<_>>() {
+            let error = self.track(index).error.take();
+            if let Some(lane) = self.tracks[&index].lane.clone() {
+                self.lanes.remove(&lane, index);
+            }
+            self.set_left(index, cause(error));
+        }
+        self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
     }
 
     fn set_left(&mut self, index: usize, cause: Cause) {
-        self.tracks[index].state = State::Left(cause);
+        let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
+        self.ready.remove(index, track.size);
+        let entry = Arc::into_inner(track.entry).expect("BUG: the call that carried it is over");
         self.progress.left += 1;
+        self.settled.push(Err(Left { index, entry, cause, calls: track.calls }));
+    }
+
+    fn come_back(&mut self, index: usize) {
+        let Some(track) = self.tracks.get_mut(&index) else { return }; // Left since.
+        track.place = Place::Here;
+        let is_first = track.lane.as_ref().is_none_or(|lane| self.lanes.is_first(lane, index));
+        if is_first {
+            self.ready.add(index, track.size);
+        }
+    }
+
+    /// The first of its lane now, unless it waits or is under way beside others of it.
+    fn make_ready(&mut self, index: usize) {
+        let track = &self.tracks[&index];
+        if track.place == Place::Here {
+            self.ready.add(index, track.size);
+        }
+    }
+
+    fn track(&mut self, index: usize) -> &mut Track<E> {
+        self.tracks.get_mut(&index).expect("BUG: an open entry")
     }
 }

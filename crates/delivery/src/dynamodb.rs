@@ -56,13 +56,18 @@ impl Sender {
 /// A put or a delete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    table: String,
-    action: Action,
+    /// The name of its table, which is one of the sender's.
+    pub table: String,
+    /// What it does there.
+    pub action: Action,
 }
 
+/// What a [`Write`] does.
 #[derive(Clone, Debug, PartialEq)]
-enum Action {
+pub enum Action {
+    /// Puts this item in place of the one that has its key.
     Put(Attributes),
+    /// Deletes the item of this key, the key's attributes and no others.
     Delete(Attributes),
 }
 
@@ -75,11 +80,6 @@ impl Write {
     /// Deletes the item that has this key, the key's attributes and no others.
     pub fn delete(table: impl Into<String>, key: Attributes) -> Self {
         Self { table: table.into(), action: Action::Delete(key) }
-    }
-
-    /// The name of its table.
-    pub fn table(&self) -> &str {
-        &self.table
     }
 
     /// The item that is put, or the key of the one that is deleted.
@@ -111,6 +111,7 @@ pub struct BatchWriteItem {
 
 impl Operation for BatchWriteItem {
     type Entry = Write;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         DYNAMODB
@@ -127,7 +128,7 @@ impl Operation for BatchWriteItem {
     }
 
     fn lane(&self, write: &Write) -> Option<Lane> {
-        self.key(write).ok()
+        self.key(write).ok().map(Lane::last_wins)
     }
 
     /// DynamoDB would refuse the whole call for one write without a proper key, so that write is refused
@@ -141,14 +142,15 @@ impl Operation for BatchWriteItem {
         let one_table = requests.len() == 1;
         let sent = if requests.is_empty() { Ok(HashSet::new()) } else { self.send(requests).await };
         // Of several tables, the one that is missing or not permitted is not named: the others go without it.
-        let sent = sent.map_err(|error| match error.kind {
-            ErrorKind::Missing | ErrorKind::Denied if !one_table => {
-                ServiceError { kind: ErrorKind::Refused, ..error }
+        let sent = sent.map_err(|mut error| {
+            if error.kind.is_of_every_call() && !one_table {
+                error.kind = ErrorKind::Refused;
             }
-            _ => error,
+            error
         });
         if let Err(error) = &sent
-            && error.kind.may_be_of_one_entry()
+            && (error.kind.may_be_of_one_entry()
+                || keys.iter().all(Result::is_ok) && !self.spares_tables(error))
         {
             return Err(error.clone());
         }
@@ -162,6 +164,11 @@ impl Operation for BatchWriteItem {
 }
 
 impl BatchWriteItem {
+    /// Whether other tables may be written to nevertheless.
+    fn spares_tables(&self, error: &ServiceError) -> bool {
+        error.kind.is_of_every_call() && self.tables.len() > 1
+    }
+
     /// The keys that were not processed. An absent list counts as empty.
     async fn send(
         &self,

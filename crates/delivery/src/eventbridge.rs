@@ -47,8 +47,17 @@ pub struct PutEvents {
 /// Bytes that EventBridge counts for a time, however it is written.
 const TIME: usize = 14;
 
+/// What EventBridge says of an event that it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// EventBridge's id of the event.
+    pub event_id: String,
+}
+
 impl Operation for PutEvents {
     type Entry = PutEventsRequestEntry;
+    type Receipt = Receipt;
 
     fn limits(&self) -> Limits {
         EVENTBRIDGE
@@ -63,7 +72,7 @@ impl Operation for PutEvents {
         texts + resources + event.time().map_or(0, |_| TIME)
     }
 
-    async fn call(&self, events: &[&PutEventsRequestEntry]) -> Result<Vec<Answer>, ServiceError> {
+    async fn call(&self, events: &[&PutEventsRequestEntry]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
         let events = events.iter().map(|&event| event.clone()).collect();
         let call = self.client.put_events().set_entries(Some(events));
         let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
@@ -72,6 +81,7 @@ impl Operation for PutEvents {
     }
 }
 
-fn answer_of(result: &PutEventsResultEntry) -> Answer {
-    answer(result.event_id(), result.error_code(), result.error_message())
+fn answer_of(result: &PutEventsResultEntry) -> Answer<Receipt> {
+    let receipt = result.event_id().map(|event_id| Receipt { event_id: event_id.into() });
+    answer(receipt, result.error_code(), result.error_message())
 }

@@ -39,8 +39,17 @@ pub struct PutRecordBatch {
     stream: String,
 }
 
+/// What Firehose says of a record that it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// Firehose's id of the record.
+    pub record_id: String,
+}
+
 impl Operation for PutRecordBatch {
     type Entry = Record;
+    type Receipt = Receipt;
 
     fn limits(&self) -> Limits {
         FIREHOSE
@@ -51,7 +60,7 @@ impl Operation for PutRecordBatch {
         record.data().as_ref().len()
     }
 
-    async fn call(&self, records: &[&Record]) -> Result<Vec<Answer>, ServiceError> {
+    async fn call(&self, records: &[&Record]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call =
             self.client.put_record_batch().delivery_stream_name(&self.stream).set_records(Some(records));
@@ -61,6 +70,7 @@ impl Operation for PutRecordBatch {
     }
 }
 
-fn answer_of(result: &PutRecordBatchResponseEntry) -> Answer {
-    answer(result.record_id(), result.error_code(), result.error_message())
+fn answer_of(result: &PutRecordBatchResponseEntry) -> Answer<Receipt> {
+    let receipt = result.record_id().map(|record_id| Receipt { record_id: record_id.into() });
+    answer(receipt, result.error_code(), result.error_message())
 }

@@ -31,7 +31,8 @@ impl Sender {
     /// A sender to the stream of this name or ARN. The client's own retries are switched off.
     ///
     /// A record may have 10 MiB if the stream's maximum record size is set to that. By default a stream
-    /// takes 1 MiB, and refuses the whole call for a larger record; the others then go in halves.
+    /// takes 1 MiB, and refuses the whole call for a larger record; the others then go in halves. Better give
+    /// [`limits`](Self::limits) with the stream's own `entry_bytes`: such a record is then handed back unsent.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)
     }
@@ -44,8 +45,19 @@ pub struct PutRecords {
     stream: String,
 }
 
+/// Where Kinesis put a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// Its place in its shard.
+    pub sequence_number: String,
+    /// Its shard.
+    pub shard_id: String,
+}
+
 impl Operation for PutRecords {
     type Entry = PutRecordsRequestEntry;
+    type Receipt = Receipt;
 
     fn limits(&self) -> Limits {
         KINESIS
@@ -56,7 +68,7 @@ impl Operation for PutRecords {
         record.data().as_ref().len() + record.partition_key().map_or(0, str::len)
     }
 
-    async fn call(&self, records: &[&PutRecordsRequestEntry]) -> Result<Vec<Answer>, ServiceError> {
+    async fn call(&self, records: &[&PutRecordsRequestEntry]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call = self.client.put_records().set_records(Some(records));
         let call = if self.stream.starts_with("arn:") {
@@ -70,6 +82,10 @@ impl Operation for PutRecords {
     }
 }
 
-fn answer_of(result: &PutRecordsResultEntry) -> Answer {
-    answer(result.sequence_number(), result.error_code(), result.error_message())
+fn answer_of(result: &PutRecordsResultEntry) -> Answer<Receipt> {
+    let receipt = result.sequence_number().map(|sequence_number| Receipt {
+        sequence_number: sequence_number.into(),
+        shard_id: result.shard_id().unwrap_or_default().into(),
+    });
+    answer(receipt, result.error_code(), result.error_message())
 }

@@ -53,9 +53,16 @@
 //!   never fit is handed back with its size before anything is sent.
 //! - **Order.** Results are in the order of the input. Calls run concurrently, so entries are sent in no
 //!   set order, except those of one [`Lane`]: a FIFO queue's message group, or a DynamoDB item.
-//! - **A deadline** ([`Sender::send_until`]) is asked for before each call and after each wait. No call
-//!   starts once it has passed; a call under way may finish, which takes as long as the client's own
-//!   timeouts allow. The SDK sets none: give it an `operation_attempt_timeout`.
+//! - **Throttles slow the sender, not the batch.** All deliveries and clones of a sender share one limit of calls
+//!   under way and one pace: the rate of calls falls with the share of entries that is throttled, and rises
+//!   again until it is. A `Retry-After` of the service is waited for.
+//! - **It fails fast.** A call that is denied, or whose queue is missing, ends the delivery; so does a service that
+//!   fails every call until retries run out. Everything else is handed back unsent ([`Cause::Halted`]).
+//! - **A deadline** ([`Sender::send_until`]) ends the delivery even if a call hangs. To let calls under way finish,
+//!   [`Sender::send_while`] only starts no more; how long they take is up to the client. The SDK has no
+//!   timeout of its own: give it an `operation_attempt_timeout`.
+//! - **Memory is bounded** where entries come as a [stream](Sender::send_stream) or from
+//!   [many tasks](Sender::batcher).
 //! - **No entry is ever logged**: spans, errors and their `Debug` forms hold numbers and the service's
 //!   codes. (A [`ServiceError`]'s message is the service's own, and may quote an entry.)
 //!
@@ -65,7 +72,12 @@
 //! |---|---|
 //! | `sender` | [`Sender`]: an operation, and how it is retried |
 //! | `sending` | `Sender::send` and what else starts a [`Delivery`] |
-//! | `delivery` | [`Delivery`]: entries on their way; the loop of calls and waits |
+//! | `delivery` | [`Delivery`]: entries on their way, all given at once |
+//! | `stream` | `Sender::send_stream`: entries that come one by one |
+//! | `batcher` | [`Batcher`]: single entries of many tasks |
+//! | `run` | the loop of calls and waits |
+//! | `gate` | what each call of a sender goes through |
+//! | `pace` | how fast calls may begin while a service throttles |
 //! | `board` | which entry is where: packing, lanes, retries; never waits |
 //! | `operation` | [`Operation`]: a batch API; [`Lane`]: entries that keep their order |
 //! | `limits` | [`Limits`](limits::Limits): the limits of every service |
@@ -76,6 +88,7 @@
 //! | `sdk` | what the adapters share |
 //! | `sqs`, `dynamodb`, `kinesis`, `firehose`, `eventbridge` | the adapters, each behind its feature |
 
+mod batcher;
 mod board;
 #[cfg(feature = "sdk")]
 mod classify;
@@ -86,12 +99,15 @@ pub mod dynamodb;
 pub mod eventbridge;
 #[cfg(feature = "firehose")]
 pub mod firehose;
+mod gate;
 #[cfg(feature = "kinesis")]
 pub mod kinesis;
 pub mod limits;
 mod operation;
 mod outcome;
+mod pace;
 mod retries;
+mod run;
 #[cfg(feature = "sdk")]
 mod sdk;
 mod sender;
@@ -99,12 +115,16 @@ mod sending;
 mod service_error;
 #[cfg(feature = "sqs")]
 pub mod sqs;
+mod stream;
 
+pub use batcher::Batcher;
 #[cfg(feature = "sdk")]
 pub use classify::classify;
 pub use delivery::Delivery;
+/// Its `Stream` is what [`Sender::send_stream`] takes and gives.
+pub use futures_util;
 pub use operation::{Answer, Lane, Operation};
-pub use outcome::{Cause, Delivered, Left, Progress, Undelivered, by_entry};
+pub use outcome::{Cause, Delivered, Left, Progress, Sent, Undelivered, by_entry};
 pub use retries::Retries;
 #[cfg(feature = "sdk")]
 pub use sdk::TokioSleep;

@@ -3,10 +3,10 @@ use std::fmt;
 use crate::ServiceError;
 
 /// Every entry was delivered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delivered {
-    /// Entries.
-    pub count: usize,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delivered<R = ()> {
+    /// What the service said of each entry, in the order of input.
+    pub receipts: Vec<R>,
     /// API calls made.
     pub calls: u64,
     /// Those of them that carried an entry sent before.
@@ -17,15 +17,24 @@ pub struct Delivered {
 ///
 /// Its text and its `Debug` form hold no entry, so it can be logged.
 #[derive(PartialEq, Eq)]
-pub struct Undelivered<E> {
+pub struct Undelivered<E, R = ()> {
     /// What was left, by rising [`index`](Left::index); never empty.
     pub entries: Vec<Left<E>>,
-    /// Entries that were delivered.
-    pub delivered: usize,
+    /// What was delivered, by rising [`index`](Sent::index).
+    pub delivered: Vec<Sent<R>>,
     /// API calls made.
     pub calls: u64,
     /// Those of them that carried an entry sent before.
     pub retries: u64,
+}
+
+/// An entry that was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent<R = ()> {
+    /// Its place in the input, from 0.
+    pub index: usize,
+    /// What the service said of it.
+    pub receipt: R,
 }
 
 /// An entry that was not delivered.
@@ -44,6 +53,7 @@ pub struct Left<E> {
 
 /// Why an entry was left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Cause {
     /// It can never fit, and was not sent.
     #[error("too large: {size} bytes, the limit is {limit}")]
@@ -67,18 +77,31 @@ pub enum Cause {
     /// under way for it may have delivered it.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
-    /// An earlier entry of its [`Lane`](crate::Lane) was left; it was not sent.
+    /// The hard deadline came while a call carried it, so it may have arrived.
+    #[error("sent, and not answered before the deadline")]
+    Unanswered,
+    /// The delivery ended with this error, of another call: no call would have fared better. Those are that
+    /// permissions, credentials or the queue itself are missing, and that every call failed for so long that
+    /// retries ran out.
+    #[error("not sent: other calls failed, and so would this one: {0}")]
+    Halted(ServiceError),
+    /// An earlier entry of its [`Lane`](crate::Lane) was left, so it was not sent (again).
     #[error("not sent: an entry before it, of the same group or key, was left")]
     Behind,
+    /// It failed, and a later entry of its [`Lane`](crate::Lane), in the same call, was taken: sent again, it would
+    /// come after that one.
+    #[error("failed, while a later one of its group went through: {0}")]
+    Overtaken(ServiceError),
 }
 
 impl Cause {
-    /// The entry's last error, if it was sent and failed.
+    /// The entry's last error, or the one that ended the delivery.
     pub fn error(&self) -> Option<&ServiceError> {
         match self {
-            Self::Refused(error) | Self::Exhausted(error) => Some(error),
+            Self::Refused(error) | Self::Exhausted(error) | Self::Overtaken(error) => Some(error),
+            Self::Halted(error) => Some(error),
             Self::Stopped(error) | Self::Interrupted(error) => error.as_ref(),
-            Self::TooLarge { .. } | Self::Behind => None,
+            Self::TooLarge { .. } | Self::Behind | Self::Unanswered => None,
         }
     }
 }
@@ -87,28 +110,35 @@ fn since(error: &Option<ServiceError>) -> String {
     error.as_ref().map(|error| format!(", after {error}")).unwrap_or_default()
 }
 
-impl<E> Undelivered<E> {
+impl<R> Delivered<R> {
+    /// Entries.
+    pub fn count(&self) -> usize {
+        self.receipts.len()
+    }
+}
+
+impl<E, R> Undelivered<E, R> {
     /// What became of every entry, in the order of input.
-    pub fn by_entry(self) -> Vec<Result<(), Cause>> {
-        let mut outcomes = vec![Ok(()); self.delivered + self.entries.len()];
-        for left in self.entries {
-            outcomes[left.index] = Err(left.cause);
-        }
-        outcomes
+    pub fn by_entry(self) -> Vec<Result<R, Cause>> {
+        let left = self.entries.into_iter().map(|left| (left.index, Err(left.cause)));
+        let sent = self.delivered.into_iter().map(|sent| (sent.index, Ok(sent.receipt)));
+        let mut outcomes: Vec<(usize, Result<R, Cause>)> = left.chain(sent).collect();
+        outcomes.sort_by_key(|(index, _)| *index);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
 }
 
 /// What became of every entry, in the order of input, however the delivery ended.
-pub fn by_entry<E>(outcome: Result<Delivered, Undelivered<E>>) -> Vec<Result<(), Cause>> {
+pub fn by_entry<E, R>(outcome: Result<Delivered<R>, Undelivered<E, R>>) -> Vec<Result<R, Cause>> {
     match outcome {
-        Ok(delivered) => vec![Ok(()); delivered.count],
+        Ok(delivered) => delivered.receipts.into_iter().map(Ok).collect(),
         Err(undelivered) => undelivered.by_entry(),
     }
 }
 
-impl<E> fmt::Display for Undelivered<E> {
+impl<E, R> fmt::Display for Undelivered<E, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (left, all) = (self.entries.len(), self.entries.len() + self.delivered);
+        let (left, all) = (self.entries.len(), self.entries.len() + self.delivered.len());
         let entries = if all == 1 { "entry was" } else { "entries were" };
         write!(f, "{left} of {all} {entries} not delivered")?;
         match self.entries.first() {
@@ -118,12 +148,12 @@ impl<E> fmt::Display for Undelivered<E> {
     }
 }
 
-impl<E> fmt::Debug for Undelivered<E> {
+impl<E, R> fmt::Debug for Undelivered<E, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { entries, delivered, calls, retries } = self;
         f.debug_struct("Undelivered")
             .field("entries", entries)
-            .field("delivered", delivered)
+            .field("delivered", &delivered.len())
             .field("calls", calls)
             .field("retries", retries)
             .finish()
@@ -141,12 +171,21 @@ impl<E> fmt::Debug for Left<E> {
     }
 }
 
-impl<E> std::error::Error for Undelivered<E> {}
+impl<E, R> std::error::Error for Undelivered<E, R> {}
+
+/// Its place and its cause.
+impl<E> fmt::Display for Left<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "number {} was not delivered: {}", self.index, self.cause)
+    }
+}
+
+impl<E> std::error::Error for Left<E> {}
 
 /// How far a delivery is, after a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Entries in all.
+    /// Entries in all; of a stream, those that were taken from it.
     pub entries: usize,
     /// Those that were delivered.
     pub delivered: usize,

@@ -15,22 +15,33 @@ const RETRIES: u64 = 5;
 const STEP: Duration = Duration::from_millis(100);
 
 impl Retries {
-    /// The default: 5 retries, 100 ms · n, so 0.1, 0.2, 0.3, 0.4 and 0.5 s.
+    /// The default: 5 retries, each wait uniform over {1 ms … 100 ms · 2ⁿ⁻¹} ([full jitter](Jitter::Full)): on
+    /// average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own.
+    ///
+    /// The draws begin with entropy of the operating system, so that senders which fail at once do not retry at
+    /// once; without any to be had, with a fixed seed. For the same draws again: [`seeded`](Self::seeded).
+    pub fn exponential() -> Self {
+        // The one place that asks for entropy: a default that retries in step is no default.
+        #[allow(clippy::disallowed_methods)]
+        match Strategy::exponential(STEP, STEP * 16).retries(RETRIES).streams() {
+            Ok(streams) => Self::each(move || streams.delays()),
+            Err(_) => Self::seeded(0),
+        }
+    }
+
+    /// As [`exponential`](Self::exponential), with draws that this seed sets.
+    pub fn seeded(seed: u64) -> Self {
+        Self::of_strategy(&Strategy::exponential(STEP, STEP * 16), seed)
+    }
+
+    /// 5 retries, 100 ms · n, so 0.1, 0.2, 0.3, 0.4 and 0.5 s, without jitter.
     pub fn linear() -> Self {
         Self::of_strategy(&Strategy::linear(STEP, STEP * 5).jitter(Jitter::None), 0)
     }
 
-    /// 5 retries, 100 ms · n²: 0.1, 0.4, 0.9, 1.6 and 2.5 s.
+    /// 5 retries, 100 ms · n²: 0.1, 0.4, 0.9, 1.6 and 2.5 s, without jitter.
     pub fn squared() -> Self {
         Self::of_strategy(&Strategy::squared(STEP, STEP * 25).jitter(Jitter::None), 0)
-    }
-
-    /// 5 retries, each wait uniform over {1 ms … 100 ms · 2ⁿ⁻¹} ([full jitter](Jitter::Full)): on
-    /// average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own.
-    ///
-    /// The seed sets every draw; senders that run at once should have different ones.
-    pub fn exponential(seed: u64) -> Self {
-        Self::of_strategy(&Strategy::exponential(STEP, STEP * 16), seed)
     }
 
     /// Every entry is sent once; only calls that are refused whole are sent again, in halves.
@@ -69,7 +80,7 @@ impl Retries {
 
 impl Default for Retries {
     fn default() -> Self {
-        Self::linear()
+        Self::exponential()
     }
 }
 

@@ -14,10 +14,10 @@ pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
 /// The answer for an entry with this result. The service's counts of failures are ignored; the entry's
 /// own result decides: an error code is a failure, an id is a success, and neither is no answer.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-pub(crate) fn answer(id: Option<&str>, code: Option<&str>, message: Option<&str>) -> Answer {
-    match (code, id) {
+pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> Answer<R> {
+    match (code, receipt) {
         (Some(code), _) => Err(entry_error(code, message)),
-        (None, Some(_)) => Ok(()),
+        (None, Some(receipt)) => Ok(receipt),
         (None, None) => Err(ServiceError::no_answer()),
     }
 }

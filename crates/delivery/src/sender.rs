@@ -1,35 +1,53 @@
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::gate::Gate;
+use crate::limits::Limits;
 use crate::{Operation, Progress, Retries};
 
 /// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any
-/// number of deliveries, also at the same time.
+/// number of deliveries, also at the same time: they and the sender's clones share one
+/// [limit](Self::concurrency) of calls, and slow down together when the service throttles.
 pub struct Sender<O, S> {
-    pub(crate) operation: O,
-    pub(crate) sleep: S,
+    pub(crate) operation: Arc<O>,
+    pub(crate) sleep: Arc<S>,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) retries: Retries,
     pub(crate) concurrency: usize,
-    pub(crate) on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
+    pub(crate) limits: Option<Limits>,
+    pub(crate) linger: Duration,
+    on_progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
 }
 
-/// How many calls of one delivery are under way at once by default.
+/// How many calls of one sender are under way at once by default.
 pub const CONCURRENCY: usize = 4;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// A sender over an operation, waiting by `sleep`, such as `tokio::time::sleep`. The adapters'
     /// `new` is this with their operation.
     pub fn over(operation: O, sleep: S) -> Self {
-        Self { operation, sleep, retries: Retries::default(), concurrency: CONCURRENCY, on_progress: None }
+        Self {
+            operation: Arc::new(operation),
+            sleep: Arc::new(sleep),
+            gate: Arc::new(Gate::new(CONCURRENCY)),
+            retries: Retries::default(),
+            concurrency: CONCURRENCY,
+            limits: None,
+            linger: Duration::ZERO,
+            on_progress: None,
+        }
     }
 
-    /// How often entries are sent again, and when; by default [`Retries::linear`].
+    /// How often entries are sent again, and when; by default [`Retries::exponential`].
     #[must_use]
     pub fn retries(self, retries: Retries) -> Self {
         Self { retries, ..self }
     }
 
-    /// At most this many calls of one delivery are under way at once; by default [`CONCURRENCY`].
+    /// At most this many calls are under way at once, of all deliveries of this sender and of the clones made
+    /// of it from now on; by default [`CONCURRENCY`].
     ///
     /// # Panics
     ///
@@ -37,18 +55,65 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     #[must_use]
     pub fn concurrency(self, calls: usize) -> Self {
         assert!(calls > 0, "concurrency is 0; it must be at least 1");
-        Self { concurrency: calls, ..self }
+        Self { concurrency: calls, gate: Arc::new(Gate::new(calls)), ..self }
     }
 
-    /// Calls `tell` after each call, with the progress of its delivery.
+    /// Lower limits than the service's own, such as those of a stream that takes smaller records.
+    ///
+    /// # Panics
+    ///
+    /// If a limit is 0, or over the service's.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Self {
+        let most = self.operation.limits();
+        for (name, limit, most) in [
+            ("entries", limits.entries, most.entries),
+            ("bytes", limits.bytes, most.bytes),
+            ("entry_bytes", limits.entry_bytes, most.entry_bytes),
+        ] {
+            assert!((1..=most).contains(&limit), "the limit of {name} is {limit}; it must be 1 to {most}");
+        }
+        Self { limits: Some(limits), ..self }
+    }
+
+    /// How long a batch of [`send_stream`](Self::send_stream) or [`batcher`](Self::batcher) that is not full
+    /// waits for more entries; by default not at all: it goes as soon as none is at hand.
+    #[must_use]
+    pub fn linger(self, linger: Duration) -> Self {
+        Self { linger, ..self }
+    }
+
+    /// Calls `tell` after each call, with the progress of its delivery. A panic in it is caught, and changes
+    /// nothing.
     #[must_use]
     pub fn on_progress(self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        Self { on_progress: Some(Box::new(tell)), ..self }
+        Self { on_progress: Some(Arc::new(tell)), ..self }
     }
 
     pub(crate) fn tell(&self, progress: Progress) {
         if let Some(tell) = &self.on_progress {
-            tell(progress);
+            // The panic hook has reported it, and no entry is to be lost for it.
+            let _: Result<(), _> = catch_unwind(AssertUnwindSafe(|| tell(progress)));
+        }
+    }
+
+    pub(crate) fn limits_of_calls(&self) -> Limits {
+        self.limits.unwrap_or_else(|| self.operation.limits())
+    }
+}
+
+/// A clone shares the calls' limit and pace with this sender.
+impl<O, S> Clone for Sender<O, S> {
+    fn clone(&self) -> Self {
+        Self {
+            operation: self.operation.clone(),
+            sleep: self.sleep.clone(),
+            gate: self.gate.clone(),
+            retries: self.retries.clone(),
+            concurrency: self.concurrency,
+            limits: self.limits,
+            linger: self.linger,
+            on_progress: self.on_progress.clone(),
         }
     }
 }

@@ -1,3 +1,4 @@
+use std::future::pending;
 use std::time::Duration;
 
 use crate::{Delivered, Delivery, Operation, Sender, Undelivered};
@@ -14,12 +15,12 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     pub async fn send(
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
-    ) -> Result<Delivered, Undelivered<O::Entry>> {
-        self.send_until(entries, || false).await
+    ) -> Result<Delivered<O::Receipt>, Undelivered<O::Entry, O::Receipt>> {
+        self.send_until(entries, pending()).await
     }
 
-    /// As [`send`](Self::send), but no call is started once `past_deadline` answers true; those under
-    /// way are let finish.
+    /// As [`send`](Self::send), but ends with `deadline`, such as `tokio::time::sleep`, whatever is under way:
+    /// the entries of a call that hangs are handed back as [`Unanswered`](crate::Cause::Unanswered).
     ///
     /// # Errors
     ///
@@ -27,16 +28,32 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     pub async fn send_until(
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
-        past_deadline: impl Fn() -> bool,
-    ) -> Result<Delivered, Undelivered<O::Entry>> {
+        deadline: impl Future<Output = ()>,
+    ) -> Result<Delivered<O::Receipt>, Undelivered<O::Entry, O::Receipt>> {
         let mut delivery = self.start(entries);
-        delivery.run_until(past_deadline).await;
+        delivery.run_until(deadline).await;
+        delivery.finish()
+    }
+
+    /// As [`send`](Self::send), but starts a call only while `may_start` answers true; those under way are let
+    /// finish, which takes as long as the client's own timeouts allow.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub async fn send_while(
+        &self,
+        entries: impl IntoIterator<Item = O::Entry>,
+        may_start: impl Fn() -> bool,
+    ) -> Result<Delivered<O::Receipt>, Undelivered<O::Entry, O::Receipt>> {
+        let mut delivery = self.start(entries);
+        delivery.run_while(may_start).await;
         delivery.finish()
     }
 
     /// A delivery that can be interrupted without losing an entry. Nothing is sent until it is
     /// [run](Delivery::run).
     pub fn start(&self, entries: impl IntoIterator<Item = O::Entry>) -> Delivery<'_, O, S> {
-        Delivery::new(self, entries.into_iter().collect())
+        Delivery::new(self, entries)
     }
 }

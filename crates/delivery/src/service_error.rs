@@ -1,7 +1,9 @@
 use std::fmt;
+use std::time::Duration;
 
 /// What a service said of an entry, or of a whole call, that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServiceError {
     /// What kind it is, and so whether it is retried.
     pub kind: ErrorKind,
@@ -10,12 +12,15 @@ pub struct ServiceError {
     /// The service's message, or the chain of causes where it never answered. **It may quote what was
     /// sent**: log it only if you know that this service does not.
     pub message: String,
+    /// How long the service asked to be left alone for, if it did: no call of the sender begins before.
+    pub retry_after: Option<Duration>,
 }
 
 /// The kind of a [`ServiceError`]: it says whether a retry may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorKind {
-    /// The service asked for less: retried.
+    /// The service asked for less: retried, and the whole sender slows down.
     Throttled,
     /// A 5xx, a timeout, a lost connection, an entry without an answer: retried. The entry may have
     /// arrived nevertheless.
@@ -24,9 +29,10 @@ pub enum ErrorKind {
     Unknown,
     /// The request or the entry is wrong and stays so. A call of several entries is sent again in halves.
     Refused,
-    /// Permissions, credentials or keys are wrong until someone corrects them.
+    /// Permissions, credentials or keys are wrong until someone corrects them, or there are none. Of a whole
+    /// call, it ends the delivery.
     Denied,
-    /// The queue, table, stream, bus or function does not exist.
+    /// The queue, table, stream, bus or function does not exist. Of a whole call, it ends the delivery.
     Missing,
     /// Over a limit of the service. A call of several entries is sent again in halves.
     TooLarge,
@@ -45,12 +51,23 @@ impl ErrorKind {
     pub(crate) const fn may_be_of_one_entry(self) -> bool {
         matches!(self, Self::Refused | Self::TooLarge)
     }
+
+    /// Whether a call that failed whole with it says that every other call would.
+    pub(crate) const fn is_of_every_call(self) -> bool {
+        matches!(self, Self::Denied | Self::Missing)
+    }
 }
 
 impl ServiceError {
     /// An error of this kind, with the service's code and message.
     pub fn new(kind: ErrorKind, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { kind, code: code.into(), message: message.into() }
+        Self { kind, code: code.into(), message: message.into(), retry_after: None }
+    }
+
+    /// The same, and the service asked for this pause.
+    #[must_use]
+    pub fn with_retry_after(self, pause: Option<Duration>) -> Self {
+        Self { retry_after: pause, ..self }
     }
 
     /// The service answered, but not for this entry.

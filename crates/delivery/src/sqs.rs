@@ -10,7 +10,7 @@ mod send;
 mod visibility;
 
 pub use delete::{DeleteMessages, Deleter};
-pub use send::{Message, SendMessages, Sender};
+pub use send::{Message, Receipt, SendMessages, Sender};
 pub use visibility::{ChangeVisibility, Visibility, VisibilityChanger};
 
 use std::time::Duration;
@@ -43,14 +43,14 @@ fn whole_seconds(time: Duration) -> i32 {
 }
 
 /// The answer for each entry. An entry's id in the request is its position in it.
-fn by_entry<'a>(
+fn by_entry<'a, R>(
     entries: usize,
-    done: impl Iterator<Item = &'a str>,
-    failed: &[BatchResultErrorEntry],
-) -> Vec<Answer> {
-    let mut answers = vec![Err(ServiceError::no_answer()); entries];
+    done: impl Iterator<Item = (&'a str, R)>,
+    failed: &'a [BatchResultErrorEntry],
+) -> Vec<Answer<R>> {
+    let mut answers: Vec<Answer<R>> = (0..entries).map(|_| Err(ServiceError::no_answer())).collect();
     let failed = failed.iter().map(|entry| (entry.id(), Err(error_of(entry))));
-    for (id, answer) in done.map(|id| (id, Ok(()))).chain(failed) {
+    for (id, answer) in done.map(|(id, receipt)| (id, Ok(receipt))).chain(failed) {
         if let Some(slot) = id.parse().ok().and_then(|index: usize| answers.get_mut(index)) {
             *slot = answer;
         }

@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::future::ready;
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use comeback_delivery::{Answer, Operation, Sender, ServiceError};
+use comeback_delivery::{Operation, Sender};
 use comeback_engine::{
     Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, KnownPauses, Look, Move, MoveFailure,
     Policy, Record, Room, Timestamp, TraceHeader, VisibilityChange, handle_batch,
 };
 use futures_util::FutureExt;
 
-use crate::world::account::{deliver, deliver_copies};
+use crate::world::account::{Answers, deliver, deliver_copies};
 
 /// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +115,7 @@ struct SendAgain<'a>(&'a WillingAws<'a>);
 
 impl<'a> Operation for SendAgain<'a> {
     type Entry = &'a Move<'a>;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_SEND
@@ -124,13 +125,13 @@ impl<'a> Operation for SendAgain<'a> {
         copy.size()
     }
 
-    async fn call(&self, moves: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
+    fn call(&self, moves: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
         let copy = |copy: &&Self::Entry| {
             (copy.record.message_id.clone(), copy.delay.as_secs(), copy.attribute.clone())
         };
         let copies = moves.iter().map(copy).collect();
         self.0.calls.borrow_mut().push(Call::SendAgain { copies });
-        Ok(vec![Ok(()); moves.len()])
+        ready(Ok(vec![Ok(()); moves.len()]))
     }
 }
 
@@ -138,6 +139,7 @@ struct ChangeVisibility<'a>(&'a WillingAws<'a>);
 
 impl<'a> Operation for ChangeVisibility<'a> {
     type Entry = &'a VisibilityChange<'a>;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_RECEIPTS
@@ -147,7 +149,7 @@ impl<'a> Operation for ChangeVisibility<'a> {
         change.receipt_handle.len()
     }
 
-    async fn call(&self, changes: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
+    fn call(&self, changes: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
         let message_id = |handle: &str| {
             let record = self.0.records.iter().find(|record| record.receipt_handle == handle);
             record.expect("BUG: a receipt handle of another batch").message_id.clone()
@@ -156,7 +158,7 @@ impl<'a> Operation for ChangeVisibility<'a> {
             |change: &&Self::Entry| (message_id(change.receipt_handle), change.visibility_timeout.as_secs());
         let entries = changes.iter().map(named).collect();
         self.0.calls.borrow_mut().push(Call::ChangeMessageVisibilityBatch { entries });
-        Ok(vec![Ok(()); changes.len()])
+        ready(Ok(vec![Ok(()); changes.len()]))
     }
 }
 
@@ -164,6 +166,7 @@ struct SendMessages<'a>(&'a WillingAws<'a>);
 
 impl<'a> Operation for SendMessages<'a> {
     type Entry = &'a DeadLetter;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_SEND
@@ -173,10 +176,10 @@ impl<'a> Operation for SendMessages<'a> {
         message.size()
     }
 
-    async fn call(&self, messages: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
+    fn call(&self, messages: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
         let answers = vec![Ok(()); messages.len()];
         let messages = messages.iter().map(|&&message| message.clone()).collect();
         self.0.calls.borrow_mut().push(Call::SendMessageBatch { messages });
-        Ok(answers)
+        ready(Ok(answers))
     }
 }

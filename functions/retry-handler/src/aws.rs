@@ -124,7 +124,7 @@ impl Account for AwsAccount<'_> {
             receipt_handle: change.receipt_handle.into(),
             timeout: change.visibility_timeout,
         });
-        let outcome = self.hide.send_until(changes, past_deadline).await;
+        let outcome = self.hide.send_while(changes, || !past_deadline()).await;
         failure::answers(outcome, failure::HIDE)
     }
 
@@ -168,7 +168,7 @@ impl Account for AwsAccount<'_> {
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
         let messages = letters.iter().copied().map(message);
-        let outcome = self.dead_letter_queue.send_until(messages, past_deadline).await;
+        let outcome = self.dead_letter_queue.send_while(messages, || !past_deadline()).await;
         failure::answers(outcome, failure::DEAD_LETTER)
     }
 
@@ -177,7 +177,7 @@ impl Account for AwsAccount<'_> {
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), MoveFailure>> {
-        let outcome = self.retry_queue.send_until(moves.iter().map(copy), past_deadline).await;
+        let outcome = self.retry_queue.send_while(moves.iter().map(copy), || !past_deadline()).await;
         failure::of_moves(outcome)
     }
 

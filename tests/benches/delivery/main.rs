@@ -75,8 +75,8 @@ async fn of_dynamodb(server: &MiniStack) -> Result<(), Box<dyn std::error::Error
     Ok(())
 }
 
-fn checked(delivered: Delivered) -> u64 {
-    assert_eq!(delivered.count, ENTRIES as usize);
+fn checked<R>(delivered: Delivered<R>) -> u64 {
+    assert_eq!(delivered.count(), ENTRIES as usize);
     delivered.calls
 }
 

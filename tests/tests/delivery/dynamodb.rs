@@ -46,13 +46,13 @@ fn a_thousand_items_are_put_counted_and_deleted() {
             Write::put("customers", Attributes::from([("customer".into(), S(index.to_string()))]))
         };
         let delivered = deliver.send(orders.chain((0..200).map(customer))).await.unwrap();
-        assert_eq!(delivered.count, 1_000);
+        assert_eq!(delivered.count(), 1_000);
         in_calls(40, delivered.calls, delivered.retries);
         assert_eq!(items(&client, "orders").await.len(), 800);
         assert_eq!(items(&client, "customers").await.len(), 200);
 
         let deletes = (0..800).step_by(2).map(|index| Write::delete("orders", order(index % 40, index, "")));
-        assert_eq!(deliver.send(deletes).await.unwrap().count, 400);
+        assert_eq!(deliver.send(deletes).await.unwrap().count(), 400);
         let left = items(&client, "orders").await;
         assert_eq!(left.len(), 400);
         assert!(left.iter().all(|item| item["number"].as_n().unwrap().parse::<u32>().unwrap() % 2 == 1));

@@ -37,7 +37,7 @@ fn all_records_are_in_the_bucket() {
         let record = |number| Record::builder().data(Blob::new(text(number) + "\n")).build().unwrap();
         let deliver = Sender::new(client, "orders-bucket");
         let delivered = deliver.send((0..600).map(record)).await.unwrap();
-        assert_eq!(delivered.count, 600);
+        assert_eq!(delivered.count(), 600);
         in_calls(2, delivered.calls, delivered.retries);
         let lines: BTreeSet<String> = lines(server, "orders-bucket").into_iter().collect();
         assert_eq!(lines, (0..600).map(text).collect());

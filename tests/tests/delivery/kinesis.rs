@@ -52,7 +52,7 @@ fn all_records_are_in_the_stream() {
         // Half of them by the stream's name, half by its ARN.
         let by_name = Sender::new(client.clone(), "orders").send((0..600).map(record)).await.unwrap();
         let by_arn = Sender::new(client.clone(), arn).send((600..1_200).map(record)).await.unwrap();
-        assert_eq!((by_name.count, by_arn.count), (600, 600));
+        assert_eq!((by_name.count(), by_arn.count()), (600, 600));
         let texts = records(&client, "orders").await;
         assert_eq!(texts.into_iter().collect::<BTreeSet<_>>(), (0..1_200).map(text).collect());
     });

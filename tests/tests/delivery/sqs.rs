@@ -50,7 +50,7 @@ fn ten_thousand_messages_are_all_counted_back() {
         let deliver = Sender::new(server.sqs.clone(), &queue_url);
         let body = |number: u32| format!("order {number}");
         let delivered = deliver.send((0..10_000).map(|number| Message::new(body(number)))).await.unwrap();
-        assert_eq!(delivered.count, 10_000);
+        assert_eq!(delivered.count(), 10_000);
         in_calls(1_000, delivered.calls, delivered.retries);
         let drained = drain(server, &queue_url).await.remove("").unwrap();
         // A busy machine may lose an answer; what was sent again may be there twice.
@@ -70,7 +70,7 @@ fn a_fifo_queue_has_each_group_in_order() {
         };
         let delivered = deliver.send((0..120).map(message)).await.unwrap();
         // Twelve groups go out side by side, one message of each at a time.
-        assert_eq!(delivered.count, 120);
+        assert_eq!(delivered.count(), 120);
         assert!((12..120).contains(&delivered.calls), "{delivered:?}");
         let groups = drain(server, &queue_url).await;
         assert_eq!(groups.len(), 12);
@@ -91,12 +91,12 @@ fn messages_are_shown_again_and_deleted() {
         let show = VisibilityChanger::new(server.sqs.clone(), &queue_url);
         let visible = |receipt_handle| Visibility { receipt_handle, timeout: Duration::ZERO };
         let delivered = show.send(hidden.into_iter().map(visible)).await.unwrap();
-        assert_eq!(delivered.count, 25);
+        assert_eq!(delivered.count(), 25);
         in_calls(3, delivered.calls, delivered.retries);
 
         let shown = received(server, &queue_url).await;
         let delivered = Deleter::new(server.sqs.clone(), &queue_url).send(shown).await.unwrap();
-        assert_eq!(delivered.count, 25);
+        assert_eq!(delivered.count(), 25);
         in_calls(3, delivered.calls, delivered.retries);
         let call = server.sqs.get_queue_attributes().queue_url(&queue_url);
         let attributes =

@@ -33,6 +33,7 @@ pub struct DeleteMessages {
 
 impl Operation for DeleteMessages {
     type Entry = String;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_RECEIPTS
@@ -51,7 +52,7 @@ impl Operation for DeleteMessages {
         let call = self.queue.client.delete_message_batch().queue_url(&self.queue.url);
         let call = call.set_entries(Some(entries.collect())).customize().config_override(once());
         let output = call.send().await.map_err(|error| classify(&error))?;
-        let done = output.successful.iter().map(|entry| entry.id());
+        let done = output.successful.iter().map(|entry| (entry.id(), ()));
         Ok(by_entry(receipt_handles.len(), done, &output.failed))
     }
 }

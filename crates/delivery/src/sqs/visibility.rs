@@ -57,6 +57,7 @@ impl Visibility {
 
 impl Operation for ChangeVisibility {
     type Entry = Visibility;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_RECEIPTS
@@ -72,7 +73,7 @@ impl Operation for ChangeVisibility {
         let call = self.queue.client.change_message_visibility_batch().queue_url(&self.queue.url);
         let call = call.set_entries(Some(entries)).customize().config_override(once());
         let output = call.send().await.map_err(|error| classify(&error))?;
-        let done = output.successful.iter().map(|entry| entry.id());
+        let done = output.successful.iter().map(|entry| (entry.id(), ()));
         Ok(by_entry(changes.len(), done, &output.failed))
     }
 }

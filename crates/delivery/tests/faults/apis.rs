@@ -16,7 +16,10 @@ use comeback_delivery::{
 use crate::service::Service;
 
 /// What was delivered, or left.
-pub(crate) type Outcome<A> = Result<Delivered, Undelivered<<<A as Api>::Operation as Operation>::Entry>>;
+pub(crate) type Outcome<A> = Result<
+    Delivered<<<A as Api>::Operation as Operation>::Receipt>,
+    Undelivered<<<A as Api>::Operation as Operation>::Entry, <<A as Api>::Operation as Operation>::Receipt>,
+>;
 
 pub(crate) trait Api {
     type Operation: Operation;
@@ -85,8 +88,8 @@ pub(crate) fn accounted<A: Api>(
     let log = service.log();
     assert_eq!(log.violations, Vec::<String>::new());
     let (delivered, calls, entries) = match outcome {
-        Ok(delivered) => (delivered.count, delivered.calls, Vec::new()),
-        Err(undelivered) => (undelivered.delivered, undelivered.calls, undelivered.entries),
+        Ok(delivered) => (delivered.count(), delivered.calls, Vec::new()),
+        Err(undelivered) => (undelivered.delivered.len(), undelivered.calls, undelivered.entries),
     };
     assert_eq!(delivered + entries.len(), texts.len());
     assert_eq!(usize::try_from(calls).unwrap(), log.calls.len(), "calls as the service counts them");

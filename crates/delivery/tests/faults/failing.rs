@@ -82,7 +82,7 @@ async fn a_storm_of_throttles_passes<A: Api>() {
     })
     .await;
     let delivered = A::sender(&service).send(A::entries(ENTRIES)).await.expect("the storm is over in time");
-    assert_eq!(delivered.count, ENTRIES);
+    assert_eq!(delivered.count(), ENTRIES);
     let calls = u64::try_from(ENTRIES.div_ceil(A::LIMITS.entries)).unwrap();
     assert!(delivered.calls > calls && delivered.retries > 0, "{delivered:?}");
     assert!(accounted::<A>(&service, &texts(ENTRIES), Ok(delivered)).is_empty());
@@ -171,7 +171,7 @@ async fn halves_end_with_the_deadline<A: Api>() {
     .await;
     let over = || calls.load(Ordering::SeqCst) >= 3;
     let sender = A::sender(&service).concurrency(1);
-    let undelivered = sender.send_until(A::entries(8), over).await.unwrap_err();
+    let undelivered = sender.send_while(A::entries(8), || !over()).await.unwrap_err();
     assert_eq!(undelivered.calls, 3);
     let causes = accounted::<A>(&service, &texts(8), Err(undelivered));
     assert_eq!(causes.len(), 8);
@@ -206,7 +206,7 @@ async fn an_answer_that_is_lost_is_asked_for_again<A: Api>() {
     .await;
     let count = 2 * A::LIMITS.entries;
     let delivered = A::sender(&service).concurrency(1).send(A::entries(count)).await.expect("it heals");
-    assert_eq!((delivered.count, delivered.calls, delivered.retries), (count, 3, 1));
+    assert_eq!((delivered.count(), delivered.calls, delivered.retries), (count, 3, 1));
     // Only what the lost call carried is done twice.
     assert_eq!(service.log().done.len(), count + A::LIMITS.entries);
     accounted::<A>(&service, &texts(count), Ok(delivered));

@@ -17,7 +17,7 @@ const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 fn past_the_deadline_nothing_is_called() {
     let service = Service::new([Fate::Ok]);
     let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let undelivered = complete(sender.send_until(entries([None]), || true)).unwrap_err();
+    let undelivered = complete(sender.send_while(entries([None]), || false)).unwrap_err();
     assert_eq!(service.sent().len(), 0);
     assert_eq!(undelivered.entries[0].cause, Cause::Stopped(None));
     assert_eq!(undelivered.entries[0].cause.to_string(), "not sent before the deadline");
@@ -29,7 +29,7 @@ fn a_call_under_way_is_let_finish_and_none_follows() {
     let service = Service { limits, polls: 3, ..Service::new([Fate::Ok, PASSING]) };
     let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(2);
     // The clock ticks when a call begins and when it ends: two begin.
-    let undelivered = complete(sender.send_until(entries([None; 3]), until(&service, 2))).unwrap_err();
+    let undelivered = complete(sender.send_while(entries([None; 3]), || !until(&service, 2)())).unwrap_err();
     assert_eq!(service.sent(), [[0], [1]]);
     let causes = [Ok(()), Err(Cause::Stopped(Some(error(ErrorKind::Transient)))), Err(Cause::Stopped(None))];
     assert_eq!(undelivered.entries[0].cause.to_string(), "not sent before the deadline, after Code: message");
@@ -42,7 +42,7 @@ fn it_is_looked_at_after_a_wait() {
     let service = Service::new([PASSING]);
     let sender = Sender::over(&service, |wait| service.sleep(wait));
     // 1 the call begins, 2 it ends, 3 the wait ends.
-    let undelivered = complete(sender.send_until(entries([None]), until(&service, 3))).unwrap_err();
+    let undelivered = complete(sender.send_while(entries([None]), || !until(&service, 3)())).unwrap_err();
     assert_eq!((undelivered.calls, service.waits.borrow().len()), (1, 1));
 }
 
@@ -53,7 +53,7 @@ async fn a_wait_is_not_cut_short_but_a_timer_beside_it_ends_it() {
     let sender = Sender::over(&service, tokio::time::sleep).retries(Retries::of([hour]));
     let started = tokio::time::Instant::now();
     let past_deadline = || started.elapsed().as_secs() >= 2;
-    let undelivered = sender.send_until(entries([None]), past_deadline).await.unwrap_err();
+    let undelivered = sender.send_while(entries([None]), || !past_deadline()).await.unwrap_err();
     assert_eq!(started.elapsed(), hour);
     assert_eq!(undelivered.by_entry(), [Err(Cause::Stopped(Some(error(ErrorKind::Transient))))]);
 
@@ -80,7 +80,7 @@ proptest! {
         let service = Service { limits, polls, ..Service::new(script) };
         let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(concurrency);
         let lanes = std::array::from_fn::<_, 12, _>(|n| (n % 3 == 0).then_some(1));
-        let outcome = complete(sender.send_until(entries(lanes), until(&service, moment)));
+        let outcome = complete(sender.send_while(entries(lanes), || !until(&service, moment)()));
         for call in service.calls.borrow().iter() {
             // It begins a tick after it was started.
             prop_assert!(call.began <= moment, "{call:?}");

@@ -46,7 +46,7 @@ fn run_again_it_sends_again_what_was_under_way_after_a_wait() {
     complete(delivery.run());
     assert_eq!(*service.waits.borrow(), [Duration::from_millis(5)]);
     let delivered = delivery.finish().unwrap();
-    assert_eq!((delivered.count, delivered.calls, delivered.retries), (2, 2, 1));
+    assert_eq!((delivered.count(), delivered.calls, delivered.retries), (2, 2, 1));
 }
 
 #[test]

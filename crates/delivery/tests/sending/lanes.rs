@@ -19,7 +19,8 @@ fn entries_of_a_lane_go_one_at_a_time_beside_others() {
 
 #[test]
 fn a_lane_waits_for_its_first_and_the_others_do_not() {
-    let service = Service::new([Fate::Error(ErrorKind::Throttled), Fate::Ok, Fate::Ok]);
+    let service =
+        Service { polls: 2, ..Service::new([Fate::Error(ErrorKind::Transient), Fate::Ok, Fate::Ok]) };
     let sender = Sender::over(&service, |wait| service.sleep(wait));
     complete(sender.send(entries([LANE, OTHER, LANE, OTHER]))).unwrap();
     assert_eq!(service.sent(), [vec![0, 1], vec![3], vec![0], vec![2]]);

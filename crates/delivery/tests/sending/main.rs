@@ -7,11 +7,15 @@
 //! | `packing` | batches: how few, how full |
 //! | `retrying` | which waits, how often, what goes again |
 //! | `halving` | calls refused whole for one bad entry |
+//! | `ending` | what ends a delivery early |
 //! | `deadline`, `interruption` | ending before the end |
+//! | `throttling` | the pace of a sender, on a service that takes so much a second |
+//! | `streams` | entries that come one by one, from a stream or many tasks |
 //! | `spans` | what is traced |
 //! | `lanes` | order, and what is left with a lane's first failure |
 
 mod deadline;
+mod ending;
 mod halving;
 mod interruption;
 mod lanes;
@@ -20,3 +24,5 @@ mod packing;
 mod retrying;
 mod service;
 mod spans;
+mod streams;
+mod throttling;

@@ -105,11 +105,14 @@ impl Case {
         let retries = again.into_iter().filter(|again| *again).count() as u64;
         match outcome {
             Ok(outcome) => {
-                prop_assert_eq!(outcome, Delivered { count, calls: calls.len() as u64, retries });
+                prop_assert_eq!(
+                    outcome,
+                    Delivered { receipts: vec![(); count], calls: calls.len() as u64, retries }
+                );
                 prop_assert_eq!(count, self.entries.len());
             }
             Err(undelivered) => {
-                prop_assert_eq!((undelivered.delivered, undelivered.retries), (count, retries));
+                prop_assert_eq!((undelivered.delivered.len(), undelivered.retries), (count, retries));
                 prop_assert_eq!(undelivered.calls, calls.len() as u64);
                 let left: Vec<Entry> = undelivered.entries.iter().map(|left| left.entry).collect();
                 let expected: Vec<Entry> =
@@ -120,7 +123,7 @@ impl Case {
                     let answers = known.get(&left.index).map_or(&[] as &[_], Vec::as_slice);
                     let halved = halved.get(&left.index).copied().unwrap_or_default();
                     prop_assert_eq!(left.calls as usize, answers.len() + halved);
-                    self.check_cause(&left.entry, &left.cause, answers)?;
+                    self.check_cause(&left.entry, &left.cause, answers, calls)?;
                 }
                 let oks = undelivered.by_entry().into_iter().map(|outcome| outcome.is_ok());
                 prop_assert!(oks.eq(self.entries.iter().map(|entry| delivered(entry.id))));
@@ -169,6 +172,7 @@ impl Case {
         entry: &Entry,
         cause: &Cause,
         answers: &[Option<ErrorKind>],
+        calls: &[Call],
     ) -> Result<(), TestCaseError> {
         let last = answers.last().copied().flatten();
         match cause {
@@ -186,6 +190,17 @@ impl Case {
             }
             Cause::Exhausted(_) => prop_assert_eq!(answers.len(), 1 + self.retries),
             Cause::Interrupted(_) | Cause::Stopped(_) => {}
+            Cause::Halted(error) => {
+                let whole = calls.iter().filter_map(|call| match call.answers.as_ref()?[0]? {
+                    Fate::Whole(kind) => Some(kind),
+                    _ => None,
+                });
+                let ends = matches!(error.kind, ErrorKind::Denied | ErrorKind::Missing);
+                let failed = whole.filter(|kind| *kind == error.kind || !ends && kind.is_retriable()).count();
+                prop_assert!(failed >= if ends { 1 } else { 6 }, "{error} after {failed} calls");
+                prop_assert!(last.is_none_or(ErrorKind::is_retriable));
+            }
+            other => prop_assert!(false, "{other:?}"),
         }
         Ok(())
     }

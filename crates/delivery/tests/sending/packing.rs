@@ -20,7 +20,7 @@ fn nothing_is_no_call() {
     let service = Service::new([Fate::Ok]);
     let sender = Sender::over(&service, |wait| service.sleep(wait));
     let delivered = complete(sender.send([])).unwrap();
-    assert_eq!((delivered.count, delivered.calls, delivered.retries), (0, 0, 0));
+    assert_eq!((delivered.count(), delivered.calls, delivered.retries), (0, 0, 0));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn what_can_never_fit_is_refused_with_its_size_and_the_others_go() {
         let entry = Entry { id: 1, size: 10, lane: None };
         let left = Left { index: 1, entry, cause: Cause::TooLarge { size: 10, limit: 9 }, calls: 0 };
         assert_eq!(undelivered.entries, [left]);
-        assert_eq!(undelivered.delivered, 2);
+        assert_eq!(undelivered.delivered.len(), 2);
         assert_eq!(
             undelivered.to_string(),
             "1 of 3 entries were not delivered; the first, number 1: too large: 10 bytes, the limit is 9"

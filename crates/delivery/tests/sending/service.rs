@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{Answer, ErrorKind, Lane, Operation, ServiceError};
+use send_wrapper::SendWrapper;
 
 pub(crate) const ROOMY: Limits = Limits { entries: 10, bytes: 1_000, entry_bytes: 1_000 };
 
@@ -105,6 +106,7 @@ impl Service {
 
 impl Operation for &Service {
     type Entry = Entry;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         self.limits
@@ -122,7 +124,13 @@ impl Operation for &Service {
         entry.lane.map(|lane| Lane::new([[lane]]))
     }
 
-    async fn call(&self, entries: &[&Entry]) -> Result<Vec<Answer>, ServiceError> {
+    fn call(&self, entries: &[&Entry]) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + Send {
+        SendWrapper::new(self.answer(entries))
+    }
+}
+
+impl Service {
+    async fn answer(&self, entries: &[&Entry]) -> Result<Vec<Answer>, ServiceError> {
         let ids = entries.iter().map(|entry| entry.id).collect();
         let place = self.calls.borrow().len();
         self.calls.borrow_mut().push(Call { ids, began: self.tick(), ..Call::default() });

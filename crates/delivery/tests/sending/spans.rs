@@ -50,7 +50,7 @@ fn a_span_for_each_delivery_and_each_call_with_the_codes_and_never_a_message() {
     let sender =
         Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([std::time::Duration::ZERO]));
     let traced = traced(|| drop(complete(sender.send(entries([None; 3])))));
-    let call = "deliver{entries=3}:call{entries=3}: comeback_delivery::delivery: ";
+    let call = "deliver{entries=3}:call{entries=3}: comeback_delivery::run: ";
     assert!(traced.contains(&format!("{call}failed whole kind=Throttled code=\"Code\"")), "{traced}");
     assert!(traced.contains(&format!("{call}answered done=")), "{traced}");
     assert_eq!(traced.matches(&format!("{call}close")).count(), 2, "{traced}");

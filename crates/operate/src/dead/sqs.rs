@@ -70,7 +70,7 @@ impl LetterQueue for SqsQueues {
             Destination::RetryQueue => &self.to_retry_queue,
             Destination::DeadLetterQueue => &self.to_dead_letter_queue,
         };
-        by_entry(sender.send(messages).await)
+        by_entry(sender.send(messages).await).into_iter().map(|answer| answer.map(drop)).collect()
     }
 
     async fn delete(&self, receipt_handles: Vec<String>) -> Vec<Result<(), Cause>> {

@@ -3,8 +3,7 @@
 //! has died makes no more calls.
 
 use std::cell::RefCell;
-use std::future::{Future, Ready, poll_fn, ready};
-use std::task::Poll;
+use std::future::{Future, Pending, Ready, pending, ready};
 use std::time::Duration;
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
@@ -14,8 +13,13 @@ use comeback_engine::{
     Timestamp, TraceHeader, VisibilityChange,
 };
 
+use futures_util::future::Either;
+
 use super::World;
 use super::api::requests::CheckedDeadLetter;
+
+/// What is answered to a batch.
+pub(crate) type Answers = Result<Vec<Answer>, ServiceError>;
 
 pub(crate) struct SimulatedAccount(pub(crate) RefCell<World>, Retries);
 
@@ -45,26 +49,18 @@ impl SimulatedAccount {
         Sender::over(operation, |wait| self.wait(wait)).retries(self.1.clone())
     }
 
-    /// Resolves for as many calls as the handler lives for, and never again.
-    fn alive(&self) -> impl Future<Output = ()> {
-        poll_fn(|_| {
-            let world = &mut *self.0.borrow_mut();
-            let calls_left =
-                &mut world.handling.as_mut().expect("BUG: calls come from the handler").calls_left;
-            match calls_left.checked_sub(1) {
-                Some(left) => {
-                    *calls_left = left;
-                    Poll::Ready(())
-                }
-                None => Poll::Pending,
-            }
-        })
+    /// Whether the handler lives for one more call.
+    fn lives(&self) -> bool {
+        let world = &mut *self.0.borrow_mut();
+        let calls_left = &mut world.handling.as_mut().expect("BUG: calls come from the handler").calls_left;
+        let left = calls_left.checked_sub(1);
+        *calls_left = left.unwrap_or_default();
+        left.is_some()
     }
 
-    /// One API call to this world.
-    async fn call<T>(&self, call: impl FnOnce(&mut World) -> T) -> T {
-        self.alive().await;
-        self.world(call)
+    /// One API call to this world. It is never answered if the handler has died.
+    fn call<T>(&self, call: impl FnOnce(&mut World) -> T) -> Either<Ready<T>, Pending<T>> {
+        if self.lives() { Either::Left(ready(self.world(call))) } else { Either::Right(pending()) }
     }
 
     /// A panic in here is ours, but the handler takes it for the call's and goes on; `at_work` tells the
@@ -86,11 +82,11 @@ pub(crate) async fn deliver<O, F, S>(
     past_deadline: impl Fn() -> bool,
 ) -> Vec<Result<(), CallFailure>>
 where
-    O: Operation,
+    O: Operation<Receipt = ()>,
     F: Future<Output = ()>,
     S: Fn(Duration) -> F,
 {
-    let outcomes = by_entry(sender.send_until(entries, past_deadline).await).into_iter();
+    let outcomes = by_entry(sender.send_while(entries, || !past_deadline()).await).into_iter();
     let failure = |cause: Cause| CallFailure { cause: cause.to_string(), remedy: None };
     outcomes.map(|outcome| outcome.map_err(failure)).collect()
 }
@@ -102,14 +98,16 @@ pub(crate) async fn deliver_copies<O, F, S>(
     past_deadline: impl Fn() -> bool,
 ) -> Vec<Result<(), MoveFailure>>
 where
-    O: Operation,
+    O: Operation<Receipt = ()>,
     F: Future<Output = ()>,
     S: Fn(Duration) -> F,
 {
     let sender = sender.retries(Retries::none());
-    let outcomes = by_entry(sender.send_until(entries, past_deadline).await).into_iter();
+    let outcomes = by_entry(sender.send_while(entries, || !past_deadline()).await).into_iter();
     let failure = |cause: Cause| match cause.error() {
-        Some(error) if error.code.is_empty() => MoveFailure::Unanswered(cause.to_string()),
+        Some(error) if error.code.is_empty() && !matches!(cause, Cause::Halted(_)) => {
+            MoveFailure::Unanswered(cause.to_string())
+        }
         _ => MoveFailure::NotSent(CallFailure { cause: cause.to_string(), remedy: None }),
     };
     outcomes.map(|outcome| outcome.map_err(failure)).collect()
@@ -171,6 +169,7 @@ struct SendAgain<'a>(&'a SimulatedAccount);
 
 impl<'a> Operation for SendAgain<'a> {
     type Entry = &'a Move<'a>;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_SEND
@@ -180,8 +179,8 @@ impl<'a> Operation for SendAgain<'a> {
         copy.size()
     }
 
-    async fn call(&self, moves: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
-        self.0.call(|world| world.send_again_batch(moves)).await
+    fn call(&self, moves: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
+        self.0.call(|world| world.send_again_batch(moves))
     }
 }
 
@@ -190,6 +189,7 @@ struct ChangeVisibility<'a>(&'a SimulatedAccount);
 
 impl<'a> Operation for ChangeVisibility<'a> {
     type Entry = &'a VisibilityChange<'a>;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_RECEIPTS
@@ -199,8 +199,8 @@ impl<'a> Operation for ChangeVisibility<'a> {
         change.receipt_handle.len()
     }
 
-    async fn call(&self, changes: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
-        self.0.call(|world| world.change_visibility_batch(changes)).await
+    fn call(&self, changes: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
+        self.0.call(|world| world.change_visibility_batch(changes))
     }
 }
 
@@ -209,6 +209,7 @@ struct SendMessages<'a>(&'a SimulatedAccount);
 
 impl<'a> Operation for SendMessages<'a> {
     type Entry = CheckedDeadLetter<'a>;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_SEND
@@ -218,8 +219,8 @@ impl<'a> Operation for SendMessages<'a> {
         checked.dead_letter.size()
     }
 
-    async fn call(&self, dead_letters: &[&Self::Entry]) -> Result<Vec<Answer>, ServiceError> {
-        self.0.call(|world| world.send_message_batch(dead_letters)).await
+    fn call(&self, dead_letters: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
+        self.0.call(|world| world.send_message_batch(dead_letters))
     }
 }
 
@@ -238,6 +239,7 @@ mod tests {
 
     impl Operation for &Throttled {
         type Entry = ();
+        type Receipt = ();
 
         fn limits(&self) -> Limits {
             SQS_RECEIPTS
@@ -247,9 +249,9 @@ mod tests {
             0
         }
 
-        async fn call(&self, _: &[&()]) -> Result<Vec<Answer>, ServiceError> {
+        fn call(&self, _: &[&()]) -> impl Future<Output = Answers> + Send {
             *self.0.borrow_mut() += 1;
-            Err(ServiceError::new(ErrorKind::Throttled, "RequestThrottled", ""))
+            ready(Err(ServiceError::new(ErrorKind::Throttled, "RequestThrottled", "")))
         }
     }
 

@@ -43,23 +43,28 @@ const CREDENTIALS: &str = "the handler's credentials are not valid: see that its
     environment names no keys of its own";
 
 /// The answer to each entry of a delivery.
-pub(super) fn answers<E>(
-    outcome: Result<Delivered, Undelivered<E>>,
+pub(super) fn answers<E, R>(
+    outcome: Result<Delivered<R>, Undelivered<E, R>>,
     remedies: QueueRemedies,
 ) -> Vec<Result<(), CallFailure>> {
-    by_entry(outcome).into_iter().map(|answer| answer.map_err(|cause| remedies.failure(cause))).collect()
+    let answer = |answer: Result<R, Cause>| answer.map(drop).map_err(|cause| remedies.failure(cause));
+    by_entry(outcome).into_iter().map(answer).collect()
 }
 
 /// The answer to each copy. One without an answer of the service may have been accepted, unless its request
 /// could not even be built or signed.
-pub(super) fn of_moves<E>(outcome: Result<Delivered, Undelivered<E>>) -> Vec<Result<(), MoveFailure>> {
+pub(super) fn of_moves<E, R>(
+    outcome: Result<Delivered<R>, Undelivered<E, R>>,
+) -> Vec<Result<(), MoveFailure>> {
     let failure = |cause: Cause| match cause.error() {
+        // The error is that of another call, and this copy was never sent.
+        _ if matches!(cause, Cause::Halted(_)) => MoveFailure::NotSent(MOVE.failure(cause)),
         Some(error) if error.code.is_empty() && error.kind != ErrorKind::Refused => {
             MoveFailure::Unanswered(without_quotes(cause).to_string())
         }
         _ => MoveFailure::NotSent(MOVE.failure(cause)),
     };
-    by_entry(outcome).into_iter().map(|answer| answer.map_err(failure)).collect()
+    by_entry(outcome).into_iter().map(|answer| answer.map(drop).map_err(failure)).collect()
 }
 
 impl QueueRemedies {
@@ -117,9 +122,11 @@ fn may_quote(error: &ServiceError) -> bool {
 
 fn without_quotes(mut cause: Cause) -> Cause {
     let error = match &mut cause {
-        Cause::Refused(error) | Cause::Exhausted(error) => Some(error),
+        Cause::Refused(error) | Cause::Exhausted(error) | Cause::Halted(error) | Cause::Overtaken(error) => {
+            Some(error)
+        }
         Cause::Stopped(error) | Cause::Interrupted(error) => error.as_mut(),
-        Cause::TooLarge { .. } | Cause::Behind => None,
+        _ => None,
     };
     error.into_iter().for_each(leave_out_quotes);
     cause

@@ -178,7 +178,7 @@ impl Simulated {
         Ok(answers)
     }
 
-    async fn deliver<O: Operation>(
+    async fn deliver<O: Operation<Receipt = ()>>(
         &self,
         operation: O,
         retries: Retries,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::sqs::Message;
 use comeback_delivery::{Answer, Operation, ServiceError};
+use send_wrapper::SendWrapper;
 
 use super::{Simulated, World};
 use crate::dead::queue::Destination;
@@ -20,6 +21,7 @@ pub(super) struct GiveBack<'s>(pub(super) &'s Simulated);
 
 impl Operation for Send<'_> {
     type Entry = Message;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_SEND
@@ -29,9 +31,12 @@ impl Operation for Send<'_> {
         message.body.len()
     }
 
-    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer>, ServiceError> {
+    fn call(
+        &self,
+        messages: &[&Message],
+    ) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + std::marker::Send {
         let Self(simulated, to) = self;
-        let effect = |world: &mut World, message: &Message| {
+        let effect = move |world: &mut World, message: &Message| {
             match to {
                 Destination::RetryQueue => world.retry.send(&message.body),
                 Destination::DeadLetterQueue => {
@@ -42,12 +47,13 @@ impl Operation for Send<'_> {
             };
             message.body.clone()
         };
-        simulated.call("send", messages, effect).await
+        SendWrapper::new(simulated.call("send", messages, effect))
     }
 }
 
 impl Operation for Delete<'_> {
     type Entry = String;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_RECEIPTS
@@ -57,17 +63,21 @@ impl Operation for Delete<'_> {
         0
     }
 
-    async fn call(&self, handles: &[&String]) -> Result<Vec<Answer>, ServiceError> {
+    fn call(
+        &self,
+        handles: &[&String],
+    ) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + std::marker::Send {
         let effect = |world: &mut World, handle: &String| {
             world.dead.delete(handle);
             String::new()
         };
-        self.0.call("delete", handles, effect).await
+        SendWrapper::new(self.0.call("delete", handles, effect))
     }
 }
 
 impl Operation for GiveBack<'_> {
     type Entry = String;
+    type Receipt = ();
 
     fn limits(&self) -> Limits {
         SQS_RECEIPTS
@@ -77,12 +87,15 @@ impl Operation for GiveBack<'_> {
         0
     }
 
-    async fn call(&self, handles: &[&String]) -> Result<Vec<Answer>, ServiceError> {
+    fn call(
+        &self,
+        handles: &[&String],
+    ) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + std::marker::Send {
         // A handle that a later receive made stale is refused; so is that of a visible letter.
         let effect = |world: &mut World, handle: &String| {
             let _ = world.dead.change_visibility(handle, Duration::ZERO);
             String::new()
         };
-        self.0.call("give_back", handles, effect).await
+        SendWrapper::new(self.0.call("give_back", handles, effect))
     }
 }

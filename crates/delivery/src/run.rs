@@ -1,0 +1,205 @@
+//! The loop of calls and waits. The board decides; this awaits.
+
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Fuse, FusedFuture};
+use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
+use tracing::Instrument;
+
+use crate::board::{Batch, Board, Settled, Wait};
+use crate::gate::Pass;
+use crate::{Answer, Operation, Sender, ServiceError};
+
+/// What a delivery takes from, and when it ends before all is done.
+pub(crate) struct Course<I, H, M, D> {
+    pub(crate) source: I,
+    /// So many entries are open at once at most.
+    pub(crate) window: usize,
+    /// Whether outcomes are wanted now; asked again whenever the loop is polled.
+    pub(crate) is_wanted: H,
+    /// Asked before each call.
+    pub(crate) may_start: M,
+    /// When it is over, nothing is awaited any more.
+    pub(crate) deadline: D,
+}
+
+/// Sends what is on the board and what the source gives. `settle` takes each outcome as it comes.
+pub(crate) async fn run<O, S, F>(
+    sender: &Sender<O, S>,
+    board: &mut Board<O::Entry, O::Receipt>,
+    course: Course<
+        impl Stream<Item = O::Entry>,
+        impl Fn() -> bool,
+        impl Fn() -> bool,
+        impl Future<Output = ()>,
+    >,
+    mut settle: impl FnMut(Settled<O::Entry, O::Receipt>),
+) where
+    O: Operation,
+    F: Future<Output = ()>,
+    S: Fn(Duration) -> F,
+{
+    let Course { source, window, is_wanted, may_start, deadline } = course;
+    let Sender { operation, sleep, retries, gate, linger, .. } = sender;
+    // A call waits for its turn anyway, which counts as part of its entries' wait.
+    let sleeping = |wait: Wait| sleep(wait.delay.saturating_sub(gate.gap())).map(|()| wait.entries);
+    let mut deadline = pin!(deadline);
+    let mut source = pin!(source.fuse());
+    let mut calls = FuturesUnordered::new();
+    let mut waits: FuturesUnordered<_> = board.resume(retries).into_iter().map(sleeping).collect();
+    let mut entering = pin!(Fuse::terminated());
+    let mut lingering = pin!(Fuse::terminated());
+    loop {
+        let next = poll_fn(|context| {
+            if !is_wanted() {
+                return Poll::Pending;
+            }
+            if deadline.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Next::Deadline);
+            }
+            if let Poll::Ready(Some(answered)) = calls.poll_next_unpin(context) {
+                return Poll::Ready(Next::Answered(answered));
+            }
+            if !may_start() {
+                // Nobody waits any more; calls are let finish.
+                waits.clear();
+                entering.set(Fuse::terminated());
+                return if calls.is_empty() { Poll::Ready(Next::Nothing) } else { Poll::Pending };
+            }
+            if let Poll::Ready(Some(entries)) = waits.poll_next_unpin(context) {
+                return Poll::Ready(Next::Waited(entries));
+            }
+            let at_hand = board.open() < window && !source.is_done();
+            if at_hand && let Poll::Ready(Some(entry)) = source.as_mut().poll_next(context) {
+                return Poll::Ready(Next::Entry(entry));
+            }
+            let waits_for_more = at_hand && !source.is_done() && !board.is_full() && !linger.is_zero();
+            if board.is_ready() && entering.is_terminated() {
+                if !waits_for_more || lingered(lingering.as_mut(), context, || sleep(*linger)) {
+                    entering.set(gate.enter(&**sleep).fuse());
+                }
+            }
+            if !entering.is_terminated()
+                && let Poll::Ready(pass) = entering.as_mut().poll(context)
+            {
+                return Poll::Ready(Next::Pass(pass));
+            }
+            let is_over = calls.is_empty() && waits.is_empty() && source.is_done() && !board.is_ready();
+            if is_over { Poll::Ready(Next::Nothing) } else { Poll::Pending }
+        })
+        .await;
+        let next = match next {
+            Next::Pass(pass) if board.is_ready() => {
+                lingering.set(Fuse::terminated());
+                // Begun here, and not when it is first awaited: just after a look at the deadline.
+                let mut call = Box::pin(call(operation.clone(), board.take(), pass));
+                match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
+                    Poll::Ready(answered) => Next::Answered(answered),
+                    Poll::Pending => {
+                        calls.push(call);
+                        continue;
+                    }
+                }
+            }
+            next => next,
+        };
+        match next {
+            Next::Entry(entry) => board.push(&**operation, entry),
+            // What was ready was settled while the pass was awaited.
+            Next::Pass(_) => {}
+            Next::Answered((batch, pass, result)) => {
+                slow_down(sender, &pass, &result, batch.entries.len());
+                let again = board.answered(batch, result, retries);
+                sender.tell(board.progress);
+                waits.extend(again.into_iter().map(sleeping));
+            }
+            Next::Waited(entries) => board.waited(entries),
+            Next::Deadline => {
+                calls.clear();
+                board.abandon();
+                break;
+            }
+            Next::Nothing => break,
+        }
+        board.settled().for_each(&mut settle);
+    }
+    board.stop();
+    board.settled().for_each(settle);
+}
+
+enum Next<E, R> {
+    Entry(E),
+    /// A call may begin.
+    Pass(Pass),
+    Answered(Answered<E, R>),
+    /// These entries have waited.
+    Waited(Vec<usize>),
+    Deadline,
+    /// Nothing is under way.
+    Nothing,
+}
+
+/// The batch and its pass, with what the service answered.
+type Answered<E, R> = (Batch<E>, Pass, Result<Vec<Answer<R>>, ServiceError>);
+
+/// Whether the batch that is not full has waited for more. It begins to wait with the first question.
+fn lingered<F: Future<Output = ()>>(
+    mut lingering: Pin<&mut Fuse<F>>,
+    context: &mut Context<'_>,
+    sleep: impl FnOnce() -> F,
+) -> bool {
+    if lingering.is_terminated() {
+        lingering.set(sleep().fuse());
+    }
+    lingering.poll(context).is_ready()
+}
+
+/// One call. A panic in it harms no entry but its own.
+async fn call<O: Operation>(
+    operation: std::sync::Arc<O>,
+    batch: Batch<O::Entry>,
+    pass: Pass,
+) -> Answered<O::Entry, O::Receipt> {
+    let span = tracing::debug_span!("call", entries = batch.entries.len());
+    let carried: Vec<&O::Entry> = batch.entries.iter().map(|entry| &**entry).collect();
+    let calling = AssertUnwindSafe(async { operation.call(&carried).await }).catch_unwind();
+    let result = calling.instrument(span.clone()).await.unwrap_or_else(|_| Err(ServiceError::panicked()));
+    span.in_scope(|| match &result {
+        Ok(answers) => {
+            let done = answers.iter().filter(|answer| answer.is_ok()).count();
+            tracing::debug!(done, "answered");
+        }
+        // Not the message: it may quote an entry.
+        Err(ServiceError { kind, code, .. }) => tracing::debug!(?kind, code, "failed whole"),
+    });
+    drop(carried);
+    (batch, pass, result)
+}
+
+/// Lets the whole sender keep to what the service takes.
+fn slow_down<O, S, R>(
+    sender: &Sender<O, S>,
+    pass: &Pass,
+    result: &Result<Vec<Answer<R>>, ServiceError>,
+    entries: usize,
+) {
+    let is_throttle = |error: &ServiceError| error.kind == crate::ErrorKind::Throttled;
+    let throttled = match result {
+        Ok(answers) => {
+            answers.iter().filter_map(|answer| answer.as_ref().err()).filter(|it| is_throttle(it)).count()
+        }
+        Err(error) if is_throttle(error) => entries,
+        // It says nothing of the pace.
+        Err(error) => return error.retry_after.into_iter().for_each(|pause| sender.gate.pause(pause)),
+    };
+    sender.gate.answered(pass, throttled as f64 / entries as f64);
+    let errors = result.as_ref().map_or_else(std::slice::from_ref, |_| &[]);
+    let of_entries = result.iter().flatten().filter_map(|answer| answer.as_ref().err());
+    let pause = errors.iter().chain(of_entries).filter_map(|error| error.retry_after).max();
+    pause.into_iter().for_each(|pause| sender.gate.pause(pause));
+}

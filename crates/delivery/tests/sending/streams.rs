@@ -1,0 +1,183 @@
+use std::future::{Future, ready};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use comeback_delivery::futures_util::stream::{self, StreamExt};
+use comeback_delivery::limits::{Limits, SQS_SEND};
+use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError};
+
+/// Refuses each multiple of 7, and remembers its calls.
+#[derive(Default)]
+struct Choosy(Mutex<Vec<Vec<usize>>>);
+
+impl Operation for &Choosy {
+    type Entry = usize;
+    type Receipt = String;
+
+    fn limits(&self) -> Limits {
+        SQS_SEND
+    }
+
+    fn size(&self, _: &usize) -> usize {
+        1
+    }
+
+    fn call(
+        &self,
+        entries: &[&usize],
+    ) -> impl Future<Output = Result<Vec<Answer<String>>, ServiceError>> + Send {
+        let entries: Vec<usize> = entries.iter().map(|entry| **entry).collect();
+        let refused = || ServiceError::new(ErrorKind::Refused, "Seven", "");
+        let answer =
+            |entry: &usize| if entry.is_multiple_of(7) { Err(refused()) } else { Ok(format!("#{entry}")) };
+        let answers = entries.iter().map(answer).collect();
+        self.0.lock().unwrap().push(entries);
+        ready(Ok(answers))
+    }
+}
+
+#[tokio::test]
+async fn each_entry_of_a_stream_has_one_outcome_and_batches_are_full() {
+    let service = Choosy::default();
+    let sender = Sender::over(&service, tokio::time::sleep);
+    let outcomes: Vec<_> = sender.send_stream(stream::iter(100..1_100)).collect().await;
+    assert_eq!(service.0.lock().unwrap().len(), 100);
+    let mut seen = vec![false; 1_000];
+    for outcome in outcomes {
+        let index = match outcome {
+            Ok(sent) => {
+                assert_eq!(sent.receipt, format!("#{}", sent.index + 100));
+                sent.index
+            }
+            Err(left) => {
+                assert_eq!(left.entry, left.index + 100);
+                assert!(left.entry.is_multiple_of(7) && matches!(left.cause, Cause::Refused(_)), "{left}");
+                left.index
+            }
+        };
+        assert!(!std::mem::replace(&mut seen[index], true), "{index} twice");
+    }
+    assert!(seen.into_iter().all(|seen| seen));
+}
+
+#[tokio::test]
+async fn a_stream_is_asked_for_no_more_than_its_window() {
+    let (service, given) = (Choosy::default(), AtomicUsize::new(0));
+    let sender = Sender::over(&service, tokio::time::sleep).concurrency(2);
+    let endless = stream::iter(1..).inspect(|_| {
+        given.fetch_add(1, Ordering::Relaxed);
+    });
+    let mut outcomes = std::pin::pin!(sender.send_stream(endless));
+    for taken in 1..1_000 {
+        outcomes.next().await.unwrap().map_or_else(|left| left.index, |sent| sent.index);
+        let given = given.load(Ordering::Relaxed);
+        // Open ones, and outcomes that were not taken yet.
+        assert!(given <= taken + 2 * 2 * 10 + 2 * 10, "{given} given, {taken} taken");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_trickles_in_lingers() {
+    let calls = |linger| async move {
+        let service = Choosy::default();
+        let sender = Sender::over(&service, tokio::time::sleep).linger(Duration::from_millis(linger));
+        let trickle = stream::iter(1..31).then(|entry| async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            entry
+        });
+        assert_eq!(sender.send_stream(std::pin::pin!(trickle)).count().await, 30);
+        let calls = service.0.lock().unwrap().iter().map(Vec::len).collect::<Vec<_>>();
+        calls
+    };
+    assert_eq!(calls(0).await, [1; 30]);
+    // One comes each 10 ms: with the first of a batch, five in 45 ms.
+    assert_eq!(calls(45).await, [5; 6]);
+    assert_eq!(calls(10_000).await, [10; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_carries_the_single_entries_of_many_tasks() {
+    let service: &Choosy = Box::leak(Box::default());
+    let sender = Sender::over(service, tokio::time::sleep).linger(Duration::from_millis(5));
+    let (batcher, run) = sender.batcher();
+    let running = tokio::spawn(run);
+    let task = |entry| {
+        let batcher = batcher.clone();
+        tokio::spawn(async move { (entry, batcher.send(entry).await) })
+    };
+    for task in (0..200).map(task).collect::<Vec<_>>() {
+        match task.await.unwrap() {
+            (entry, Ok(receipt)) => assert_eq!(receipt, format!("#{entry}")),
+            (entry, Err(left)) => assert!(entry == left.entry && entry.is_multiple_of(7), "{left}"),
+        }
+    }
+    drop(batcher);
+    running.await.unwrap();
+    assert_eq!(service.0.lock().unwrap().len(), 20);
+}
+
+/// Never answers.
+struct Hanging;
+
+impl Operation for Hanging {
+    type Entry = usize;
+    type Receipt = ();
+
+    fn limits(&self) -> Limits {
+        SQS_SEND
+    }
+
+    fn size(&self, _: &usize) -> usize {
+        1
+    }
+
+    fn call(&self, _: &[&usize]) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + Send {
+        std::future::pending()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batcher_whose_future_is_dropped_hands_everything_back() {
+    let sender = Sender::over(Hanging, tokio::time::sleep).concurrency(1);
+    let (batcher, run) = sender.batcher();
+    let running = tokio::spawn(run);
+    // In a call, open behind it, in the channel, and waiting for room there.
+    let task = |entry| {
+        let batcher = batcher.clone();
+        tokio::spawn(async move { batcher.send(entry).await })
+    };
+    let tasks: Vec<_> = (0..60).map(task).collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    running.abort();
+    for (entry, task) in tasks.into_iter().enumerate() {
+        let left = task.await.unwrap().unwrap_err();
+        assert_eq!((left.entry, left.cause), (entry, Cause::Interrupted(None)));
+    }
+    assert_eq!(batcher.send(7).await.unwrap_err().entry, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hard_deadline_ends_calls_that_hang() {
+    let sender = Sender::over(Hanging, tokio::time::sleep).concurrency(1).retries(Retries::none());
+    let start = tokio::time::Instant::now();
+    let deadline = tokio::time::sleep(Duration::from_secs(3));
+    let undelivered = sender.send_until(0..15, deadline).await.unwrap_err();
+    assert_eq!(start.elapsed(), Duration::from_secs(3));
+    let causes = [vec![Err(Cause::Unanswered); 10], vec![Err(Cause::Stopped(None)); 5]].concat();
+    assert_eq!(undelivered.by_entry(), causes);
+}
+
+#[test]
+fn what_a_generic_caller_sends_can_be_spawned() {
+    fn spawned<O>(
+        sender: Sender<O, fn(Duration) -> std::future::Ready<()>>,
+        entries: Vec<O::Entry>,
+    ) -> impl Send
+    where
+        O: Operation<Entry: Send + Sync, Receipt: Send + Sync> + Send + Sync + 'static,
+    {
+        async move { sender.send(entries).await.is_ok() }
+    }
+    let _ = spawned(Sender::over(Hanging, |_| ready(())), vec![1]);
+}

@@ -1,0 +1,151 @@
+//! A service that takes so many entries a second, on tokio's paused clock.
+
+use std::future::{Future, ready};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use comeback_delivery::limits::{DYNAMODB, Limits, SQS_SEND};
+use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError};
+use tokio::time::Instant;
+
+/// A bucket of tokens, one for an entry. A call's entries past what is in it are throttled.
+pub(crate) struct Metered {
+    limits: Limits,
+    per_second: f64,
+    burst: f64,
+    level: Mutex<(f64, Instant)>,
+    pub(crate) calls: AtomicUsize,
+    /// Calls under way, and the most of them.
+    under_way: Mutex<(usize, usize)>,
+}
+
+impl Metered {
+    fn new(limits: Limits, per_second: f64, burst: f64) -> Self {
+        let level = Mutex::new((burst, Instant::now()));
+        Self { limits, per_second, burst, level, calls: AtomicUsize::default(), under_way: Mutex::default() }
+    }
+
+    fn take(&self, entries: usize) -> usize {
+        let (level, at) = &mut *self.level.lock().unwrap();
+        *level = (*level + at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
+        *at = Instant::now();
+        let taken = entries.min(*level as usize);
+        *level -= taken as f64;
+        taken
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+fn throttled() -> ServiceError {
+    ServiceError::new(ErrorKind::Throttled, "Throttled", "")
+}
+
+impl Operation for &Metered {
+    type Entry = usize;
+    type Receipt = usize;
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn size(&self, _: &usize) -> usize {
+        1
+    }
+
+    async fn call(&self, entries: &[&usize]) -> Result<Vec<Answer<usize>>, ServiceError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        {
+            let (now, most) = &mut *self.under_way.lock().unwrap();
+            *now += 1;
+            *most = (*most).max(*now);
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        self.under_way.lock().unwrap().0 -= 1;
+        let taken = self.take(entries.len());
+        if taken == 0 {
+            return Err(throttled());
+        }
+        let answer =
+            |(place, entry): (usize, &&usize)| if place < taken { Ok(**entry) } else { Err(throttled()) };
+        Ok(entries.iter().enumerate().map(answer).collect())
+    }
+}
+
+/// The figures of a table with 100 writes a second and a burst of 500.
+#[tokio::test(start_paused = true)]
+async fn a_table_that_takes_less_gets_nearly_all_in_few_calls() {
+    let table = Metered::new(DYNAMODB, 100.0, 500.0);
+    let outcome = Sender::over(&table, tokio::time::sleep).send(0..2_000).await;
+    let delivered = comeback_delivery::by_entry(outcome).iter().filter(|it| it.is_ok()).count();
+    assert!(delivered >= 1_900, "{delivered} of 2,000");
+    assert!(table.calls() <= 120, "{} calls, 80 would be the fewest", table.calls());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_throttles_throughout_costs_few_calls() {
+    let queue = Metered::new(SQS_SEND, 0.0, 0.0);
+    let undelivered = Sender::over(&queue, tokio::time::sleep).send(0..10_001).await.unwrap_err();
+    assert_eq!(undelivered.entries.len(), 10_001);
+    assert!(queue.calls() <= 24, "{} calls", queue.calls());
+    let sent = undelivered.entries.iter().filter(|left| left.calls > 0).count();
+    assert!(sent <= 24 * 10, "{sent}");
+    let last = undelivered.entries.last().unwrap();
+    assert_eq!((&last.cause, last.calls), (&Cause::Halted(throttled()), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tasks_of_a_sender_keep_to_one_limit_and_one_pace() {
+    let table = &*Box::leak(Box::new(Metered::new(DYNAMODB, 100.0, 100.0)));
+    let sender = Sender::over(table, tokio::time::sleep).concurrency(3);
+    let start = Instant::now();
+    let tasks = (0..50).map(|task| {
+        let sender = sender.clone();
+        tokio::spawn(async move { comeback_delivery::by_entry(sender.send(task * 25..task * 25 + 25).await) })
+    });
+    let mut delivered = 0;
+    for task in tasks.collect::<Vec<_>>() {
+        delivered += task.await.unwrap().iter().filter(|it| it.is_ok()).count();
+    }
+    assert_eq!(table.under_way.lock().unwrap().1, 3);
+    assert!(delivered >= 1_187, "{delivered} of 1,250");
+    assert!(table.calls() <= 75, "{} calls, 50 would be the fewest", table.calls());
+    assert!(start.elapsed() >= Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
+/// Asks for a pause once.
+struct Asking(Duration, Mutex<Vec<Instant>>);
+
+impl Operation for &Asking {
+    type Entry = ();
+    type Receipt = ();
+
+    fn limits(&self) -> Limits {
+        Limits { entries: 1, ..SQS_SEND }
+    }
+
+    fn size(&self, (): &()) -> usize {
+        0
+    }
+
+    fn call(&self, _: &[&()]) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + Send {
+        let calls = &mut *self.1.lock().unwrap();
+        calls.push(Instant::now());
+        let busy = ServiceError::new(ErrorKind::Transient, "Busy", "").with_retry_after(Some(self.0));
+        ready(if calls.len() == 1 { Err(busy) } else { Ok(vec![Ok(())]) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_begins_before_the_service_wants_one() {
+    let service = Asking(Duration::from_secs(7), Mutex::default());
+    let sender =
+        Sender::over(&service, tokio::time::sleep).retries(Retries::of([Duration::ZERO])).concurrency(1);
+    let start = Instant::now();
+    sender.send([(), (), ()]).await.unwrap();
+    let calls: Vec<u64> = service.1.lock().unwrap().iter().map(|at| (*at - start).as_secs()).collect();
+    assert_eq!(calls, [0, 7, 7, 7]);
+}
