@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(delivered) => println!("{} writes in {} calls", delivered.count(), delivered.calls),
         Err(undelivered) => {
             for left in &undelivered.entries {
-                eprintln!("write number {} to {}: {}", left.index, left.entry.table(), left.cause);
+                eprintln!("write number {} to {}: {}", left.index, left.entry.table, left.cause);
             }
             return Err(undelivered.into());
         }

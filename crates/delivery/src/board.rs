@@ -8,7 +8,7 @@
 mod lanes;
 mod ready;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -259,7 +259,13 @@ impl<E, R> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        self.halves.extend([one.to_vec(), other.to_vec()]);
+        // Of a lane that goes together, what is in the second half waits for the first.
+        let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
+        let of_first =
+            |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
+        let (waiting, other): (Vec<usize>, Vec<usize>) = other.iter().partition(|index| of_first(index));
+        waiting.into_iter().for_each(|index| self.track(index).place = Place::Here);
+        self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
     /// Entries of one batch may have been sent a different number of times: each number has its own wait. Those

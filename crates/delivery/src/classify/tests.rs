@@ -241,3 +241,68 @@ fn an_entrys_code_nobody_knows_is_retried() {
         assert_eq!(entry_error(code, None), ServiceError::new(kind, code, ""));
     }
 }
+
+/// Without a request: no credentials, none that can be had, or none in time.
+#[tokio::test]
+async fn no_credentials_are_denied_and_late_ones_may_come() {
+    use aws_credential_types::provider::{ProvideCredentials, future};
+
+    #[derive(Debug)]
+    struct Failing(fn() -> CredentialsError);
+
+    impl ProvideCredentials for Failing {
+        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+        where
+            Self: 'a,
+        {
+            future::ProvideCredentials::ready(Err((self.0)()))
+        }
+    }
+
+    let config = || {
+        aws_sdk_sqs::Config::builder()
+            .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
+            .region(aws_sdk_sqs::config::Region::new("eu-west-1"))
+            .http_client(infallible_client_fn(|_| -> http::Response<&str> { panic!("no request is sent") }))
+    };
+    let kind = async |config: aws_sdk_sqs::config::Builder| {
+        let client = aws_sdk_sqs::Client::from_conf(config.build());
+        let call = client.send_message().queue_url(QUEUE).message_body("one");
+        classify(&call.send().await.expect_err("not sent"))
+    };
+    let none = kind(config()).await;
+    assert_eq!(none.kind, ErrorKind::Denied, "{none}");
+    for (failure, expected) in [
+        (Failing(|| CredentialsError::not_loaded("none")), ErrorKind::Denied),
+        (Failing(|| CredentialsError::invalid_configuration("a typo")), ErrorKind::Denied),
+        (Failing(|| CredentialsError::provider_timed_out(Duration::from_secs(5))), ErrorKind::Transient),
+        (Failing(|| CredentialsError::provider_error("a 500")), ErrorKind::Transient),
+    ] {
+        let error = kind(config().credentials_provider(failure)).await;
+        assert_eq!(error.kind, expected, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_pause_that_a_service_asks_for_is_read() {
+    for (header, value, millis) in [
+        ("retry-after", "7", Some(7_000)),
+        ("x-amz-retry-after", "250", Some(250)),
+        ("retry-after", "Sun, 22 Nov 2026 08:00:00 GMT", None),
+        ("retry-after", "-1", None),
+        ("other", "7", None),
+    ] {
+        let answer =
+            move |_| http::Response::builder().status(503).header(header, value).body("").expect("a header");
+        let config = aws_sdk_sqs::Config::builder()
+            .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
+            .region(aws_sdk_sqs::config::Region::new("eu-west-1"))
+            .credentials_provider(aws_sdk_sqs::config::Credentials::for_tests())
+            .retry_config(aws_sdk_sqs::config::retry::RetryConfig::disabled())
+            .http_client(infallible_client_fn(answer));
+        let client = aws_sdk_sqs::Client::from_conf(config.build());
+        let error =
+            client.send_message().queue_url(QUEUE).message_body("one").send().await.expect_err("a 503");
+        assert_eq!(classify(&error).retry_after, millis.map(Duration::from_millis), "{header}: {value}");
+    }
+}

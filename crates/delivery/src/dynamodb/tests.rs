@@ -29,7 +29,7 @@ fn answering(status: u16, answer: &Value) -> (BatchWriteItem, Bodies) {
         .http_client(http_client)
         .build();
     let tables = [Table::new("orders", "pk").sort("sk"), Table::new("customers", "pk")];
-    (Sender::new(Client::from_conf(config), tables).operation, bodies)
+    (BatchWriteItem { client: Client::from_conf(config), tables: tables.into_iter().collect() }, bodies)
 }
 
 fn key(pk: &str, sk: &str) -> Attributes {

@@ -22,7 +22,7 @@ pub(crate) type Outcome<A> = Result<
 >;
 
 pub(crate) trait Api {
-    type Operation: Operation;
+    type Operation: Operation<Receipt: std::fmt::Debug>;
 
     const LIMITS: Limits;
 

@@ -55,6 +55,8 @@ pub(crate) struct Service {
     pub(crate) overhead: usize,
     /// A call that carries one of these fails whole with this kind, whatever the script says.
     pub(crate) bad: (ErrorKind, Vec<usize>),
+    /// What its lanes are.
+    pub(crate) lanes: fn(Lane) -> Lane,
     pub(crate) calls: RefCell<Vec<Call>>,
     pub(crate) waits: RefCell<Vec<Duration>>,
     /// Moves with every beginning and end.
@@ -65,7 +67,18 @@ impl Service {
     pub(crate) fn new(script: impl Into<Vec<Fate>>) -> Self {
         let (calls, waits, place, clock) = Default::default();
         let (script, bad) = (script.into(), (ErrorKind::Refused, Vec::new()));
-        Self { limits: ROOMY, script, place, polls: 0, overhead: 0, bad, calls, waits, clock }
+        Self {
+            limits: ROOMY,
+            script,
+            place,
+            polls: 0,
+            overhead: 0,
+            bad,
+            lanes: |lane| lane,
+            calls,
+            waits,
+            clock,
+        }
     }
 
     pub(crate) fn sent(&self) -> Vec<Vec<usize>> {
@@ -121,7 +134,7 @@ impl Operation for &Service {
     }
 
     fn lane(&self, entry: &Entry) -> Option<Lane> {
-        entry.lane.map(|lane| Lane::new([[lane]]))
+        entry.lane.map(|lane| (self.lanes)(Lane::new([[lane]])))
     }
 
     fn call(&self, entries: &[&Entry]) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + Send {
