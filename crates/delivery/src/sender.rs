@@ -40,6 +40,12 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         }
     }
 
+    /// Waits by `sleep` instead: for tests that are not to wait, say, `|_| tokio::time::sleep(Duration::ZERO)`.
+    #[must_use]
+    pub fn sleep(self, sleep: S) -> Self {
+        Self { sleep: Arc::new(sleep), ..self }
+    }
+
     /// How often entries are sent again, and when; by default [`Retries::exponential`].
     #[must_use]
     pub fn retries(self, retries: Retries) -> Self {

@@ -49,9 +49,10 @@ pub(crate) trait Api {
     /// Bytes an entry has beside its text.
     const BESIDE: usize = 0;
 
-    /// A sender that waits for nothing between its retries, five at most.
+    /// A sender that never waits, and sends again five times at most.
     fn sender(service: &Service) -> Sender<Self::Operation, TokioSleep> {
-        Self::over(Self::client(&config(service))).retries(Retries::of([Duration::ZERO; 5]))
+        let sender = Self::over(Self::client(&config(service))).sleep(|_| tokio::time::sleep(Duration::ZERO));
+        sender.retries(Retries::of([Duration::ZERO; 5]))
     }
 
     /// Entries of these texts: `0`, `1`, …
