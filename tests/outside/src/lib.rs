@@ -1,0 +1,1 @@
+//! What the libraries are used for, each use once: see `tests/`.

@@ -1,0 +1,102 @@
+//! Six uses of comeback-backoff.
+
+use std::cell::Cell;
+use std::time::{Duration, SystemTime};
+
+use comeback_backoff::{Hint, RetryAfter, Strategy, is_transient_status, ladder, retry, retry_blocking};
+use tokio::time::Instant;
+
+/// Fails so often, then works.
+struct Flaky(Cell<u32>);
+
+impl Flaky {
+    fn call(&self) -> Result<&'static str, &'static str> {
+        match self.0.get() {
+            0 => Ok("done"),
+            left => {
+                self.0.set(left - 1);
+                Err("busy")
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_async_operation() {
+    let strategy = Strategy::exponential(Duration::from_millis(50), Duration::from_secs(2)).retries(5);
+    let strategy = strategy.streams().expect("valid settings");
+    let service = Flaky(Cell::new(3));
+    let done = retry(&strategy, |_| true, async || service.call()).sleeping(tokio::time::sleep).await;
+    let done = done.expect("it works in the end");
+    assert_eq!((done.value, done.attempts), ("done", 4));
+}
+
+#[test]
+fn a_blocking_operation() {
+    let service = Flaky(Cell::new(9));
+    let delays = [1, 2].map(Duration::from_millis);
+    let error = retry_blocking(delays, |_| true, || service.call()).blocking(std::thread::sleep).unwrap_err();
+    assert_eq!((error.error, error.attempts), ("busy", 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_retry_after_of_a_response() {
+    struct Refused(u16, &'static str);
+    let hint = |refused: &Refused| {
+        let wait = refused.1.parse::<RetryAfter>().ok()?.wait(SystemTime::now());
+        Some(Hint::awaited_up_to(Duration::from_secs(60), wait).spread(&mut rand::rng()))
+    };
+    let (calls, start) = (Cell::new(0), Instant::now());
+    let get = async || {
+        calls.set(calls.get() + 1);
+        if calls.get() == 1 { Err(Refused(503, "7")) } else { Ok("done") }
+    };
+    let delays = [Duration::from_millis(1); 3];
+    let got = retry(delays, |refused: &Refused| is_transient_status(refused.0), get);
+    assert!(got.hinted(hint).sleeping(tokio::time::sleep).await.is_ok());
+    assert!((7.0..=7.8).contains(&start.elapsed().as_secs_f64()), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_strategy_of_ones_own() {
+    let fibonacci = std::iter::successors(Some((1, 1)), |(a, b)| Some((*b, a + b)));
+    let delays = fibonacci.map(|(wait, _)| Duration::from_millis(wait)).take(5);
+    let mut waited = Vec::new();
+    let service = Flaky(Cell::new(9));
+    let given_up = retry_blocking(delays, |_| true, || service.call()).blocking(|wait| waited.push(wait.as_millis()));
+    assert!(given_up.is_err());
+    assert_eq!(waited, [1, 1, 2, 3, 5]);
+}
+
+#[test]
+fn an_iterator_for_a_loop_of_ones_own() {
+    let strategy = Strategy::exponential(Duration::from_millis(100), Duration::from_secs(1)).retries(4);
+    let service = Flaky(Cell::new(2));
+    let mut waits = strategy.seeded(7).expect("valid settings").delays();
+    let mut waited = 0;
+    let done = loop {
+        match service.call() {
+            Ok(done) => break done,
+            Err(error) => {
+                let wait = waits.next().expect(error);
+                assert!(!wait.is_zero() && wait <= Duration::from_secs(1));
+                waited += 1;
+            }
+        }
+    };
+    assert_eq!((done, waited), ("done", 2));
+}
+
+ladder! {
+    /// The compiler checks that each rung is longer than the one before.
+    Patience: 10ms, 100ms
+}
+
+#[test]
+fn a_ladder() {
+    let service = Flaky(Cell::new(9));
+    let mut waited = Vec::new();
+    let given_up = retry_blocking(Patience::ceilings(), |_| true, || service.call());
+    assert!(given_up.blocking(|wait| waited.push(wait.as_millis())).is_err());
+    assert_eq!(waited, [10, 100]);
+}
