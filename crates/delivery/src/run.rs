@@ -94,7 +94,7 @@ pub(crate) async fn run<O, S, F>(
         })
         .await;
         let next = match next {
-            Next::Pass(pass) if board.is_ready() => {
+            Next::Pass(pass) if board.is_ready() && may_start() => {
                 lingering.set(Fuse::terminated());
                 // Begun here, and not when it is first awaited: just after a look at the deadline.
                 let mut call = Box::pin(call(operation.clone(), board.take(), pass));
@@ -110,7 +110,7 @@ pub(crate) async fn run<O, S, F>(
         };
         match next {
             Next::Entry(entry) => board.push(&**operation, entry),
-            // What was ready was settled while the pass was awaited.
+            // It came too late, or what was ready was settled meanwhile.
             Next::Pass(_) => {}
             Next::Answered((batch, pass, result)) => {
                 slow_down(sender, &pass, &result, batch.entries.len());
