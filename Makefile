@@ -28,7 +28,7 @@ export SAM_CLI_TELEMETRY := 0
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo scale chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients lint-licences lint-templates \
+.PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients lint-licences lint-templates \
 	tools chromium faketime local build deploy clean
 
 help: ## list the targets
@@ -41,6 +41,12 @@ scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## what a retry cos
 	cargo build --release -p comeback
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 	python3 tests/scale/dead_letters.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
+
+# Built as it ships, for this machine.
+bench-handler: $(TOOLS)/sam/.installed ## how soon the handler is ready, how long its batches take and how large it is, beside an empty function
+	cargo lambda build --release --$(subst aarch64,arm64,$(subst x86_64,x86-64,$(shell uname -m))) -p retry-handler -p comeback-handler-speed
+	built="$${CARGO_TARGET_DIR:-target}/lambda" && \
+		"$$built/bench-handler/bootstrap" "$$built/retry-handler/bootstrap" "$$built/bare-bootstrap/bootstrap"
 
 # Each policy meets every seed: some hide every message, some none, and some hide a few. The last reaches SQS's longest
 # waits and its oldest messages.

@@ -2,25 +2,27 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `environment` | what the environment says to the SDK |
+//! | `connector` | how the clients connect |
+//! | `trust` | which certificate authorities they trust |
 //! | `failure` | what a call that did not work means |
 //! | `parameter` | the SSM parameter that holds the pauses |
 
+mod connector;
+mod environment;
 mod failure;
 mod parameter;
+mod trust;
 
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
-use aws_config::timeout::{TimeoutConfig, TimeoutConfigBuilder};
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::timeout::TimeoutConfig;
 use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
-use aws_sdk_sqs::config::SharedHttpClient;
 use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName};
-use aws_smithy_http_client::Builder as HttpClient;
-use aws_smithy_http_client::tls::Provider;
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
@@ -30,15 +32,12 @@ use comeback_engine::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::now;
+pub(crate) use environment::{Environment, NotAFlag};
 use parameter::PausesParameter;
+use trust::NoCertificate;
 
 /// Of one try of a call to SQS.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
-/// Of every connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// A connection that was idle for longer is not used again. Its other end may have closed it while the
-/// function's environment was frozen, and an `Invoke` sent on it would count as unanswered.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// By it Lambda joins an invocation to a trace of X-Ray.
 const TRACE_HEADER: &str = "x-amzn-trace-id";
@@ -53,9 +52,13 @@ pub(crate) struct Aws {
 
 impl Aws {
     /// With a client for the pauses, if a parameter of that name holds them.
-    pub(crate) async fn connect(pauses: Option<&str>) -> Self {
-        let shared = aws_config::defaults(BehaviorVersion::latest()).http_client(http_client()).load().await;
-        Self::new(&shared, pauses)
+    ///
+    /// # Errors
+    ///
+    /// A file of trusted certificates that the environment names holds none.
+    pub(crate) fn connect(environment: &Environment, pauses: Option<&str>) -> Result<Self, NoCertificate> {
+        let http_client = connector::http_client(trust::store(&environment.trusted)?);
+        Ok(Self::new(&environment.sdk_config(http_client), pauses))
     }
 
     fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
@@ -63,14 +66,14 @@ impl Aws {
         // whose late answer may have been a yes. The SDK's own retries are off.
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
             .timeout_config(
-                connecting()
+                TimeoutConfig::builder()
                     .operation_attempt_timeout(ATTEMPT_TIMEOUT)
                     .operation_timeout(CALL_TIMEOUT)
                     .build(),
             )
             .retry_config(RetryConfig::disabled());
         let lambda = aws_sdk_lambda::config::Builder::from(shared)
-            .timeout_config(connecting().operation_timeout(INVOKE_TIMEOUT).build())
+            .timeout_config(TimeoutConfig::builder().operation_timeout(INVOKE_TIMEOUT).build())
             .retry_config(RetryConfig::disabled());
         Self {
             sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
@@ -200,18 +203,6 @@ impl Account for AwsAccount<'_> {
             Err(_) => Err(failure::no_count()),
         }
     }
-}
-
-fn http_client() -> SharedHttpClient {
-    HttpClient::new()
-        .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .build_https()
-}
-
-/// The SDK has no timeout by default but a connection's.
-fn connecting() -> TimeoutConfigBuilder {
-    TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT)
 }
 
 fn message(DeadLetter { body, attributes }: &DeadLetter) -> Message {

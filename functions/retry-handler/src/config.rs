@@ -2,6 +2,7 @@
 
 use comeback_engine::{Policy, SettingError};
 
+use crate::aws::{Environment, NotAFlag};
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 
@@ -16,6 +17,8 @@ pub(crate) struct Config {
     /// The SSM parameter that holds the pauses. `None`: it is never read, and nothing is paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Metrics,
+    /// What the AWS SDK reads in other programs.
+    pub(crate) aws: Environment,
 }
 
 /// A variable that was refused.
@@ -39,6 +42,8 @@ pub(crate) enum ConfigError {
     NoSuchMetrics(String),
     #[error("METRICS needs the handler's name, and AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing")]
     NoFunctionName,
+    #[error(transparent)]
+    Aws(#[from] NotAFlag),
 }
 
 /// Characters of a parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.
@@ -77,16 +82,17 @@ impl Config {
             errors.push(ConfigError::NotAParameter(name.clone()));
         }
         let metrics = metrics(&lookup).map_err(|error| errors.push(error));
+        let aws = Environment::read(&lookup).map_err(|error| errors.push(error.into()));
         let policy = Policy::from_variables(&lookup)
             .map_err(|refused| errors.extend(refused.into_iter().map(ConfigError::Policy)));
         if dead_letter_queue.is_none() {
             errors.push(ConfigError::NoDeadLetterQueue);
         }
-        match (policy, dead_letter_queue, retry_queue, metrics) {
-            (_, Some((_, Some(dead))), Some((_, Some(retry))), _) if dead == retry => {
+        match (policy, dead_letter_queue, retry_queue, metrics, aws) {
+            (_, Some((_, Some(dead))), Some((_, Some(retry))), ..) if dead == retry => {
                 errors.push(ConfigError::SameQueue);
             }
-            (Ok(policy), Some((url, Some(dead))), retry_queue, Ok(metrics)) if errors.is_empty() => {
+            (Ok(policy), Some((url, Some(dead))), retry_queue, Ok(metrics), Ok(aws)) if errors.is_empty() => {
                 return Ok(Self {
                     policy,
                     dead_letter_queue_url: url,
@@ -94,6 +100,7 @@ impl Config {
                     retry_queue_url: retry_queue.map(|(url, _)| url),
                     pauses,
                     metrics,
+                    aws,
                 });
             }
             _ => {}

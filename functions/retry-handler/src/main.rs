@@ -32,7 +32,13 @@ async fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let aws = aws::Aws::connect(config.pauses.as_deref()).await;
+    let aws = match aws::Aws::connect(&config.aws, config.pauses.as_deref()) {
+        Ok(aws) => aws,
+        Err(error) => {
+            tracing::error!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let handler = handler::Handler::new(config, aws);
     let ran = lambda_runtime::run(service_fn(|event: LambdaEvent<_>| handler.handle(event))).await;
     match ran {

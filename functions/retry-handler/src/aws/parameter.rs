@@ -1,11 +1,12 @@
 use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
 use aws_sdk_ssm::operation::get_parameter::GetParameterError;
 use comeback_delivery::classify;
 use comeback_engine::{CallFailure, PAUSES_TIMEOUT};
 use tokio::time::timeout;
 
-use super::{connecting, failure};
+use super::failure;
 
 /// The SSM parameter that holds the pauses, and the client that reads it.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ impl PausesParameter {
     pub(super) fn new(shared: &SdkConfig, name: &str) -> Self {
         // The batch waits for it, and the next read comes soon.
         let ssm = aws_sdk_ssm::config::Builder::from(shared)
-            .timeout_config(connecting().operation_timeout(PAUSES_TIMEOUT).build())
+            .timeout_config(TimeoutConfig::builder().operation_timeout(PAUSES_TIMEOUT).build())
             .retry_config(RetryConfig::disabled());
         Self { ssm: aws_sdk_ssm::Client::from_conf(ssm.build()), name: name.into() }
     }

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use aws_config::SdkConfig;
-use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
+use aws_sdk_sqs::config::{
+    BehaviorVersion, Credentials, Region, SharedCredentialsProvider, SharedHttpClient,
+};
 use aws_smithy_http_client::test_util::{NeverClient, infallible_client_fn};
 use comeback_delivery::limits::SQS_SEND;
 use comeback_engine::{BatchEvent, PAUSES_TIMEOUT, SQS_MESSAGE_BYTES};
@@ -14,6 +16,7 @@ use super::*;
 
 mod connections;
 mod pauses;
+mod tls;
 
 const QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/retries";
 const DEAD_LETTERS: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";

@@ -2,6 +2,7 @@ use comeback_engine::Policy;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::aws::Environment;
 use crate::aws::tests::{Requests, answering, never_invoking};
 use crate::metrics::Metrics;
 use crate::queue::Queue;
@@ -35,6 +36,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
         retry_queue_url: retry_queue_url.map(Into::into),
         pauses: None,
         metrics: Metrics::Off,
+        aws: Environment::default(),
     };
     (Handler::new(config, aws), requests)
 }

@@ -3,12 +3,13 @@
 use aws_credential_types::credential_fn::provide_credentials_fn;
 use aws_credential_types::provider::error::CredentialsError;
 use futures_util::FutureExt;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::*;
+use crate::aws::connector::{CONNECT_TIMEOUT, IDLE_TIMEOUT};
 
-const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
+pub(super) const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
 /// A server that gives each connection the answers to its requests, and closes it instead of one more. An
 /// answer that breaks off ends its connection.
@@ -30,16 +31,21 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
             });
         }
     });
-    Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client()).build(), None)
+    Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(connecting()).build(), None)
 }
 
 /// Requests here are small: they come in one piece, or the connection has ended.
-async fn read_request(connection: &mut TcpStream) {
+pub(super) async fn read_request(connection: &mut (impl AsyncRead + Unpin)) {
     let mut request = [0; 8_192];
     let _ = connection.read(&mut request).await;
 }
 
-async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
+/// The handler's own HTTP client.
+fn connecting() -> SharedHttpClient {
+    connector::http_client(trust::store(&[]).unwrap())
+}
+
+pub(super) async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(FUNCTION, "7".into(), None).await
 }
 
@@ -67,7 +73,7 @@ async fn without_a_connection_nothing_was_sent() {
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let answer = invoke(&Aws::new(
-        &signed().into_builder().endpoint_url(endpoint).http_client(http_client()).build(),
+        &signed().into_builder().endpoint_url(endpoint).http_client(connecting()).build(),
         None,
     ))
     .await;
@@ -88,7 +94,7 @@ async fn a_connection_that_takes_too_long_was_not_made() {
     tokio::time::pause();
     let start = Instant::now();
     let shared = signed().into_builder().endpoint_url(format!("http://{address}"));
-    let answer = invoke(&Aws::new(&shared.http_client(http_client()).build(), None)).await;
+    let answer = invoke(&Aws::new(&shared.http_client(connecting()).build(), None)).await;
     assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
@@ -97,7 +103,7 @@ async fn a_connection_that_takes_too_long_was_not_made() {
 async fn without_credentials_nothing_was_sent() {
     let missing = provide_credentials_fn(|| async { Err(CredentialsError::not_loaded("none here")) });
     let shared = signed().into_builder().credentials_provider(SharedCredentialsProvider::new(missing));
-    let answer = invoke(&Aws::new(&shared.http_client(http_client()).build(), None)).await;
+    let answer = invoke(&Aws::new(&shared.http_client(connecting()).build(), None)).await;
     let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
     assert!(failure.remedy.is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }

@@ -1,0 +1,94 @@
+//! What Lambda, or whoever deploys the handler, says to the SDK by its environment.
+
+use aws_config::ecs::EcsCredentialsProvider;
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
+use aws_config::meta::credentials::CredentialsProviderChain;
+use aws_config::provider_config::ProviderConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_sqs::config::{Region, SharedCredentialsProvider, SharedHttpClient};
+use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+
+use super::trust::TrustedFile;
+
+/// The services that the handler calls, as the names of variables have them.
+const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
+
+/// What the variables say that all AWS SDKs read. Nothing else is asked: neither shared configuration files nor the
+/// services that give credentials outside of Lambda.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Environment {
+    region: Option<String>,
+    use_fips: Option<bool>,
+    use_dual_stack: Option<bool>,
+    endpoints: Endpoints,
+    pub(super) trusted: Vec<TrustedFile>,
+}
+
+/// The endpoint of every service, if another than AWS's own is named, and those of some, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Endpoints {
+    of_all: Option<String>,
+    of_some: Vec<(&'static str, String)>,
+}
+
+/// A variable that is neither true nor false.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is {1:?}; it must be true or false")]
+pub(crate) struct NotAFlag(&'static str, String);
+
+impl LoadServiceConfig for Endpoints {
+    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        let of = |(service, _): &&(&str, String)| key.service_id().eq_ignore_ascii_case(service);
+        self.of_some.iter().find(of).map(|(_, url)| url).or(self.of_all.as_ref()).cloned()
+    }
+}
+
+impl Environment {
+    /// An empty variable is an unset one.
+    ///
+    /// # Errors
+    ///
+    /// A variable says neither true nor false, and would have to.
+    pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, NotAFlag> {
+        let text = |name: &str| lookup(name).filter(|value| !value.is_empty());
+        let flag = |name| match text(name).map(|value| value.to_ascii_lowercase()) {
+            None => Ok(None),
+            Some(value) => value.parse().map(Some).map_err(|_| NotAFlag(name, value)),
+        };
+        let files = |variable| {
+            let paths = text(variable).unwrap_or_default();
+            let paths = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
+            paths.map(|path| TrustedFile { variable, path }).collect::<Vec<_>>()
+        };
+        let of_service = |service| Some((service, text(&format!("AWS_ENDPOINT_URL_{service}"))?));
+        Ok(Self {
+            region: text("AWS_REGION").or_else(|| text("AWS_DEFAULT_REGION")),
+            use_fips: flag("AWS_USE_FIPS_ENDPOINT")?,
+            use_dual_stack: flag("AWS_USE_DUALSTACK_ENDPOINT")?,
+            endpoints: Endpoints {
+                of_all: text("AWS_ENDPOINT_URL"),
+                of_some: SERVICES.into_iter().filter_map(of_service).collect(),
+            },
+            trusted: ["AWS_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().flat_map(files).collect(),
+        })
+    }
+
+    /// Credentials are read when the first call needs them: from variables, as Lambda sets them, or from the endpoint
+    /// that variables name, as with SnapStart.
+    pub(super) fn sdk_config(&self, http_client: SharedHttpClient) -> SdkConfig {
+        let of_provider = ProviderConfig::without_region().with_http_client(http_client.clone());
+        let of_container = EcsCredentialsProvider::builder().configure(&of_provider).build();
+        let of_variables = EnvironmentVariableCredentialsProvider::new();
+        let credentials = CredentialsProviderChain::first_try("variables", of_variables)
+            .or_else("the container's endpoint", of_container);
+        let mut config = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .http_client(http_client)
+            .region(self.region.clone().map(Region::new))
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .service_config(self.endpoints.clone());
+        config.set_use_fips(self.use_fips);
+        config.set_use_dual_stack(self.use_dual_stack);
+        config.build()
+    }
+}

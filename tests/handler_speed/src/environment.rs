@@ -1,0 +1,161 @@
+//! One environment of a function: its process, and what it talks to.
+
+use std::io::{self, BufReader};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::aws::{self, now};
+use crate::events::{self, TARGET};
+use crate::http::{self, Request};
+
+/// How long an environment may take for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The other end of what an environment asks, answers and calls.
+struct Services {
+    events: Mutex<Receiver<String>>,
+    asked: Sender<Instant>,
+    given: Sender<Instant>,
+    answered: Sender<(Instant, String)>,
+    /// How long each call to AWS took.
+    calls: Mutex<Vec<Duration>>,
+}
+
+pub(crate) struct Environment {
+    process: Child,
+    started: Instant,
+    /// When it asked for its first event.
+    ready: Instant,
+    events: Sender<String>,
+    asked: Receiver<Instant>,
+    given: Receiver<Instant>,
+    answered: Receiver<(Instant, String)>,
+    services: Arc<Services>,
+}
+
+impl Environment {
+    /// Starts a bootstrap, and waits until it asks for an event.
+    pub(crate) fn start(bootstrap: &Path, variables: &[(&str, &str)]) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?.to_string();
+        let ((events, next), (ask, asked)) = (channel(), channel());
+        let ((give, given), (answer, answered)) = (channel(), channel());
+        let (next, calls) = (Mutex::new(next), Mutex::default());
+        let services = Arc::new(Services { events: next, asked: ask, given: give, answered: answer, calls });
+        let server = services.clone();
+        thread::spawn(move || listen(&listener, &server));
+        let mut command = Command::new(bootstrap);
+        command.env_clear().envs(variables.iter().copied()).envs([
+            ("AWS_LAMBDA_RUNTIME_API", address.as_str()),
+            ("AWS_ENDPOINT_URL", &format!("http://{address}")),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_SECRET_ACCESS_KEY", "key"),
+            ("AWS_SESSION_TOKEN", "token"),
+            ("AWS_LAMBDA_FUNCTION_NAME", "retry-handler"),
+            ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
+            ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
+            ("AWS_LAMBDA_LOG_FORMAT", "JSON"),
+            ("DEAD_LETTER_QUEUE_URL", &format!("http://{address}/123456789012/dead-letters")),
+            ("RETRY_QUEUE_URL", &format!("http://{address}/123456789012/retries")),
+            ("TARGET_FUNCTIONS", TARGET),
+        ]);
+        let started = now();
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        let ready = asked.recv_timeout(PATIENCE).map_err(|_| {
+            io::Error::other(format!("{} did not ask for an event: see what it logs", bootstrap.display()))
+        })?;
+        Ok(Self { process, started, ready, events, asked, given, answered, services })
+    }
+
+    /// From its start to its first question for an event.
+    pub(crate) fn until_ready(&self) -> Duration {
+        self.ready - self.started
+    }
+
+    /// From its start until now that it has answered, if that was `answered`.
+    pub(crate) fn since_start(&self, answered: Instant) -> Duration {
+        answered - self.started
+    }
+
+    /// Hands it an event and waits for the answer: how long that took, when it came, and its text.
+    pub(crate) fn handle(&self, event: String) -> io::Result<(Duration, Instant, String)> {
+        self.events.send(event).map_err(io::Error::other)?;
+        let given = self.given.recv_timeout(PATIENCE).map_err(io::Error::other)?;
+        let (at, answer) = self.answered.recv_timeout(PATIENCE).map_err(io::Error::other)?;
+        self.asked.recv_timeout(PATIENCE).map_err(io::Error::other)?;
+        Ok((at - given, at, answer))
+    }
+
+    /// How long the calls to AWS took.
+    pub(crate) fn calls(&self) -> Vec<Duration> {
+        self.services.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A figure of its memory in KiB: `VmRSS`, now, or `VmHWM`, at its most.
+    pub(crate) fn memory(&self, name: &str) -> io::Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let figure = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        figure.ok_or_else(|| io::Error::other(format!("no {name} in {status}")))
+    }
+}
+
+impl Drop for Environment {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn listen(listener: &TcpListener, services: &Arc<Services>) {
+    for connection in listener.incoming().map_while(Result::ok) {
+        let services = services.clone();
+        thread::spawn(move || {
+            if let Err(error) = serve(connection, &services) {
+                // An environment that is ended leaves its connections as they are.
+                let is_gone =
+                    [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind());
+                assert!(is_gone, "{error}");
+            }
+        });
+    }
+}
+
+fn serve(connection: TcpStream, services: &Services) -> io::Result<()> {
+    connection.set_nodelay(true)?;
+    let mut connection = BufReader::new(connection);
+    while let Some(request) = http::next(&mut connection)? {
+        if request.path.starts_with("/2018-06-01/runtime/") {
+            of_the_runtime(&connection, request, services)?;
+        } else {
+            let took = aws::serve(&connection, &request)?;
+            services.calls.lock().unwrap_or_else(PoisonError::into_inner).push(took);
+        }
+    }
+    Ok(())
+}
+
+/// Lambda's part: the next event, or the answer to the last.
+fn of_the_runtime(
+    connection: &BufReader<TcpStream>,
+    request: Request,
+    services: &Services,
+) -> io::Result<()> {
+    // Nobody listens any more once the environment was dropped.
+    if request.path.ends_with("/next") {
+        let _ = services.asked.send(now());
+        let events = services.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(event) = events.recv() else { return Ok(()) };
+        let _ = services.given.send(now());
+        return http::answer(connection.get_ref(), "200 OK", &events::headers(), &event);
+    }
+    let _ = services.answered.send((now(), request.body));
+    http::answer(connection.get_ref(), "202 Accepted", "", "")
+}

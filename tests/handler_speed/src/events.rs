@@ -1,0 +1,71 @@
+//! Batches of ten messages of the retry queue.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+const MESSAGES: usize = 10;
+
+/// First receives: each is to be hidden for its backoff, and reported failed, so that SQS keeps it.
+pub(crate) fn deferrals(round: usize) -> String {
+    batch(round, "1", Duration::ZERO)
+}
+
+/// Each was hidden for its backoff, and is due.
+pub(crate) fn re_invocations(round: usize) -> String {
+    batch(round, "2", Duration::from_secs(60))
+}
+
+/// How many messages an answer keeps in the queue.
+pub(crate) fn kept(answer: &str) -> Option<usize> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    Some(answer["batchItemFailures"].as_array()?.len())
+}
+
+/// Of an invocation that has a minute.
+pub(crate) fn headers() -> String {
+    format!(
+        "Content-Type: application/json\r\n\
+         Lambda-Runtime-Aws-Request-Id: 8476a536-e9f4-11e8-9739-2dfe598c3fcd\r\n\
+         Lambda-Runtime-Deadline-Ms: {}\r\n\
+         Lambda-Runtime-Invoked-Function-Arn: {TARGET}-retry-handler\r\n",
+        millis(since_epoch() + Duration::from_secs(60))
+    )
+}
+
+fn batch(round: usize, receives: &str, age: Duration) -> String {
+    let first = millis(since_epoch() - age).to_string();
+    let message = |number: usize| {
+        let id = format!("ac0cc4b9-406c-5db5-80f1-{round:06}{number:06}");
+        let record = json!({
+            "version": "1.0",
+            "requestContext": {"requestId": id, "functionArn": format!("{TARGET}:$LATEST"), "condition": "RetriesExhausted", "approximateInvokeCount": 1},
+            "requestPayload": {"order": number, "total": 12.5},
+            "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+            "responsePayload": {"errorType": "TimeoutError", "errorMessage": "the database did not answer"}
+        });
+        json!({
+            "messageId": id,
+            "receiptHandle": format!("AQEB{}", "x".repeat(180)),
+            "body": record.to_string(),
+            "attributes": {"ApproximateReceiveCount": receives, "SentTimestamp": first, "ApproximateFirstReceiveTimestamp": first, "SenderId": "AROA:orders"},
+            "messageAttributes": {},
+            "md5OfBody": "5a44ba39127b9e0af3ecd42cfc9fd57c",
+            "eventSource": "aws:sqs",
+            "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:retries",
+            "awsRegion": "eu-west-1"
+        })
+    };
+    json!({"Records": (0..MESSAGES).map(message).collect::<Vec<_>>()}).to_string()
+}
+
+fn millis(time: Duration) -> u128 {
+    time.as_millis()
+}
+
+// Messages are as old as they claim on the handler's own clock.
+#[expect(clippy::disallowed_methods)]
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}

@@ -1,0 +1,143 @@
+//! How soon the retry handler is ready, how long its batches take and how large it is, beside an empty function on the
+//! same runtime. `make bench-handler`
+//!
+//! | file | holds |
+//! |---|---|
+//! | `bare` | the empty function, a program of its own |
+//! | `environment` | a bootstrap's process, with the Runtime API and AWS on the loopback interface |
+//! | `aws` | the services it calls: each call takes 10 ms |
+//! | `events` | batches of the retry queue |
+//! | `http` | requests and answers |
+//!
+//! Read the ratios: the milliseconds are this machine's. Each is of medians, and handler and empty function take turns.
+
+mod aws;
+mod environment;
+mod events;
+mod http;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::environment::Environment;
+
+/// Of each bootstrap, and of each kind of first batch.
+const STARTS: usize = 25;
+/// Of each kind, in one environment.
+const BATCHES: usize = 41;
+/// As the template sets them: both clients beside those of SQS and Lambda are built, and the log has metrics.
+const AS_DEPLOYED: [(&str, &str); 2] = [("PAUSES", "/comeback/bench/pauses"), ("METRICS", "stack")];
+/// Neither the parameter is read nor are the messages in flight counted before the first batch.
+const WITHOUT_LOOKS: [(&str, &str); 1] = [("HIDE_UP_TO", "always")];
+const MB: f64 = 1e6;
+
+fn main() -> io::Result<()> {
+    let programs: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [handler, bare] = programs.as_slice() else {
+        return Err(io::Error::other("name the handler's bootstrap and the empty one"));
+    };
+    // The first run of a program takes longer.
+    for bootstrap in [handler, bare] {
+        Environment::start(bootstrap, &AS_DEPLOYED)?;
+    }
+    println!("| | empty function | retry handler | ratio |\n|---|---:|---:|---:|");
+    starts(handler, bare)?;
+    sizes(handler, bare)?;
+    let call = batches(handler)?;
+    first_batches(handler, call)
+}
+
+fn row(what: &str, bare: f64, handler: f64, unit: &str) {
+    println!("| {what} | {bare:.2} {unit} | {handler:.2} {unit} | {:.2} |", handler / bare);
+}
+
+fn starts(handler: &Path, bare: &Path) -> io::Result<()> {
+    let (mut times, mut memory) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for _ in 0..STARTS {
+        for (index, bootstrap) in [bare, handler].into_iter().enumerate() {
+            let environment = Environment::start(bootstrap, &AS_DEPLOYED)?;
+            times[index].push(milliseconds(environment.until_ready()));
+            memory[index].push(environment.memory("VmRSS")? * 1024.0 / MB);
+        }
+    }
+    let ([bare, handler], [bare_memory, handler_memory]) = (times.map(median), memory.map(median));
+    row("start to ready", bare, handler, "ms");
+    row("memory when ready", bare_memory, handler_memory, "MB");
+    Ok(())
+}
+
+fn sizes(handler: &Path, bare: &Path) -> io::Result<()> {
+    let size = |program: &Path| Ok::<_, io::Error>(std::fs::metadata(program)?.len() as f64 / MB);
+    row("bootstrap", size(bare)?, size(handler)?, "MB");
+    row("bootstrap, zipped", zipped(bare)?, zipped(handler)?, "MB");
+    Ok(())
+}
+
+fn zipped(program: &Path) -> io::Result<f64> {
+    const DEFLATE: &str = "import sys, zlib; print(len(zlib.compress(open(sys.argv[1], 'rb').read())))";
+    let output = Command::new("python3").args(["-c", DEFLATE]).arg(program).output()?;
+    let bytes: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)?;
+    Ok(bytes / MB)
+}
+
+/// Batches of an environment that has handled some before, beside one call. Gives the milliseconds of a call.
+fn batches(handler: &Path) -> io::Result<f64> {
+    let environment = Environment::start(handler, &AS_DEPLOYED)?;
+    let (mut deferring, mut invoking) = (Vec::new(), Vec::new());
+    for round in 0..BATCHES {
+        let (took, _, answer) = environment.handle(events::deferrals(round))?;
+        expect_kept(&answer, 10)?;
+        deferring.push(milliseconds(took));
+        let (took, _, answer) = environment.handle(events::re_invocations(round))?;
+        expect_kept(&answer, 0)?;
+        invoking.push(milliseconds(took));
+    }
+    let call = median(environment.calls().into_iter().map(milliseconds).collect());
+    for (what, times) in [("ten deferrals", deferring), ("ten re-invocations", invoking)] {
+        row(&format!("{what}, beside one call"), call, median(times), "ms");
+    }
+    println!("| memory at its most | | {:.2} MB | |", environment.memory("VmHWM")? * 1024.0 / MB);
+    Ok(call)
+}
+
+/// What a first batch takes once the environment is ready, in calls.
+fn first_batches(handler: &Path, call: f64) -> io::Result<()> {
+    for (variables, how) in
+        [(&WITHOUT_LOOKS[..], "HIDE_UP_TO=always, no PAUSES"), (&AS_DEPLOYED, "as deployed")]
+    {
+        for (batch, what, kept) in [
+            (events::deferrals as fn(usize) -> String, "ten deferrals", 10),
+            (events::re_invocations, "ten re-invocations", 0),
+        ] {
+            let mut times = Vec::new();
+            for round in 0..STARTS {
+                let environment = Environment::start(handler, variables)?;
+                let (_, at, answer) = environment.handle(batch(round))?;
+                expect_kept(&answer, kept)?;
+                times.push(milliseconds(environment.since_start(at) - environment.until_ready()));
+            }
+            row(&format!("ready to first batch done, {what}, {how}"), call, median(times), "ms");
+        }
+    }
+    Ok(())
+}
+
+fn expect_kept(answer: &str, messages: usize) -> io::Result<()> {
+    match events::kept(answer) {
+        Some(kept) if kept == messages => Ok(()),
+        _ => Err(io::Error::other(format!(
+            "{messages} messages should be kept, and the handler answered {answer}"
+        ))),
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
