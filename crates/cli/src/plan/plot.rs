@@ -30,7 +30,10 @@ fn draw(plan: &Plan) -> String {
     let goal = plan.goal.recover_within.as_secs_f64();
     let times = || points.iter().map(|(_, (seconds, _))| *seconds).chain([goal]);
     let x = TimeAxis::logarithmic(times().fold(goal, f64::min) / 1.3, times().fold(goal, f64::max) * 1.3);
-    let y = CountAxis::over(points.iter().map(|(_, (_, retries))| *retries).chain([1.0]), true);
+    let y = CountAxis::over(
+        points.iter().map(|(_, (_, retries))| *retries).chain(points.is_empty().then_some(1.0)),
+        true,
+    );
     svg(SIZE, |root| {
         draw_header(root, plan)?;
         let mut chart = ChartBuilder::on(root)
@@ -56,8 +59,10 @@ fn draw(plan: &Plan) -> String {
         let unbeaten: Vec<(f64, f64)> = plan.unbeaten.iter().filter_map(point).map(|(_, at)| at).collect();
         chart.draw_series(LineSeries::new(unbeaten, GREY.stroke_width(1)))?;
         chart.draw_series(points.iter().map(|(policy, at)| Circle::new(*at, 4, colour(policy).filled())))?;
-        let marked = plan.cheapest.iter().map(|policy| (policy, "the cheapest in time"));
-        for (policy, what) in marked.chain([(&plan.defaults, "the defaults")]) {
+        // Nothing lies below the cheapest one.
+        let marked = plan.cheapest.iter().map(|policy| (policy, "the cheapest in time", VPos::Top, 10));
+        for (policy, what, edge, below) in marked.chain([(&plan.defaults, "the defaults", VPos::Bottom, -8)])
+        {
             let Some((_, at)) = point(policy) else { continue };
             let (x, y) = chart.backend_coord(&at);
             root.draw(&Circle::new((x, y), 8, ORANGE.stroke_width(2)))?;
@@ -69,7 +74,7 @@ fn draw(plan: &Plan) -> String {
                 time(policy.base_backoff)
             );
             let (side, beside) = if x < SIZE.0 as i32 / 2 { (HPos::Left, 14) } else { (HPos::Right, -14) };
-            root.draw_text(&text, &style.pos(Pos::new(side, VPos::Bottom)), (x + beside, y - 8))?;
+            root.draw_text(&text, &style.pos(Pos::new(side, edge)), (x + beside, y + below))?;
         }
         Ok(())
     })
