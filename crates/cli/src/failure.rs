@@ -18,6 +18,9 @@ pub(crate) enum Failure {
         /// The command that finds it again.
         repeat: String,
     },
+    /// No policy meets a plan's goal: why, for each limit.
+    #[error("no policy of the grid meets the goal; what limits it is\n       {}", .0.join("\n       "))]
+    GoalNotMet(Vec<String>),
     /// A file of events could not be read.
     #[error(transparent)]
     BadFile(#[from] BadFile),
@@ -67,7 +70,7 @@ impl Failure {
         ExitCode::from(match self {
             Self::BadFile(_) | Self::Write { .. } | Self::Output(_) => 1,
             Self::Refused(_) => 2,
-            Self::Violated { .. } => 3,
+            Self::Violated { .. } | Self::GoalNotMet(_) => 3,
             #[cfg(feature = "operate")]
             Self::Operate(failure) => failure.exit_code(),
         })

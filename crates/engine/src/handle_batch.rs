@@ -111,12 +111,19 @@ async fn reinvoke<'a, A: Account>(
     pauses: &Pauses,
     now: Timestamp,
 ) -> Vec<Answered<'a>> {
-    let calls = decided.into_iter().map(async |message| match message {
-        Decided::Waits(waiting) => Answered::Waits(waiting),
-        Decided::Reinvoke(reinvocation) => reinvocation.invoke(account, policy, pauses, now).await,
-        Decided::Neither(answered) => answered,
+    let mut calls = Vec::new();
+    let kept = decided.into_iter().map(|message| match message {
+        Decided::Waits(waiting) => Some(Answered::Waits(waiting)),
+        Decided::Neither(answered) => Some(answered),
+        Decided::Reinvoke(reinvocation) => {
+            calls.push(reinvocation.invoke(account, policy, pauses, now));
+            None
+        }
     });
-    stream::iter(calls).buffered(CONCURRENT_INVOKES).collect().await
+    let kept: Vec<Option<Answered<'a>>> = kept.collect();
+    let mut invoked = stream::iter(calls).buffered(CONCURRENT_INVOKES).collect::<Vec<_>>().await.into_iter();
+    let answered = kept.into_iter().map(|kept| kept.or_else(|| invoked.next()));
+    answered.map(|answered| answered.expect("BUG: a re-invocation without an answer")).collect()
 }
 
 async fn send_dead_letters<'a, A: Account>(

@@ -126,7 +126,7 @@ impl Policy {
 
     /// Whether an error of this type goes straight to the dead-letter queue, by its whole type or its simple name.
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
-        let names = [error_type, simple_name(error_type)];
-        self.non_retryable_errors.iter().any(|glob| names.iter().any(|name| glob.matches(name)))
+        let matches = |glob: &WildMatch| glob.matches(error_type) || glob.matches(simple_name(error_type));
+        self.non_retryable_errors.iter().any(matches)
     }
 }

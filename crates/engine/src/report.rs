@@ -217,7 +217,7 @@ impl Retry {
             number: event.retry,
             key: event.origin_request_id.clone(),
             request_id: event.request_id.clone(),
-            error_type: event.error_type(),
+            error_type: event.error_type().map(Into::into),
             directive: event.directive,
             first_failure: event.first_failure,
         }

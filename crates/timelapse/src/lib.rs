@@ -24,6 +24,7 @@
 //! | `check` | [`Invariant`]: what must hold of every run; [`Violation`]: one that did not |
 //! | `figures` | [`Summary`]: the figures of a run |
 //! | `watch` | [`Watcher`]: sees a run as it goes; [`Trace`]: writes it down |
+//! | `plan` | [`Plan`]: from a goal to a policy, by rehearsing a grid of them
 //! | `schedule` | [`Schedule`]: what a policy means, by following events that fail every time |
 
 mod aws;
@@ -32,6 +33,7 @@ mod event;
 mod faults;
 mod figures;
 mod operators;
+mod plan;
 mod rehearsal;
 mod scenario;
 mod schedule;
@@ -57,6 +59,7 @@ pub use figures::percentiles::Percentiles;
 pub use figures::prices;
 pub use figures::summary::{FaultCounts, Summary};
 pub use operators::OperatorPause;
+pub use plan::{Candidate, EVENTS as EVENTS_OF_A_PLAN, Goal, Limit, Plan, PlanError};
 pub use rehearsal::{Call, Rehearsal, rehearse};
 pub use scenario::{START, Scenario, ScenarioError};
 pub use schedule::in_flight::InFlight;

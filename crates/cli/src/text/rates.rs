@@ -29,6 +29,12 @@ pub(crate) fn text(per_second: f64) -> String {
     format!("{} {name}", rounded(per_second * seconds))
 }
 
+/// Writes a rate for the command line: as whole events in the shortest time that has at least ten, or in a day.
+pub(crate) fn flag(per_second: f64) -> String {
+    let (unit, seconds) = UNITS.iter().find(|(_, seconds)| per_second * seconds >= 10.0).unwrap_or(&UNITS[3]);
+    format!("{}/{unit}", (per_second * seconds).round().max(1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +53,14 @@ mod tests {
             let expected = "must be a rate such as 10/s, 600/m, 20000/h or 1000000/d; at least 0.001/d, at most 1000000/s";
             assert_eq!(read(refused), Err(expected.into()), "{refused}");
         }
+    }
+
+    #[test]
+    fn flags_are_read_as_nearly_the_same_rate() {
+        let rates = [100.4, 10.0, 9.0, 0.092_59, 0.000_2, 0.000_001];
+        let flags = ["100/s", "10/s", "540/m", "333/h", "17/d", "1/d"];
+        assert_eq!(rates.map(flag), flags);
+        assert!(flags.iter().all(|flag| read(flag).is_ok()));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod event_files;
 mod pages;
+mod plan;
 mod report;
 mod schedule;
 mod simulate;

@@ -156,3 +156,23 @@ fn the_rate_in_the_settings_is_what_schedule_prints() {
     assert!(always.contains("The limit is reached 3h 20m after the target goes down."), "{always}");
     assert!(page.contains("with 10 failing events a second after 3 h 20 min."));
 }
+
+/// The whole table stands on the page, and a part of it in the README.
+#[test]
+fn the_policies_in_the_documentation_are_what_plan_prints() {
+    let printed = stdout(comeback(&["plan", "--outage", "3h", "--rate", "10/s", "--recover-within", "30m"]));
+    let rows = |text: &str| -> Vec<String> {
+        let is_row =
+            |line: &&str| line.starts_with("│ ") && (line.contains('×') || line.contains("┆ jitter"));
+        text.lines().filter(is_row).map(Into::into).collect()
+    };
+    let all = rows(&printed);
+    assert!(all.len() > 8, "{printed}");
+    assert_eq!(rows(&read("docs/plan.md")), all, "docs/plan.md");
+    for row in rows(&read("README.md")) {
+        assert!(all.contains(&row), "not printed: {row}\n{printed}");
+    }
+    let page = read("docs/plan.md");
+    let pasted = printed.lines().filter(|line| line.starts_with("  "));
+    assert!(pasted.clone().count() == 4 && pasted.into_iter().all(|line| page.contains(line)), "{printed}");
+}

@@ -6,6 +6,7 @@ const SIMULATE: &str = "Run the retry handler through a day in fast motion";
 const REPLAY: &str = "Run the retry handler on recorded SQS events";
 const EVENT: &str = "Print a copy of a recorded SQS event, shifted in time so that its moment is now";
 const SCHEDULE: &str = "Print what a policy means: when each retry comes, and how many an event has";
+const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies: clients compete for one row, and back off when refused";
 
 /// Refused with exit code 2, the problem, and these commands with what each is for.
@@ -42,7 +43,11 @@ fn a_simulation_with_a_flag_of_the_study_names_the_study() {
     assert_meant(
         &["simulate", "--plot", "out/"],
         "unexpected argument '--plot' found",
-        &[("'comeback schedule' takes --plot", SCHEDULE), ("'comeback contention' takes --plot", CONTENTION)],
+        &[
+            ("'comeback schedule' takes --plot", SCHEDULE),
+            ("'comeback plan' takes --plot", PLAN),
+            ("'comeback contention' takes --plot", CONTENTION),
+        ],
     );
 }
 
@@ -51,7 +56,7 @@ fn recorded_events_and_simulations_name_each_other() {
     assert_meant(
         &["replay", "--outage", "7h", "events/not-json.json"],
         "unexpected argument '--outage' found",
-        &[("'comeback simulate' takes --outage", SIMULATE)],
+        &[("'comeback simulate' takes --outage", SIMULATE), ("'comeback plan' takes --outage", PLAN)],
     );
     assert_meant(
         &["replay", "--chaos", "--seeds=7", "events/not-json.json"],
@@ -90,6 +95,7 @@ fn help_shows_examples() {
         ("replay", "comeback replay events/*.json"),
         ("event", "cargo lambda invoke"),
         ("schedule", "comeback schedule --max-age"),
+        ("plan", "comeback plan --outage"),
         ("contention", "comeback contention --plot"),
     ] {
         let text = stdout(comeback(&[command, "--help"]));

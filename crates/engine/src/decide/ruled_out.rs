@@ -26,7 +26,7 @@ pub(crate) fn rule_out(
     if event.not_found {
         return Err(Reason::new(ReasonCode::TargetNotFound, "the invocation record says 404"));
     }
-    if event.error_type().is_some_and(|error_type| policy.is_non_retryable(&error_type)) {
+    if event.error_type().is_some_and(|error_type| policy.is_non_retryable(error_type)) {
         let detail = format!("{} matches NON_RETRYABLE_ERRORS", shown(event));
         return Err(Reason::new(ReasonCode::NonRetryableError, detail));
     }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
 use crate::message::invocation_record::{InvocationError, InvocationRecord};
-use crate::message::json::non_empty_string;
+use crate::message::json::{non_empty_string, text};
 use crate::{Directive, Reason, ReasonCode, Record, Timestamp};
 
 /// A record that was sent to the queue this long after it was written did not come from Lambda, which
@@ -37,6 +37,8 @@ pub struct FailedEvent<'a> {
     pub not_found: bool,
     /// The original payload, out of its envelope.
     pub payload: Cow<'a, RawValue>,
+    /// The error's type as text, read once.
+    pub(crate) error_type: Option<Cow<'a, str>>,
     /// Bytes of the payload as the message holds it, envelope included.
     pub(crate) received_payload_bytes: usize,
 }
@@ -63,8 +65,8 @@ impl<'a> FailedEvent<'a> {
     }
 
     /// The error's type, where it is a readable string.
-    pub fn error_type(&self) -> Option<String> {
-        error_type(self.error.as_ref())
+    pub fn error_type(&self) -> Option<&str> {
+        self.error_type.as_deref()
     }
 
     /// Its dead-letter, in place of the record it was read from.
@@ -102,8 +104,10 @@ impl<'a> FailedEvent<'a> {
         // A record is sent once it is written: one from the future must not move what counts from it.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
-        let directive = error_type(error.as_ref()).and_then(|error_type| {
-            Directive::of(&error_type, error.and_then(|error| error.message), failed_at)
+        let error_type = error.and_then(|error| error.error_type).and_then(text);
+        let error_type = error_type.filter(|error_type| !error_type.is_empty());
+        let directive = error_type.as_deref().and_then(|error_type| {
+            Directive::of(error_type, error.and_then(|error| error.message), failed_at)
         });
         Ok(Self {
             function_arn: failure.function_arn,
@@ -119,6 +123,7 @@ impl<'a> FailedEvent<'a> {
             directive,
             not_found: failure.not_found,
             payload: event.payload,
+            error_type,
             received_payload_bytes: failure.request_payload.get().len(),
         })
     }
@@ -149,13 +154,10 @@ impl<'a> FailedEvent<'a> {
             directive: None,
             not_found: false,
             payload,
+            error_type: None,
             received_payload_bytes: received_payload.get().len(),
         }
     }
-}
-
-fn error_type(error: Option<&InvocationError<'_>>) -> Option<String> {
-    error?.error_type.and_then(non_empty_string)
 }
 
 fn open(payload: &RawValue) -> Result<comeback_envelope::Event<'_>, Reason> {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Timestamp;
-use crate::message::json::{non_empty_string, object, present};
+use crate::message::json::{non_empty_string, object, present, text};
 
 /// What Lambda writes to an asynchronous function's failure destination.
 ///
@@ -104,7 +104,7 @@ impl<'a> InvocationRecord<'a> {
         Ok(Self {
             function_arn: context.function_arn,
             request_id: context.request_id.and_then(non_empty_string),
-            timestamp: wire.timestamp.and_then(non_empty_string).and_then(|t| Timestamp::from_rfc3339(&t)),
+            timestamp: wire.timestamp.and_then(text).and_then(|time| Timestamp::from_rfc3339(&time)),
             request_payload: wire.request_payload,
             not_found,
             error,

@@ -1,5 +1,7 @@
 //! Reading JSON that others wrote, part by part, so that one odd part spoils no other.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -24,6 +26,13 @@ fn without_quotes(error: serde_json::Error) -> String {
 /// The text of a string; `None` of any other value, and of a string that is no Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
+}
+
+/// The same, copied only where it has an escape.
+pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    serde_json::from_str(raw.get()).ok().map(|Text(text)| text)
 }
 
 pub(crate) fn non_empty_string(raw: &RawValue) -> Option<String> {

@@ -47,7 +47,7 @@ pub(super) fn moves_of(wait: u32) -> u64 {
 
 /// Batches under way at once. A message is received when it arrives and when it is due, and once for each
 /// move.
-pub(super) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
+pub(crate) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let received = 2.0 * retries_per_second + moves_per_second;
     let busy = received * handler_run_time.as_millis() as f64 / (1_000 * batch_size) as f64;
@@ -55,7 +55,7 @@ pub(super) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
 }
 
 /// The list price of a move in a full batch, in US dollars.
-fn usd_a_move() -> f64 {
+pub(crate) fn usd_a_move() -> f64 {
     // So many that no part of a cent is lost.
     const BATCHES: u64 = 100_000;
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();

@@ -66,7 +66,7 @@ pub(super) fn rates(scenario: &Scenario, sides: &[Side]) -> Table {
 }
 
 /// Events a second; `None` if they all come at once.
-fn own_rate(scenario: &Scenario) -> Option<f64> {
+pub(super) fn own_rate(scenario: &Scenario) -> Option<f64> {
     let spread = scenario.arrival_spread.as_secs_f64();
     (spread > 0.0).then(|| scenario.events as f64 / spread)
 }

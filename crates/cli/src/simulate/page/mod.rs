@@ -26,6 +26,7 @@ use askama::Template;
 use comeback_timelapse::Scenario;
 
 use crate::chart::palette::PALETTE;
+use crate::plan;
 use crate::simulate::figures::headline;
 
 use charts::recovery::Recovery;
@@ -128,10 +129,19 @@ fn events(scenario: &Scenario, recoveries: &[Recovery<'_>], lives: Lives) -> Sec
     Section {
         id: "events",
         heading,
-        paragraphs: vec![format!("{all} {one}")],
+        paragraphs: std::iter::once(format!("{all} {one}")).chain(plan_for(scenario)).collect(),
         tables,
         charts: chart.into_iter().chain(one_life).collect(),
     }
+}
+
+/// How to find a policy that recovers sooner, or costs less.
+fn plan_for(scenario: &Scenario) -> Option<String> {
+    let rate = limit::own_rate(scenario).filter(|_| !scenario.outage.is_zero())?;
+    let command = plan::command_for(scenario.outage, rate);
+    Some(format!(
+        "The cheapest policy that recovers from this outage within 30 minutes, say, is found by: {command}"
+    ))
 }
 
 fn cost(sides: &[Side]) -> Section {

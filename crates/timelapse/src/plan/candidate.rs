@@ -1,0 +1,167 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE, Policy, Settings};
+use serde::Serialize;
+
+use super::costs::usd_a_retry;
+use super::goal::Goal;
+use crate::aws::queue::{IN_FLIGHT_LIMIT, LONGEST_DELAY};
+use crate::figures::percentiles::Percentiles;
+use crate::figures::summary::Summary;
+use crate::scenario::Scenario;
+use crate::schedule::moves::{pollers, usd_a_move};
+use crate::schedule::{RetriesMade, Schedule};
+use crate::simulation::{RunError, run};
+use crate::world::minutes::Minute;
+
+/// Events that are rehearsed under each policy. They stand for all, because events only meet in the queue.
+pub const EVENTS: usize = 1_000;
+/// Events that never succeed are all alike, so fewer are followed.
+const NEVER_SUCCEEDING: usize = 100;
+const MINUTE: f64 = 60.0;
+
+/// A policy of the grid, and what it comes to at the goal's rate of events.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    /// `MAX_BACKOFF`, in seconds.
+    pub max_backoff: u64,
+    /// `JITTER`.
+    pub jitter: &'static str,
+    /// `BASE_BACKOFF`, in seconds.
+    pub base_backoff: u64,
+    /// From the end of the outage until an event that failed in it is delivered, in milliseconds; none if none is.
+    pub recovery_ms: Option<Percentiles>,
+    /// Retries of an event that reaches the target in the outage: the mean.
+    pub retries_per_event: f64,
+    /// Retries a second in the busiest minute from the end of the outage on.
+    pub peak_retries_per_second: f64,
+    /// The same beside the usual rate of events, which comes on top of it.
+    pub peak_load: f64,
+    /// Most events that wait at once.
+    pub waiting: f64,
+    /// List price of the retries and the moves of a million such events, in US dollars, in full batches.
+    pub usd_per_million_events: f64,
+    /// Batches under way at once in the busiest minute: the least `MAXIMUM_CONCURRENCY`.
+    pub maximum_concurrency: u64,
+    /// Of the 1,000 events that were rehearsed and could have succeeded, those that were given up, by reason.
+    pub given_up: BTreeMap<&'static str, usize>,
+}
+
+impl Candidate {
+    /// Rehearses the outage. In the run every message can be hidden, and none waits for a poller: what hiding and
+    /// polling come to is reckoned at the goal's own rate instead.
+    pub(super) fn rehearse(goal: &Goal, settings: &Settings) -> Result<Self, RunError> {
+        let ideal = Settings {
+            hide_up_to: HideUpTo::Always,
+            maximum_concurrency: *MAXIMUM_CONCURRENCY_RANGE.end(),
+            ..settings.clone()
+        };
+        let scenario = Scenario {
+            seed: goal.seed,
+            events: EVENTS,
+            arrival_spread: goal.outage,
+            outage: goal.outage,
+            // Every event has ended by then.
+            duration: goal.outage + Duration::from_secs(settings.max_age + 3_600),
+            in_flight_limit: EVENTS,
+            ..Scenario::default()
+        };
+        let policy = |settings| Policy::new(settings).expect("BUG: the grid has an invalid policy");
+        let summary = run(&scenario, &policy(ideal), &mut ())?;
+        let never = Never::of(goal, &policy(settings.clone()));
+        Ok(Self::reckoned(goal, settings, summary, &never))
+    }
+
+    fn reckoned(goal: &Goal, settings: &Settings, summary: Summary, never: &Never) -> Self {
+        let rate = goal.events_per_second;
+        let factor = goal.events_to_recover() / EVENTS as f64;
+        let a_second = |minutes: &[Minute]| {
+            let retries = minutes.iter().map(|minute| minute.retries).max().unwrap_or_default();
+            f64::from(retries) * factor / MINUTE + never.retries_per_second
+        };
+        let recovering = (goal.outage.as_secs() / 60) as usize;
+        let peak = a_second(&summary.minutes[recovering..]);
+        let delayed = Delayed::of(&summary.minutes, factor, never, settings.hide_up_to);
+        let retries_per_event = (1.0 - goal.never_succeed) * summary.retries as f64 / EVENTS as f64
+            + goal.never_succeed * never.retries;
+        let moves_per_event =
+            delayed.moves / (rate * goal.outage.as_secs_f64()) + never.moves_per_second / rate;
+        let usd = retries_per_event * usd_a_retry() + moves_per_event * usd_a_move();
+        Self {
+            max_backoff: settings.max_backoff,
+            jitter: settings.jitter.name(),
+            base_backoff: settings.base_backoff,
+            recovery_ms: summary.recovery_delay_ms,
+            retries_per_event,
+            peak_retries_per_second: peak,
+            peak_load: peak / rate,
+            waiting: summary.peak_in_flight as f64 * factor + never.waiting,
+            usd_per_million_events: usd * 1e6,
+            maximum_concurrency: pollers(
+                a_second(&summary.minutes),
+                delayed.per_second + never.moves_per_second,
+            ),
+            given_up: summary.dead_lettered,
+        }
+    }
+
+    /// Whether every event that can succeed does, and there can be as many pollers as it takes.
+    pub fn loses_nothing(&self) -> bool {
+        self.given_up.is_empty() && self.maximum_concurrency <= *MAXIMUM_CONCURRENCY_RANGE.end()
+    }
+
+    pub(super) fn has_default_backoff(&self) -> bool {
+        let Settings { max_backoff, jitter, base_backoff, .. } = Settings::default();
+        (self.max_backoff, self.jitter, self.base_backoff) == (max_backoff, jitter.name(), base_backoff)
+    }
+}
+
+/// The events that never succeed, once as many are given up as arrive.
+struct Never {
+    /// Of one of them: the mean.
+    retries: f64,
+    retries_per_second: f64,
+    waiting: f64,
+    moves_per_second: f64,
+}
+
+impl Never {
+    fn of(goal: &Goal, policy: &Policy) -> Self {
+        let rate = goal.events_per_second * goal.never_succeed;
+        if rate <= 0.0 {
+            return Self { retries: 0.0, retries_per_second: 0.0, waiting: 0.0, moves_per_second: 0.0 };
+        }
+        let schedule = Schedule::of(policy, goal.seed, NEVER_SUCCEEDING, &|| {});
+        let in_flight = schedule.in_flight(rate, IN_FLIGHT_LIMIT);
+        let RetriesMade { mean: retries, .. } = schedule.retries_made;
+        Self {
+            retries,
+            retries_per_second: rate * retries,
+            waiting: in_flight.waiting,
+            moves_per_second: in_flight.moves.per_second,
+        }
+    }
+}
+
+/// The events of the outage that there is no room to hide.
+struct Delayed {
+    /// All their moves: one for each 900 s that an event is delayed.
+    moves: f64,
+    /// In the minute with the most of them.
+    per_second: f64,
+}
+
+impl Delayed {
+    fn of(minutes: &[Minute], factor: f64, never: &Never, hide_up_to: HideUpTo) -> Self {
+        let room = match hide_up_to {
+            HideUpTo::Always => f64::INFINITY,
+            HideUpTo::UpTo(messages) => (messages as f64 - never.waiting).max(0.0),
+        };
+        let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
+        let (sum, most) =
+            delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));
+        let longest = LONGEST_DELAY.as_secs_f64();
+        Self { moves: sum * MINUTE / longest, per_second: most / longest }
+    }
+}

@@ -1,0 +1,100 @@
+use std::time::Duration;
+
+use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
+use serde::Serialize;
+
+use super::candidate::Candidate;
+
+/// Why no policy of the grid meets a goal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "limit", rename_all = "snake_case")]
+pub enum Limit {
+    /// `MAX_AGE`: events are given up before the outage ends. This policy recovers soon enough otherwise.
+    MaxAge {
+        /// The one that gives the fewest up.
+        policy: Box<Candidate>,
+    },
+    /// `MAX_RETRIES`: the same, because their retries are used up.
+    MaxRetries {
+        /// The one that gives the fewest up.
+        policy: Box<Candidate>,
+    },
+    /// So many retries a second take more pollers than there can be.
+    Throughput {
+        /// The one that takes the fewest.
+        policy: Box<Candidate>,
+    },
+    /// None waits briefly enough: the least wait is a second, and invocations take time too.
+    Waits {
+        /// The one that recovers the soonest.
+        policy: Box<Candidate>,
+    },
+}
+
+/// The policies that lose nothing and that no other of these beats, the fastest first. Of several that are
+/// alike in all that counts, the first of the grid, which has the shortest cap.
+pub(super) fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
+    let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
+    let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
+    let mut unbeaten: Vec<&Candidate> = all.iter().copied().filter(|one| !is_beaten(one)).collect();
+    unbeaten.sort_by(|one, other| {
+        let [one, other] = [one, other].map(|candidate| what_counts(candidate));
+        one.partial_cmp(&other).expect("BUG: a figure is no number")
+    });
+    unbeaten.dedup_by(|one, other| what_counts(one) == what_counts(other));
+    unbeaten
+}
+
+/// Of the policies that lose nothing and recover in this time, the cheapest; of several, one that nothing beats.
+pub(super) fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
+    let met = unbeaten(grid).into_iter().filter(|candidate| p99(candidate) <= time.as_millis() as f64);
+    met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
+}
+
+/// What keeps those policies from meeting the goal that recover soon enough; or that there are none.
+pub(super) fn limits(grid: &[Candidate], time: Duration) -> Vec<Limit> {
+    // Where nothing is delivered at all, nothing is late either.
+    let is_late =
+        |candidate: &&Candidate| p99(candidate).is_finite() && p99(candidate) > time.as_millis() as f64;
+    let in_time: Vec<&Candidate> = grid.iter().filter(|candidate| !is_late(candidate)).collect();
+    let fewest = |reason: &str| {
+        let of = |candidate: &Candidate| candidate.given_up.get(reason).copied();
+        let some = in_time.iter().filter(|candidate| of(candidate).is_some());
+        some.min_by_key(|candidate| of(candidate)).map(|candidate| Box::new((*candidate).clone()))
+    };
+    let pollers = |candidate: &&&Candidate| candidate.maximum_concurrency;
+    let too_many = in_time.iter().filter(|candidate| pollers(candidate) > *MAXIMUM_CONCURRENCY_RANGE.end());
+    let throughput = too_many.min_by_key(pollers).map(|candidate| Box::new((*candidate).clone()));
+    let limits: Vec<Limit> = [
+        fewest("max_age").map(|policy| Limit::MaxAge { policy }),
+        fewest("max_retries").map(|policy| Limit::MaxRetries { policy }),
+        throughput.map(|policy| Limit::Throughput { policy }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !limits.is_empty() {
+        return limits;
+    }
+    let soonest = grid.iter().min_by(|one, other| p99(one).total_cmp(&p99(other)));
+    soonest.map(|policy| Limit::Waits { policy: Box::new(policy.clone()) }).into_iter().collect()
+}
+
+/// Whether one is as good as the other in every respect that counts, and better in one.
+fn beats(one: &Candidate, other: &Candidate) -> bool {
+    let (one, other) = (what_counts(one), what_counts(other));
+    one != other && one.iter().zip(&other).all(|(one, other)| one <= other)
+}
+
+/// Less is better in each.
+fn what_counts(candidate: &Candidate) -> [f64; 3] {
+    [p99(candidate), candidate.retries_per_event, candidate.usd_per_million_events]
+}
+
+/// Endless where nothing is delivered.
+fn p99(candidate: &Candidate) -> f64 {
+    candidate.recovery_ms.map_or(f64::INFINITY, |recovery| recovery.p99 as f64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::figures::percentiles::Percentiles;
+
+const GOAL: Duration = Duration::from_secs(30);
+
+fn candidate(p99_seconds: Option<u64>, retries: u64, usd: u64) -> Candidate {
+    let recovery = |seconds| Percentiles { p50: 0, p99: seconds * 1_000, max: seconds * 1_000 };
+    Candidate {
+        max_backoff: 60,
+        jitter: "full",
+        base_backoff: 1,
+        recovery_ms: p99_seconds.map(recovery),
+        retries_per_event: retries as f64,
+        peak_retries_per_second: 0.0,
+        peak_load: 0.0,
+        waiting: 0.0,
+        usd_per_million_events: usd as f64,
+        maximum_concurrency: 2,
+        given_up: BTreeMap::new(),
+    }
+}
+
+fn giving_up(reason: &'static str, events: usize) -> Candidate {
+    Candidate { given_up: BTreeMap::from([(reason, events)]), ..candidate(Some(10), 1, 1) }
+}
+
+/// Few values, so that many are equal.
+fn grids() -> impl Strategy<Value = Vec<Candidate>> {
+    let figures = (proptest::option::weighted(0.9, 1..60u64), 1..9u64, 1..9u64);
+    let any =
+        (figures, 0..8usize, 1..1_100u64).prop_map(|((p99, retries, usd), given_up, pollers)| Candidate {
+            maximum_concurrency: pollers,
+            given_up: (given_up == 0).then_some(("max_age", 1)).into_iter().collect(),
+            ..candidate(p99, retries, usd)
+        });
+    proptest::collection::vec(any, 0..40)
+}
+
+proptest! {
+    #[test]
+    fn nothing_in_the_table_is_beaten_by_anything_that_loses_nothing(grid in grids()) {
+        let unbeaten = unbeaten(&grid);
+        for one in &unbeaten {
+            prop_assert!(one.loses_nothing());
+            for other in grid.iter().filter(|other| other.loses_nothing()) {
+                let [one, other] = [*one, other].map(|it| (p99(it), it.retries_per_event, it.usd_per_million_events));
+                let better = other.0 < one.0 || other.1 < one.1 || other.2 < one.2;
+                let worse = other.0 > one.0 || other.1 > one.1 || other.2 > one.2;
+                prop_assert!(!better || worse, "{one:?} is beaten by {other:?}");
+            }
+        }
+        prop_assert!(unbeaten.is_sorted_by(|one, other| p99(one) <= p99(other)));
+        for left_out in grid.iter().filter(|it| it.loses_nothing() && !unbeaten.contains(it)) {
+            let explains = |it: &&Candidate| beats(it, left_out) || what_counts(it) == what_counts(left_out);
+            prop_assert!(unbeaten.iter().any(explains), "{left_out:?} is missing");
+        }
+    }
+
+    #[test]
+    fn the_cheapest_meets_the_goal_and_none_cheaper_does(grid in grids()) {
+        let meets = |it: &Candidate| {
+            it.given_up.is_empty() && it.maximum_concurrency <= 1_000 && p99(it) <= 30_000.0
+        };
+        let usd = |it: &Candidate| it.usd_per_million_events;
+        let least = grid.iter().filter(|it| meets(it)).map(usd).min_by(f64::total_cmp);
+        let chosen = cheapest(&grid, GOAL);
+        prop_assert!(chosen.is_none_or(|it| meets(it) && unbeaten(&grid).contains(&it)), "{chosen:?}");
+        prop_assert_eq!(chosen.map(usd), least);
+        prop_assert!(chosen.is_some() || grid.is_empty() || !limits(&grid, GOAL).is_empty());
+    }
+}
+
+#[test]
+fn what_limits_the_policies_that_are_fast_enough_is_named() {
+    let slow = candidate(Some(31), 1, 1);
+    let busy = |pollers| Candidate { maximum_concurrency: pollers, ..candidate(Some(10), 1, 1) };
+    let [few, many] = [giving_up("max_retries", 1), giving_up("max_retries", 2)];
+    let old = giving_up("max_age", 3);
+    let boxed = |candidate: &Candidate| Box::new(candidate.clone());
+    for (grid, expected) in [
+        (vec![slow.clone(), candidate(Some(40), 1, 1)], vec![Limit::Waits { policy: boxed(&slow) }]),
+        (vec![slow.clone(), many.clone(), few.clone()], vec![Limit::MaxRetries { policy: boxed(&few) }]),
+        (
+            vec![slow.clone(), busy(1_002), busy(1_001)],
+            vec![Limit::Throughput { policy: boxed(&busy(1_001)) }],
+        ),
+        (
+            vec![few.clone(), old.clone(), slow],
+            vec![Limit::MaxAge { policy: boxed(&old) }, Limit::MaxRetries { policy: boxed(&few) }],
+        ),
+    ] {
+        assert_eq!(cheapest(&grid, GOAL), None);
+        assert_eq!(limits(&grid, GOAL), expected);
+    }
+}

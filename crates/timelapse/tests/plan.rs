@@ -1,0 +1,95 @@
+//! Plans: what is in one, and that they are the same each time.
+
+use std::time::Duration;
+
+use comeback_engine::{Policy, Settings};
+use comeback_timelapse::{Candidate, Goal, Limit, Plan, PlanError, Scenario, TARGET_ARN, run};
+
+fn settings() -> Settings {
+    Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
+}
+
+/// A short outage with few retries, and a goal for which the grid has only the longest cap.
+fn goal() -> Goal {
+    Goal {
+        outage: Duration::from_secs(120),
+        recover_within: Duration::from_secs(2 * 86_400),
+        ..Goal::default()
+    }
+}
+
+fn plan(goal: &Goal, settings: &Settings) -> Plan {
+    Plan::of(goal, settings, &|| {}).expect("a valid goal")
+}
+
+/// The defaults of a plan are the rehearsal that `comeback simulate` makes.
+#[test]
+fn a_policys_figures_are_those_of_its_own_run() {
+    let plan = plan(&goal(), &settings());
+    let scenario = Scenario {
+        outage: goal().outage,
+        arrival_spread: goal().outage,
+        duration: Duration::from_secs(30 * 3_600),
+        ..Scenario::default()
+    };
+    let summary = run(&scenario, &Policy::new(settings()).unwrap(), &mut ()).unwrap();
+    let Candidate { recovery_ms, retries_per_event, peak_load, .. } = plan.defaults;
+    assert_eq!((recovery_ms, retries_per_event), (summary.recovery_delay_ms, summary.retries as f64 / 1e3));
+    let busiest = summary.minutes[2..].iter().map(|minute| minute.retries).max().unwrap();
+    // 1,200 events for 1,000; 60 s; 10 events a second.
+    assert!((peak_load - f64::from(busiest) * 1.2 / 60.0 / 10.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_same_goal_gives_the_same_plan_on_any_number_of_cores() {
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let goal = Goal { never_succeed: 0.01, ..goal() };
+        serde_json::to_string(&pool.install(|| plan(&goal, &settings()))).unwrap()
+    };
+    assert_eq!(on(1), on(3));
+}
+
+#[test]
+fn what_never_succeeds_costs_and_waits() {
+    let plans = [0.0, 0.05].map(|never_succeed| plan(&Goal { never_succeed, ..goal() }, &settings()));
+    let [none, some] = plans.map(|plan| (plan.cheapest.expect("it is met"), plan.defaults));
+    assert!(some.0.usd_per_million_events > none.0.usd_per_million_events);
+    assert!((1_150.0..=1_200.0).contains(&none.1.waiting), "10 a second for two minutes: {}", none.1.waiting);
+    assert!(some.1.waiting > 10.0 * none.1.waiting, "half an event a second waits for most of a day");
+}
+
+#[test]
+fn a_goal_that_cannot_be_met_is_never_answered_with_the_nearest() {
+    let refused = |goal: Goal, settings: Settings| {
+        let Plan { cheapest, limits, .. } = plan(&goal, &settings);
+        assert_eq!(cheapest, None, "{goal:?}");
+        limits
+    };
+    let long = Goal { outage: Duration::from_secs(3_600), ..goal() };
+    let limits = refused(long, Settings { max_age: 1_800, ..settings() });
+    assert!(matches!(limits[..], [Limit::MaxAge { .. }]), "{limits:?}");
+    let limits = refused(goal(), Settings { max_retries: 1, ..settings() });
+    assert!(matches!(limits[..], [Limit::MaxRetries { .. }]), "{limits:?}");
+    let limits = refused(Goal { events_per_second: 1e6, ..goal() }, settings());
+    assert!(matches!(limits[..], [Limit::Throughput { .. }]), "{limits:?}");
+}
+
+#[test]
+fn everything_refused_is_said_at_once() {
+    let nothing = Goal {
+        outage: Duration::ZERO,
+        events_per_second: 0.0,
+        recover_within: Duration::from_secs(14 * 86_400 + 1),
+        never_succeed: 1.0,
+        ..Goal::default()
+    };
+    let error = Plan::of(&nothing, &Settings { max_age: 1, ..settings() }, &|| {}).unwrap_err();
+    let expected = "MAX_AGE is 1 s; it must be 60 s to 1209600 s (14 days)\n\
+        outage is 0ns; it must be 1 s to 14 days\n\
+        rate is 0; it must be more than 0\n\
+        recover-within is 1209601s; it must be 1 s to 14 days\n\
+        never-succeed is 1; it must be at least 0 and less than 1";
+    assert_eq!(error.to_string(), expected);
+    assert!(matches!(error, PlanError::Refused { .. }));
+}
