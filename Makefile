@@ -9,6 +9,8 @@ ARCH ?= arm64
 STACK ?= comeback
 # More for `make deploy`, such as PARAMETERS="MaxAge=3600 Envelope=inline".
 PARAMETERS ?=
+# The architectures that `make dist` builds for.
+ARCHS ?= arm64 x86_64
 # How long `make fuzz` looks at each of its targets.
 FUZZ_SECONDS ?= 600
 # The packages and features of every cargo command here: others would unify features anew, and build most dependencies
@@ -22,14 +24,14 @@ STAGE := python3 tests/tools/stage.py
 
 TOOLS := $(CURDIR)/.tools
 # The SAM CLI and MiniStack pin different botocores, hence one environment each.
-export PATH := $(TOOLS)/fuzz/bin:$(TOOLS)/deny/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(PATH)
+export PATH := $(TOOLS)/fuzz/bin:$(TOOLS)/deny/bin:$(TOOLS)/about/bin:$(TOOLS)/cyclonedx/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(TOOLS)/packaging/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients lint-licences lint-templates \
-	tools chromium faketime local build deploy clean
+.PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
+	lint-licences lint-templates tools chromium faketime local build deploy dist check-dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,9 +113,19 @@ deploy: tools ## build and deploy STACK to the AWS account your credentials name
 	sam build --parameter-overrides Architecture=$(ARCH)
 	sam deploy --stack-name $(STACK) --parameter-overrides Architecture=$(ARCH) $(PARAMETERS)
 
+dist: $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bin/cargo-about cyclonedx/bin/cargo-cyclonedx) ## what a release holds, for ARCHS, into dist/
+	ARCHS="$(ARCHS)" $(TOOLS)/packaging/bin/python packaging/dist.py
+
+check-dist: tools $(TOOLS)/packaging/.installed ## check what `make dist` made, and that another folder makes the same
+	cd packaging/tests && $(TOOLS)/packaging/bin/python -m unittest
+	for template in dist/comeback*.yaml; do AWS_DEFAULT_REGION=us-east-1 sam validate --lint --template-file $$template; cfn-lint $$template; done
+	cargo test $(ALL) --test release
+	$(TOOLS)/packaging/bin/python packaging/check/crates.py
+	ARCHS="$(ARCHS)" $(TOOLS)/packaging/bin/python packaging/check/again.py
+
 clean: ## remove what was built, and the installed tools
 	cargo clean
-	rm -rf .aws-sam .tools infra/node_modules infra/dist infra/cdk.out clients/node/node_modules
+	rm -rf .aws-sam .tools dist infra/node_modules infra/dist infra/cdk.out clients/node/node_modules
 
 lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
@@ -159,6 +171,13 @@ $(TOOLS)/%/.installed: tests/tools/%.txt
 # Quicker to build without optimizing than it then runs.
 $(TOOLS)/deny/bin/cargo-deny:
 	CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --root $(TOOLS)/deny cargo-deny@0.20.2
+
+# Optimized: it compares each licence with all that it knows.
+$(TOOLS)/about/bin/cargo-about:
+	CARGO_PROFILE_RELEASE_LTO=off cargo install --quiet --locked --root $(TOOLS)/about --features cli cargo-about@0.9.3
+
+$(TOOLS)/cyclonedx/bin/cargo-cyclonedx:
+	CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --root $(TOOLS)/cyclonedx cargo-cyclonedx@0.5.9
 
 $(TOOLS)/fuzz/bin/cargo-fuzz:
 	cargo install --quiet --locked --root $(TOOLS)/fuzz cargo-fuzz@0.13.2

@@ -14,11 +14,13 @@
 //! | `operator` | [`Operator`]: somebody who runs the `comeback` command, with or without all permissions |
 //! | `target` | functions to be retried |
 //! | `watch` | what functions logged, and what the dead-letter queue holds |
+//! | `emulator` | the retry handler under AWS's Runtime Interface Emulator, and what it answers to a sample |
 //! | `chromium` | [`Chromium`]: a browser without a window, to look at pages |
 
 mod by_hand;
 mod cdk;
 mod chromium;
+mod emulator;
 mod http;
 mod ministack;
 mod operator;
@@ -33,6 +35,7 @@ mod watch;
 pub use by_hand::deploy_by_hand;
 pub use cdk::deploy_example;
 pub use chromium::{Chromium, Look};
+pub use emulator::{assert_kept, assert_runs_under_the_emulator};
 pub use http::{free_port, request};
 pub use ministack::MiniStack;
 pub use operator::{Operator, Ran};
@@ -41,6 +44,7 @@ pub use repository::{built_command, root, scratch, template};
 pub use shell::{Background, Shell};
 pub use stack::{ARCHITECTURE, Stack, build, deploy, hide_briefly};
 pub use target::{
-    LONGEST_TIMEOUT, answering_target, example_target, failing_target, kill, outage_target, plain_target,
+    LONGEST_TIMEOUT, answering_target, enveloped_target, example_target, failing_target, kill, outage_target,
+    plain_target,
 };
 pub use watch::{DeadLetter, dead_letter, log_lines};

@@ -54,7 +54,7 @@ impl Stack {
     /// # Errors
     ///
     /// What the AWS CLI said.
-    pub(crate) fn deployed(shell: &Shell, name: &str) -> Result<Self, String> {
+    pub fn deployed(shell: &Shell, name: &str) -> Result<Self, String> {
         let outputs: Vec<(String, String)> = answer(
             shell,
             &format!(
@@ -65,7 +65,9 @@ impl Stack {
         let mut stack =
             Self { name: name.to_owned(), outputs: outputs.into_iter().collect(), ..Self::default() };
         stack.handler_logs = logs(shell, stack.output("RetryHandlerName"))?;
-        stack.target_logs = logs(shell, stack.output("ExampleTargetName"))?;
+        if stack.has_output("ExampleTargetName") {
+            stack.target_logs = logs(shell, stack.output("ExampleTargetName"))?;
+        }
         Ok(stack)
     }
 
@@ -85,13 +87,19 @@ impl Stack {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }
 
+    /// Whether the stack has this output: some depend on its parameters.
+    #[must_use]
+    pub fn has_output(&self, key: &str) -> bool {
+        self.outputs.contains_key(key)
+    }
+
     /// The log group of the retry handler.
     #[must_use]
     pub fn handler_logs(&self) -> &str {
         &self.handler_logs
     }
 
-    /// The log group of the example target.
+    /// The log group of the example target; empty if the stack has none.
     #[must_use]
     pub fn target_logs(&self) -> &str {
         &self.target_logs

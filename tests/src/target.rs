@@ -37,6 +37,16 @@ pub async fn failing_target(ministack: &MiniStack, name: &str) {
     create(ministack, name, Runtime::Python312, &root().join("tests/targets/failing_target.py")).await;
 }
 
+/// Creates a Python function that opens the envelope, and refuses an order as often as its event says
+/// (`tests/targets/enveloped_target.py`).
+///
+/// # Panics
+///
+/// If it cannot be created.
+pub async fn enveloped_target(ministack: &MiniStack, name: &str) {
+    create(ministack, name, Runtime::Python312, &root().join("tests/targets/enveloped_target.py")).await;
+}
+
 /// Creates one more function out of the example target that `sam build` built.
 ///
 /// # Panics

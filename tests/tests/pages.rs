@@ -7,7 +7,7 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, wherever they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 13] = [
+const CLAIMS: [(&str, &str, &str); 15] = [
     ("README.md", "Deploy", "tests/tests/end_to_end/sam.rs"),
     ("docs/alarms.md", "An alarm for each function", "tests/tests/operate/alarms.rs"),
     ("docs/attach.md", "With the command", "tests/tests/operate/attach.rs"),
@@ -15,8 +15,10 @@ const CLAIMS: [(&str, &str, &str); 13] = [
     ("docs/attach.md", "Detach", "tests/tests/end_to_end/attach.rs"),
     ("docs/deploy-cargo-lambda.md", "The stack by hand", "tests/src/by_hand.rs"),
     ("docs/deploy-cargo-lambda.md", "Remove it", "tests/tests/end_to_end/attach.rs"),
-    ("docs/deploy-sam.md", "Deploy with SAM", "tests/tests/end_to_end/sam.rs"),
+    ("docs/deploy-sam.md", "Without Rust", "tests/tests/release/sam.rs"),
+    ("docs/deploy-sam.md", "From a checkout", "tests/tests/end_to_end/sam.rs"),
     ("docs/envelope.md", "Open the envelope", "tests/tests/envelope_targets/page.rs"),
+    ("docs/operate.md", "Install the command", "tests/tests/release/command.rs"),
     ("docs/operate.md", "Rehearse a broken deployment", "tests/tests/operate/walk.rs"),
     ("docs/operate.md", "At three in the morning", "tests/tests/operate/walk.rs"),
     ("docs/remove.md", "Remove Comeback", "tests/tests/end_to_end/remove.rs"),
@@ -66,7 +68,7 @@ fn the_tests_that_claim_a_section_read_it() {
     }
 }
 
-/// The tools of `make tools` come first: another cargo-lambda might not find its compiler.
+/// The tools of `make tools` come first: another cargo-lambda might not find its compiler. A release needs no checkout.
 #[test]
 fn a_page_that_uses_an_installed_tool_puts_it_in_front() {
     const FRONT: &str = "export PATH=\"$PWD/.tools/sam/bin:$PATH\"";
@@ -74,7 +76,8 @@ fn a_page_that_uses_an_installed_tool_puts_it_in_front() {
     let mut in_front = 0;
     for page in pages::all().into_iter().chain(["infra/README.md".to_owned()]) {
         let blocks = pages::sh_blocks(&pages::read(&page));
-        let mut lines = blocks.iter().flat_map(|block| block.text.lines());
+        let in_checkout = |block: &&pages::Block| !block.headings.iter().any(|above| above == "Without Rust");
+        let mut lines = blocks.iter().filter(in_checkout).flat_map(|block| block.text.lines());
         if let Some(first) = lines.find(|line| uses_one(line) || *line == FRONT) {
             assert_eq!(first, FRONT, "{page}");
             in_front += 1;

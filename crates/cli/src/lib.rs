@@ -127,6 +127,12 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The command line as `clap` knows it, for completions and manual pages (`examples/manual.rs`).
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
 fn parse() -> Arguments {
     Arguments::try_parse().unwrap_or_else(|error| {
         let given = std::env::args_os().nth(1);

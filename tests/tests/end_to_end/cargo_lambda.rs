@@ -3,8 +3,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use comeback_tests::{built_command, eventually, pages, root, scratch};
-use serde_json::{Value, json};
+use comeback_tests::{assert_kept, built_command, eventually, pages, scratch};
 
 use crate::world::World;
 
@@ -58,14 +57,4 @@ fn silent_endpoint() -> (String, Arc<Mutex<Vec<String>>>) {
         }
     });
     (endpoint, calls)
-}
-
-/// The answer keeps every message of this sample.
-pub(crate) fn assert_kept(answer: &str, sample: &str) {
-    let sample = std::fs::read_to_string(root().join(sample)).expect("the sample can be read");
-    let sample: Value = serde_json::from_str(&sample).expect("the sample is JSON");
-    let records = sample["Records"].as_array().expect("the sample has records");
-    let kept: Vec<_> = records.iter().map(|record| json!({"itemIdentifier": record["messageId"]})).collect();
-    let answer: Value = serde_json::from_str(answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
-    assert_eq!(answer, json!({"batchItemFailures": kept}));
 }

@@ -1,0 +1,117 @@
+"""Builds the programs of a release: the same bytes from the same source, whatever folder it lies in."""
+
+import os
+import platform
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+from elf import check_glibc, check_machine, check_static
+from refused import Refused
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "target" / "dist"
+
+# As the template's parameter `Architecture` names them, and as Rust does.
+MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
+
+# Amazon Linux 2023's, on which the runtime provided.al2023 runs.
+GLIBC = (2, 34)
+
+FUNCTIONS = ["retry-handler", "flaky-target"]
+
+
+def version() -> str:
+    """The workspace's version, which is that of every package."""
+    with (ROOT / "Cargo.toml").open("rb") as file:
+        return tomllib.load(file)["workspace"]["package"]["version"]
+
+
+def epoch() -> int:
+    """The time stamp of whatever carries one. 1980 is the first year that a zip can name."""
+    return int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))
+
+
+def functions(arch: str) -> dict[str, Path]:
+    """Builds the Lambda functions for an architecture, and gives back the program of each."""
+    triple = f"{MACHINES[arch]}-unknown-linux-gnu"
+    need_target(triple)
+    folder = TARGET / "lambda" / arch
+    packages = [argument for name in FUNCTIONS for argument in ("-p", name)]
+    glibc = ".".join(map(str, GLIBC))
+    target = ["--target", f"{triple}.{glibc}", "--lambda-dir", str(folder)]
+    run("cargo", "lambda", "build", "--release", "--locked", *target, *packages)
+    programs = {name: folder / name / "bootstrap" for name in FUNCTIONS}
+    for program in programs.values():
+        check_machine(program, arch)
+        check_glibc(program, GLIBC)
+    return programs
+
+
+def command(arch: str) -> Path:
+    """Builds the `comeback` command for an architecture. It is static: it needs no library of the machine."""
+    zigbuild(arch, "--bin", "comeback")
+    program = output(arch) / "comeback"
+    check_machine(program, arch)
+    check_static(program)
+    return program
+
+
+def manual(folder: Path) -> None:
+    """Writes the command's manual pages and completions, by a program that is built for this machine."""
+    arch = next((arch for arch, machine in MACHINES.items() if machine == platform.machine()), None)
+    if platform.system() != "Linux" or arch is None:
+        raise Refused(f"a release is made on Linux, on x86_64 or aarch64; this is {platform.platform()}")
+    zigbuild(arch, "--example", "manual")
+    run(str(output(arch) / "examples" / "manual"), str(folder))
+
+
+def zigbuild(arch: str, *wanted: str) -> None:
+    """Zig brings along a C compiler and musl for each architecture."""
+    need_target(musl(arch))
+    run("cargo", "zigbuild", "--profile", "dist", "--locked", "--target", musl(arch), "-p", "comeback", *wanted)
+
+
+def musl(arch: str) -> str:
+    """Rust's name of the target on which programs are static."""
+    return f"{MACHINES[arch]}-unknown-linux-musl"
+
+
+def output(arch: str) -> Path:
+    return TARGET / musl(arch) / "dist"
+
+
+def need_target(triple: str) -> None:
+    """Installs Rust's standard library for a target, unless it is there."""
+    asked = ["rustc", "--print", "target-libdir", "--target", triple]
+    found = subprocess.run(asked, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if found.returncode == 0 and Path(found.stdout.strip()).is_dir():
+        return
+    if not shutil.which("rustup"):
+        raise Refused(f"rust has no standard library for {triple}, and no rustup is here to install it")
+    if subprocess.run(["rustup", "target", "add", triple], cwd=ROOT).returncode != 0:
+        raise Refused(
+            f"rustup cannot install the target {triple}: install it by other means, or leave its architecture out of ARCHS"
+        )
+
+
+def run(*command: str, stdout: int | None = None) -> str:
+    """Runs a tool in the repository's root and gives back what it printed, if that is asked for."""
+    print("+", *command, flush=True)
+    ended = subprocess.run(command, cwd=ROOT, env=environment(), stdout=stdout, text=True)
+    if ended.returncode != 0:
+        raise Refused(f"{' '.join(command)} failed with exit code {ended.returncode}")
+    return ended.stdout or ""
+
+
+def environment() -> dict[str, str]:
+    """The variables of a build: no folder of this machine gets into a program."""
+    cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+    names = {str(ROOT): "/comeback", str(cargo): "/cargo"}
+    return os.environ | {
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(f"--remap-path-prefix={path}={name}" for path, name in names.items()),
+        "CARGO_TARGET_DIR": str(TARGET),
+        "CFLAGS": " ".join(f"-ffile-prefix-map={path}={name}" for path, name in names.items()),
+        "SOURCE_DATE_EPOCH": str(epoch()),
+    }

@@ -1,0 +1,64 @@
+"""`make dist`: builds all that a release holds into `dist/`, but for the npm and Python packages.
+
+| file | holds |
+|---|---|
+| `build.py` | the programs, reproducibly |
+| `elf.py` | what a program asks of the machine that it runs on |
+| `archive.py` | zips and tarballs, reproducibly |
+| `template.py` | the template of a release |
+| `command.py` | the `comeback` command's tarballs and `install.sh` |
+| `bill.py` | the SBOMs, and the licences of others |
+| `manifest.py` | the list of all that lies in `dist/` |
+| `refused.py` | how a release that cannot be made ends |
+"""
+
+import os
+import shutil
+import sys
+
+import bill
+import build
+import command
+import manifest
+import template
+from archive import write_zip
+from build import MACHINES, ROOT
+from refused import Refused
+
+DIST = ROOT / "dist"
+
+
+def main() -> None:
+    archs = chosen(os.environ.get("ARCHS", ""))
+    shutil.rmtree(DIST, ignore_errors=True)
+    DIST.mkdir()
+    for arch in archs:
+        for name, program in build.functions(arch).items():
+            write_zip(DIST / f"{name}-{arch}.zip", program)
+        write_template(arch)
+    bill.write(DIST)
+    command.write(DIST, archs)
+    manifest.write(DIST)
+    print(f"made {DIST} for {' and '.join(archs)}")
+
+
+def chosen(words: str) -> list[str]:
+    """The architectures to build for: all, unless some are named."""
+    archs = words.split() or list(MACHINES)
+    for arch in archs:
+        if arch not in MACHINES:
+            raise Refused(f"ARCHS names {arch!r}: it may hold {' and '.join(MACHINES)}")
+    return archs
+
+
+def write_template(arch: str) -> None:
+    source = (ROOT / "template.yaml").read_text()
+    licence = (ROOT / "LICENSE-MIT").read_text()
+    (DIST / template.name(arch)).write_text(template.generate(source, arch, build.version(), licence))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, Refused) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Installs the comeback command @VERSION@ for Linux to ~/.local, or to $PREFIX. Nothing else is changed.
+#   curl -fsSL @REPOSITORY@/releases/latest/download/install.sh | sh
+# COMEBACK_BASE_URL names another place that has the archives, such as a mirror.
+set -eu
+
+fail() {
+    echo "error: $1" >&2
+    exit 1
+}
+
+need() {
+    command -v "$1" >/dev/null 2>&1 || fail "this needs $1, which is not on the PATH"
+}
+
+fetch() {
+    if command -v curl >/dev/null 2>&1; then
+        curl -fsSL -o "$2" "$1"
+    else
+        wget -q -O "$2" "$1"
+    fi
+}
+
+main() {
+    case "$(uname -s) $(uname -m)" in
+@PLATFORMS@
+    *) fail "there is no comeback for $(uname -s) on $(uname -m): build it with cargo install comeback" ;;
+    esac
+    need tar
+    need gzip
+    need sha256sum
+    command -v curl >/dev/null 2>&1 || command -v wget >/dev/null 2>&1 \
+        || fail "this needs curl or wget, and neither is on the PATH"
+
+    prefix=${PREFIX:-${HOME:?is not set: set PREFIX to the folder to install to}/.local}
+    url=${COMEBACK_BASE_URL:-@REPOSITORY@/releases/download/v@VERSION@}/$name.tar.gz
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    fetch "$url" "$folder/archive" || fail "cannot download $url"
+    found=$(sha256sum <"$folder/archive" | cut -d ' ' -f 1)
+    [ "$found" = "$sha256" ] || fail "$url is not the archive of this release: its SHA-256 is $found, not $sha256"
+    tar -xzf "$folder/archive" -C "$folder" || fail "cannot unpack $url"
+    # By another name first: a program that runs cannot be overwritten.
+    mkdir -p "$prefix/bin" \
+        && cp "$folder/$name/bin/comeback" "$prefix/bin/comeback.new" \
+        && mv -f "$prefix/bin/comeback.new" "$prefix/bin/comeback" \
+        && cp -R "$folder/$name/share" "$prefix" \
+        || fail "cannot write to $prefix"
+    echo "installed $("$prefix/bin/comeback" --version) to $prefix/bin"
+    case ":$PATH:" in
+    *":$prefix/bin:"*) ;;
+    *) echo "add $prefix/bin to your PATH" ;;
+    esac
+}
+
+main

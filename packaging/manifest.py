@@ -1,0 +1,38 @@
+"""Lists all that lies in `dist/`: SHA256SUMS for `sha256sum --check`, manifest.json with each file's size too."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+from build import ROOT, version
+from refused import Refused
+
+SUMS = "SHA256SUMS"
+MANIFEST = "manifest.json"
+
+
+def write(dist: Path) -> None:
+    """Lists each file of the folder, whoever put it there."""
+    files = sorted(path for path in dist.iterdir() if path.name not in (SUMS, MANIFEST))
+    for path in files:
+        if not path.is_file():
+            raise Refused(f"{path} is no file: a release is a flat list of files")
+    digests = {path.name: digest(path) for path in files}
+    (dist / SUMS).write_text("".join(f"{sha256}  {name}\n" for name, sha256 in digests.items()))
+    listed = [*files, dist / SUMS]
+    artefacts = [{"name": path.name, "size": path.stat().st_size, "sha256": digest(path)} for path in listed]
+    manifest = {"version": version(), "artefacts": artefacts}
+    (dist / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+def digest(path: Path) -> str:
+    """A file's SHA-256, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    try:
+        write(ROOT / "dist")
+    except (OSError, Refused) as error:
+        sys.exit(f"error: {error}")

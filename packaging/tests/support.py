@@ -1,0 +1,9 @@
+"""What the tests of the packaging share. They run in this folder: `python -m unittest`."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DIST = ROOT / "dist"
+
+sys.path.insert(0, str(ROOT / "packaging"))

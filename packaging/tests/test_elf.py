@@ -1,0 +1,31 @@
+"""The checks of a program can fail: this machine's Python is one for it, and not static."""
+
+import platform
+import sys
+import unittest
+from pathlib import Path
+
+import support
+
+import elf
+from refused import Refused
+
+PYTHON = Path(sys.executable).resolve()
+ARCH = "arm64" if platform.machine() == "aarch64" else "x86_64"
+
+
+class Programs(unittest.TestCase):
+    def test_a_program_of_another_architecture_is_refused(self):
+        elf.check_machine(PYTHON, ARCH)
+        with self.assertRaisesRegex(Refused, "is for EM_.*, not for EM_"):
+            elf.check_machine(PYTHON, "x86_64" if ARCH == "arm64" else "arm64")
+
+    def test_a_program_that_needs_a_newer_glibc_is_refused(self):
+        newest = max(elf.glibc_versions(PYTHON))
+        elf.check_glibc(PYTHON, newest)
+        with self.assertRaisesRegex(Refused, "needs glibc 2\\..*, and Amazon Linux 2023 has 2\\.1$"):
+            elf.check_glibc(PYTHON, (2, 1))
+
+    def test_a_program_that_needs_a_library_is_refused(self):
+        with self.assertRaisesRegex(Refused, "is not static: it needs .*libc.so.6"):
+            elf.check_static(PYTHON)

@@ -1,0 +1,87 @@
+"""What `make dist` left in `dist/`."""
+
+import json
+import re
+import subprocess
+import tarfile
+import unittest
+import zipfile
+
+from support import DIST, ROOT
+
+import command
+import elf
+from bill import LICENCES, PACKAGES
+from build import GLIBC, MACHINES, version
+from manifest import MANIFEST, SUMS, digest
+
+
+class Release(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        if not (DIST / MANIFEST).exists():
+            raise AssertionError("there is no release: run `make dist` first")
+        cls.manifest = json.loads((DIST / MANIFEST).read_text())
+        cls.names = [artefact["name"] for artefact in cls.manifest["artefacts"]]
+        cls.archs = [arch for arch in MACHINES if f"retry-handler-{arch}.zip" in cls.names]
+
+    def test_the_manifest_lists_all_that_is_there(self):
+        self.assertEqual(self.manifest["version"], version())
+        self.assertEqual({*self.names, MANIFEST}, {path.name for path in DIST.iterdir()})
+        for artefact in self.manifest["artefacts"]:
+            path = DIST / artefact["name"]
+            self.assertEqual((path.stat().st_size, digest(path)), (artefact["size"], artefact["sha256"]))
+
+    def test_the_sums_are_those_of_sha256sum(self):
+        checked = subprocess.run(["sha256sum", "--check", "--strict", SUMS], cwd=DIST, capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        self.assertEqual(len(checked.stdout.splitlines()), len(self.names) - 1)
+
+    def test_each_architecture_has_all_its_artefacts(self):
+        self.assertTrue(self.archs)
+        for arch in self.archs:
+            plain = "" if arch == "arm64" else f"-{arch}"
+            archive = command.archive(DIST, arch).name
+            expected = [f"flaky-target-{arch}.zip", f"comeback{plain}.yaml", archive]
+            self.assertEqual([name for name in expected if name not in self.names], [])
+            self.assertIn(digest(DIST / archive), (DIST / "install.sh").read_text())
+
+    def test_the_functions_are_for_their_architecture_and_amazon_linux_2023(self):
+        for arch in self.archs:
+            for function in ("retry-handler", "flaky-target"):
+                with zipfile.ZipFile(DIST / f"{function}-{arch}.zip") as archive:
+                    [entry] = archive.infolist()
+                    self.assertEqual((entry.filename, entry.external_attr >> 16), ("bootstrap", 0o100755))
+                    program = ROOT / "target" / f"{function}-{arch}"
+                    program.write_bytes(archive.read(entry))
+                elf.check_machine(program, arch)
+                elf.check_glibc(program, GLIBC)
+                self.assertNotIn(str(ROOT).encode(), program.read_bytes())
+
+    def test_the_tarballs_hold_a_static_command_with_its_pages(self):
+        for arch in self.archs:
+            folder = ROOT / "target" / "unpacked"
+            with tarfile.open(command.archive(DIST, arch)) as archive:
+                archive.extractall(folder, filter="data")
+            folder /= command.name(arch)
+            elf.check_machine(folder / "bin" / "comeback", arch)
+            elf.check_static(folder / "bin" / "comeback")
+            page = (folder / "share/man/man1/comeback-doctor.1").read_text()
+            self.assertIn("comeback\\-doctor", page)
+            for place in ("bash-completion/completions/comeback", "zsh/site-functions/_comeback"):
+                self.assertIn("doctor", (folder / "share" / place).read_text())
+            documents = {path.name for path in (folder / "share/doc/comeback").iterdir()}
+            self.assertEqual(documents, {"LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENCES.txt"})
+
+    def test_the_sboms_name_each_crate_whose_licence_is_here(self):
+        """They name some more: those of features that only tests turn on, as cargo resolves the workspace."""
+        listed = set()
+        for program in PACKAGES:
+            sbom = json.loads((DIST / f"{program}.cdx.json").read_text())
+            self.assertEqual(sbom["metadata"]["component"]["name"], program)
+            self.assertNotIn(str(ROOT), json.dumps(sbom))
+            listed |= {f"{it['name']} {it['version']}" for it in sbom["components"]}
+        heads = re.findall("(?m)^={100}\n.*?, of (.*)$", (DIST / LICENCES).read_text())
+        licensed = {crate for head in heads for crate in head.split(", ")}
+        self.assertGreater(len(licensed), 100)
+        self.assertEqual(licensed - listed, set())

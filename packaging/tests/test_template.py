@@ -1,0 +1,78 @@
+"""The template of a release against the one that it is made from."""
+
+import unittest
+
+from support import ROOT
+
+import template
+from refused import Refused
+from ruamel.yaml import YAML
+
+SOURCE = (ROOT / "template.yaml").read_text()
+
+HANDLER = ("Resources", "RetryHandler")
+EXAMPLE = ("Resources", "ExampleTarget")
+GROUP = ("Metadata", "AWS::CloudFormation::Interface", "ParameterGroups", 4, "Parameters")
+
+
+def generated(arch: str, source: str = SOURCE) -> dict:
+    return YAML().load(template.generate(source, arch, "1.2.3", "the licence\n"))
+
+
+def differences(left: object, right: object, path: tuple = ()) -> set[tuple]:
+    """The paths at which two documents differ."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        keys = set(left) | set(right)
+        return {it for key in keys for it in differences(left.get(key), right.get(key), (*path, key))}
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        return {it for n in range(len(left)) for it in differences(left[n], right[n], (*path, n))}
+    return set() if text(left) == text(right) else {path}
+
+
+def text(node: object) -> str:
+    """A tagged scalar (`!Ref X`) has no equality of its own."""
+    return f"{getattr(node, 'tag', None)} {getattr(node, 'value', node)}"
+
+
+class Template(unittest.TestCase):
+    def test_it_differs_from_its_source_in_these_places_only(self):
+        expected = {
+            ("Parameters", "Architecture"),
+            ("Parameters", "Example", "Default"),
+            ("Globals", "Function", "Architectures", 0),
+            ("Metadata", "AWS::ServerlessRepo::Application"),
+            ("Outputs", "AttachCommands", "Value"),
+            GROUP,
+            *[(*function, place) for function in (HANDLER, EXAMPLE) for place in ("Metadata",)],
+            *[(*function, "Properties", "CodeUri") for function in (HANDLER, EXAMPLE)],
+        }
+        self.assertEqual(differences(YAML().load(SOURCE), generated("x86_64")), expected)
+
+    def test_its_code_is_in_zips_of_its_architecture(self):
+        for arch in ("arm64", "x86_64"):
+            made = generated(arch)
+            self.assertEqual(made["Globals"]["Function"]["Architectures"], [arch])
+            codes = [made["Resources"][name]["Properties"]["CodeUri"] for name in ("RetryHandler", "ExampleTarget")]
+            self.assertEqual(codes, [f"retry-handler-{arch}.zip", f"flaky-target-{arch}.zip"])
+            self.assertEqual(made["Parameters"]["Example"]["Default"], "no")
+
+    def test_it_keeps_the_comments_and_names_its_source(self):
+        made = template.generate(SOURCE, "arm64", "1.2.3", "the licence\n")
+        self.assertTrue(made.startswith("# Comeback 1.2.3 for arm64. `make dist` made this from template.yaml"))
+        comments = {line.strip() for line in SOURCE.splitlines() if line.strip().startswith("# ")}
+        self.assertEqual({comment for comment in comments if comment not in made}, set())
+
+    def test_a_function_is_attached_by_deploying_this_file(self):
+        commands = generated("x86_64")["Outputs"]["AttachCommands"]["Value"].value
+        deploy = "sam deploy --template-file comeback-x86_64.yaml --resolve-s3 --capabilities CAPABILITY_IAM --stack-name"
+        self.assertIn(deploy, commands)
+
+    def test_a_source_without_that_command_is_refused(self):
+        with self.assertRaisesRegex(Refused, "AttachCommands of template.yaml should hold 'sam deploy ' once"):
+            generated("arm64", SOURCE.replace("sam deploy --stack-name", "sam sync --stack-name"))
+
+    def test_the_metadata_are_those_of_an_application(self):
+        application = generated("arm64")["Metadata"]["AWS::ServerlessRepo::Application"]
+        self.assertEqual(application["SemanticVersion"], "1.2.3")
+        self.assertEqual(application["LicenseBody"], "the licence\n")
+        self.assertLessEqual(len(application["Description"]), 256)
