@@ -31,7 +31,7 @@ export SAM_CLI_TELEMETRY := 0
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates tools chromium faketime local build deploy dist check-dist clean
+	lint-licences lint-templates tools chromium faketime local build deploy dist dist-cdk check-dist check-dist-cdk clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,13 @@ local: tools ## the stack on this machine: deploy, send an event, watch it succe
 build: tools ## the two functions' bootstraps, for ARCH (arm64 or x86_64)
 	cargo lambda build --release --$(subst _,-,$(ARCH)) -p retry-handler -p flaky-target
 
+# ARCHITECTURES=x86_64 leaves the other one out.
+dist-cdk: $(TOOLS)/clients/.installed infra/node_modules/.installed ## the npm and Python packages, into dist/, from the retry handlers' zip files there
+	python3 packaging/packages.py dist $(addprefix --architecture ,$(ARCHITECTURES))
+
+check-dist-cdk: tools ## the packages of dist/ from the outside: apps in TypeScript and Python, without a checkout or Rust
+	cargo test $(ALL) --test packages
+
 deploy: tools ## build and deploy STACK to the AWS account your credentials name
 	sam build --parameter-overrides Architecture=$(ARCH)
 	sam deploy --stack-name $(STACK) --parameter-overrides Architecture=$(ARCH) $(PARAMETERS)
@@ -125,7 +132,7 @@ check-dist: tools $(TOOLS)/packaging/.installed ## check what `make dist` made, 
 
 clean: ## remove what was built, and the installed tools
 	cargo clean
-	rm -rf .aws-sam .tools dist infra/node_modules infra/dist infra/cdk.out clients/node/node_modules
+	rm -rf .aws-sam .tools dist infra/node_modules infra/cdk.out clients/node/node_modules
 
 lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt

@@ -4,6 +4,7 @@
  *
  * The functions are built for arm64, or with `-c architecture=x86_64` for that architecture.
  */
+import { execFileSync } from 'node:child_process';
 import * as path from 'node:path';
 import { App, CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
@@ -12,12 +13,25 @@ import { type Construct } from 'constructs';
 
 import { AsyncRetries, EnvelopeStyle } from '../src';
 
+const CHECKOUT = path.join(__dirname, '..', '..');
+
 /** Fails while its event says so: `{"fail_times": 3}` fails the first three invocations. */
 const ORDERS = `
 def handler(event, context):
     attempt = event.get("_retry_metadata", {"attempt": 0})["attempt"]
     if attempt < event["fail_times"]: raise RuntimeError(f"attempt {attempt} was asked to fail")
 `;
+
+/** The folder of this checkout's retry handler. Standard output is the CDK's own, so cargo's goes to standard error. */
+function builtHandler(architecture: lambda.Architecture): string {
+  const folder = path.join(CHECKOUT, 'target', 'cdk-example');
+  const flags = ['--flatten', 'retry-handler', `--${architecture.name.replace('_', '-')}`];
+  execFileSync('cargo', ['lambda', 'build', '--release', '--lambda-dir', folder, ...flags], {
+    cwd: path.join(CHECKOUT, 'functions', 'retry-handler'),
+    stdio: ['ignore', 2, 2],
+  });
+  return folder;
+}
 
 class Example extends Stack {
   constructor(scope: Construct, id: string) {
@@ -27,7 +41,7 @@ class Example extends Stack {
 
     const flaky = new RustFunction(this, 'Flaky', {
       architecture,
-      manifestPath: path.join(__dirname, '../../functions/flaky-target/Cargo.toml'),
+      manifestPath: path.join(CHECKOUT, 'functions/flaky-target/Cargo.toml'),
     });
     const orders = new lambda.Function(this, 'Orders', {
       architecture,
@@ -38,6 +52,7 @@ class Example extends Stack {
 
     const retries = new AsyncRetries(this, 'Retries', {
       architecture,
+      bootstrap: builtHandler(architecture),
       envelope: EnvelopeStyle.INLINE,
       // An event that always fails is given up within a minute.
       maxRetries: 4,

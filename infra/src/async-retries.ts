@@ -27,8 +27,11 @@ const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
  * for a backoff, then invokes the function again, until that succeeds or the event is given up.
  *
  * @example
+ * import { Duration } from 'aws-cdk-lib';
+ * import { AsyncRetries } from 'comeback-cdk';
+ *
  * const retries = new AsyncRetries(this, 'Retries', { maxAge: Duration.hours(24) });
- * retries.attach(ordersFunction);
+ * retries.attach(orders);
  */
 export class AsyncRetries extends Construct {
   /** The failure destination of every attached function. */
@@ -115,8 +118,8 @@ export class AsyncRetries extends Construct {
 
   /**
    * Makes the alarms: on both queues, on the retry handler, and one for each function that is attached, before or after.
-   * Saves queries for the handler's log, and makes a dashboard if it is asked for. In the checkout, `docs/alarms.md` says
-   * what each alarm means and what all of it costs.
+   * Saves queries for the handler's log, and makes a dashboard if it is asked for. The page `docs/alarms.md` of the repository
+   * says what each alarm means and what all of it costs.
    *
    * @throws if it was called before, or the topic is a FIFO one
    */

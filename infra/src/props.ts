@@ -26,7 +26,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * A folder, or a zip file, with the retry handler's `bootstrap`, built for `architecture`.
    *
-   * @default - built with cargo-lambda, from the checkout of Comeback that this package lies in
+   * @default - the one in this package
    */
   readonly bootstrap?: string;
 

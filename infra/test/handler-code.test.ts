@@ -5,9 +5,9 @@ import * as path from 'node:path';
 import { App, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
-import { handlerFunction } from '../src/handler-code';
+import { handlerFunction, packaged } from '../src/handler-code';
 
 const { ARM_64, X86_64 } = lambda.Architecture;
 const SCRIPT = '#!/bin/sh\n';
@@ -22,7 +22,6 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  vi.unstubAllEnvs();
   fs.rmSync(scratch, { recursive: true });
 });
 
@@ -67,8 +66,8 @@ function zip(files: string[], method = DEFLATED, system = UNIX): string {
   return archive;
 }
 
-function synthesize(bootstrap: string | undefined, architecture = ARM_64, context = {}): Template {
-  const stack = new Stack(new App({ context, outdir: path.join(scratch, 'cdk.out') }), 'Stack');
+function synthesize(bootstrap: string | undefined, architecture = ARM_64): Template {
+  const stack = new Stack(new App({ outdir: path.join(scratch, 'cdk.out') }), 'Stack');
   handlerFunction(stack, 'Handler', bootstrap, { architecture, memorySize: 256 });
   return Template.fromStack(stack);
 }
@@ -182,45 +181,23 @@ describe('a bootstrap that was built before', () => {
   });
 });
 
-describe('a bootstrap that is to be built', () => {
-  const NONE = { 'aws:cdk:bundling-stacks': [] };
-
-  test('is not, for a command that needs no code', () => {
-    vi.stubEnv('PATH', folder);
-    synthesize(undefined, ARM_64, NONE).hasResourceProperties('AWS::Lambda::Function', {
-      Architectures: ['arm64'],
-      Handler: 'bootstrap',
-      MemorySize: 256,
-      Runtime: 'provided.al2023',
-    });
+describe('a bootstrap of the package', () => {
+  test.each([ARM_64, X86_64])('is the one for the architecture: %s', (architecture) => {
+    const file = put(`retry-handler-${architecture.name}.zip`, '');
+    expect(packaged(architecture, folder)).toBe(file);
   });
 
-  test('needs cargo-lambda', () => {
-    vi.stubEnv('PATH', folder);
-    expect(refusal(undefined)).toBe(
-      'bootstrap: not given, and `cargo lambda`, which would build it, does not run here; install cargo-lambda ' +
-        '(https://www.cargo-lambda.info/guide/installation.html), or give the path of a built one',
+  test('is refused if the package has none for the architecture', () => {
+    put('retry-handler-arm64.zip', '');
+    expect(() => packaged(X86_64, folder)).toThrow(
+      'bootstrap: needed, because this package has no retry handler for x86_64; install the comeback-cdk of a release, ' +
+        `or the one that \`make dist\` puts into dist/; or ${HINT.replace('--arm64', '--x86-64')}`,
     );
   });
 
-  test.skipIf(process.platform === 'win32')('is built from the checkout, for the architecture', () => {
-    const log = path.join(folder, 'log');
-    put(
-      'cargo',
-      '#!/bin/bash\n' +
-        `echo "$PWD $*" >> '${log}'\n` +
-        'while [ $# -gt 0 ]; do [ "$1" = --lambda-dir ] && echo built > "$2/bootstrap"; shift; done\n' +
-        'exit 0\n',
-    );
-    vi.stubEnv('PATH', `${folder}:${process.env.PATH ?? ''}`);
-    synthesize(undefined, X86_64);
-    const builds = fs
-      .readFileSync(log, 'utf8')
-      .split('\n')
-      .filter((line) => line.includes('lambda build'));
-    expect(builds).toHaveLength(1);
-    expect(builds[0]).toMatch(
-      /\/functions\/retry-handler lambda build --release --lambda-dir \S+ --flatten retry-handler --x86-64$/,
+  test('is refused if the package is no installed one but the checkout', () => {
+    expect(refusal(undefined)).toMatch(
+      /^bootstrap: needed, because this package has no retry handler for arm64; install .*`make dist`.*; or build it/,
     );
   });
 });

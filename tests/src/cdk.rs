@@ -2,7 +2,7 @@ use std::path::Path;
 
 use crate::{ARCHITECTURE, Shell, Stack};
 
-/// Runs a script of `infra/README.md` that deploys the example app, for this machine's architecture, and synthesizes it
+/// Runs a script of `docs/deploy-cdk.md` that deploys the example app, for this machine's architecture, and synthesizes it
 /// to `output`.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::root;
 
-/// A fenced `sh` block of a page.
+/// A fenced block of a page.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Block {
     /// The headings above it, from the page's title down.
@@ -45,24 +45,38 @@ pub fn read(page: &str) -> String {
 /// If there is no such heading or no such block: a test must not pass because it found nothing to run.
 #[must_use]
 pub fn blocks(page: &str, heading: &str) -> Vec<String> {
-    let below = sh_blocks(&read(page))
+    blocks_in("sh", page, heading)
+}
+
+/// The same of the blocks in another language.
+///
+/// # Panics
+///
+/// If there is no such heading or no such block.
+#[must_use]
+pub fn blocks_in(language: &str, page: &str, heading: &str) -> Vec<String> {
+    let below = all_blocks(language, &read(page))
         .into_iter()
         .filter(|block| block.headings.iter().any(|above| above == heading));
     let texts: Vec<_> = below.map(|block| block.text).collect();
-    assert!(!texts.is_empty(), "{page} has no sh block below a heading {heading:?}");
+    assert!(!texts.is_empty(), "{page} has no {language} block below a heading {heading:?}");
     texts
 }
 
 /// Every `sh` block of a page's text.
 #[must_use]
 pub fn sh_blocks(page: &str) -> Vec<Block> {
+    all_blocks("sh", page)
+}
+
+fn all_blocks(wanted: &str, page: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut headings: Vec<(usize, String)> = Vec::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
         if let Some(language) = line.strip_prefix("```") {
             let block: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
-            if language == "sh" {
+            if language == wanted {
                 let headings = headings.iter().map(|(_, text)| text.clone()).collect();
                 blocks.push(Block { headings, text: block.join("\n") });
             }

@@ -14,7 +14,7 @@ use crate::world::World;
 /// `maxRetries` of `infra/example/app.ts`.
 const MAX_RETRIES: u64 = 4;
 
-/// The commands of the example's README, but for its first, which `make` has run.
+/// The page's commands for the example, but for its first, which `make` has run.
 struct Commands {
     deploy: String,
     invoke: String,
@@ -22,7 +22,7 @@ struct Commands {
 
 impl Commands {
     fn read() -> Self {
-        let blocks = pages::blocks("infra/README.md", "The example");
+        let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
         let [install, deploy, invoke] =
             <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
         assert_eq!(install, "npm ci --ignore-scripts");
@@ -70,7 +70,7 @@ pub(crate) async fn the_cdk_example_retries_a_function_that_reads_the_envelope_i
     assert_eq!(body["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
-pub(crate) async fn the_cdk_example_can_be_watched_with_the_commands_of_its_readme(world: &World) {
+pub(crate) async fn the_cdk_example_can_be_watched_with_the_commands_of_its_page(world: &World) {
     let (ministack, stack) = (world.ministack().await, &world.cdk_example().await.stack);
     ministack.shell().run(&Commands::read().invoke).unwrap_or_else(|error| panic!("{error}"));
     let succeeded = eventually("the fourth invocation", Duration::from_secs(90), async || {

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         cdk::the_cdk_example_succeeds_on_the_fourth_invocation,
         cdk::the_cdk_example_gives_up_with_all_that_is_known,
         cdk::the_cdk_example_retries_a_function_that_reads_the_envelope_inline,
-        cdk::the_cdk_example_can_be_watched_with_the_commands_of_its_readme,
+        cdk::the_cdk_example_can_be_watched_with_the_commands_of_its_page,
         cdk::the_cdk_example_builds_what_the_template_ships,
         emulator::the_bootstrap_runs_under_the_runtime_interface_emulator,
     ];

@@ -1,0 +1,88 @@
+"use strict";
+Object.defineProperty(exports, "__esModule", { value: true });
+exports.functionArn = functionArn;
+exports.targetFunctions = targetFunctions;
+exports.allows = allows;
+exports.generatedName = generatedName;
+const aws_cdk_lib_1 = require("aws-cdk-lib");
+const shown_1 = require("./shown");
+/** AWS's own limit on the length of a function's name. */
+const LONGEST_NAME = 64;
+const NOT_AN_ARN = 'is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)';
+const BLANK = "is blank; it must be a function's name, a pattern of names, or a function ARN";
+/**
+ * The ARN of a function in this stack's account and region, without making the stack depend on the function.
+ *
+ * @param name the function's name, or a pattern with `*`
+ */
+function functionArn(stack, name) {
+    return stack.formatArn({
+        service: 'lambda',
+        resource: 'function',
+        resourceName: name,
+        arnFormat: aws_cdk_lib_1.ArnFormat.COLON_RESOURCE_NAME,
+    });
+}
+/**
+ * The `TARGET_FUNCTIONS` entries for name patterns and ARNs.
+ *
+ * @param refusals receives a line for each entry that the handler would refuse when it starts
+ */
+function targetFunctions(stack, patterns, refusals) {
+    return patterns.map((pattern) => {
+        const isBlank = pattern.trim() === '';
+        const isName = !isBlank && !isToken(pattern) && !pattern.startsWith('arn:');
+        const arn = isName ? functionArn(stack, pattern) : pattern;
+        const problem = isBlank ? BLANK : problemOf(arn);
+        if (problem !== undefined) {
+            refusals.push(`targetFunctions (TARGET_FUNCTIONS) entry ${(0, shown_1.shown)(pattern)} ${problem}`);
+        }
+        return arn;
+    });
+}
+/** Returns whether an entry surely allows a function of this name in the stack's account and region. */
+function allows(stack, entry, name) {
+    const [, , , region, account, , pattern, qualifier] = entry.split(':');
+    if (region !== stack.region || account !== stack.account || qualifier !== undefined) {
+        return false;
+    }
+    const literals = (pattern ?? '').split('*').map((literal) => literal.replace(/[^\w-]/g, '\\$&'));
+    return new RegExp(`^${literals.join('.*')}$`).test(name);
+}
+/**
+ * The name that CloudFormation will give a function: stack, logical id and 12 or 13 random characters. If that is too
+ * long, CloudFormation shortens the parts in a way of its own, and only the beginning is known: `?` stands for the rest.
+ */
+function generatedName(stackName, logicalId) {
+    if (aws_cdk_lib_1.Token.isUnresolved(stackName)) {
+        return '?';
+    }
+    const name = `${stackName}-${logicalId}-0000000000000`;
+    return name.length > LONGEST_NAME ? `${stackName.slice(0, 20)}?` : name;
+}
+/** The fault that the handler's `FunctionPattern` would find in an entry. */
+function problemOf(arn) {
+    if (isToken(arn)) {
+        return undefined;
+    }
+    // Twelve digits are valid in every field.
+    const fields = (0, shown_1.replaceTokens)(arn, '000000000000').split(':');
+    const [prefix, partition = '', service, region = '', account = '', resource, name = '', qualifier] = fields;
+    const isFunction = prefix === 'arn' && service === 'lambda' && resource === 'function';
+    if (!isFunction || fields.length > 8 || fields.includes('')) {
+        return NOT_AN_ARN;
+    }
+    if ([partition, region, account, qualifier ?? ''].some((field) => field.includes('*'))) {
+        return "has a * outside the function's name";
+    }
+    if (!/^[\w*-]+$/.test(name) || !/^([\w-]+|\$LATEST(\.PUBLISHED)?)$/.test(qualifier ?? '1')) {
+        return "has a character that no function's name or qualifier has";
+    }
+    const isPlace = [partition, region].every((field) => /^[a-z\d-]+$/.test(field));
+    return isPlace && /^\d{12}$/.test(account) ? undefined : NOT_AN_ARN;
+}
+/** Whether an entry is a single token, which only the handler can check. */
+function isToken(entry) {
+    const { length, firstToken } = aws_cdk_lib_1.Tokenization.reverseString(entry);
+    return length === 1 && firstToken !== undefined;
+}

@@ -1,0 +1,115 @@
+"""Builds the npm packages and the Python wheels, and puts them into a folder that holds the retry handler's zip files.
+
+The same sources give the same bytes. What each package needs is copied first, so that nothing is left in the sources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+INFRA = ROOT / "infra"
+CLIENTS = ROOT / "clients"
+JSII = INFRA / "node_modules/.bin"
+# It has pip, and the setuptools that wheels are built with.
+PYTHON = ROOT / ".tools/clients/bin/python"
+
+ARCHITECTURES = ("arm64", "x86_64")
+
+# The oldest time that a zip file can hold, for every file of a wheel.
+EPOCH = "315532800"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="holds retry-handler-ARCHITECTURE.zip, and receives the packages")
+    parser.add_argument(
+        "--architecture",
+        action="append",
+        choices=ARCHITECTURES,
+        help="put only this architecture's retry handler into comeback-cdk; may be repeated",
+    )
+    parser.add_argument("--only-npm-construct", action="store_true", help="build comeback-cdk for npm, and nothing else")
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve()
+    handlers = [handler(folder, name) for name in arguments.architecture or ARCHITECTURES]
+    with tempfile.TemporaryDirectory() as scratch:
+        construct = compiled(handlers, Path(scratch) / "comeback-cdk")
+        npm(construct, folder)
+        if not arguments.only_npm_construct:
+            python_construct(construct, Path(scratch) / "python", folder)
+            clients(Path(scratch), folder)
+
+
+def handler(folder: Path, architecture: str) -> Path:
+    zip_file = folder / f"retry-handler-{architecture}.zip"
+    if not zip_file.is_file():
+        sys.exit(
+            f"{zip_file} does not exist; run `make dist`, which builds it, or name the architectures that are there "
+            "with --architecture"
+        )
+    return zip_file
+
+
+def compiled(handlers: list[Path], package: Path) -> Path:
+    """The construct, compiled for npm and described for other languages (`.jsii`)."""
+    package.mkdir()
+    for name in ("package.json", "README.md"):
+        shutil.copy(INFRA / name, package)
+    for name in ("src", "rosetta"):
+        shutil.copytree(INFRA / name, package / name)
+    shutil.copy(ROOT / "LICENSE-APACHE", package / "LICENSE")
+    (package / "node_modules").symlink_to(INFRA / "node_modules")
+    (package / "handler").mkdir()
+    for zip_file in handlers:
+        shutil.copy(zip_file, package / "handler")
+    # The oldest supported aws-cdk-lib differs from the one that the tests use.
+    run([JSII / "jsii", "--silence-warnings", "metadata/missing-dev-dependency"], package)
+    return package
+
+
+def npm(package: Path, folder: Path) -> None:
+    run(["npm", "pack", "--silent", "--pack-destination", folder], package)
+
+
+def python_construct(package: Path, generated: Path, folder: Path) -> None:
+    tablet = generated.with_name("tablet.json")
+    # The documentation's snippets are compiled, because only their types tell an object from a set of arguments.
+    run([JSII / "jsii-rosetta", "extract", "--compile", "--strict", "--fail", "--output", tablet, package], package)
+    snippets = ["--rosetta-tablet", tablet, "--rosetta-unknown-snippets", "fail"]
+    run([JSII / "jsii-pacmak", "--target", "python", "--code-only", "--outdir", generated, *snippets], package)
+    wheel(generated / "python", folder)
+
+
+def clients(scratch: Path, folder: Path) -> None:
+    node = shutil.copytree(CLIENTS / "node", scratch / "node", ignore=shutil.ignore_patterns("node_modules"))
+    for name in ("LICENSE-APACHE", "LICENSE-MIT"):
+        shutil.copy(ROOT / name, node)
+    run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder], node)
+    # A copy holds the licences themselves, to which the sources only link.
+    wheel(shutil.copytree(CLIENTS / "python", scratch / "client"), folder)
+
+
+def wheel(source: Path, folder: Path) -> None:
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    run([PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", folder, "."], source, {"SOURCE_DATE_EPOCH": EPOCH})
+
+
+def run(command: list[str | Path], folder: Path, variables: Mapping[str, str] = {}) -> None:
+    """Its output is shown if it fails: jsii says at length how old Node is."""
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}")
+
+
+if __name__ == "__main__":
+    main()

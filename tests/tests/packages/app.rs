@@ -1,0 +1,131 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use comeback_tests::{ARCHITECTURE, MiniStack, pages, scratch};
+use serde_json::{Value, json};
+
+use crate::installed::{dist, released, without_toolchain};
+
+/// One that npm and PyPI both have: PyPI gets a release later.
+const AWS_CDK_LIB: &str = "2.275.0";
+
+/// Fails the first three invocations of an event.
+const ORDERS: &str = r#"
+import json
+
+def handler(event, context):
+    attempt = event.get("_retry_metadata", {"attempt": 0})["attempt"]
+    if attempt < 3:
+        raise RuntimeError(f"attempt {attempt} fails")
+    print(json.dumps({"attempt": attempt, "payload": event["_original_payload"]}))
+"#;
+
+/// An app of `docs/deploy-cdk.md`, deployed to a server of its own.
+pub(crate) struct App {
+    pub(crate) ministack: MiniStack,
+    folder: PathBuf,
+}
+
+impl App {
+    pub(crate) async fn in_typescript() -> Result<Self, String> {
+        let commands = pages::blocks("docs/deploy-cdk.md", "TypeScript");
+        let source = pages::blocks_in("ts", "docs/deploy-cdk.md", "TypeScript");
+        let architecture =
+            "new AsyncRetries(stack, 'Retries', { architecture: lambda.Architecture.OF_HERE })";
+        let source = on_this_machine(&source.concat(), "new AsyncRetries(stack, 'Retries')", architecture);
+        let package = released("comeback-cdk-0.1.0.tgz")?;
+        let folder = scratch("outside-typescript");
+        // An app that somebody has. npm keeps where a dependency comes from, until it can come from the registry.
+        let manifest = json!({
+            "private": true,
+            "dependencies": {
+                "aws-cdk-lib": AWS_CDK_LIB,
+                "comeback-cdk": format!("file:{}", package.display()),
+                "constructs": "^10.0.5",
+            },
+            "devDependencies": {"aws-cdk": "2", "tsx": "4", "typescript": "5"},
+        });
+        write(&folder, "package.json", &manifest.to_string())?;
+        write(&folder, "app.ts", &source)?;
+        Self::deployed("outside-typescript-aws", folder, commands).await
+    }
+
+    pub(crate) async fn in_python() -> Result<Self, String> {
+        let commands = pages::blocks("docs/deploy-cdk.md", "Python");
+        let source = pages::blocks_in("python", "docs/deploy-cdk.md", "Python");
+        let architecture = "AsyncRetries(stack, \"Retries\", architecture=lambda_.Architecture.OF_HERE)";
+        let source = on_this_machine(&source.concat(), "AsyncRetries(stack, \"Retries\")", architecture);
+        released("comeback_cdk-0.1.0-py3-none-any.whl")?;
+        let folder = scratch("outside-python");
+        write(&folder, "constraints.txt", &format!("aws-cdk-lib=={AWS_CDK_LIB}\n"))?;
+        write(&folder, "app.py", &source)?;
+        Self::deployed("outside-python-aws", folder, commands).await
+    }
+
+    /// Installs and deploys by the page's two blocks.
+    async fn deployed(server: &str, folder: PathBuf, commands: Vec<String>) -> Result<Self, String> {
+        let [install, deploy] =
+            <[String; 2]>::try_from(commands).map_err(|blocks| format!("not two: {blocks:#?}"))?;
+        fs::create_dir(folder.join("orders")).map_err(|error| error.to_string())?;
+        write(&folder, "orders/index.py", ORDERS)?;
+        let ministack = MiniStack::start(server).await?;
+        let shell = without_toolchain(&ministack.shell())?
+            .with("FOLDER", &folder)
+            .with("CDK_NOTICES", "false")
+            .with("CDK_REQUIRE_APPROVAL", "never");
+        // pip takes the release from there, until it can take it from PyPI.
+        let installing =
+            shell.clone().with("PIP_FIND_LINKS", dist()).with("PIP_CONSTRAINT", "constraints.txt");
+        installing.run(&format!("cd \"$FOLDER\"; unset SSL_CERT_FILE\n{install}"))?;
+        let bootstrap = deploy.replace(" deploy ", " bootstrap ");
+        shell.run(&format!("cd \"$FOLDER\"\n{bootstrap}\n{deploy}"))?;
+        Ok(Self { ministack, folder })
+    }
+
+    /// The physical name of the one resource of the stack `Shop` whose logical id begins so.
+    pub(crate) fn resource(&self, kind: &str, id: &str) -> String {
+        let query = format!(
+            "StackResourceSummaries[?ResourceType=='{kind}' && starts_with(LogicalResourceId, '{id}')].PhysicalResourceId"
+        );
+        let list = "aws cloudformation list-stack-resources --stack-name Shop --output text --query";
+        let found = self.ministack.shell().with("QUERY", query).run(&format!("{list} \"$QUERY\""));
+        let found = found.unwrap_or_else(|error| panic!("{error}"));
+        let [name] = found.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{kind} {id}: {found:?}")
+        };
+        name.to_owned()
+    }
+
+    /// What was deployed, without what the CDK says of itself: it names the language.
+    pub(crate) fn template(&self) -> Value {
+        let mut template: Value = self.synthesized("Shop.template.json");
+        let resources = template["Resources"].as_object_mut().expect("a template has resources");
+        drop(resources.remove("CDKMetadata"));
+        template
+    }
+
+    /// The digests and the paths of all that the stack needs beside its template.
+    pub(crate) fn assets(&self) -> Value {
+        let mut assets = self.synthesized("Shop.assets.json");
+        let files = assets["files"].as_object_mut().expect("a manifest lists files");
+        files.retain(|_, file| file["source"]["path"] != "Shop.template.json");
+        assets
+    }
+
+    fn synthesized(&self, name: &str) -> Value {
+        let path = self.folder.join("cdk.out").join(name);
+        let text = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        serde_json::from_slice(&text).expect("the CDK writes JSON")
+    }
+}
+
+/// The page's app is for arm64, which cannot run on every machine.
+fn on_this_machine(app: &str, retries: &str, with_architecture: &str) -> String {
+    assert_eq!(app.matches(retries).count(), 1, "{app}");
+    let name = if ARCHITECTURE == "arm64" { "ARM_64" } else { "X86_64" };
+    app.replace(retries, &with_architecture.replace("OF_HERE", name))
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
+    fs::write(folder.join(name), text).map_err(|error| format!("{name}: {error}"))
+}
