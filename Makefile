@@ -28,7 +28,7 @@ export SAM_CLI_TELEMETRY := 0
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo scale chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients lint-licences lint-templates \
+.PHONY: help demo scale chaos mutants fuzz test test-fast test-clients check check-dist-upgrade lint-rust lint-infra lint-clients lint-licences lint-templates \
 	tools chromium faketime local build deploy clean
 
 help: ## list the targets
@@ -71,6 +71,9 @@ test: ## every test, those against the real stack included
 	@$(STAGE) run "test without servers" make --no-print-directory test-fast
 	@$(STAGE) run "test the real stack" cargo test $(ALL) $(SERVERS)
 	@$(STAGE) table
+
+check-dist-upgrade: tools faketime ## update the release before this one with messages in flight (builds both)
+	cargo test $(ALL) --test end_to_end -- --ignored
 
 test-fast: ## the tests that need no browser, server or Node (two minutes once built)
 	cargo test $(FAST)

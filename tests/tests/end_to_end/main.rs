@@ -13,6 +13,7 @@ mod orders;
 mod remove;
 mod retries;
 mod sam;
+mod upgrade;
 mod world;
 
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
             }),*]
         };
     }
-    let trials = trials![
+    let mut trials = trials![
         retries::fails_three_times_and_succeeds_on_the_fourth,
         retries::is_not_harmed_by_a_message_that_is_no_json,
         retries::loses_nothing_while_the_handler_is_stopped,
@@ -56,6 +57,9 @@ fn main() -> ExitCode {
         cdk::the_cdk_example_builds_what_the_template_ships,
         emulator::the_bootstrap_runs_under_the_runtime_interface_emulator,
     ];
+    // `make check-dist-upgrade` asks for them. The first builds two releases.
+    let slow = trials![upgrade::an_update_of_the_release_before_loses_nothing,];
+    trials.extend(slow.into_iter().map(|trial| trial.with_ignored_flag(true)));
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
