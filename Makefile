@@ -9,6 +9,8 @@ ARCH ?= arm64
 STACK ?= comeback
 # More for `make deploy`, such as PARAMETERS="MaxAge=3600 Envelope=inline".
 PARAMETERS ?=
+# More for `make verify-aws`, such as VERIFY=--yes.
+VERIFY ?=
 # How long `make fuzz` looks at each of its targets.
 FUZZ_SECONDS ?= 600
 # The packages and features of every cargo command here: others would unify features anew, and build most dependencies
@@ -28,7 +30,7 @@ export SAM_CLI_TELEMETRY := 0
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo scale chaos mutants fuzz test test-fast test-clients check check-dist-upgrade lint-rust lint-infra lint-clients lint-licences lint-templates \
+.PHONY: help demo scale chaos mutants fuzz test test-fast test-clients check check-dist-upgrade verify-aws lint-rust lint-infra lint-clients lint-licences lint-templates \
 	tools chromium faketime local build deploy clean
 
 help: ## list the targets
@@ -72,8 +74,12 @@ test: ## every test, those against the real stack included
 	@$(STAGE) run "test the real stack" cargo test $(ALL) $(SERVERS)
 	@$(STAGE) table
 
-check-dist-upgrade: tools faketime ## update the release before this one with messages in flight (builds both)
+check-dist-upgrade: tools faketime ## update the release before this one with messages in flight (builds both); verify-aws on MiniStack
 	cargo test $(ALL) --test end_to_end -- --ignored
+
+# Never in CI. boto3 is among what the clients are tested with.
+verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator shows (ten minutes; it asks first)
+	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
 
 test-fast: ## the tests that need no browser, server or Node (two minutes once built)
 	cargo test $(FAST)

@@ -14,6 +14,7 @@ mod remove;
 mod retries;
 mod sam;
 mod upgrade;
+mod verify_aws;
 mod world;
 
 use std::process::ExitCode;
@@ -58,7 +59,12 @@ fn main() -> ExitCode {
         emulator::the_bootstrap_runs_under_the_runtime_interface_emulator,
     ];
     // `make check-dist-upgrade` asks for them. The first builds two releases.
-    let slow = trials![upgrade::an_update_of_the_release_before_loses_nothing,];
+    let slow = trials![
+        upgrade::an_update_of_the_release_before_loses_nothing,
+        verify_aws::the_script_asks_and_leaves_nothing,
+        verify_aws::an_interrupted_run_leaves_nothing,
+        verify_aws::the_script_refuses_to_begin_blindly,
+    ];
     trials.extend(slow.into_iter().map(|trial| trial.with_ignored_flag(true)));
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);
