@@ -31,7 +31,7 @@ export SAM_CLI_TELEMETRY := 0
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale chaos mutants fuzz test test-fast test-clients check check-dist-upgrade verify-aws lint-rust lint-infra lint-clients lint-licences lint-templates \
-	tools chromium faketime local build deploy clean
+	lint-workflows tools chromium faketime local build deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,7 +88,7 @@ test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
 	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet
 	npm --prefix clients/node test
 
-check: lint-rust lint-infra lint-clients lint-licences ## what CI runs: formatting, lints, docs, then `make test`
+check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## what CI runs: formatting, lints, docs, then `make test`
 	python3 tests/mutation/check.py --planted
 	$(MAKE) --no-print-directory test
 
@@ -139,6 +139,15 @@ lint-licences: $(TOOLS)/deny/bin/cargo-deny
 lint-templates: $(TOOLS)/sam/.installed
 	sam validate --lint
 	cfn-lint template.yaml
+
+# The first looks for holes in the workflows, the second for what GitHub would not read.
+lint-workflows: CHECK := $(TOOLS)/workflows/bin/check-jsonschema --quiet --builtin-schema
+lint-workflows: $(TOOLS)/workflows/.installed
+	$(TOOLS)/workflows/bin/zizmor --quiet --offline --persona pedantic --strict-collection .github
+	$(CHECK) vendor.github-workflows .github/workflows/*.yml
+	$(CHECK) vendor.dependabot .github/dependabot.yml
+	$(CHECK) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(CHECK) vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 
 tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed $(TOOLS)/clients/.installed
 
