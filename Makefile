@@ -11,6 +11,8 @@ STACK ?= comeback
 PARAMETERS ?=
 # The architectures that `make dist` builds for.
 ARCHS ?= arm64 x86_64
+# More for `make verify-aws`, such as VERIFY=--yes.
+VERIFY ?=
 # How long `make fuzz` looks at each of its targets.
 FUZZ_SECONDS ?= 600
 # The packages and features of every cargo command here: others would unify features anew, and build most dependencies
@@ -31,7 +33,7 @@ export SAM_CLI_TELEMETRY := 0
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates tools chromium faketime local build deploy dist dist-cdk check-dist check-dist-cdk clean
+	lint-licences lint-templates lint-workflows tools chromium faketime local build deploy dist check-dist verify-aws clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +82,10 @@ test: ## every test, those against the real stack included
 	@$(STAGE) run "test the real stack" cargo test $(ALL) $(SERVERS)
 	@$(STAGE) table
 
+# Never in CI. boto3 is among what the clients are tested with.
+verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator shows (ten minutes; it asks first)
+	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
+
 test-fast: ## the tests that need no browser, server or Node (two minutes once built)
 	cargo test $(FAST)
 
@@ -87,7 +93,7 @@ test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
 	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet
 	npm --prefix clients/node test
 
-check: lint-rust lint-infra lint-clients lint-licences ## what CI runs: formatting, lints, docs, then `make test`
+check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## what CI runs: formatting, lints, docs, then `make test`
 	python3 tests/mutation/check.py --planted
 	$(MAKE) --no-print-directory test
 
@@ -109,24 +115,22 @@ local: tools ## the stack on this machine: deploy, send an event, watch it succe
 build: tools ## the two functions' bootstraps, for ARCH (arm64 or x86_64)
 	cargo lambda build --release --$(subst _,-,$(ARCH)) -p retry-handler -p flaky-target
 
-# ARCHITECTURES=x86_64 leaves the other one out.
-dist-cdk: $(TOOLS)/clients/.installed infra/node_modules/.installed ## the npm and Python packages, into dist/, from the retry handlers' zip files there
-	python3 packaging/packages.py dist $(addprefix --architecture ,$(ARCHITECTURES))
-
-check-dist-cdk: tools ## the packages of dist/ from the outside: apps in TypeScript and Python, without a checkout or Rust
-	cargo test $(ALL) --test packages
-
 deploy: tools ## build and deploy STACK to the AWS account your credentials name
 	sam build --parameter-overrides Architecture=$(ARCH)
 	sam deploy --stack-name $(STACK) --parameter-overrides Architecture=$(ARCH) $(PARAMETERS)
 
-dist: $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bin/cargo-about cyclonedx/bin/cargo-cyclonedx) ## what a release holds, for ARCHS, into dist/
+dist: $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bin/cargo-about cyclonedx/bin/cargo-cyclonedx clients/.installed) infra/node_modules/.installed ## what a release holds, for ARCHS, into dist/
 	ARCHS="$(ARCHS)" $(TOOLS)/packaging/bin/python packaging/dist.py
+	python3 packaging/packages.py dist $(addprefix --architecture ,$(ARCHS))
+	$(TOOLS)/packaging/bin/python packaging/manifest.py
 
-check-dist: tools $(TOOLS)/packaging/.installed ## check what `make dist` made, and that another folder makes the same
+# The ignored trials update the release before this one, which they build, and ask MiniStack what `verify-aws` asks AWS.
+check-dist: tools faketime $(TOOLS)/packaging/.installed ## check what `make dist` made, and that another folder makes the same
 	cd packaging/tests && $(TOOLS)/packaging/bin/python -m unittest
 	for template in dist/comeback*.yaml; do AWS_DEFAULT_REGION=us-east-1 sam validate --lint --template-file $$template; cfn-lint $$template; done
 	cargo test $(ALL) --test release
+	cargo test $(ALL) --test packages
+	cargo test $(ALL) --test end_to_end -- --ignored
 	$(TOOLS)/packaging/bin/python packaging/check/crates.py
 	ARCHS="$(ARCHS)" $(TOOLS)/packaging/bin/python packaging/check/again.py
 
@@ -155,6 +159,15 @@ lint-licences: $(TOOLS)/deny/bin/cargo-deny
 lint-templates: $(TOOLS)/sam/.installed
 	sam validate --lint
 	cfn-lint template.yaml
+
+# The first looks for holes in the workflows, the second for what GitHub would not read.
+lint-workflows: CHECK := $(TOOLS)/workflows/bin/check-jsonschema --quiet --builtin-schema
+lint-workflows: $(TOOLS)/workflows/.installed
+	$(TOOLS)/workflows/bin/zizmor --quiet --offline --persona pedantic --strict-collection .github
+	$(CHECK) vendor.github-workflows .github/workflows/*.yml
+	$(CHECK) vendor.dependabot .github/dependabot.yml
+	$(CHECK) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(CHECK) vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 
 tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed $(TOOLS)/clients/.installed
 

@@ -1,4 +1,5 @@
-"""`make dist`: builds all that a release holds into `dist/`, but for the npm and Python packages.
+"""Builds all that a release holds into `dist/`, but for the npm and Python packages (`packages.py`) and the list of all
+(`manifest.py`), which `make dist` adds.
 
 | file | holds |
 |---|---|
@@ -8,7 +9,6 @@
 | `template.py` | the template of a release |
 | `command.py` | the `comeback` command's tarballs and `install.sh` |
 | `bill.py` | the SBOMs, and the licences of others |
-| `manifest.py` | the list of all that lies in `dist/` |
 | `refused.py` | how a release that cannot be made ends |
 """
 
@@ -19,7 +19,6 @@ import sys
 import bill
 import build
 import command
-import manifest
 import template
 from archive import write_zip
 from build import MACHINES, ROOT
@@ -38,7 +37,6 @@ def main() -> None:
         write_template(arch)
     bill.write(DIST)
     command.write(DIST, archs)
-    manifest.write(DIST)
     print(f"made {DIST} for {' and '.join(archs)}")
 
 

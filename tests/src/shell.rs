@@ -7,15 +7,17 @@ use std::process::{Child, Command, Output, Stdio};
 use crate::repository::path_with_tools;
 use crate::root;
 
-/// Runs commands in the repository's root with the tools on `PATH` and nothing of the developer's own AWS settings.
+/// Runs commands in the repository's root, or in another folder, with the tools on `PATH` and nothing of the developer's
+/// own AWS settings.
 #[derive(Clone, Debug)]
 pub struct Shell {
+    folder: PathBuf,
     variables: Vec<(OsString, OsString)>,
 }
 
 impl Shell {
     pub(crate) fn new() -> Self {
-        Self { variables: Vec::new() }
+        Self { folder: root().to_owned(), variables: Vec::new() }
             .with("PATH", path_with_tools())
             .with("SAM_CLI_TELEMETRY", "0")
             .with("AWS_CONFIG_FILE", "/dev/null")
@@ -32,6 +34,13 @@ impl Shell {
     #[must_use]
     pub fn with(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// The same shell in another folder.
+    #[must_use]
+    pub fn at(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
         self
     }
 
@@ -107,7 +116,7 @@ impl Shell {
 
     fn command(&self) -> Command {
         let mut command = Command::new("sh");
-        command.current_dir(root()).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.current_dir(&self.folder).envs(self.variables.iter().map(|(name, value)| (name, value)));
         for inherited in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_PROFILE"] {
             command.env_remove(inherited);
         }
@@ -150,7 +159,9 @@ mod tests {
             "{}; echo $AWS_ENDPOINT_URL; echo $AWS_CA_BUNDLE; command -v aws || true",
             shell.exports()
         );
-        let printed = Shell { variables: Vec::new() }.run(&script).expect("a line that a shell reads");
+        let printed = Shell { folder: root().to_owned(), variables: Vec::new() }
+            .run(&script)
+            .expect("a line that a shell reads");
         let lines: Vec<&str> = printed.lines().collect();
         assert_eq!(lines[..2], ["https://127.0.0.1:1", "it's/here"]);
         let installed = root().join(".tools/aws/bin/aws");

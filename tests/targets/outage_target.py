@@ -13,8 +13,9 @@ class Outage(Exception):
 
 
 def handler(event, context):
-    is_out = os.path.exists(event["outage"])
     attempt = event.pop("_retry_metadata", {}).get("attempt", 0)
+    event = event.get("_original_payload", event)
+    is_out = os.path.exists(event["outage"])
     seen = {"order": event["order"], "attempt": attempt, "at": time.time(), "taken": not is_out, "event": event}
     with open(event["ledger"], "a") as ledger:
         ledger.write(json.dumps(seen) + "\n")

@@ -13,6 +13,8 @@ mod orders;
 mod remove;
 mod retries;
 mod sam;
+mod upgrade;
+mod verify_aws;
 mod world;
 
 use std::process::ExitCode;
@@ -33,7 +35,7 @@ fn main() -> ExitCode {
             }),*]
         };
     }
-    let trials = trials![
+    let mut trials = trials![
         retries::fails_three_times_and_succeeds_on_the_fourth,
         retries::is_not_harmed_by_a_message_that_is_no_json,
         retries::loses_nothing_while_the_handler_is_stopped,
@@ -56,6 +58,14 @@ fn main() -> ExitCode {
         cdk::the_cdk_example_builds_what_the_template_ships,
         emulator::the_bootstrap_runs_under_the_runtime_interface_emulator,
     ];
+    // `make check-dist` asks for them. The first builds two releases.
+    let slow = trials![
+        upgrade::an_update_of_the_release_before_loses_nothing,
+        verify_aws::the_script_asks_and_leaves_nothing,
+        verify_aws::an_interrupted_run_leaves_nothing,
+        verify_aws::the_script_refuses_to_begin_blindly,
+    ];
+    trials.extend(slow.into_iter().map(|trial| trial.with_ignored_flag(true)));
     arguments.test_threads = arguments.test_threads.or(Some(trials.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {

@@ -39,16 +39,26 @@ pub(crate) async fn deploy_for_orders(
 ) -> (Stack, Orders) {
     let parameters = format!("Jitter=none Envelope=inline {parameters}");
     let stack = deploy(&ministack.shell(), name, &parameters).unwrap_or_else(|error| panic!("{error}"));
-    // The handler's own minute is a second here, too little for a busy machine.
+    let orders = Orders::for_stack(ministack, &stack).await;
+    (stack, orders)
+}
+
+/// The handler's own minute is a second here, too little for a busy machine.
+pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);
     longer.timeout(LONGEST_TIMEOUT).send().await.expect("Lambda changes the function");
-    outage_target(ministack, TARGET).await;
-    send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), TARGET);
-    (stack, Orders::new(name))
 }
 
 impl Orders {
+    /// Attaches [`TARGET`] to a stack on the faster clock, and has it be out.
+    pub(crate) async fn for_stack(ministack: &MiniStack, stack: &Stack) -> Self {
+        give_time(ministack, stack).await;
+        outage_target(ministack, TARGET).await;
+        send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), TARGET);
+        Self::new(stack.name())
+    }
+
     fn new(name: &str) -> Self {
         let directory = scratch(name);
         let orders = Self { outage: directory.join("outage"), ledger: directory.join("ledger") };

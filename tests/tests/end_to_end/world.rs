@@ -15,6 +15,7 @@ pub(crate) struct World {
     sped_up: OnceCell<Result<MiniStack, String>>,
     moving: OnceCell<Result<MiniStack, String>>,
     by_hand: OnceCell<Result<MiniStack, String>>,
+    upgrading: OnceCell<Result<MiniStack, String>>,
 }
 
 impl World {
@@ -29,6 +30,7 @@ impl World {
             sped_up: OnceCell::new(),
             moving: OnceCell::new(),
             by_hand: OnceCell::new(),
+            upgrading: OnceCell::new(),
         }
     }
 
@@ -49,6 +51,11 @@ impl World {
     /// A server of its own, where no stack has a log group of the name that the stack by hand gives its own.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
+    }
+
+    /// On the faster clock, where an earlier release is updated.
+    pub(crate) async fn upgrading(&self) -> &MiniStack {
+        or_panic(self.upgrading.get_or_init(|| MiniStack::start_sped_up("upgrading")).await)
     }
 
     /// The stack of docs/deploy-sam.md: its commands, the shipped defaults.
@@ -84,7 +91,7 @@ impl World {
 
     /// What the servers have logged, for a reader who wonders why a trial failed.
     pub(crate) fn log(&self) -> String {
-        let servers = [&self.ministack, &self.sped_up, &self.moving, &self.by_hand];
+        let servers = [&self.ministack, &self.sped_up, &self.moving, &self.by_hand, &self.upgrading];
         let started = servers.into_iter().filter_map(|server| server.get());
         started.flatten().map(MiniStack::log).collect()
     }

@@ -1,0 +1,117 @@
+"""Checks on a real AWS account what no emulator shows. `make verify-aws` runs it; docs/verify-aws.md explains it.
+
+| file | holds |
+|---|---|
+| `account.py` | the account that the credentials name, and its services |
+| `run.py` | one run: its name, its waits, and how it is stopped |
+| `make.py` | queues, functions and the role, each named after the run |
+| `release.py`, `samconfig.toml` | the stack of the release |
+| `clean.py` | the end: everything that has the run's name is removed |
+| `facts.py` | a fact, what was seen of it, and the table |
+| `checks/` | the questions, one file each |
+| `functions/` | the code of the functions that are made |
+"""
+
+import argparse
+import re
+import secrets
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import checks
+import facts
+import release
+from account import Account, Refused
+from clean import clean
+from run import Run, Stopped
+
+WARNING = """\
+Account {number}, region {region}. This makes a stack, nine functions, ten queues, a role and a bucket,
+all named {name}, and removes them at the end.
+It takes about {time} and costs less than 0.10 USD. Use an account for tests.
+"""
+
+
+def main():
+    asked = arguments()
+    if asked.list:
+        print(facts.questions(checks.ALL))
+        return 0
+    account = Account()
+    if asked.clean:
+        return removed(Run(account, asked.clean))
+    run = Run(account, secrets.token_hex(4), with_hours=asked.hours)
+    confirm(run, asked.yes)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        rows = verified(run, asked)
+        print(facts.table(rows))
+        outcome = 0 if all(row.is_fine() for row in rows) else 3
+    except (KeyboardInterrupt, Stopped):
+        print("interrupted: removing what was made", file=sys.stderr)
+        outcome = 1
+    finally:
+        run.stop.set()
+        left = removed(run)
+    return left or outcome
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="verify-aws", description="Checks on a real AWS account what no emulator shows.")
+    parser.add_argument("--yes", action="store_true", help="do not ask before it begins")
+    parser.add_argument("--hours", action="store_true", help="also wait 12 hours for a hidden message")
+    template = "of the release (dist/comeback.yaml, or else what sam build makes)"
+    parser.add_argument("--template", type=Path, metavar="FILE", help=template)
+    parser.add_argument("--parameters", nargs="*", default=[], metavar="NAME=VALUE", help="of that template")
+    parser.add_argument("--clean", metavar="RUN", help="only remove what an earlier run has left")
+    parser.add_argument("--list", action="store_true", help="only print the facts and what is expected")
+    asked = parser.parse_args()
+    if asked.clean and not re.fullmatch("[0-9a-f]{8}", asked.clean):
+        parser.error(f"--clean takes the eight hexadecimal digits that the run has printed, not {asked.clean!r}")
+    return asked
+
+
+def confirm(run, yes):
+    time = "12 hours" if run.with_hours else "ten minutes"
+    print(WARNING.format(number=run.account.number, region=run.account.region, name=run.name, time=time))
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Refused("nobody can answer here: give --yes if this account is meant")
+    if input("Begin? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise Refused("nothing was made")
+
+
+def verified(run, asked):
+    """Asks everything at once: most of the time is waiting."""
+    run.release = release.deploy(run, asked.template, asked.parameters)
+    print("asking", flush=True)
+    with ThreadPoolExecutor(len(checks.ALL)) as pool:
+        try:
+            return [row for rows in pool.map(lambda check: facts.rows(run, check), checks.ALL) for row in rows]
+        except KeyboardInterrupt:
+            run.stop.set()
+            raise
+
+
+def removed(run):
+    """Removes what the run has made. Gives back the exit code: 0 if nothing is left."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        left = clean(run)
+    except KeyboardInterrupt:
+        left = ["interrupted"]
+    for problem in left:
+        print(f"not removed: {problem}", file=sys.stderr)
+    if left:
+        print(f"run this until nothing is left: make verify-aws VERIFY=\"--clean {run.id}\"", file=sys.stderr)
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Refused as refusal:
+        sys.exit(f"verify-aws: {refusal}")

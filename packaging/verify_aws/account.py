@@ -1,0 +1,31 @@
+"""The account that the credentials name, and its services."""
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+
+class Refused(Exception):
+    """It does not begin; the text says why, and what to do."""
+
+
+class Account:
+    def __init__(self):
+        session = boto3.Session()
+        self.region = session.region_name
+        if not self.region:
+            raise Refused("no region: set AWS_REGION")
+        self.sqs = session.client("sqs")
+        self.functions = session.client("lambda")
+        self.iam = session.client("iam")
+        self.logs = session.client("logs")
+        self.metrics = session.client("cloudwatch")
+        self.stacks = session.client("cloudformation")
+        self.buckets = session.client("s3")
+        try:
+            identity = session.client("sts").get_caller_identity()
+        except (BotoCoreError, ClientError) as error:
+            raise Refused(f"no credentials that AWS takes: set AWS_PROFILE, or log in ({error})") from error
+        self.number = identity["Account"]
+        self.partition = identity["Arn"].split(":")[1]
+        # An emulator shows only some of the facts, and need not be waited for.
+        self.is_emulator = "amazonaws.com" not in self.sqs.meta.endpoint_url

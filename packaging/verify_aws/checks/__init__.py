@@ -1,0 +1,6 @@
+"""The questions, one file each: `FACTS`, and `check(run)`, which yields each fact, what was seen of it, and whether that is as
+expected."""
+
+from checks import destination, in_flight, large_record, moves, records, recursion, throttled, trace, twelve_hours
+
+ALL = [recursion, moves, twelve_hours, in_flight, destination, trace, records, throttled, large_record]

@@ -1,0 +1,108 @@
+"""Queues, functions and the role, each named after the run: `clean.py` finds them by that name."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+from botocore.exceptions import ClientError
+
+CODE = Path(__file__).parent / "functions"
+LAMBDA_MAY_ASSUME = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
+
+
+def queue(run, name):
+    """The URL of a new queue."""
+    made = run.account.sqs.create_queue(QueueName=f"{run.name}-{name}", Attributes={"MaximumMessageSize": "1048576"}, tags=run.tags)
+    return made["QueueUrl"]
+
+
+def arn_of(run, queue_url):
+    attributes = run.account.sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])
+    return attributes["Attributes"]["QueueArn"]
+
+
+def role(run):
+    """The ARN of the role of all the functions, which may do what any of them does."""
+    with run.making:
+        if run.role is None:
+            name = f"{run.name}-functions"
+            own = f"arn:{run.account.partition}:sqs:*:{run.account.number}:{run.name}*"
+            allowed = [
+                {"Effect": "Allow", "Action": "sqs:*", "Resource": own},
+                {"Effect": "Allow", "Action": ["logs:*", "xray:PutTraceSegments", "xray:PutTelemetryRecords"], "Resource": "*"},
+            ]
+            tags = [{"Key": key, "Value": value} for key, value in run.tags.items()]
+            made = run.account.iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(LAMBDA_MAY_ASSUME), Tags=tags)
+            policy = json.dumps({"Version": "2012-10-17", "Statement": allowed})
+            run.account.iam.put_role_policy(RoleName=name, PolicyName="functions", PolicyDocument=policy)
+            run.role = made["Role"]["Arn"]
+        return run.role
+
+
+def function(run, name, code="target", timeout=10, **settings):
+    """The name of a new function that runs `functions/CODE.py`."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.write(CODE / f"{code}.py", f"{code}.py")
+    request = {
+        "FunctionName": f"{run.name}-{name}",
+        "Runtime": "python3.12",
+        "Handler": f"{code}.handler",
+        "Role": role(run),
+        "Code": {"ZipFile": archive.getvalue()},
+        "Timeout": timeout,
+        "Tags": run.tags,
+        **settings,
+    }
+    # IAM is known everywhere only after some seconds: until then Lambda may not assume the role.
+    run.until(f"function {name}", 120, lambda: unless_too_early(lambda: run.account.functions.create_function(**request)))
+    run.account.functions.get_waiter("function_active_v2").wait(FunctionName=request["FunctionName"])
+    run.account.functions.put_function_recursion_config(FunctionName=request["FunctionName"], RecursiveLoop="Allow")
+    return request["FunctionName"]
+
+
+def fails_to(run, function, queue_url):
+    """Sends a function's failures to a queue, at once."""
+    request = {
+        "FunctionName": function,
+        "MaximumRetryAttempts": 0,
+        "MaximumEventAgeInSeconds": 60,
+        "DestinationConfig": {"OnFailure": {"Destination": arn_of(run, queue_url)}},
+    }
+    put = run.account.functions.put_function_event_invoke_config
+    run.until(f"destination of {function}", 120, lambda: unless_too_early(lambda: put(**request)))
+
+
+def reads(run, function, queue_url):
+    """Hands a queue's messages to a function, one by one."""
+    request = {"FunctionName": function, "EventSourceArn": arn_of(run, queue_url), "BatchSize": 1}
+    create = run.account.functions.create_event_source_mapping
+    run.until(f"mapping of {function}", 120, lambda: unless_too_early(lambda: create(**request)))
+
+
+def unless_too_early(call):
+    """The answer of a call; `None` if it needs a role or a policy that is not known everywhere yet."""
+    try:
+        return call()
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "InvalidParameterValueException" and "role" in str(error):
+            return None
+        raise
+
+
+def invoke(run, function, event):
+    """Sends an event, and gives back the request id."""
+    answer = run.account.functions.invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode())
+    return answer["ResponseMetadata"]["RequestId"]
+
+
+def receive(run, queue_url, hide_for=60):
+    """A message, hidden for some seconds; `None` if there is none."""
+    answer = run.account.sqs.receive_message(
+        QueueUrl=queue_url, VisibilityTimeout=hide_for, AttributeNames=["All"], MessageAttributeNames=["All"]
+    )
+    return next(iter(answer.get("Messages", [])), None)

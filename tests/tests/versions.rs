@@ -1,0 +1,114 @@
+//! One version: Cargo.toml's workspace says it, and every package, lock file, page and the changelog repeat it.
+
+use std::process::Command;
+
+use comeback_tests::{pages, root};
+use regex::Regex;
+use serde_json::Value;
+
+/// The workspace's, as every package of it is told.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[test]
+fn the_workspaces_packages_have_it_and_ask_each_other_for_it() {
+    let output = Command::new("cargo")
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let packages = metadata["packages"].as_array().expect("a workspace has packages");
+    assert!(packages.len() > 10, "only {}", packages.len());
+    for package in packages {
+        let name = package["name"].as_str().expect("a package has a name");
+        assert_eq!(package["version"], VERSION, "{name} has no `version.workspace = true`");
+        let dependencies = package["dependencies"].as_array().expect("a list, perhaps empty");
+        for dependency in dependencies.iter().filter(|it| it["path"].is_string()) {
+            // An unpublished package needs none: its neighbour is found by its path alone.
+            let unpublished = package["publish"] == serde_json::json!([]) && dependency["req"] == "*";
+            let asked = format!("^{VERSION}");
+            assert!(unpublished || dependency["req"] == *asked, "{name} asks for {dependency}");
+        }
+    }
+}
+
+#[test]
+fn the_packages_of_npm_and_their_lock_files_have_it() {
+    for folder in ["infra", "clients/node"] {
+        let package = json(&format!("{folder}/package.json"));
+        assert_eq!(package["version"], VERSION, "{folder}/package.json");
+        let lock = json(&format!("{folder}/package-lock.json"));
+        assert_eq!(lock["version"], VERSION, "{folder}/package-lock.json: run npm install there");
+        let root = &lock["packages"][""];
+        assert_eq!(root["version"], VERSION, "{folder}/package-lock.json: run npm install there");
+        assert_eq!(root["name"], package["name"], "{folder}/package-lock.json");
+    }
+}
+
+#[test]
+fn the_package_for_python_has_it() {
+    let page = "clients/python/pyproject.toml";
+    let expected = format!("version = \"{VERSION}\"");
+    assert!(pages::read(page).lines().any(|line| line == expected), "{page} has no line {expected}");
+}
+
+/// Such as `comeback-cdk-0.1.0.tgz`.
+#[test]
+fn the_pages_name_no_file_of_another_version() {
+    let file = Regex::new(r"comeback[a-z_-]*-v?(\d+\.\d+\.\d+)").expect("a pattern");
+    let readmes = ["infra/README.md", "clients/node/README.md", "clients/python/README.md"];
+    for page in pages::all().into_iter().chain(readmes.map(str::to_owned)) {
+        for found in file.captures_iter(&pages::read(&page)) {
+            assert_eq!(&found[1], VERSION, "{page} names {}", &found[0]);
+        }
+    }
+}
+
+#[test]
+fn the_changelog_keeps_its_form_and_its_newest_release_has_it() {
+    let changelog = pages::read("CHANGELOG.md");
+    assert_eq!(problem_of(&changelog), None);
+}
+
+/// What Keep a Changelog would not have, or a newest release that is not this version.
+fn problem_of(changelog: &str) -> Option<String> {
+    let release = Regex::new(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$").expect("a pattern");
+    let kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
+    let mut releases = changelog.lines().filter_map(|line| release.captures(line));
+    let odd = changelog.lines().find(|line| {
+        let is_heading = line.starts_with("## ") && *line != "## [Unreleased]" && !release.is_match(line);
+        is_heading || line.strip_prefix("### ").is_some_and(|kind| !kinds.contains(&kind))
+    });
+    match (odd, releases.next()) {
+        (Some(odd), _) => Some(format!("CHANGELOG.md has the heading {odd:?}")),
+        (None, Some(newest)) if newest[1] != *VERSION => {
+            Some(format!("the newest release in CHANGELOG.md is {}, the packages have {VERSION}", &newest[1]))
+        }
+        (None, _) => None,
+    }
+}
+
+#[test]
+fn an_odd_changelog_is_noticed() {
+    let released = format!(
+        "# Changelog\n## [Unreleased]\n### Added\n- x\n## [{VERSION}] - 2026-11-30\n### Fixed\n- y\n"
+    );
+    assert_eq!(problem_of(&released), None);
+    let older = released.replace(VERSION, "0.0.9");
+    let expected = format!("the newest release in CHANGELOG.md is 0.0.9, the packages have {VERSION}");
+    assert_eq!(problem_of(&older), Some(expected));
+    for (from, to, odd) in [
+        (" - 2026-11-30", "", format!("## [{VERSION}]")),
+        ("### Fixed", "### Repaired", "### Repaired".to_owned()),
+        ("## [Unreleased]", "## Unreleased", "## Unreleased".to_owned()),
+    ] {
+        assert_eq!(
+            problem_of(&released.replace(from, to)),
+            Some(format!("CHANGELOG.md has the heading {odd:?}"))
+        );
+    }
+}
+
+fn json(file: &str) -> Value {
+    serde_json::from_str(&pages::read(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
