@@ -7,7 +7,7 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, wherever they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 17] = [
+const CLAIMS: [(&str, &str, &str); 18] = [
     ("README.md", "Deploy", "tests/tests/end_to_end/sam.rs"),
     ("docs/alarms.md", "An alarm for each function", "tests/tests/operate/alarms.rs"),
     ("docs/attach.md", "With the command", "tests/tests/operate/attach.rs"),
