@@ -137,7 +137,10 @@ impl<O: Operation> Drop for Desk<O> {
 }
 
 /// Where the outcomes go, by the entries' places in the order in which they came.
-struct Replies<O: Operation>(Arc<Mutex<(usize, BTreeMap<usize, Reply<O>>)>>);
+struct Replies<O: Operation>(Arc<Mutex<Open<O>>>);
+
+/// The next entry's place, and the replies of those that are open.
+type Open<O> = (usize, BTreeMap<usize, Reply<O>>);
 
 impl<O: Operation> Replies<O> {
     fn expect(&self, reply: Reply<O>) {

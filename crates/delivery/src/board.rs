@@ -209,7 +209,7 @@ impl<E, R> Board<E, R> {
 
     /// Leaves each entry that is not under way: nothing goes out any more.
     pub(crate) fn stop(&mut self) {
-        self.leave_all(|place| place != Place::Away, |error| Cause::Stopped(error));
+        self.leave_all(|place| place != Place::Away, Cause::Stopped);
     }
 
     /// Leaves each entry that is under way: nobody awaits its answer any more.

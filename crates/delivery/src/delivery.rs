@@ -7,7 +7,7 @@ use tracing::Instrument;
 
 use crate::board::Board;
 use crate::run::{Course, run};
-use crate::{Delivered, Left, Operation, Sender, Sent, Undelivered};
+use crate::{Delivered, Left, Operation, Outcome, Sender, Sent, Undelivered};
 
 /// Entries on their way: what [`Sender::start`] gives.
 ///
@@ -92,7 +92,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
     /// # Errors
     ///
     /// [`Undelivered`], with every entry that was not delivered.
-    pub fn finish(mut self) -> Result<Delivered<O::Receipt>, Undelivered<O::Entry, O::Receipt>> {
+    pub fn finish(mut self) -> Outcome<O> {
         self.board.interrupt();
         for outcome in self.board.settled() {
             match outcome {

@@ -124,7 +124,7 @@ pub use delivery::Delivery;
 /// Its `Stream` is what [`Sender::send_stream`] takes and gives.
 pub use futures_util;
 pub use operation::{Answer, Lane, Operation};
-pub use outcome::{Cause, Delivered, Left, Progress, Sent, Undelivered, by_entry};
+pub use outcome::{Cause, Delivered, Left, Outcome, Progress, Sent, Undelivered, by_entry};
 pub use retries::Retries;
 #[cfg(feature = "sdk")]
 pub use sdk::TokioSleep;

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::ServiceError;
+use crate::{Operation, ServiceError};
 
 /// Every entry was delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,12 @@ pub struct Undelivered<E, R = ()> {
     /// Those of them that carried an entry sent before.
     pub retries: u64,
 }
+
+/// How a delivery ended.
+pub type Outcome<O> = Result<
+    Delivered<<O as Operation>::Receipt>,
+    Undelivered<<O as Operation>::Entry, <O as Operation>::Receipt>,
+>;
 
 /// An entry that was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

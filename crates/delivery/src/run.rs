@@ -12,7 +12,7 @@ use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use tracing::Instrument;
 
 use crate::board::{Batch, Board, Settled, Wait};
-use crate::gate::Pass;
+use crate::gate::{Gate, Pass};
 use crate::{Answer, Operation, Sender, ServiceError};
 
 /// What a delivery takes from, and when it ends before all is done.
@@ -60,7 +60,7 @@ pub(crate) async fn run<O, S, F>(
                 return Poll::Pending;
             }
             if deadline.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Next::Deadline);
+                return Poll::Ready(Next::End);
             }
             if let Poll::Ready(Some(answered)) = calls.poll_next_unpin(context) {
                 return Poll::Ready(Next::Answered(answered));
@@ -69,7 +69,7 @@ pub(crate) async fn run<O, S, F>(
                 // Nobody waits any more; calls are let finish.
                 waits.clear();
                 entering.set(Fuse::terminated());
-                return if calls.is_empty() { Poll::Ready(Next::Nothing) } else { Poll::Pending };
+                return if calls.is_empty() { Poll::Ready(Next::End) } else { Poll::Pending };
             }
             if let Poll::Ready(Some(entries)) = waits.poll_next_unpin(context) {
                 return Poll::Ready(Next::Waited(entries));
@@ -79,55 +79,36 @@ pub(crate) async fn run<O, S, F>(
                 return Poll::Ready(Next::Entry(entry));
             }
             let waits_for_more = at_hand && !source.is_done() && !board.is_full() && !linger.is_zero();
-            if board.is_ready() && entering.is_terminated() {
-                if !waits_for_more || lingered(lingering.as_mut(), context, || sleep(*linger)) {
-                    entering.set(gate.enter(&**sleep).fuse());
-                }
+            let mut goes = || !waits_for_more || lingered(lingering.as_mut(), context, || sleep(*linger));
+            if board.is_ready() && entering.is_terminated() && goes() {
+                entering.set(gate.enter(&**sleep).fuse());
             }
-            if !entering.is_terminated()
-                && let Poll::Ready(pass) = entering.as_mut().poll(context)
-            {
+            if let Poll::Ready(pass) = entering.as_mut().poll(context) {
                 return Poll::Ready(Next::Pass(pass));
             }
             let is_over = calls.is_empty() && waits.is_empty() && source.is_done() && !board.is_ready();
-            if is_over { Poll::Ready(Next::Nothing) } else { Poll::Pending }
+            if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
         })
         .await;
-        let next = match next {
-            Next::Pass(pass) if board.is_ready() && may_start() => {
-                lingering.set(Fuse::terminated());
-                // Begun here, and not when it is first awaited: just after a look at the deadline.
-                let mut call = Box::pin(call(operation.clone(), board.take(), pass));
-                match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
-                    Poll::Ready(answered) => Next::Answered(answered),
-                    Poll::Pending => {
-                        calls.push(call);
-                        continue;
-                    }
-                }
-            }
-            next => next,
-        };
         match next {
             Next::Entry(entry) => board.push(&**operation, entry),
+            Next::Pass(pass) if board.is_ready() && may_start() => {
+                lingering.set(Fuse::terminated());
+                match begun(call(operation.clone(), board.take(), pass)).await {
+                    Ok(answered) => waits.extend(take_in(sender, board, answered).map(sleeping)),
+                    Err(call) => calls.push(call),
+                }
+            }
             // It came too late, or what was ready was settled meanwhile.
             Next::Pass(_) => {}
-            Next::Answered((batch, pass, result)) => {
-                slow_down(sender, &pass, &result, batch.entries.len());
-                let again = board.answered(batch, result, retries);
-                sender.tell(board.progress);
-                waits.extend(again.into_iter().map(sleeping));
-            }
+            Next::Answered(answered) => waits.extend(take_in(sender, board, answered).map(sleeping)),
             Next::Waited(entries) => board.waited(entries),
-            Next::Deadline => {
-                calls.clear();
-                board.abandon();
-                break;
-            }
-            Next::Nothing => break,
+            Next::End => break,
         }
         board.settled().for_each(&mut settle);
     }
+    calls.clear();
+    board.abandon();
     board.stop();
     board.settled().for_each(settle);
 }
@@ -139,9 +120,8 @@ enum Next<E, R> {
     Answered(Answered<E, R>),
     /// These entries have waited.
     Waited(Vec<usize>),
-    Deadline,
-    /// Nothing is under way.
-    Nothing,
+    /// Nothing is under way, or the deadline has come.
+    End,
 }
 
 /// The batch and its pass, with what the service answered.
@@ -157,6 +137,16 @@ fn lingered<F: Future<Output = ()>>(
         lingering.set(sleep().fuse());
     }
     lingering.poll(context).is_ready()
+}
+
+/// Begins the call now, just after a look at the deadline, and not when it is first awaited. Gives it back if it is not
+/// answered at once.
+async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
+    let mut call = Box::pin(call);
+    match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
+        Poll::Ready(answered) => Ok(answered),
+        Poll::Pending => Err(call),
+    }
 }
 
 /// One call. A panic in it harms no entry but its own.
@@ -181,13 +171,20 @@ async fn call<O: Operation>(
     (batch, pass, result)
 }
 
-/// Lets the whole sender keep to what the service takes.
-fn slow_down<O, S, R>(
+/// Gives the waits of those that go again.
+fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
-    pass: &Pass,
-    result: &Result<Vec<Answer<R>>, ServiceError>,
-    entries: usize,
-) {
+    board: &mut Board<O::Entry, O::Receipt>,
+    (batch, pass, result): Answered<O::Entry, O::Receipt>,
+) -> impl Iterator<Item = Wait> + use<O, S> {
+    slow_down(&sender.gate, &pass, &result, batch.entries.len());
+    let again = board.answered(batch, result, &sender.retries);
+    sender.tell(board.progress);
+    again.into_iter()
+}
+
+/// Lets the whole sender keep to what the service takes.
+fn slow_down<R>(gate: &Gate, pass: &Pass, result: &Result<Vec<Answer<R>>, ServiceError>, entries: usize) {
     let is_throttle = |error: &ServiceError| error.kind == crate::ErrorKind::Throttled;
     let throttled = match result {
         Ok(answers) => {
@@ -195,11 +192,11 @@ fn slow_down<O, S, R>(
         }
         Err(error) if is_throttle(error) => entries,
         // It says nothing of the pace.
-        Err(error) => return error.retry_after.into_iter().for_each(|pause| sender.gate.pause(pause)),
+        Err(error) => return error.retry_after.into_iter().for_each(|pause| gate.pause(pause)),
     };
-    sender.gate.answered(pass, throttled as f64 / entries as f64);
+    gate.answered(pass, throttled as f64 / entries as f64);
     let errors = result.as_ref().map_or_else(std::slice::from_ref, |_| &[]);
     let of_entries = result.iter().flatten().filter_map(|answer| answer.as_ref().err());
     let pause = errors.iter().chain(of_entries).filter_map(|error| error.retry_after).max();
-    pause.into_iter().for_each(|pause| sender.gate.pause(pause));
+    pause.into_iter().for_each(|pause| gate.pause(pause));
 }

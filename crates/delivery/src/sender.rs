@@ -96,15 +96,17 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { on_progress: Some(Arc::new(tell)), ..self }
     }
 
+    pub(crate) fn limits_of_calls(&self) -> Limits {
+        self.limits.unwrap_or_else(|| self.operation.limits())
+    }
+}
+
+impl<O, S> Sender<O, S> {
     pub(crate) fn tell(&self, progress: Progress) {
         if let Some(tell) = &self.on_progress {
             // The panic hook has reported it, and no entry is to be lost for it.
             let _: Result<(), _> = catch_unwind(AssertUnwindSafe(|| tell(progress)));
         }
-    }
-
-    pub(crate) fn limits_of_calls(&self) -> Limits {
-        self.limits.unwrap_or_else(|| self.operation.limits())
     }
 }
 

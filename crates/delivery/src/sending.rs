@@ -1,7 +1,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use crate::{Delivered, Delivery, Operation, Sender, Undelivered};
+use crate::{Delivery, Operation, Outcome, Sender};
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Delivers every entry, or hands it back with its cause.
@@ -11,11 +11,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// # Errors
     ///
-    /// [`Undelivered`], with every entry that was not delivered.
-    pub async fn send(
-        &self,
-        entries: impl IntoIterator<Item = O::Entry>,
-    ) -> Result<Delivered<O::Receipt>, Undelivered<O::Entry, O::Receipt>> {
+    /// [`Undelivered`](crate::Undelivered), with every entry that was not delivered.
+    pub async fn send(&self, entries: impl IntoIterator<Item = O::Entry>) -> Outcome<O> {
         self.send_until(entries, pending()).await
     }
 
@@ -29,7 +26,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
         deadline: impl Future<Output = ()>,
-    ) -> Result<Delivered<O::Receipt>, Undelivered<O::Entry, O::Receipt>> {
+    ) -> Outcome<O> {
         let mut delivery = self.start(entries);
         delivery.run_until(deadline).await;
         delivery.finish()
@@ -45,7 +42,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
         may_start: impl Fn() -> bool,
-    ) -> Result<Delivered<O::Receipt>, Undelivered<O::Entry, O::Receipt>> {
+    ) -> Outcome<O> {
         let mut delivery = self.start(entries);
         delivery.run_while(may_start).await;
         delivery.finish()

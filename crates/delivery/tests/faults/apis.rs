@@ -9,17 +9,14 @@ use aws_sdk_sqs::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_types::Blob;
 use comeback_delivery::limits::{self, Limits};
 use comeback_delivery::{
-    Cause, Delivered, Operation, Retries, Sender, ServiceError, TokioSleep, Undelivered, dynamodb,
-    eventbridge, firehose, kinesis, sqs,
+    Cause, Operation, Retries, Sender, ServiceError, TokioSleep, dynamodb, eventbridge, firehose, kinesis,
+    sqs,
 };
 
 use crate::service::Service;
 
 /// What was delivered, or left.
-pub(crate) type Outcome<A> = Result<
-    Delivered<<<A as Api>::Operation as Operation>::Receipt>,
-    Undelivered<<<A as Api>::Operation as Operation>::Entry, <<A as Api>::Operation as Operation>::Receipt>,
->;
+pub(crate) type Outcome<A> = comeback_delivery::Outcome<<A as Api>::Operation>;
 
 pub(crate) trait Api {
     type Operation: Operation<Receipt: std::fmt::Debug>;

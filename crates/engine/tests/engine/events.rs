@@ -22,7 +22,7 @@ fn a_first_failure_is_followed_by_retry_one() {
     assert_eq!((event.retry, event.retries_made()), (1, 0));
     assert_eq!(event.first_failure, T0);
     assert_eq!(event.origin_request_id, "r-1");
-    assert_eq!(event.error_type().as_deref(), Some("Timeout"));
+    assert_eq!(event.error_type(), Some("Timeout"));
 
     let Envelope { metadata, original_payload } = reinvoked(&record);
     assert_eq!(metadata.attempt, 1);
