@@ -27,7 +27,7 @@ impl Metered {
     }
 
     fn take(&self, entries: usize) -> usize {
-        let (level, at) = &mut *self.level.lock().unwrap();
+        let (level, at) = &mut *self.level.lock().expect("no panic");
         *level = (*level + at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
         *at = Instant::now();
         let taken = entries.min(*level as usize);
@@ -59,12 +59,12 @@ impl Operation for &Metered {
     async fn call(&self, entries: &[&usize]) -> Result<Vec<Answer<usize>>, ServiceError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         {
-            let (now, most) = &mut *self.under_way.lock().unwrap();
+            let (now, most) = &mut *self.under_way.lock().expect("no panic");
             *now += 1;
             *most = (*most).max(*now);
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
-        self.under_way.lock().unwrap().0 -= 1;
+        self.under_way.lock().expect("no panic").0 -= 1;
         let taken = self.take(entries.len());
         if taken == 0 {
             return Err(throttled());
@@ -110,7 +110,7 @@ async fn the_tasks_of_a_sender_keep_to_one_limit_and_one_pace() {
     for task in tasks.collect::<Vec<_>>() {
         delivered += task.await.unwrap().iter().filter(|it| it.is_ok()).count();
     }
-    assert_eq!(table.under_way.lock().unwrap().1, 3);
+    assert_eq!(table.under_way.lock().expect("no panic").1, 3);
     assert!(delivered >= 1_187, "{delivered} of 1,250");
     assert!(table.calls() <= 75, "{} calls, 50 would be the fewest", table.calls());
     assert!(start.elapsed() >= Duration::from_secs(10), "{:?}", start.elapsed());
@@ -132,7 +132,7 @@ impl Operation for &Asking {
     }
 
     fn call(&self, _: &[&()]) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + Send {
-        let calls = &mut *self.1.lock().unwrap();
+        let calls = &mut *self.1.lock().expect("no panic");
         calls.push(Instant::now());
         let busy = ServiceError::new(ErrorKind::Transient, "Busy", "").with_retry_after(Some(self.0));
         ready(if calls.len() == 1 { Err(busy) } else { Ok(vec![Ok(())]) })
@@ -146,6 +146,7 @@ async fn no_call_begins_before_the_service_wants_one() {
         Sender::over(&service, tokio::time::sleep).retries(Retries::of([Duration::ZERO])).concurrency(1);
     let start = Instant::now();
     sender.send([(), (), ()]).await.unwrap();
-    let calls: Vec<u64> = service.1.lock().unwrap().iter().map(|at| (*at - start).as_secs()).collect();
+    let calls: Vec<u64> =
+        service.1.lock().expect("no panic").iter().map(|at| (*at - start).as_secs()).collect();
     assert_eq!(calls, [0, 7, 7, 7]);
 }
