@@ -26,14 +26,14 @@ STAGE := python3 tests/tools/stage.py
 
 TOOLS := $(CURDIR)/.tools
 # The SAM CLI and MiniStack pin different botocores, hence one environment each.
-export PATH := $(TOOLS)/fuzz/bin:$(TOOLS)/deny/bin:$(TOOLS)/about/bin:$(TOOLS)/cyclonedx/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(TOOLS)/packaging/bin:$(PATH)
+export PATH := $(TOOLS)/semver/bin:$(TOOLS)/fuzz/bin:$(TOOLS)/deny/bin:$(TOOLS)/about/bin:$(TOOLS)/cyclonedx/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(TOOLS)/packaging/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
 # What installs a Debian package.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates lint-workflows tools chromium faketime local build deploy dist check-dist verify-aws clean
+	lint-licences lint-templates lint-workflows tools chromium faketime local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,12 @@ test: ## every test, those against the real stack included
 	@$(STAGE) run "test the real stack" cargo test $(ALL) $(SERVERS)
 	@$(STAGE) table
 
+# Pre-1.0, so a new minor version may break; cargo-semver-checks knows.
+semver: $(TOOLS)/semver/bin/cargo-semver-checks ## whether the libraries keep what the release before this one promised
+	@release=$$(git describe --tags --match 'v*' --abbrev=0 HEAD^ 2>/dev/null) \
+		|| { echo "no release before this one, so nothing to keep"; exit 0; }; \
+		cargo semver-checks --baseline-rev "$$release" -p comeback-backoff -p comeback-delivery -p comeback-envelope
+
 # Never in CI. boto3 is among what the clients are tested with.
 verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator shows (ten minutes; it asks first)
 	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
@@ -126,6 +132,7 @@ dist: $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bin/cargo-
 
 # The ignored trials update the release before this one, which they build, and ask MiniStack what `verify-aws` asks AWS.
 check-dist: tools faketime $(TOOLS)/packaging/.installed ## check what `make dist` made, and that another folder makes the same
+	$(MAKE) --no-print-directory semver
 	cd packaging/tests && $(TOOLS)/packaging/bin/python -m unittest
 	for template in dist/comeback*.yaml; do AWS_DEFAULT_REGION=us-east-1 sam validate --lint --template-file $$template; cfn-lint $$template; done
 	cargo test $(ALL) --test release
@@ -198,6 +205,9 @@ $(TOOLS)/about/bin/cargo-about:
 
 $(TOOLS)/cyclonedx/bin/cargo-cyclonedx:
 	CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --root $(TOOLS)/cyclonedx cargo-cyclonedx@0.5.9
+
+$(TOOLS)/semver/bin/cargo-semver-checks:
+	CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --root $(TOOLS)/semver cargo-semver-checks@0.51.0
 
 $(TOOLS)/fuzz/bin/cargo-fuzz:
 	cargo install --quiet --locked --root $(TOOLS)/fuzz cargo-fuzz@0.13.2
