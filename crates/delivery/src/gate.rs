@@ -34,15 +34,15 @@ impl Gate {
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
         let permit = self.calls.acquire_arc().await;
         let _turn = self.turn.lock().await;
+        let mut gap_left = self.gap();
         loop {
-            let wait = self.pace(Pace::wait);
-            if !wait.is_zero() {
-                sleep(wait).await;
-            }
-            // Other calls may have been answered meanwhile.
-            if !self.pace(|pace| pace.is_paused()) {
+            let step = self.pace(|pace| pace.step(gap_left));
+            if step.is_zero() {
                 return Pass { _permit: permit, began: self.pace(|pace| pace.begin()) };
             }
+            sleep(step).await;
+            self.pace(|pace| pace.waited(step));
+            gap_left = gap_left.saturating_sub(step);
         }
     }
 

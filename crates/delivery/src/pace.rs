@@ -14,6 +14,8 @@ use std::time::Duration;
 const FIRST: f64 = 0.1;
 /// The longest gap. A service that takes less than a call in 5 s is down.
 pub(crate) const LONGEST: f64 = 5.0;
+/// A delivery that waits looks at its deadline after each step.
+const LONGEST_STEP: Duration = Duration::from_secs(1);
 /// Timers are no finer.
 const SHORTEST: f64 = 0.001;
 /// The rate rises by this part of the known one a call.
@@ -37,19 +39,19 @@ pub(crate) struct Pace {
 pub(crate) struct Round(u64);
 
 impl Pace {
-    /// How long the next call has to wait.
-    pub(crate) fn wait(&mut self) -> Duration {
-        self.gap().max(std::mem::take(&mut self.pause))
+    /// The next part of what a call has to wait for, with what is left to it of the gap; zero if it may begin.
+    pub(crate) fn step(&self, gap_left: Duration) -> Duration {
+        gap_left.max(self.pause).min(LONGEST_STEP)
+    }
+
+    /// So much of the pause is over.
+    pub(crate) fn waited(&mut self, step: Duration) {
+        self.pause = self.pause.saturating_sub(step);
     }
 
     /// The time between two calls.
     pub(crate) fn gap(&self) -> Duration {
         Duration::from_secs_f64(self.gap)
-    }
-
-    /// What the service asked for since the last [`wait`](Self::wait).
-    pub(crate) fn is_paused(&self) -> bool {
-        !self.pause.is_zero()
     }
 
     pub(crate) fn begin(&self) -> Round {
@@ -110,7 +112,7 @@ mod tests {
     fn without_throttles_nothing_waits() {
         let mut pace = Pace::default();
         (0..10).for_each(|_| pace.take(0.0));
-        assert_eq!(pace.wait(), Duration::ZERO);
+        assert_eq!(pace.gap(), Duration::ZERO);
     }
 
     #[test]
@@ -149,12 +151,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_asks_for_is_waited_once() {
+    fn what_the_service_asks_for_is_waited_once_in_steps() {
         let mut pace = Pace::default();
-        pace.pause(Duration::from_secs(3));
+        pace.pause(Duration::from_millis(2_500));
         pace.pause(Duration::from_secs(2));
-        assert_eq!(pace.wait(), Duration::from_secs(3));
-        assert_eq!(pace.wait(), Duration::ZERO);
+        let mut steps = Vec::new();
+        while let step = pace.step(Duration::ZERO)
+            && !step.is_zero()
+        {
+            steps.push(step.as_millis());
+            pace.waited(step);
+        }
+        assert_eq!(steps, [1_000, 1_000, 500]);
     }
 
     proptest! {
@@ -164,7 +172,7 @@ mod tests {
             let mut pace = Pace::default();
             let (mut room, mut taken, mut calls, mut seconds) = (1.0f64, 0.0, 0.0, 0.0);
             for call in 0..2_000 {
-                let wait = pace.wait().as_secs_f64().max(0.0001);
+                let wait = pace.gap().as_secs_f64().max(0.0001);
                 room = (room + wait * per_second).min(1.0);
                 let part = room.min(1.0);
                 room -= part;

@@ -150,3 +150,15 @@ async fn no_call_begins_before_the_service_wants_one() {
         service.1.lock().expect("no panic").iter().map(|at| (*at - start).as_secs()).collect();
     assert_eq!(calls, [0, 7, 7, 7]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_past_the_deadline_is_not_waited_for() {
+    let service = Asking(Duration::from_secs(3_600), Mutex::default());
+    let sender = Sender::over(&service, tokio::time::sleep).retries(Retries::of([Duration::ZERO]));
+    let start = Instant::now();
+    let may_start = || start.elapsed() < Duration::from_secs(3);
+    let undelivered = sender.concurrency(1).send_while([(), ()], may_start).await.unwrap_err();
+    assert!(start.elapsed() <= Duration::from_secs(4), "{:?}", start.elapsed());
+    let causes = undelivered.by_entry();
+    assert!(causes.iter().all(|outcome| matches!(outcome, Err(Cause::Stopped(_)))), "{causes:?}");
+}
