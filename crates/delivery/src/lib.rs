@@ -9,7 +9,7 @@
 //! async fn send_orders(client: aws_sdk_sqs::Client, queue_url: &str) {
 //!     let deliver = Sender::new(client, queue_url);
 //!     match deliver.send((0..1_000).map(|n| Message::new(format!("order {n}")))).await {
-//!         Ok(delivered) => println!("{} messages in {} calls", delivered.count, delivered.calls),
+//!         Ok(delivered) => println!("{} messages in {} calls", delivered.count(), delivered.calls),
 //!         Err(undelivered) => {
 //!             for left in undelivered.entries {
 //!                 eprintln!("number {}: {}", left.index, left.cause); // and left.entry is yours again

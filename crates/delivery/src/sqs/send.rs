@@ -18,7 +18,7 @@ use crate::{Answer, Lane, Operation, ServiceError, TokioSleep, classify};
 ///
 /// let deliver = Sender::new(client, url);
 /// match deliver.send((0..100).map(|n| Message::new(format!("order {n}")))).await {
-///     Ok(delivered) => println!("{} messages in {} calls", delivered.count, delivered.calls),
+///     Ok(delivered) => println!("{} messages in {} calls", delivered.count(), delivered.calls),
 ///     Err(undelivered) => {
 ///         eprintln!("{undelivered}");
 ///         let keep: Vec<Message> = undelivered.entries.into_iter().map(|left| left.entry).collect();
