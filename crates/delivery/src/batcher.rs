@@ -61,8 +61,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// batcher and all its clones are dropped and everything is delivered or handed back.
     ///
     /// A batch goes when it is full, or after [`linger`](Self::linger). At most as many entries are open as of a
-    /// [stream](Self::send_stream); meanwhile [`Batcher::send`] waits. If the future is dropped, each entry is
-    /// handed back.
+    /// [stream](Self::send_stream), and 64 more are at hand; meanwhile [`Batcher::send`] waits. If the future is
+    /// dropped, each entry is handed back. An entry of a [`Lane`](crate::Lane) that was left leaves those behind it
+    /// that are open, and none that comes later.
     ///
     /// ```
     /// # use comeback_delivery::{Answer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
@@ -93,13 +94,13 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// # }
     /// ```
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
-        let (letters, received) = bounded(self.window());
+        // A channel allocates all its room at once.
+        let (letters, received) = bounded(self.window().min(64));
+        // Made here, so that it hands entries back even if the future is dropped before it is first polled.
+        let board = Board::forgetting(self.limits_of_calls());
+        let desk = Desk::<O> { board, replies: Replies::default(), received };
         let running = async move {
-            let mut desk = Desk::<O> {
-                board: Board::new(self.limits_of_calls()),
-                replies: Replies::default(),
-                received,
-            };
+            let mut desk = desk;
             let replies = desk.replies.clone();
             let entries = desk.received.clone().map(|Letter { entry, reply }| {
                 replies.expect(reply);

@@ -87,11 +87,16 @@ impl<E, R> Board<E, R> {
             tracks: BTreeMap::new(),
             ready: Ready::default(),
             halves: VecDeque::new(),
-            lanes: Lanes::default(),
+            lanes: Lanes::new(),
             failed_whole: 0,
             settled: Vec::new(),
             progress: Progress::default(),
         }
+    }
+
+    /// One on which an entry that is left leaves none that comes later.
+    pub(crate) fn forgetting(limits: Limits) -> Self {
+        Self { lanes: Lanes::forgetting(), ..Self::new(limits) }
     }
 
     /// The next entry of the input.
@@ -234,7 +239,8 @@ impl<E, R> Board<E, R> {
 
     fn failed_whole(&mut self, indexes: &[usize], error: ServiceError, retries: &Retries) -> Vec<Wait> {
         if !error.kind.is_retriable() {
-            indexes.iter().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
+            // From the back: one that was sent has this error, and is not only behind another.
+            indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
             if error.kind.is_of_every_call() {
                 self.halt(&error);
             }
@@ -271,7 +277,8 @@ impl<E, R> Board<E, R> {
     /// Entries of one batch may have been sent a different number of times: each number has its own wait. Those
     /// of one lane wait together, as long as the one that was sent most often.
     fn retry(&mut self, failed: Vec<(usize, ServiceError)>, retries: &Retries) -> Vec<Wait> {
-        let mut by_calls: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        let mut by_calls: BTreeMap<u64, Option<Wait>> = BTreeMap::new();
+        let mut exhausted = Vec::new();
         let mut of_lane: Option<(Lane, u64)> = None;
         for (index, error) in failed {
             let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left behind another of these.
@@ -282,17 +289,21 @@ impl<E, R> Board<E, R> {
                     _ => of_lane = Some((lane.clone(), calls)),
                 }
             }
-            match retries.wait(calls) {
-                Some(_) => {
+            let wait = || retries.wait(calls).map(|delay| Wait { delay, entries: Vec::new() });
+            match by_calls.entry(calls).or_insert_with(wait) {
+                Some(wait) => {
                     track.place = Place::Waiting;
                     track.error = Some(error);
-                    by_calls.entry(calls).or_default().push(index);
+                    wait.entries.push(index);
                 }
-                None => self.leave(index, Cause::Exhausted(error)),
+                None => exhausted.push((index, error)),
             }
         }
-        let wait = |(calls, entries)| Some(Wait { delay: retries.wait(calls)?, entries });
-        by_calls.into_iter().filter_map(wait).collect()
+        // From the back: one that was sent has its own error, and is not only behind another.
+        for (index, error) in exhausted.into_iter().rev() {
+            self.leave(index, Cause::Exhausted(error));
+        }
+        by_calls.into_values().flatten().collect()
     }
 
     fn deliver(&mut self, index: usize, receipt: R) {
@@ -326,6 +337,7 @@ impl<E, R> Board<E, R> {
             let error = self.track(index).error.take();
             if let Some(lane) = self.tracks[&index].lane.clone() {
                 self.lanes.remove(&lane, index);
+                self.lanes.close(&lane);
             }
             self.set_left(index, cause(error));
         }

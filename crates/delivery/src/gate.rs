@@ -32,8 +32,9 @@ impl Gate {
 
     /// Waits until a call may begin.
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
-        let permit = self.calls.acquire_arc().await;
+        // In this order: who waits longest for a turn is next, whereas a permit goes to whoever asks first.
         let _turn = self.turn.lock().await;
+        let permit = self.calls.acquire_arc().await;
         let mut gap_left = self.gap();
         loop {
             let step = self.pace(|pace| pace.step(gap_left));

@@ -53,7 +53,8 @@ pub struct Left<E> {
     /// Why.
     pub cause: Cause,
     /// Calls that carried it. If there was more than one, or the last error is none that the service
-    /// answered (it passes, or the operation panicked), the entry may have arrived all the same.
+    /// answered (it passes, or the operation panicked), or the cause is [`Cause::Halted`] or [`Cause::Behind`], an
+    /// entry with at least one call may have arrived all the same.
     pub calls: u64,
 }
 
@@ -86,7 +87,7 @@ pub enum Cause {
     /// The hard deadline came while a call carried it, so it may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,
-    /// The delivery ended with this error, of another call: no call would have fared better. Those are that
+    /// The delivery ended with this error, of another call, so it was not sent (again): no call would have fared better. Those are that
     /// permissions, credentials or the queue itself are missing, and that every call failed for so long that
     /// retries ran out.
     #[error("not sent: other calls failed, and so would this one: {0}")]

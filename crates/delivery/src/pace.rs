@@ -30,8 +30,10 @@ pub(crate) struct Pace {
     known: Option<f64>,
     /// Counts the times that the rate fell.
     round: u64,
-    /// What the service itself asked for.
+    /// What is left of what the service itself asked for.
     pause: Duration,
+    /// What it has asked for since the last step began.
+    asked: Duration,
 }
 
 /// When a call began.
@@ -40,7 +42,8 @@ pub(crate) struct Round(u64);
 
 impl Pace {
     /// The next part of what a call has to wait for, with what is left to it of the gap; zero if it may begin.
-    pub(crate) fn step(&self, gap_left: Duration) -> Duration {
+    pub(crate) fn step(&mut self, gap_left: Duration) -> Duration {
+        self.pause = self.pause.max(std::mem::take(&mut self.asked));
         gap_left.max(self.pause).min(LONGEST_STEP)
     }
 
@@ -60,7 +63,7 @@ impl Pace {
 
     /// Nothing is sent for this long.
     pub(crate) fn pause(&mut self, pause: Duration) {
-        self.pause = self.pause.max(pause);
+        self.asked = self.asked.max(pause);
     }
 
     /// This share of a call's entries was throttled, 0 to 1, and the others were taken.
@@ -163,6 +166,10 @@ mod tests {
             pace.waited(step);
         }
         assert_eq!(steps, [1_000, 1_000, 500]);
+        let step = pace.step(Duration::from_secs(1));
+        pace.pause(Duration::from_secs(1));
+        pace.waited(step);
+        assert_eq!(pace.step(Duration::ZERO), Duration::from_secs(1), "asked for during a step: all of it");
     }
 
     proptest! {

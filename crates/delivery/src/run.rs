@@ -57,6 +57,8 @@ pub(crate) async fn run<O, S, F>(
     loop {
         let next = poll_fn(|context| {
             if !is_wanted() {
+                // Others of this sender may be waiting for the turn.
+                entering.set(Fuse::terminated());
                 return Poll::Pending;
             }
             if deadline.as_mut().poll(context).is_ready() {
@@ -86,8 +88,12 @@ pub(crate) async fn run<O, S, F>(
             if let Poll::Ready(pass) = entering.as_mut().poll(context) {
                 return Poll::Ready(Next::Pass(pass));
             }
-            let is_over = calls.is_empty() && waits.is_empty() && source.is_done() && !board.is_ready();
-            if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
+            let is_idle = board.open() == 0 || waits.is_empty() && !board.is_ready();
+            if calls.is_empty() && source.is_done() && is_idle {
+                Poll::Ready(Next::End)
+            } else {
+                Poll::Pending
+            }
         })
         .await;
         match next {

@@ -20,7 +20,11 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// What ends a delivery, such as a permission that is missing, hands back the entries that are open then
     /// ([`Cause::Halted`](crate::Cause::Halted)). Those that the stream gives afterwards are tried anew: stop taking
-    /// outcomes, or end the stream, if that is no use.
+    /// outcomes, or end the stream, if that is no use. Of a [`Lane`](crate::Lane) that an entry was left of, none goes
+    /// any more; the stream remembers such lanes.
+    ///
+    /// Between two outcomes its calls stand still, and keep their places under the sender's limit: do not await
+    /// another delivery of the same sender there, but spawn it.
     ///
     /// Dropping the outcomes drops the entries that are open. To keep what the stream has not given, pass
     /// `&mut` of it.
@@ -82,7 +86,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 
     /// How many entries of a stream are open at once.
     pub(crate) fn window(&self) -> usize {
-        self.limits_of_calls().entries.saturating_mul(2 * self.concurrency)
+        self.limits_of_calls().entries.saturating_mul(self.concurrency).saturating_mul(2)
     }
 }
 

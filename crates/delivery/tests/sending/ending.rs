@@ -30,6 +30,17 @@ fn calls_under_way_when_another_is_denied_may_deliver() {
 }
 
 #[test]
+fn nobody_waits_for_the_retry_of_what_was_handed_back() {
+    let script = [Fate::Whole(ErrorKind::Transient), Fate::Whole(ErrorKind::Denied)];
+    let service = Service { limits: ONE, polls: 1, ..Service::new(script) };
+    let never = |_| std::future::pending::<()>();
+    let sender =
+        Sender::over(&service, never).concurrency(1).retries(Retries::of([std::time::Duration::MAX]));
+    let undelivered = complete(sender.send(entries([None; 3]))).unwrap_err();
+    assert_eq!((undelivered.calls, undelivered.entries.len()), (2, 3));
+}
+
+#[test]
 fn an_entry_that_is_denied_says_nothing_of_the_others() {
     let service = Service { limits: ONE, ..Service::new([Fate::Error(ErrorKind::Denied), Fate::Ok]) };
     let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);

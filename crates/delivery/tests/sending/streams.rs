@@ -157,6 +157,49 @@ async fn a_batcher_whose_future_is_dropped_hands_everything_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_batcher_whose_future_never_ran_hands_back_too() {
+    let (batcher, run) = Sender::over(Hanging, tokio::time::sleep).batcher();
+    let task = tokio::spawn(async move { batcher.send(7).await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    drop(run);
+    assert_eq!(task.await.unwrap().unwrap_err().cause, Cause::Interrupted(None));
+}
+
+/// Takes a second for each call.
+struct Slow;
+
+impl Operation for Slow {
+    type Entry = usize;
+    type Receipt = ();
+
+    fn limits(&self) -> Limits {
+        Limits { entries: 1, ..SQS_SEND }
+    }
+
+    fn size(&self, _: &usize) -> usize {
+        1
+    }
+
+    async fn call(&self, _: &[&usize]) -> Result<Vec<Answer>, ServiceError> {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(vec![Ok(())])
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_delivery_lets_a_short_one_of_its_sender_go() {
+    let sender = Sender::over(Slow, tokio::time::sleep).concurrency(2);
+    let long = sender.clone();
+    let long = tokio::spawn(async move { long.send(0..1_000).await.is_ok() });
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let start = tokio::time::Instant::now();
+    assert!(sender.send([7]).await.is_ok());
+    // Not after the 500 s of the other. (The lock lets whoever comes first have it, until one has waited too long.)
+    assert!(start.elapsed() <= Duration::from_secs(60), "{:?}", start.elapsed());
+    long.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hard_deadline_ends_calls_that_hang() {
     let sender = Sender::over(Hanging, tokio::time::sleep).concurrency(1).retries(Retries::none());
     let start = tokio::time::Instant::now();

@@ -112,7 +112,8 @@ async fn the_tasks_of_a_sender_keep_to_one_limit_and_one_pace() {
     }
     assert_eq!(table.under_way.lock().expect("no panic").1, 3);
     assert!(delivered >= 1_187, "{delivered} of 1,250");
-    assert!(table.calls() <= 75, "{} calls, 50 would be the fewest", table.calls());
+    // Entries of two deliveries never share a call, so that one which is throttled in part costs a call more.
+    assert!(table.calls() <= 90, "{} calls, 50 would be the fewest", table.calls());
     assert!(start.elapsed() >= Duration::from_secs(10), "{:?}", start.elapsed());
 }
 

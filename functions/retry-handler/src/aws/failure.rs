@@ -59,7 +59,10 @@ pub(super) fn of_moves<E, R>(
     let failure = |cause: Cause| match cause.error() {
         // The error is that of another call, and this copy was never sent.
         _ if matches!(cause, Cause::Halted(_)) => MoveFailure::NotSent(MOVE.failure(cause)),
-        Some(error) if error.code.is_empty() && error.kind != ErrorKind::Refused => {
+        None if cause == Cause::Unanswered => MoveFailure::Unanswered(cause.to_string()),
+        Some(error)
+            if error.code.is_empty() && !matches!(error.kind, ErrorKind::Refused | ErrorKind::Denied) =>
+        {
             MoveFailure::Unanswered(without_quotes(cause).to_string())
         }
         _ => MoveFailure::NotSent(MOVE.failure(cause)),
