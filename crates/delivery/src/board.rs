@@ -212,14 +212,10 @@ impl<E, R> Board<E, R> {
         self.retry(dropped, retries)
     }
 
-    /// Leaves each entry that is not under way: nothing goes out any more.
+    /// Leaves each entry: nothing goes out any more, and nobody awaits the answer to what is under way.
     pub(crate) fn stop(&mut self) {
-        self.leave_all(|place| place != Place::Away, Cause::Stopped);
-    }
-
-    /// Leaves each entry that is under way: nobody awaits its answer any more.
-    pub(crate) fn abandon(&mut self) {
         self.leave_all(|place| place == Place::Away, |_| Cause::Unanswered);
+        self.leave_all(|_| true, Cause::Stopped);
     }
 
     /// Leaves every entry: the delivery ends here.

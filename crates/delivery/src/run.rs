@@ -114,7 +114,6 @@ pub(crate) async fn run<O, S, F>(
         board.settled().for_each(&mut settle);
     }
     calls.clear();
-    board.abandon();
     board.stop();
     board.settled().for_each(settle);
 }
