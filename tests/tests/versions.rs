@@ -6,7 +6,7 @@ use comeback_tests::{pages, root};
 use regex::Regex;
 use serde_json::Value;
 
-/// The workspace's, as every package of it is told.
+/// The workspace's, which each of its packages inherits.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[test]

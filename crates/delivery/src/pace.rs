@@ -1,4 +1,4 @@
-//! How fast calls may begin while a service throttles. Pure: it is told what was answered, and says how long to wait.
+//! How fast calls may begin while a service throttles. Pure: it takes what was answered, and says how long to wait.
 //!
 //! The rate falls as the window of DCTCP does ([RFC 8257], section 3.3: by half of the share that was marked, here of
 //! the entries that were throttled), at most once for the calls that were under way together. It rises as TCP's

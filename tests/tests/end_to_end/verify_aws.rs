@@ -4,7 +4,7 @@ use crate::world::World;
 
 const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
 
-/// Every question is asked, the emulator's answers are told from AWS's, and the page has the same questions.
+/// Every question is asked, the emulator's answers are kept apart from AWS's, and the page has the same questions.
 pub(crate) async fn the_script_asks_and_leaves_nothing(world: &World) {
     let shell = prepared(world).await;
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
