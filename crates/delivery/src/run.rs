@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use crate::board::{Batch, Board, Settled, Wait};
 use crate::gate::{Gate, Pass};
-use crate::{Answer, Operation, Sender, ServiceError};
+use crate::{Answer, ErrorKind, Operation, Sender, ServiceError};
 
 /// What a delivery takes from, and when it ends before all is done.
 pub(crate) struct Course<I, H, M, D> {
@@ -190,18 +190,16 @@ fn take_in<O: Operation, S>(
 
 /// Lets the whole sender keep to what the service takes.
 fn slow_down<R>(gate: &Gate, pass: &Pass, result: &Result<Vec<Answer<R>>, ServiceError>, entries: usize) {
-    let is_throttle = |error: &ServiceError| error.kind == crate::ErrorKind::Throttled;
-    let throttled = match result {
-        Ok(answers) => {
-            answers.iter().filter_map(|answer| answer.as_ref().err()).filter(|it| is_throttle(it)).count()
-        }
-        Err(error) if is_throttle(error) => entries,
-        // It says nothing of the pace.
-        Err(error) => return error.retry_after.into_iter().for_each(|pause| gate.pause(pause)),
+    let errors: Vec<&ServiceError> = match result {
+        Ok(answers) => answers.iter().filter_map(|answer| answer.as_ref().err()).collect(),
+        Err(error) => vec![error; entries],
     };
-    gate.answered(pass, throttled as f64 / entries as f64);
-    let errors = result.as_ref().map_or_else(std::slice::from_ref, |_| &[]);
-    let of_entries = result.iter().flatten().filter_map(|answer| answer.as_ref().err());
-    let pause = errors.iter().chain(of_entries).filter_map(|error| error.retry_after).max();
-    pause.into_iter().for_each(|pause| gate.pause(pause));
+    if let Some(pause) = errors.iter().filter_map(|error| error.retry_after).max() {
+        gate.pause(pause);
+    }
+    let throttled = errors.iter().filter(|error| error.kind == ErrorKind::Throttled).count();
+    // A call that failed whole for another reason says nothing of the pace.
+    if result.is_ok() || throttled > 0 {
+        gate.answered(pass, throttled as f64 / entries as f64);
+    }
 }
