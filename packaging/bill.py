@@ -2,9 +2,10 @@
 
 import json
 import shutil
-import tomllib
 from pathlib import Path
 from subprocess import PIPE
+
+import tomlkit
 
 from build import FUNCTIONS, ROOT, TARGET, run
 
@@ -22,36 +23,55 @@ def write(dist: Path) -> None:
 
 
 def sboms() -> dict[str, str]:
-    """A CycloneDX document for each program. The tool writes one into every package's folder: here, of a copy."""
+    """A CycloneDX document for each program."""
+    options = ["--format", "json", "--spec-version", "1.5", "--no-build-deps", "--target", "x86_64-unknown-linux-gnu"]
+    written = {}
+    for name, folder in PACKAGES.items():
+        copy = sources(folder)
+        # It writes one into every package's folder.
+        run("cargo", "cyclonedx", "--quiet", "--manifest-path", str(copy / "Cargo.toml"), *options)
+        written[name] = (copy / folder / f"{name}.cdx.json").read_text().replace(str(copy), "/comeback")
+    return written
+
+
+def sources(package: str) -> Path:
+    """A copy of the workspace with one package and those that it needs. In the whole one, cargo turns on each feature that
+    another member or a test asks for."""
     copy = TARGET / "sources"
     shutil.rmtree(copy, ignore_errors=True)
-    for folder in ["crates", "functions", "fuzz", "tests"]:
+    for folder in ["crates", "functions"]:
         shutil.copytree(ROOT / folder, copy / folder, symlinks=True)
-    for file in ["Cargo.toml", "Cargo.lock"]:
-        shutil.copy(ROOT / file, copy)
-    options = ["--format", "json", "--spec-version", "1.5", "--no-build-deps", "--target", "x86_64-unknown-linux-gnu"]
-    run("cargo", "cyclonedx", "--quiet", "--manifest-path", str(copy / "Cargo.toml"), *options)
-    written = {name: (copy / folder / f"{name}.cdx.json").read_text() for name, folder in PACKAGES.items()}
-    return {name: text.replace(str(copy), "/comeback") for name, text in written.items()}
+    shutil.copy(ROOT / "Cargo.lock", copy)
+    workspace = tomlkit.parse((ROOT / "Cargo.toml").read_text())
+    for key in ["exclude", "default-members"]:
+        del workspace["workspace"][key]
+    workspace["workspace"]["members"] = [package]
+    (copy / "Cargo.toml").write_text(tomlkit.dumps(workspace))
+    for manifest in copy.glob("*/*/Cargo.toml"):
+        parsed = tomlkit.parse(manifest.read_text())
+        parsed.pop("dev-dependencies", None)
+        manifest.write_text(tomlkit.dumps(parsed))
+    return copy
 
 
 def licences() -> str:
     """The licences of all that is linked into the programs. Fails if one is not among those that deny.toml allows."""
-    with (ROOT / "deny.toml").open("rb") as file:
-        allowed = tomllib.load(file)["licenses"]["allow"]
-    config = TARGET / "about.toml"
-    # Licences lie in a crate's own folder; to look for them in all of its sources takes minutes.
-    config.write_text(
-        f"accepted = {json.dumps(allowed)}\nmax-depth = 1\n"
-        "ignore-build-dependencies = true\nignore-dev-dependencies = true\n"
-    )
+    policy = tomlkit.parse((ROOT / "deny.toml").read_text())["licenses"]
+    config = {
+        "accepted": policy["allow"],
+        # Licences lie in a crate's own folder; to look for them in all of its sources takes minutes.
+        "max-depth": 1,
+        "ignore-build-dependencies": True,
+        "ignore-dev-dependencies": True,
+    } | {exception["crate"]: {"accepted": exception["allow"]} for exception in policy["exceptions"]}
+    (TARGET / "about.toml").write_text(tomlkit.dumps(config))
     # By the text, in order: a set of "name version".
     users: dict[tuple[str, str], set[str]] = {}
     for folder in PACKAGES.values():
         # Offline, it believes what the crates themselves hold.
         options = ["--format", "json", "--frozen", "--fail", "--target", "x86_64-unknown-linux-gnu"]
         manifest = str(ROOT / folder / "Cargo.toml")
-        command = ["cargo", "about", "generate", *options, "--config", str(config), "--manifest-path", manifest]
+        command = ["cargo", "about", "generate", *options, "--config", str(TARGET / "about.toml"), "--manifest-path", manifest]
         for licence in json.loads(run(*command, stdout=PIPE))["licenses"]:
             crates = (use["crate"] for use in licence["used_by"])
             others = {f"{crate['name']} {crate['version']}" for crate in crates if crate["source"]}

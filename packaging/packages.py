@@ -23,13 +23,16 @@ PYTHON = ROOT / ".tools/clients/bin/python"
 
 ARCHITECTURES = ("arm64", "x86_64")
 
+# Of all that is linked into the retry handler.
+LICENCES = "THIRD-PARTY-LICENCES.txt"
+
 # The oldest time that a zip file can hold, for every file of a wheel.
 EPOCH = "315532800"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="holds retry-handler-ARCHITECTURE.zip, and receives the packages")
+    parser.add_argument("folder", type=Path, help=f"holds retry-handler-ARCHITECTURE.zip and {LICENCES}, and receives the packages")
     parser.add_argument(
         "--architecture",
         action="append",
@@ -39,26 +42,26 @@ def main() -> None:
     parser.add_argument("--only-npm-construct", action="store_true", help="build comeback-cdk for npm, and nothing else")
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
-    handlers = [handler(folder, name) for name in arguments.architecture or ARCHITECTURES]
+    handlers = [made(folder / f"retry-handler-{name}.zip") for name in arguments.architecture or ARCHITECTURES]
+    licences = made(folder / LICENCES)
     with tempfile.TemporaryDirectory() as scratch:
-        construct = compiled(handlers, Path(scratch) / "comeback-cdk")
+        construct = compiled(handlers, licences, Path(scratch) / "comeback-cdk")
         npm(construct, folder)
         if not arguments.only_npm_construct:
             python_construct(construct, Path(scratch) / "python", folder)
             clients(Path(scratch), folder)
 
 
-def handler(folder: Path, architecture: str) -> Path:
-    zip_file = folder / f"retry-handler-{architecture}.zip"
-    if not zip_file.is_file():
+def made(file: Path) -> Path:
+    if not file.is_file():
         sys.exit(
-            f"{zip_file} does not exist; run `make dist`, which builds it, or name the architectures that are there "
+            f"{file} does not exist; run `make dist`, which builds it, or name the architectures that are there "
             "with --architecture"
         )
-    return zip_file
+    return file
 
 
-def compiled(handlers: list[Path], package: Path) -> Path:
+def compiled(handlers: list[Path], licences: Path, package: Path) -> Path:
     """The construct, compiled for npm and described for other languages (`.jsii`)."""
     package.mkdir()
     for name in ("package.json", "README.md"):
@@ -66,6 +69,7 @@ def compiled(handlers: list[Path], package: Path) -> Path:
     for name in ("src", "rosetta"):
         shutil.copytree(INFRA / name, package / name)
     shutil.copy(ROOT / "LICENSE-APACHE", package / "LICENSE")
+    shutil.copy(licences, package)
     (package / "node_modules").symlink_to(INFRA / "node_modules")
     (package / "handler").mkdir()
     for zip_file in handlers:

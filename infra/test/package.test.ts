@@ -22,12 +22,14 @@ with zipfile.ZipFile(sys.argv[1], "w") as archive:
     archive.writestr(entry, "#!/bin/sh\\n# " + sys.argv[1])
 `;
 const HANDLERS = ['retry-handler-arm64.zip', 'retry-handler-x86_64.zip'];
+const THIRD_PARTY = 'THIRD-PARTY-LICENCES.txt';
 
 beforeAll(() => {
   app = fs.mkdtempSync(path.join(os.tmpdir(), 'app-'));
   for (const handler of HANDLERS) {
     run('python3', ['-c', ZIP, handler]);
   }
+  fs.writeFileSync(path.join(app, THIRD_PARTY), 'MIT');
   run('python3', [path.join(REPOSITORY, 'packaging', 'packages.py'), '--only-npm-construct', '.']);
   const modules = path.join(app, 'node_modules');
   fs.mkdirSync(path.join(modules, 'comeback-cdk'), { recursive: true });
@@ -41,7 +43,7 @@ afterAll(() => {
   fs.rmSync(app, { recursive: true });
 });
 
-test('the package holds the code, the retry handlers, the README and the licence, and nothing else', () => {
+test('the package holds the code, the retry handlers, the README and the licences, and nothing else', () => {
   const files = run('find', ['node_modules/comeback-cdk', '-type', 'f', '-printf', '%P\\n'])
     .trimEnd()
     .split('\n')
@@ -50,6 +52,7 @@ test('the package holds the code, the retry handlers, the README and the licence
     '.jsii',
     'LICENSE',
     'README.md',
+    THIRD_PARTY,
     ...HANDLERS.map((handler) => `handler/${handler}`),
     'package.json',
   ]);

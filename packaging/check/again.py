@@ -1,5 +1,6 @@
 """Makes the release once more, from a copy of the sources in another folder: each file must have the same bytes."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,28 +10,36 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SUMS = "SHA256SUMS"
 
+# Installed, not made: the copy has those of this folder.
+SHARED = [".tools", "infra/node_modules"]
+
 
 def main() -> None:
     if not (ROOT / "dist" / SUMS).exists():
         sys.exit("error: there is no release: run `make dist` first")
-    with tempfile.TemporaryDirectory(prefix="comeback-again-") as folder:
-        copy_sources(Path(folder))
-        subprocess.run([sys.executable, "packaging/dist.py"], cwd=folder, check=True)
-        first, again = sums(ROOT / "dist"), sums(Path(folder) / "dist")
-    other = [name for name, digest in again.items() if first.get(name) != digest]
+    with tempfile.TemporaryDirectory(prefix="comeback-again-") as name:
+        folder = Path(name)
+        copy_sources(folder)
+        for shared in SHARED:
+            (folder / shared).symlink_to(ROOT / shared)
+        # Without what make tells the makes that it calls.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        subprocess.run(["make", "dist", f"ARCHS={os.environ['ARCHS']}"], cwd=folder, env=environment, check=True)
+        first, again = sums(ROOT / "dist"), sums(folder / "dist")
+    other = sorted(name for name in first.keys() | again.keys() if first.get(name) != again.get(name))
     if other:
         sys.exit(f"error: these differ when they are made in another folder: {', '.join(other)}")
     print(f"another folder makes the same {len(again)} files")
 
 
 def copy_sources(folder: Path) -> None:
-    """All that git knows or would add."""
+    """All that git knows or would add, as old as it is: make would install again what seems older."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
 
 
 def sums(dist: Path) -> dict[str, str]:

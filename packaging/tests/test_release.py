@@ -74,7 +74,7 @@ class Release(unittest.TestCase):
             self.assertEqual(documents, {"LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENCES.txt"})
 
     def test_the_sboms_name_each_crate_whose_licence_is_here(self):
-        """They name some more: those of features that only tests turn on, as cargo resolves the workspace."""
+        """They name some more: optional crates that cargo resolves for a feature of another, and does not build."""
         listed = set()
         for program in PACKAGES:
             sbom = json.loads((DIST / f"{program}.cdx.json").read_text())

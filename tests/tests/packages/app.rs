@@ -29,6 +29,11 @@ pub(crate) struct App {
 impl App {
     pub(crate) async fn in_typescript() -> Result<Self, String> {
         let commands = pages::blocks("docs/deploy-cdk.md", "TypeScript");
+        assert_eq!(
+            pages::blocks("README.md", "With the CDK"),
+            commands,
+            "the README has the same commands"
+        );
         let source = pages::blocks_in("ts", "docs/deploy-cdk.md", "TypeScript");
         let architecture =
             "new AsyncRetries(stack, 'Retries', { architecture: lambda.Architecture.OF_HERE })";
@@ -47,6 +52,11 @@ impl App {
         });
         write(&folder, "package.json", &manifest.to_string())?;
         write(&folder, "app.ts", &source)?;
+        write(
+            &folder,
+            "cdk.json",
+            &pages::blocks_in("json", "docs/deploy-cdk.md", "TypeScript").concat(),
+        )?;
         Self::deployed("outside-typescript-aws", folder, commands).await
     }
 
@@ -62,10 +72,8 @@ impl App {
         Self::deployed("outside-python-aws", folder, commands).await
     }
 
-    /// Installs and deploys by the page's two blocks.
+    /// Installs and deploys by the page's commands.
     async fn deployed(server: &str, folder: PathBuf, commands: Vec<String>) -> Result<Self, String> {
-        let [install, deploy] =
-            <[String; 2]>::try_from(commands).map_err(|blocks| format!("not two: {blocks:#?}"))?;
         fs::create_dir(folder.join("orders")).map_err(|error| error.to_string())?;
         write(&folder, "orders/index.py", ORDERS)?;
         let ministack = MiniStack::start(server).await?;
@@ -73,12 +81,11 @@ impl App {
             .with("FOLDER", &folder)
             .with("CDK_NOTICES", "false")
             .with("CDK_REQUIRE_APPROVAL", "never");
+        shell.run("cd \"$FOLDER\"; npx --yes aws-cdk@2 bootstrap aws://000000000000/$AWS_DEFAULT_REGION")?;
         // pip takes the release from there, until it can take it from PyPI.
         let installing =
             shell.clone().with("PIP_FIND_LINKS", dist()).with("PIP_CONSTRAINT", "constraints.txt");
-        installing.run(&format!("cd \"$FOLDER\"; unset SSL_CERT_FILE\n{install}"))?;
-        let bootstrap = deploy.replace(" deploy ", " bootstrap ");
-        shell.run(&format!("cd \"$FOLDER\"\n{bootstrap}\n{deploy}"))?;
+        installing.run(&format!("cd \"$FOLDER\"; unset SSL_CERT_FILE\n{}", commands.join("\n")))?;
         Ok(Self { ministack, folder })
     }
 
