@@ -57,21 +57,22 @@ def sources(package: str) -> Path:
 def licences() -> str:
     """The licences of all that is linked into the programs. Fails if one is not among those that deny.toml allows."""
     policy = tomlkit.parse((ROOT / "deny.toml").read_text())["licenses"]
-    config = {
+    settings = {
         "accepted": policy["allow"],
         # Licences lie in a crate's own folder; to look for them in all of its sources takes minutes.
         "max-depth": 1,
         "ignore-build-dependencies": True,
         "ignore-dev-dependencies": True,
     } | {exception["crate"]: {"accepted": exception["allow"]} for exception in policy["exceptions"]}
-    (TARGET / "about.toml").write_text(tomlkit.dumps(config))
+    config = TARGET / "about.toml"
+    config.write_text(tomlkit.dumps(settings))
     # By the text, in order: a set of "name version".
     users: dict[tuple[str, str], set[str]] = {}
     for folder in PACKAGES.values():
         # Offline, it believes what the crates themselves hold.
         options = ["--format", "json", "--frozen", "--fail", "--target", "x86_64-unknown-linux-gnu"]
         manifest = str(ROOT / folder / "Cargo.toml")
-        command = ["cargo", "about", "generate", *options, "--config", str(TARGET / "about.toml"), "--manifest-path", manifest]
+        command = ["cargo", "about", "generate", *options, "--config", str(config), "--manifest-path", manifest]
         for licence in json.loads(run(*command, stdout=PIPE))["licenses"]:
             crates = (use["crate"] for use in licence["used_by"])
             others = {f"{crate['name']} {crate['version']}" for crate in crates if crate["source"]}

@@ -4,11 +4,15 @@
 //! |---|---|
 //! | `lanes` | the open entries of each lane, in their order |
 //! | `ready` | what may go out now, and how it is packed |
+//! | `answers` | what an answer means for the entries of its call: delivered, again, or left |
+//! | `leaving` | what is not delivered, and what is left behind it |
 
+mod answers;
 mod lanes;
+mod leaving;
 mod ready;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +20,7 @@ use lanes::Lanes;
 use ready::Ready;
 
 use crate::limits::Limits;
-use crate::{Answer, Cause, Lane, Left, Operation, Progress, Retries, Sent, ServiceError};
-
-/// So many calls in a row must fail whole before a service is taken to be down.
-const DOWN: u64 = 6;
+use crate::{Cause, Lane, Left, Operation, Progress, Sent, ServiceError};
 
 pub(crate) struct Board<E, R> {
     limits: Limits,
@@ -152,200 +153,14 @@ impl<E, R> Board<E, R> {
         Batch { entries: entries.collect(), indexes }
     }
 
-    /// Takes in the answer to a batch. Entries that failed may go again after the returned waits.
-    pub(crate) fn answered(
-        &mut self,
-        batch: Batch<E>,
-        result: Result<Vec<Answer<R>>, ServiceError>,
-        retries: &Retries,
-    ) -> Vec<Wait> {
-        let Batch { indexes, entries } = batch;
-        drop(entries);
-        let answers = match result {
-            Err(error) if error.kind.may_be_of_one_entry() && indexes.len() > 1 => {
-                self.halve(&indexes, &error);
-                return Vec::new();
-            }
-            Err(error) => return self.failed_whole(&indexes, error, retries),
-            Ok(answers) => answers,
-        };
-        self.failed_whole = 0;
-        let answers = answers.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
-        let answers = answers.map(|answer| answer.unwrap_or_else(|| Err(ServiceError::no_answer())));
-        let answers: Vec<(usize, Answer<R>)> = indexes.into_iter().zip(answers).collect();
-        let overtaken = self.overtaken(&answers);
-        let mut failed = Vec::new();
-        for (index, answer) in answers {
-            match answer {
-                Ok(receipt) => self.deliver(index, receipt),
-                Err(error) => failed.push((index, error)),
-            }
-        }
-        let mut again = Vec::new();
-        for (index, error) in failed {
-            if overtaken.contains(&index) {
-                self.leave(index, Cause::Overtaken(error));
-            } else if error.kind.is_retriable() {
-                again.push((index, error));
-            } else {
-                self.leave(index, Cause::Refused(error));
-            }
-        }
-        self.retry(again, retries)
-    }
-
     /// Makes ready the entries whose wait is over.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
         entries.into_iter().for_each(|index| self.come_back(index));
     }
 
-    /// Entries whose calls and waits were dropped: those that were under way have failed without an answer.
-    pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
-        let dropped =
-            self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
-        let dropped = dropped.map(|(&index, track)| {
-            // A refusal was the answer to a call that was halved, not to the half.
-            let passing = track.error.take().filter(|error| error.kind.is_retriable());
-            (index, passing.unwrap_or_else(ServiceError::no_answer))
-        });
-        let dropped = dropped.collect();
-        self.retry(dropped, retries)
-    }
-
-    /// Leaves each entry: nothing goes out any more, and nobody awaits the answer to what is under way.
-    pub(crate) fn stop(&mut self) {
-        self.leave_all(|place| place == Place::Away, |_| Cause::Unanswered);
-        self.leave_all(|_| true, Cause::Stopped);
-    }
-
-    /// Leaves every entry: the delivery ends here.
-    pub(crate) fn interrupt(&mut self) {
-        self.leave_all(|_| true, Cause::Interrupted);
-    }
-
     /// What was decided since the last time.
     pub(crate) fn settled(&mut self) -> std::vec::Drain<'_, Settled<E, R>> {
         self.settled.drain(..)
-    }
-
-    /// Another call would not fare better now, so everything but what is under way is left.
-    fn halt(&mut self, error: &ServiceError) {
-        self.leave_all(|place| place != Place::Away, |_| Cause::Halted(error.clone()));
-    }
-
-    fn failed_whole(&mut self, indexes: &[usize], error: ServiceError, retries: &Retries) -> Vec<Wait> {
-        if !error.kind.is_retriable() {
-            // From the back: one that was sent has this error, and is not only behind another.
-            indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
-            if error.kind.is_of_every_call() {
-                self.halt(&error);
-            }
-            return Vec::new();
-        }
-        self.failed_whole += 1;
-        let open = self.open();
-        let waits = self.retry(indexes.iter().map(|&index| (index, error.clone())).collect(), retries);
-        if self.open() < open && self.failed_whole >= DOWN {
-            self.halt(&error);
-            return Vec::new();
-        }
-        waits
-    }
-
-    /// The call was refused whole, perhaps for one of its entries: each half may go without it.
-    fn halve(&mut self, batch: &[usize], error: &ServiceError) {
-        for &index in batch {
-            let track = self.track(index);
-            track.halved += 1;
-            track.error = Some(error.clone());
-            track.place = Place::InHalf;
-        }
-        let (one, other) = batch.split_at(batch.len() / 2);
-        // Of a lane that goes together, what is in the second half waits for the first.
-        let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
-        let of_first =
-            |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
-        let (waiting, other): (Vec<usize>, Vec<usize>) = other.iter().partition(|index| of_first(index));
-        waiting.into_iter().for_each(|index| self.track(index).place = Place::Here);
-        self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
-    }
-
-    /// Entries of one batch may have been sent a different number of times: each number has its own wait. Those
-    /// of one lane wait together, as long as the one that was sent most often.
-    fn retry(&mut self, failed: Vec<(usize, ServiceError)>, retries: &Retries) -> Vec<Wait> {
-        let mut by_calls: BTreeMap<u64, Option<Wait>> = BTreeMap::new();
-        let mut exhausted = Vec::new();
-        let mut of_lane: Option<(Lane, u64)> = None;
-        for (index, error) in failed {
-            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left behind another of these.
-            let mut calls = track.calls - track.halved;
-            if let Some(lane) = &track.lane {
-                match &of_lane {
-                    Some((last, most)) if last == lane => calls = calls.max(*most),
-                    _ => of_lane = Some((lane.clone(), calls)),
-                }
-            }
-            let wait = || retries.wait(calls).map(|delay| Wait { delay, entries: Vec::new() });
-            match by_calls.entry(calls).or_insert_with(wait) {
-                Some(wait) => {
-                    track.place = Place::Waiting;
-                    track.error = Some(error);
-                    wait.entries.push(index);
-                }
-                None => exhausted.push((index, error)),
-            }
-        }
-        // From the back: one that was sent has its own error, and is not only behind another.
-        for (index, error) in exhausted.into_iter().rev() {
-            self.leave(index, Cause::Exhausted(error));
-        }
-        by_calls.into_values().flatten().collect()
-    }
-
-    fn deliver(&mut self, index: usize, receipt: R) {
-        let track = self.tracks.remove(&index).expect("BUG: an entry that was sent is open");
-        self.progress.delivered += 1;
-        self.settled.push(Ok(Sent { index, receipt }));
-        if let Some(next) = track.lane.and_then(|lane| self.lanes.settle(&lane, index)) {
-            self.make_ready(next);
-        }
-    }
-
-    /// Leaves an entry, and the entries behind it in its lane.
-    fn leave(&mut self, index: usize, cause: Cause) {
-        let Some(track) = self.tracks.get(&index) else { return }; // Left behind another of its call.
-        let lane = track.lane.clone();
-        let never_sent = matches!(cause, Cause::TooLarge { .. });
-        self.set_left(index, cause);
-        let Some(lane) = lane else { return };
-        if lane.last_wins && never_sent {
-            self.lanes.remove(&lane, index);
-            return;
-        }
-        for behind in self.lanes.break_at(&lane, index) {
-            self.set_left(behind, Cause::Behind);
-        }
-    }
-
-    fn leave_all(&mut self, which: impl Fn(Place) -> bool, cause: impl Fn(Option<ServiceError>) -> Cause) {
-        let all = self.tracks.iter().filter(|(_, track)| which(track.place));
-        for index in all.map(|(&index, _)| index).collect::<Vec<_>>() {
-            let error = self.track(index).error.take();
-            if let Some(lane) = self.tracks[&index].lane.clone() {
-                self.lanes.remove(&lane, index);
-                self.lanes.close(&lane);
-            }
-            self.set_left(index, cause(error));
-        }
-        self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
-    }
-
-    fn set_left(&mut self, index: usize, cause: Cause) {
-        let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
-        self.ready.remove(index, track.size);
-        let entry = Arc::into_inner(track.entry).expect("BUG: the call that carried it is over");
-        self.progress.left += 1;
-        self.settled.push(Err(Left { index, entry, cause, calls: track.calls }));
     }
 
     fn come_back(&mut self, index: usize) {

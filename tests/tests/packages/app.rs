@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use comeback_tests::{ARCHITECTURE, MiniStack, pages, scratch};
+use comeback_tests::{ARCHITECTURE, MiniStack, pages, root, scratch};
 use serde_json::{Value, json};
 
 use crate::installed::{dist, released, without_toolchain};
@@ -29,11 +29,7 @@ pub(crate) struct App {
 impl App {
     pub(crate) async fn in_typescript() -> Result<Self, String> {
         let commands = pages::blocks("docs/deploy-cdk.md", "TypeScript");
-        assert_eq!(
-            pages::blocks("README.md", "With the CDK"),
-            commands,
-            "the README has the same commands"
-        );
+        assert_eq!(pages::blocks("README.md", "With the CDK"), commands, "the README has the same commands");
         let source = pages::blocks_in("ts", "docs/deploy-cdk.md", "TypeScript");
         let architecture =
             "new AsyncRetries(stack, 'Retries', { architecture: lambda.Architecture.OF_HERE })";
@@ -52,11 +48,7 @@ impl App {
         });
         write(&folder, "package.json", &manifest.to_string())?;
         write(&folder, "app.ts", &source)?;
-        write(
-            &folder,
-            "cdk.json",
-            &pages::blocks_in("json", "docs/deploy-cdk.md", "TypeScript").concat(),
-        )?;
+        write(&folder, "cdk.json", &pages::blocks_in("json", "docs/deploy-cdk.md", "TypeScript").concat())?;
         Self::deployed("outside-typescript-aws", folder, commands).await
     }
 
@@ -101,6 +93,15 @@ impl App {
             panic!("{kind} {id}: {found:?}")
         };
         name.to_owned()
+    }
+
+    /// What mypy says of the Python app, or of the app with a change.
+    pub(crate) fn type_checked(&self, change: impl FnOnce(String) -> String) -> Result<String, String> {
+        let app = fs::read_to_string(self.folder.join("app.py")).map_err(|error| error.to_string())?;
+        write(&self.folder, "checked.py", &change(app))?;
+        let mypy = root().join(".tools/clients/bin/mypy");
+        let shell = self.ministack.shell().with("FOLDER", &self.folder).with("MYPY", mypy);
+        shell.run("cd \"$FOLDER\"; \"$MYPY\" --strict --python-executable .venv/bin/python checked.py")
     }
 
     /// What was deployed, without what the CDK says of itself: it names the language.

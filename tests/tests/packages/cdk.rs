@@ -56,6 +56,14 @@ async fn succeeds_on_the_fourth_and_is_healthy(app: &App) {
     assert_eq!(checked["healthy"], true, "{checked:#}");
 }
 
+pub(crate) async fn the_python_package_is_typed(world: &World) {
+    let app = world.python().await;
+    app.type_checked(|app| app).unwrap_or_else(|error| panic!("{error}"));
+    let misspelt = app.type_checked(|app| app.replace("architecture=", "architectur="));
+    let error = misspelt.expect_err("mypy knows the arguments");
+    assert!(error.contains("Unexpected keyword argument \"architectur\" for \"AsyncRetries\""), "{error}");
+}
+
 pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
     let (typescript, python) = (world.typescript().await, world.python().await);
     assert_eq!(python.template(), typescript.template());

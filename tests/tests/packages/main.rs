@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let trials = trials![
         cdk::an_app_in_typescript_retries_until_it_succeeds,
         cdk::an_app_in_python_retries_until_it_succeeds,
+        cdk::the_python_package_is_typed,
         cdk::both_languages_synthesize_the_same,
     ];
     // Each app's tools keep a processor busy, and its server waits for them.

@@ -18,7 +18,11 @@ fn the_sam_cli_deploys_the_release_and_a_python_function_is_retried_until_it_suc
         let ministack = MiniStack::start("release-sam").await.unwrap_or_else(|error| panic!("{error}"));
         let outside = Outside::new(&ministack.shell(), "release-sam-outside").await;
         let [by_sam, _] = blocks();
-        assert_eq!(pages::blocks("README.md", "With SAM"), [by_sam.as_str()], "the README has the same commands");
+        assert_eq!(
+            pages::blocks("README.md", "With SAM"),
+            [by_sam.as_str()],
+            "the README has the same commands"
+        );
         outside.run_block(&by_sam).unwrap_or_else(|error| panic!("{error}"));
         retries(&ministack, "comeback").await;
     });
