@@ -4,66 +4,16 @@
 //! the process's peak as Linux counts it (`VmHWM`), and each row is a process of its own.
 
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use comeback_delivery::futures_util::stream::{self, StreamExt};
-use comeback_delivery::limits::{DYNAMODB, KINESIS, Limits, SQS_SEND};
-use comeback_delivery::{Answer, ErrorKind, Operation, Sender, ServiceError, by_entry};
+use comeback_delivery::limits::{DYNAMODB, KINESIS, SQS_SEND};
+use comeback_delivery::{Sender, by_entry};
 use tokio::time::Instant;
 
-/// Takes so many entries a second, after a burst; the rest of a call is throttled.
-struct Metered {
-    limits: Limits,
-    per_second: f64,
-    burst: f64,
-    level: Mutex<(f64, Instant)>,
-    calls: AtomicU64,
-}
+use self::metered::Metered;
 
-impl Metered {
-    fn new(limits: Limits, per_second: f64, burst: f64) -> Self {
-        Self {
-            limits,
-            per_second,
-            burst,
-            level: Mutex::new((burst, Instant::now())),
-            calls: AtomicU64::new(0),
-        }
-    }
-}
-
-fn throttled() -> ServiceError {
-    ServiceError::new(ErrorKind::Throttled, "Throttled", "")
-}
-
-impl Operation for &Metered {
-    type Entry = u64;
-    type Receipt = ();
-
-    fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    fn size(&self, _: &u64) -> usize {
-        1
-    }
-
-    async fn call(&self, entries: &[&u64]) -> Result<Vec<Answer>, ServiceError> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        let (level, at) = &mut *self.level.lock().expect("no panic");
-        *level = (*level + at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
-        *at = Instant::now();
-        let taken = entries.len().min(*level as usize);
-        *level -= taken as f64;
-        if taken == 0 {
-            return Err(throttled());
-        }
-        Ok((0..entries.len()).map(|place| if place < taken { Ok(()) } else { Err(throttled()) }).collect())
-    }
-}
+#[path = "../tests/sending/metered.rs"]
+mod metered;
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
@@ -76,8 +26,8 @@ async fn main() {
 
 async fn figures() {
     println!(
-        "{:<44}{:>10}{:>8}{:>8}{:>7}{:>9}",
-        "throttled service", "delivered", "calls", "fewest", "ratio", "seconds"
+        "{:<44}{:>10}{:>8}{:>8}{:>7}{:>9}{:>9}",
+        "throttled service", "delivered", "calls", "fewest", "ratio", "seconds", "at once"
     );
     for (name, limits, per_second, burst, entries) in [
         ("DynamoDB, 100 writes/s, burst 500", DYNAMODB, 100.0, 500.0, 2_000),
@@ -90,10 +40,10 @@ async fn figures() {
         let start = Instant::now();
         let outcomes = by_entry(Sender::over(&service, tokio::time::sleep).send(0..entries).await);
         let delivered = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as f64 / entries as f64;
-        let (calls, fewest) =
-            (service.calls.load(Ordering::Relaxed), entries.div_ceil(limits.entries as u64));
+        let (calls, fewest) = (service.calls(), entries.div_ceil(limits.entries));
         let (ratio, seconds) = (calls as f64 / fewest as f64, start.elapsed().as_secs_f64());
-        println!("{name:<44}{:>9.1}%{calls:>8}{fewest:>8}{ratio:>7.2}{seconds:>9.1}", delivered * 100.0);
+        let (delivered, at_once) = (delivered * 100.0, service.most_under_way());
+        println!("{name:<44}{delivered:>9.1}%{calls:>8}{fewest:>8}{ratio:>7.2}{seconds:>9.1}{at_once:>9}");
     }
     println!("\n{:<44}{:>10}{:>12}", "peak memory", "entries", "MiB");
     let program = std::env::current_exe().expect("its own path");
@@ -107,7 +57,7 @@ async fn figures() {
 }
 
 /// Prints the peak of a delivery through a service that takes everything.
-async fn memory(how: &str, entries: u64) {
+async fn memory(how: &str, entries: usize) {
     let service = Metered::new(SQS_SEND, 0.0, f64::INFINITY);
     let sender = Sender::over(&service, tokio::time::sleep);
     match how {

@@ -9,7 +9,8 @@
 //! | `halving` | calls refused whole for one bad entry |
 //! | `ending` | what ends a delivery early |
 //! | `deadline`, `interruption` | ending before the end |
-//! | `throttling` | the pace of a sender, on a service that takes so much a second |
+//! | `metered` | a service that takes so much a second |
+//! | `throttling` | the pace of a sender on it |
 //! | `streams` | entries that come one by one, from a stream or many tasks |
 //! | `spans` | what is traced |
 //! | `lanes` | order, and what is left with a lane's first failure |
@@ -19,6 +20,7 @@ mod ending;
 mod halving;
 mod interruption;
 mod lanes;
+mod metered;
 mod outcomes;
 mod packing;
 mod retrying;

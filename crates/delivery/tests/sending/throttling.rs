@@ -1,79 +1,14 @@
-//! A service that takes so many entries a second, on tokio's paused clock.
+//! The pace of a sender, on tokio's paused clock.
 
 use std::future::{Future, ready};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use comeback_delivery::limits::{DYNAMODB, Limits, SQS_SEND};
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError};
 use tokio::time::Instant;
 
-/// A bucket of tokens, one for an entry. A call's entries past what is in it are throttled.
-pub(crate) struct Metered {
-    limits: Limits,
-    per_second: f64,
-    burst: f64,
-    level: Mutex<(f64, Instant)>,
-    pub(crate) calls: AtomicUsize,
-    /// Calls under way, and the most of them.
-    under_way: Mutex<(usize, usize)>,
-}
-
-impl Metered {
-    fn new(limits: Limits, per_second: f64, burst: f64) -> Self {
-        let level = Mutex::new((burst, Instant::now()));
-        Self { limits, per_second, burst, level, calls: AtomicUsize::default(), under_way: Mutex::default() }
-    }
-
-    fn take(&self, entries: usize) -> usize {
-        let (level, at) = &mut *self.level.lock().expect("no panic");
-        *level = (*level + at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
-        *at = Instant::now();
-        let taken = entries.min(*level as usize);
-        *level -= taken as f64;
-        taken
-    }
-
-    fn calls(&self) -> usize {
-        self.calls.load(Ordering::Relaxed)
-    }
-}
-
-fn throttled() -> ServiceError {
-    ServiceError::new(ErrorKind::Throttled, "Throttled", "")
-}
-
-impl Operation for &Metered {
-    type Entry = usize;
-    type Receipt = usize;
-
-    fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    fn size(&self, _: &usize) -> usize {
-        1
-    }
-
-    async fn call(&self, entries: &[&usize]) -> Result<Vec<Answer<usize>>, ServiceError> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        {
-            let (now, most) = &mut *self.under_way.lock().expect("no panic");
-            *now += 1;
-            *most = (*most).max(*now);
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        self.under_way.lock().expect("no panic").0 -= 1;
-        let taken = self.take(entries.len());
-        if taken == 0 {
-            return Err(throttled());
-        }
-        let answer =
-            |(place, entry): (usize, &&usize)| if place < taken { Ok(**entry) } else { Err(throttled()) };
-        Ok(entries.iter().enumerate().map(answer).collect())
-    }
-}
+use crate::metered::{Metered, throttled};
 
 /// The figures of a table with 100 writes a second and a burst of 500.
 #[tokio::test(start_paused = true)]
@@ -110,7 +45,7 @@ async fn the_tasks_of_a_sender_keep_to_one_limit_and_one_pace() {
     for task in tasks.collect::<Vec<_>>() {
         delivered += task.await.unwrap().iter().filter(|it| it.is_ok()).count();
     }
-    assert_eq!(table.under_way.lock().expect("no panic").1, 3);
+    assert_eq!(table.most_under_way(), 3);
     assert!(delivered >= 1_187, "{delivered} of 1,250");
     // Entries of two deliveries never share a call, so that one which is throttled in part costs a call more.
     assert!(table.calls() <= 90, "{} calls, 50 would be the fewest", table.calls());
