@@ -35,7 +35,7 @@ def epoch() -> int:
 
 def functions(arch: str) -> dict[str, Path]:
     """Builds the Lambda functions for an architecture, and gives back the program of each."""
-    triple = f"{MACHINES[arch]}-unknown-linux-gnu"
+    triple = gnu(arch)
     need_target(triple)
     folder = TARGET / "lambda" / arch
     packages = [argument for name in FUNCTIONS for argument in ("-p", name)]
@@ -71,6 +71,11 @@ def zigbuild(arch: str, *wanted: str) -> None:
     """Zig brings along a C compiler and musl for each architecture."""
     need_target(musl(arch))
     run("cargo", "zigbuild", "--profile", "dist", "--locked", "--target", musl(arch), "-p", "comeback", *wanted)
+
+
+def gnu(arch: str) -> str:
+    """Rust's name of the functions' target."""
+    return f"{MACHINES[arch]}-unknown-linux-gnu"
 
 
 def musl(arch: str) -> str:

@@ -8,7 +8,7 @@
 | `archive.py` | zips and tarballs, reproducibly |
 | `template.py` | the template of a release |
 | `command.py` | the `comeback` command's tarballs and `install.sh` |
-| `bill.py` | the SBOMs, and the licences of others |
+| `bill.py`, `licences.py` | the SBOMs, and the licences of others |
 | `refused.py` | how a release that cannot be made ends |
 """
 
@@ -28,14 +28,18 @@ DIST = ROOT / "dist"
 
 
 def main() -> None:
+    # Packages carry the modes of files.
+    os.umask(0o022)
     archs = chosen(os.environ.get("ARCHS", ""))
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
+    # The licences are gathered offline, also of crates that only other targets need.
+    build.run("cargo", "fetch", "--locked")
     for arch in archs:
         for name, program in build.functions(arch).items():
             write_zip(DIST / f"{name}-{arch}.zip", program)
         write_template(arch)
-    bill.write(DIST)
+    bill.write(DIST, archs)
     command.write(DIST, archs)
     print(f"made {DIST} for {' and '.join(archs)}")
 

@@ -31,6 +31,8 @@ EPOCH = "315532800"
 
 
 def main() -> None:
+    # A wheel carries the modes of its files.
+    os.umask(0o022)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help=f"holds retry-handler-ARCHITECTURE.zip and {LICENCES}, and receives the packages")
     parser.add_argument(

@@ -22,6 +22,9 @@ with zipfile.ZipFile(sys.argv[1], "w") as archive:
     archive.writestr(entry, "#!/bin/sh\\n# " + sys.argv[1])
 `;
 const HANDLERS = ['retry-handler-arm64.zip', 'retry-handler-x86_64.zip'];
+const { version } = JSON.parse(fs.readFileSync(path.join(REPOSITORY, 'infra/package.json'), 'utf8')) as {
+  version: string;
+};
 const THIRD_PARTY = 'THIRD-PARTY-LICENCES.txt';
 
 beforeAll(() => {
@@ -33,7 +36,7 @@ beforeAll(() => {
   run('python3', [path.join(REPOSITORY, 'packaging', 'packages.py'), '--only-npm-construct', '.']);
   const modules = path.join(app, 'node_modules');
   fs.mkdirSync(path.join(modules, 'comeback-cdk'), { recursive: true });
-  run('tar', ['-xzf', 'comeback-cdk-0.1.0.tgz', '--strip-components=1', '-C', 'node_modules/comeback-cdk']);
+  run('tar', ['-xzf', `comeback-cdk-${version}.tgz`, '--strip-components=1', '-C', 'node_modules/comeback-cdk']);
   for (const dependency of ['aws-cdk-lib', 'constructs', '@types', 'typescript']) {
     fs.symlinkSync(path.join(REPOSITORY, 'infra/node_modules', dependency), path.join(modules, dependency));
   }

@@ -70,9 +70,26 @@ fn the_changelog_keeps_its_form_and_its_newest_release_has_it() {
     assert_eq!(problem_of(&changelog), None);
 }
 
+/// The pages say so until there is a release, and no longer.
+#[test]
+fn the_pages_say_whether_anything_is_released() {
+    let is_released = pages::read("CHANGELOG.md").lines().any(|line| released().is_match(line));
+    let says_no = |page: &String| {
+        let words: Vec<_> = pages::read(page).split_whitespace().map(str::to_owned).collect();
+        words.join(" ").contains("Nothing is released yet")
+    };
+    let pages: Vec<_> = pages::all().into_iter().filter(says_no).collect();
+    assert_eq!(pages.is_empty(), is_released, "{pages:?}");
+}
+
+/// The heading of a release in the changelog.
+fn released() -> Regex {
+    Regex::new(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$").expect("a pattern")
+}
+
 /// What Keep a Changelog would not have, or a newest release that is not this version.
 fn problem_of(changelog: &str) -> Option<String> {
-    let release = Regex::new(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$").expect("a pattern");
+    let release = released();
     let kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
     let mut releases = changelog.lines().filter_map(|line| release.captures(line));
     let odd = changelog.lines().find(|line| {

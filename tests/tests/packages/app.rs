@@ -34,7 +34,7 @@ impl App {
         let architecture =
             "new AsyncRetries(stack, 'Retries', { architecture: lambda.Architecture.OF_HERE })";
         let source = on_this_machine(&source.concat(), "new AsyncRetries(stack, 'Retries')", architecture);
-        let package = released("comeback-cdk-0.1.0.tgz")?;
+        let package = released(concat!("comeback-cdk-", env!("CARGO_PKG_VERSION"), ".tgz"))?;
         let folder = scratch("outside-typescript");
         // An app that somebody has. npm keeps where a dependency comes from, until it can come from the registry.
         let manifest = json!({
@@ -57,7 +57,7 @@ impl App {
         let source = pages::blocks_in("python", "docs/deploy-cdk.md", "Python");
         let architecture = "AsyncRetries(stack, \"Retries\", architecture=lambda_.Architecture.OF_HERE)";
         let source = on_this_machine(&source.concat(), "AsyncRetries(stack, \"Retries\")", architecture);
-        released("comeback_cdk-0.1.0-py3-none-any.whl")?;
+        released(concat!("comeback_cdk-", env!("CARGO_PKG_VERSION"), "-py3-none-any.whl"))?;
         let folder = scratch("outside-python");
         write(&folder, "constraints.txt", &format!("aws-cdk-lib=={AWS_CDK_LIB}\n"))?;
         write(&folder, "app.py", &source)?;

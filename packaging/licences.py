@@ -1,0 +1,88 @@
+"""The licences of all that is linked into the programs of a release, in one file: the texts and notices as they came."""
+
+import json
+import re
+import sysconfig
+from pathlib import Path
+from subprocess import PIPE
+
+import tomlkit
+
+from build import ROOT, TARGET, gnu, musl, run
+from refused import Refused
+
+LICENCES = "THIRD-PARTY-LICENCES.txt"
+
+# What crates call the files that must go with copies of them.
+NOTICE = re.compile(r"(licen[cs]e|notice|copying|copyright|unlicense)", re.IGNORECASE)
+# A form that nobody has filled in. (Apache-2.0 has one in its appendix, in brackets.)
+BLANK = re.compile(r"<(year|owner|copyright holders?)>")
+
+
+def licences(packages: list[str], archs: list[str]) -> str:
+    """Fails if a licence is not among those that deny.toml allows."""
+    config = TARGET / "about.toml"
+    config.write_text(policy())
+    # By the text: the crates.
+    users: dict[str, set[str]] = {of_musl(): {"musl"}}
+    for package in packages:
+        # Offline, it believes what the crates themselves hold.
+        options = ["--format", "json", "--frozen", "--fail", "--config", str(config)]
+        targets = [target(arch) for target in (gnu, musl) for arch in archs]
+        chosen = [argument for target in targets for argument in ("--target", target)]
+        manifest = str(ROOT / package / "Cargo.toml")
+        found = run("cargo", "about", "generate", *options, *chosen, "--manifest-path", manifest, stdout=PIPE)
+        for name, text in texts(json.loads(found)["licenses"]):
+            users.setdefault(text, set()).add(name)
+    return "\n".join(section(text, names) for text, names in sorted(users.items(), key=lambda it: sorted(it[1])))
+
+
+def policy() -> str:
+    """What deny.toml allows, as cargo-about's settings."""
+    allowed = tomlkit.parse((ROOT / "deny.toml").read_text())["licenses"]
+    settings = {
+        "accepted": allowed["allow"],
+        # To look for licences in all sources of a crate takes minutes. This only has to know which they are.
+        "max-depth": 1,
+        "ignore-build-dependencies": True,
+        "ignore-dev-dependencies": True,
+    } | {exception["crate"]: {"accepted": exception["allow"]} for exception in allowed["exceptions"]}
+    return tomlkit.dumps(settings)
+
+
+def texts(licences: list[dict]) -> list[tuple[str, str]]:
+    """Each crate of others, with each text that goes with it."""
+    found = []
+    for licence in licences:
+        for crate in (use["crate"] for use in licence["used_by"]):
+            if crate["source"] is None:
+                continue
+            name = f"{crate['name']} {crate['version']}"
+            own = notices(Path(crate["manifest_path"]).parent)
+            found += [(name, text) for text in own or [filled(licence["text"], crate["name"])]]
+    return found
+
+
+def notices(crate: Path) -> list[str]:
+    """The files of a crate that must go with copies of it, also those of the C code that it brings along."""
+    files = (path for path in sorted(crate.rglob("*")) if NOTICE.match(path.name) and path.suffix != ".rs")
+    linked = (path for path in files if path.is_file() and not {"benches", "tests"} & {*path.relative_to(crate).parts})
+    return [path.read_text(errors="replace").strip() for path in linked]
+
+
+def filled(text: str, crate: str) -> str:
+    """The text of a licence that a crate names and does not hold."""
+    text = re.sub(r"<year> <(owner|copyright holders)>", f"the authors of {crate}", text).strip()
+    if BLANK.search(text):
+        raise Refused(f"{crate} holds no text of its licence, and the general one has blanks:\n{text}")
+    return text
+
+
+def of_musl() -> str:
+    """Zig links its own into the command."""
+    return (Path(sysconfig.get_path("purelib")) / "ziglang/lib/libc/musl/COPYRIGHT").read_text().strip()
+
+
+def section(text: str, crates: set[str]) -> str:
+    line = "=" * 100
+    return f"{line}\nOf {', '.join(sorted(crates))}\n{line}\n\n{text}\n"
