@@ -36,7 +36,13 @@ beforeAll(() => {
   run('python3', [path.join(REPOSITORY, 'packaging', 'packages.py'), '--only-npm-construct', '.']);
   const modules = path.join(app, 'node_modules');
   fs.mkdirSync(path.join(modules, 'comeback-cdk'), { recursive: true });
-  run('tar', ['-xzf', `comeback-cdk-${version}.tgz`, '--strip-components=1', '-C', 'node_modules/comeback-cdk']);
+  run('tar', [
+    '-xzf',
+    `comeback-cdk-${version}.tgz`,
+    '--strip-components=1',
+    '-C',
+    'node_modules/comeback-cdk',
+  ]);
   for (const dependency of ['aws-cdk-lib', 'constructs', '@types', 'typescript']) {
     fs.symlinkSync(path.join(REPOSITORY, 'infra/node_modules', dependency), path.join(modules, dependency));
   }
