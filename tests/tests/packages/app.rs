@@ -73,7 +73,10 @@ impl App {
             .with("FOLDER", &folder)
             .with("CDK_NOTICES", "false")
             .with("CDK_REQUIRE_APPROVAL", "never");
-        shell.run("cd \"$FOLDER\"; npx --yes aws-cdk@2 bootstrap aws://000000000000/$AWS_DEFAULT_REGION")?;
+        // Elsewhere: nothing is installed yet, and the CDK would run the app that a `cdk.json` names.
+        shell.run(
+            "cd \"$(mktemp -d)\"; npx --yes aws-cdk@2 bootstrap aws://000000000000/$AWS_DEFAULT_REGION",
+        )?;
         // pip takes the release from there, until it can take it from PyPI.
         let installing =
             shell.clone().with("PIP_FIND_LINKS", dist()).with("PIP_CONSTRAINT", "constraints.txt");
