@@ -34,7 +34,7 @@ use comeback_engine::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::now;
-pub(crate) use environment::{Environment, NotAFlag};
+pub(crate) use environment::{Environment, Unusable};
 use parameter::PausesParameter;
 use trust::NoCertificate;
 
