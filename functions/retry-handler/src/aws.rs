@@ -3,11 +3,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `environment` | what the environment says to the SDK |
-//! | `connector` | how the clients connect |
+//! | `connector` | the HTTP client of all clients |
+//! | `connect` | a new connection |
 //! | `trust` | which certificate authorities they trust |
 //! | `failure` | what a call that did not work means |
 //! | `parameter` | the SSM parameter that holds the pauses |
 
+mod connect;
 mod connector;
 mod environment;
 mod failure;
@@ -32,7 +34,7 @@ use comeback_engine::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::now;
-pub(crate) use environment::{Environment, NotAFlag};
+pub(crate) use environment::{Environment, Unusable};
 use parameter::PausesParameter;
 use trust::NoCertificate;
 

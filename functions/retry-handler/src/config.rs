@@ -2,7 +2,7 @@
 
 use comeback_engine::{Policy, SettingError};
 
-use crate::aws::{Environment, NotAFlag};
+use crate::aws::{Environment, Unusable};
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 
@@ -43,7 +43,7 @@ pub(crate) enum ConfigError {
     #[error("METRICS needs the handler's name, and AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing")]
     NoFunctionName,
     #[error(transparent)]
-    Aws(#[from] NotAFlag),
+    Aws(#[from] Unusable),
 }
 
 /// Characters of a parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.

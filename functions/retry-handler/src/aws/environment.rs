@@ -13,6 +13,13 @@ use super::trust::TrustedFile;
 /// The services that the handler calls, as the names of variables have them.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
+/// The keys that Lambda sets, and where a container, or a function with SnapStart, is given its own. In every SDK they go
+/// before a profile.
+const CREDENTIALS: [&str; 3] =
+    ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
+/// By these, profiles are asked for.
+const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
+
 /// What the variables say that all AWS SDKs read. Nothing else is asked: neither shared configuration files nor the
 /// services that give credentials outside of Lambda.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,10 +38,17 @@ struct Endpoints {
     of_some: Vec<(&'static str, String)>,
 }
 
-/// A variable that is neither true nor false.
+/// A variable that asks for what the handler does not do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is {1:?}; it must be true or false")]
-pub(crate) struct NotAFlag(&'static str, String);
+pub(crate) enum Unusable {
+    #[error("{0} is {1:?}; it must be true or false")]
+    NotAFlag(&'static str, String),
+    #[error(
+        "{0} is set, but the handler reads no profiles, and no other credentials are set; set AWS_ACCESS_KEY_ID, \
+         AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN instead, which \"aws configure export-credentials --format env\" prints"
+    )]
+    Profile(&'static str),
+}
 
 impl LoadServiceConfig for Endpoints {
     fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
@@ -48,12 +62,18 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// A variable says neither true nor false, and would have to.
-    pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, NotAFlag> {
+    /// A variable says neither true nor false, and would have to; or credentials are to come from a profile.
+    pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Unusable> {
         let text = |name: &str| lookup(name).filter(|value| !value.is_empty());
+        let is_set = |name: &&str| text(name).is_some();
+        if let (None, Some(profile)) =
+            (CREDENTIALS.iter().find(|name| is_set(name)), PROFILES.into_iter().find(is_set))
+        {
+            return Err(Unusable::Profile(profile));
+        }
         let flag = |name| match text(name).map(|value| value.to_ascii_lowercase()) {
             None => Ok(None),
-            Some(value) => value.parse().map(Some).map_err(|_| NotAFlag(name, value)),
+            Some(value) => value.parse().map(Some).map_err(|_| Unusable::NotAFlag(name, value)),
         };
         let files = |variable| {
             let paths = text(variable).unwrap_or_default();

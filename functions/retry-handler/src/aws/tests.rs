@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use super::*;
 
 mod connections;
+mod credentials;
+mod kinds;
 mod pauses;
 mod tls;
 

@@ -2,12 +2,9 @@
 
 use std::path::PathBuf;
 
-use aws_smithy_http_client::tls::TrustStore;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use rustls::RootCertStore;
 use rustls_native_certs::load_certs_from_paths;
-use rustls_pki_types::CertificateDer;
-use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
+use webpki_roots::TLS_SERVER_ROOTS;
 
 /// A file of certificates (PEM), or a folder of such files, and the variable that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,41 +25,30 @@ pub(crate) struct NoCertificate {
 }
 
 /// If any files are named, only these are trusted.
-pub(super) fn store(files: &[TrustedFile]) -> Result<TrustStore, NoCertificate> {
+pub(super) fn store(files: &[TrustedFile]) -> Result<RootCertStore, NoCertificate> {
     if files.is_empty() {
-        return Ok(of(TLS_SERVER_ROOT_CERTS));
+        return Ok(RootCertStore { roots: TLS_SERVER_ROOTS.to_vec() });
     }
-    let mut certificates = Vec::new();
+    let mut store = RootCertStore::empty();
     for file in files {
-        certificates.append(&mut file.read()?);
+        file.add_to(&mut store)?;
     }
-    Ok(of(&certificates))
+    Ok(store)
 }
 
 impl TrustedFile {
-    /// Its certificates, without those that nothing can be checked against, of which a system's bundle may hold some.
-    fn read(&self) -> Result<Vec<CertificateDer<'static>>, NoCertificate> {
-        let mut read = if self.path.is_dir() {
+    /// Adds its certificates, without those that nothing can be checked against, of which a system's bundle may hold some.
+    fn add_to(&self, store: &mut RootCertStore) -> Result<(), NoCertificate> {
+        let read = if self.path.is_dir() {
             load_certs_from_paths(None, Some(&self.path))
         } else {
             load_certs_from_paths(Some(&self.path), None)
         };
-        read.certs.retain(|certificate| webpki::anchor_from_trusted_cert(certificate).is_ok());
-        if read.certs.is_empty() {
+        let (added, _) = store.add_parsable_certificates(read.certs);
+        if added == 0 {
             let problem = read.errors.first().map_or("it holds none".into(), ToString::to_string);
             return Err(NoCertificate { variable: self.variable, path: self.path.clone(), problem });
         }
-        Ok(read.certs)
+        Ok(())
     }
-}
-
-/// The SDK takes certificates as text only.
-fn of(certificates: &[CertificateDer<'_>]) -> TrustStore {
-    let mut pem = String::new();
-    for certificate in certificates {
-        pem.push_str("-----BEGIN CERTIFICATE-----\n");
-        STANDARD.encode_string(certificate, &mut pem);
-        pem.push_str("\n-----END CERTIFICATE-----\n");
-    }
-    TrustStore::empty().with_pem_certificate(pem)
 }

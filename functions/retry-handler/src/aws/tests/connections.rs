@@ -1,5 +1,7 @@
 //! Invokes over connections that fail, on the handler's own HTTP client.
 
+use std::net::SocketAddr;
+
 use aws_credential_types::credential_fn::provide_credentials_fn;
 use aws_credential_types::provider::error::CredentialsError;
 use futures_util::FutureExt;
@@ -7,8 +9,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::*;
-use crate::aws::connector::{CONNECT_TIMEOUT, IDLE_TIMEOUT};
+use crate::aws::connect::CONNECT_TIMEOUT;
+use crate::aws::connector::IDLE_TIMEOUT;
 
+/// The request did nothing, and may work elsewhere.
+const FAILED: &str =
+    "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 pub(super) const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
 /// A server that gives each connection the answers to its requests, and closes it instead of one more. An
@@ -41,7 +47,7 @@ pub(super) async fn read_request(connection: &mut (impl AsyncRead + Unpin)) {
 }
 
 /// The handler's own HTTP client.
-fn connecting() -> SharedHttpClient {
+pub(super) fn connecting() -> SharedHttpClient {
     connector::http_client(trust::store(&[]).unwrap())
 }
 
@@ -81,9 +87,9 @@ async fn without_a_connection_nothing_was_sent() {
     assert!(failure.cause.contains("refused"), "{failure:?}");
 }
 
-/// As behind a network that drops what it is sent: nobody accepts, and the queue of connections is full.
-#[tokio::test]
-async fn a_connection_that_takes_too_long_was_not_made() {
+/// A server as behind a network that drops what it is sent: nobody accepts, and the queue of connections is full. It is
+/// one for as long as what comes with its address is kept.
+pub(super) fn taking_no_connections() -> (SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
@@ -91,6 +97,12 @@ async fn a_connection_that_takes_too_long_was_not_made() {
     let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(TcpStream::connect(address))).collect();
     let begun = waiting.iter_mut().map(|connection| connection.as_mut().now_or_never());
     assert_eq!(begun.count(), 8);
+    (address, (listener, waiting))
+}
+
+#[tokio::test]
+async fn a_connection_that_takes_too_long_was_not_made() {
+    let (address, _waiting) = taking_no_connections();
     tokio::time::pause();
     let start = Instant::now();
     let shared = signed().into_builder().endpoint_url(format!("http://{address}"));
@@ -123,5 +135,13 @@ async fn a_connection_that_was_idle_for_long_is_not_used_again() {
 async fn a_connection_that_was_idle_for_a_moment_is_used_again() {
     let aws = serving(&[&[ACCEPTED, ACCEPTED]]).await;
     assert_eq!(invoke(&aws).await, Ok(None));
+    assert_eq!(invoke(&aws).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_connection_whose_server_failed_is_not_used_again() {
+    let aws = serving(&[&[FAILED], &[ACCEPTED]]).await;
+    let failed = invoke(&aws).await;
+    assert!(matches!(failed, Err(InvokeFailure::Later(_))), "{failed:?}");
     assert_eq!(invoke(&aws).await, Ok(None));
 }
