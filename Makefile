@@ -134,6 +134,7 @@ dist: $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bin/cargo-
 check-dist: tools faketime $(TOOLS)/packaging/.installed ## check what `make dist` made, and that another folder makes the same
 	$(MAKE) --no-print-directory semver
 	cd packaging/tests && $(TOOLS)/packaging/bin/python -m unittest
+	cd packaging/verify_aws/tests && $(TOOLS)/clients/bin/python -m unittest
 	for template in dist/comeback*.yaml; do AWS_DEFAULT_REGION=us-east-1 sam validate --lint --template-file $$template; cfn-lint $$template; done
 	cargo test $(ALL) --test release
 	cargo test $(ALL) --test packages
