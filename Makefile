@@ -1,5 +1,5 @@
-# Needs Rust and the C compiler it links with, and Python 3 and Node for everything but `demo`. Whatever else is used is installed into .tools/ and
-# the node_modules/ of infra/ and clients/node/.
+# Needs Rust and the C compiler it links with, and Python 3 and Node for everything but `demo`; `dist` and `check-dist` need
+# Python 3.11 or later. Whatever else is used is installed into .tools/ and the node_modules/ of infra/ and clients/node/.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -33,7 +33,7 @@ export SAM_CLI_TELEMETRY := 0
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates lint-workflows tools chromium faketime local build deploy dist check-dist semver verify-aws clean
+	lint-licences lint-templates lint-workflows tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,9 +83,10 @@ test: ## every test, those against the real stack included
 	@$(STAGE) table
 
 # Pre-1.0, so a new minor version may break; cargo-semver-checks knows.
-semver: $(TOOLS)/semver/bin/cargo-semver-checks ## whether the libraries keep what the release before this one promised
+semver: ## whether the libraries keep what the release before this one promised
 	@release=$$(git describe --tags --match 'v*' --abbrev=0 HEAD^ 2>/dev/null) \
 		|| { echo "no release before this one, so nothing to keep"; exit 0; }; \
+		make --no-print-directory $(TOOLS)/semver/bin/cargo-semver-checks; \
 		cargo semver-checks --baseline-rev "$$release" -p comeback-backoff -p comeback-delivery -p comeback-envelope
 
 # Never in CI. boto3 is among what the clients are tested with.
@@ -125,15 +126,16 @@ deploy: tools ## build and deploy STACK to the AWS account your credentials name
 	sam build --parameter-overrides Architecture=$(ARCH)
 	sam deploy --stack-name $(STACK) --parameter-overrides Architecture=$(ARCH) $(PARAMETERS)
 
-dist: $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bin/cargo-about cyclonedx/bin/cargo-cyclonedx clients/.installed) infra/node_modules/.installed ## what a release holds, for ARCHS, into dist/
+dist: tomllib $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bin/cargo-about cyclonedx/bin/cargo-cyclonedx clients/.installed) infra/node_modules/.installed ## what a release holds, for ARCHS, into dist/
 	ARCHS="$(ARCHS)" $(TOOLS)/packaging/bin/python packaging/dist.py
 	python3 packaging/packages.py dist $(addprefix --architecture ,$(ARCHS))
 	$(TOOLS)/packaging/bin/python packaging/manifest.py
 
 # The ignored trials update the release before this one, which they build, and ask MiniStack what `verify-aws` asks AWS.
-check-dist: tools faketime $(TOOLS)/packaging/.installed ## check what `make dist` made, and that another folder makes the same
+check-dist: tomllib tools faketime $(TOOLS)/packaging/.installed ## check what `make dist` made, and that another folder makes the same
 	$(MAKE) --no-print-directory semver
 	cd packaging/tests && $(TOOLS)/packaging/bin/python -m unittest
+	cd packaging/verify_aws/tests && $(TOOLS)/clients/bin/python -m unittest
 	for template in dist/comeback*.yaml; do AWS_DEFAULT_REGION=us-east-1 sam validate --lint --template-file $$template; cfn-lint $$template; done
 	cargo test $(ALL) --test release
 	cargo test $(ALL) --test packages
@@ -177,6 +179,13 @@ lint-workflows: $(TOOLS)/workflows/.installed
 	$(CHECK) vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 
 tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed $(TOOLS)/clients/.installed
+
+# First, so that nothing is built in vain.
+tomllib: # which Python has from 3.11 on, and the scripts of the packaging need
+	@for python in python3 $(wildcard $(TOOLS)/packaging/bin/python); do \
+		$$python -c "import tomllib" 2>/dev/null || { \
+			echo "error: the packaging needs Python 3.11 or later, and $$(command -v $$python) is $$($$python --version)" >&2; exit 1; }; \
+	done
 
 chromium: # the browser that the tests look at reports with, and a font for it
 	@command -v chromium >/dev/null \

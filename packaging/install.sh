@@ -40,13 +40,16 @@ main() {
     found=$(sha256sum <"$folder/archive" | cut -d ' ' -f 1)
     [ "$found" = "$sha256" ] || fail "$url is not the archive of this release: its SHA-256 is $found, not $sha256"
     tar -xzf "$folder/archive" -C "$folder" || fail "cannot unpack $url"
-    # By another name first: a program that runs cannot be overwritten.
-    mkdir -p "$prefix/bin" \
-        && cp "$folder/$name/bin/comeback" "$prefix/bin/comeback.new" \
-        && mv -f "$prefix/bin/comeback.new" "$prefix/bin/comeback" \
-        && cp -R "$folder/$name/share" "$prefix" \
-        || fail "cannot write to $prefix"
-    echo "installed $("$prefix/bin/comeback" --version) to $prefix/bin"
+    # By another name first: a program that runs cannot be overwritten, and one that does not run should replace nothing.
+    # It is not tried in the temporary folder, from which some machines run no program.
+    new=$prefix/bin/comeback.new
+    mkdir -p "$prefix/bin" && cp "$folder/$name/bin/comeback" "$new" || fail "cannot write to $prefix"
+    installed=$("$new" --version) || {
+        rm -f "$new"
+        fail "the program of $url does not run on this machine: nothing was installed"
+    }
+    mv -f "$new" "$prefix/bin/comeback" && cp -R "$folder/$name/share" "$prefix" || fail "cannot write to $prefix"
+    echo "installed $installed to $prefix/bin"
     case ":$PATH:" in
     *":$prefix/bin:"*) ;;
     *) echo "add $prefix/bin to your PATH" ;;

@@ -76,7 +76,7 @@ def application(version: str, licence: str) -> dict:
     return {
         "Name": "comeback",
         "Description": "Durable retries for asynchronous Lambda functions: a retry queue, a dead-letter queue and the retry handler between them.",
-        "Author": "Comeback contributors",
+        "Author": "comeback-retries",
         "SpdxLicenseId": "MIT",
         "LicenseBody": LiteralScalarString(licence),
         "ReadmeBody": LiteralScalarString(README),

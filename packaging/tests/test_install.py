@@ -46,13 +46,13 @@ class Install(unittest.TestCase):
         self.addCleanup(server.shutdown)
         self.url = f"http://127.0.0.1:{server.server_port}"
 
-    def pack(self) -> None:
+    def pack(self, program_text: str = "echo comeback 1.2.3") -> None:
         content = self.folder / command.name(ARCH)
-        (content / "bin").mkdir(parents=True)
-        (content / "share" / "man" / "man1").mkdir(parents=True)
+        (content / "bin").mkdir(parents=True, exist_ok=True)
+        (content / "share" / "man" / "man1").mkdir(parents=True, exist_ok=True)
         (content / "share" / "man" / "man1" / "comeback.1").write_text("page")
         program = content / "bin" / "comeback"
-        program.write_text("#!/bin/sh\necho comeback 1.2.3\n")
+        program.write_text(f"#!/bin/sh\n{program_text}\n")
         program.chmod(0o755)
         write_tar(command.archive(self.dist, ARCH), content)
         self.script = command.stamped(SCRIPT, {ARCH: digest(command.archive(self.dist, ARCH))})
@@ -108,6 +108,16 @@ class Install(unittest.TestCase):
         url = f"{self.url}/{command.name(ARCH)}.tar.gz"
         error = f"{url} is not the archive of this release: its SHA-256 is [0-9a-f]{{64}}, not [0-9a-f]{{64}}"
         self.assert_refused(self.install(), error)
+
+    def test_a_program_that_does_not_run_replaces_nothing(self):
+        self.install()
+        self.pack("exit 126")
+        ended = self.install()
+        error = f"the program of {self.url}/{command.name(ARCH)}.tar.gz does not run on this machine: nothing was installed"
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (1, "", f"error: {error}\n"))
+        installed = self.prefix / "bin" / "comeback"
+        self.assertEqual(installed.read_text(), "#!/bin/sh\necho comeback 1.2.3\n")
+        self.assertEqual(list(installed.parent.iterdir()), [installed])
 
     def test_another_platform_is_refused(self):
         self.pretend("uname", '[ "$1" = -s ] && echo Darwin || echo arm64')

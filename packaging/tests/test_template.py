@@ -14,6 +14,16 @@ HANDLER = ("Resources", "RetryHandler")
 EXAMPLE = ("Resources", "ExampleTarget")
 GROUP = ("Metadata", "AWS::CloudFormation::Interface", "ParameterGroups", 4, "Parameters")
 
+# The longest value and the pattern of each member that has them, from "AWS SAM template Metadata section properties".
+ACCEPTED = {
+    "Name": (140, r"\A[a-zA-Z0-9-]+\Z"),
+    "Description": (256, "."),
+    "Author": (127, r"\A[a-z0-9](([a-z0-9]|-(?!-))*[a-z0-9])?\Z"),
+    "LicenseBody": (5_000_000, "."),
+    "ReadmeBody": (5_000_000, "."),
+    "Labels": (127, r"\A[a-zA-Z0-9+\-_:/@]+\Z"),
+}
+
 
 def generated(arch: str, source: str = SOURCE) -> dict:
     return YAML().load(template.generate(source, arch, "1.2.3", "the licence\n"))
@@ -75,4 +85,12 @@ class Template(unittest.TestCase):
         application = generated("arm64")["Metadata"]["AWS::ServerlessRepo::Application"]
         self.assertEqual(application["SemanticVersion"], "1.2.3")
         self.assertEqual(application["LicenseBody"], "the licence\n")
-        self.assertLessEqual(len(application["Description"]), 256)
+
+    def test_the_metadata_are_such_as_the_repository_of_applications_accepts(self):
+        application = generated("arm64")["Metadata"]["AWS::ServerlessRepo::Application"]
+        for member, (longest, pattern) in ACCEPTED.items():
+            values = application[member] if member == "Labels" else [application[member]]
+            for value in values:
+                self.assertIn(len(value), range(1, longest + 1), member)
+                self.assertRegex(value, pattern, member)
+        self.assertIn(len(application["Labels"]), range(1, 11))

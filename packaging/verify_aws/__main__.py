@@ -10,14 +10,14 @@
 | `facts.py` | a fact, what was seen of it, and the table |
 | `checks/` | the questions, one file each |
 | `functions/` | the code of the functions that are made |
+| `tests/` | the tests that need no server: `python -m unittest` in that folder |
 """
 
 import argparse
 import re
 import secrets
-import signal
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import checks
@@ -28,7 +28,7 @@ from clean import clean
 from run import Run, Stopped
 
 WARNING = """\
-Account {number}, region {region}. This makes a stack, nine functions, ten queues, a role and a bucket,
+Account {number} of {owner}, region {region}. This makes a stack, nine functions, ten queues, a role and a bucket,
 all named {name}, and removes them at the end.
 It takes about {time} and costs less than 0.10 USD. Use an account for tests.
 """
@@ -44,16 +44,16 @@ def main():
         return removed(Run(account, asked.clean))
     run = Run(account, secrets.token_hex(4), with_hours=asked.hours)
     confirm(run, asked.yes)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    run.stop_at_signals()
     try:
         rows = verified(run, asked)
         print(facts.table(rows))
         outcome = 0 if all(row.is_fine() for row in rows) else 3
-    except (KeyboardInterrupt, Stopped):
+    except Stopped:
         print("interrupted: removing what was made", file=sys.stderr)
         outcome = 1
     finally:
-        run.stop.set()
+        run.end()
         left = removed(run)
     return left or outcome
 
@@ -75,7 +75,9 @@ def arguments():
 
 def confirm(run, yes):
     time = "12 hours" if run.with_hours else "ten minutes"
-    print(WARNING.format(number=run.account.number, region=run.account.region, name=run.name, time=time))
+    owner = "an emulator" if run.account.is_emulator else "AWS"
+    account = {"number": run.account.number, "owner": owner, "region": run.account.region}
+    print(WARNING.format(**account, name=run.name, time=time), flush=True)
     if yes:
         return
     if not sys.stdin.isatty():
@@ -85,23 +87,22 @@ def confirm(run, yes):
 
 
 def verified(run, asked):
-    """Asks everything at once: most of the time is waiting."""
+    """Asks everything at once: most of the time is waiting. At the end nobody makes anything any more."""
     run.release = release.deploy(run, asked.template, asked.parameters)
     print("asking", flush=True)
     with ThreadPoolExecutor(len(checks.ALL)) as pool:
-        try:
-            return [row for rows in pool.map(lambda check: facts.rows(run, check), checks.ALL) for row in rows]
-        except KeyboardInterrupt:
-            run.stop.set()
-            raise
+        answers = [pool.submit(facts.rows, run, check) for check in checks.ALL]
+        # A signal that comes just before a wait is handled only after it, so that no wait may be long.
+        while wait(answers, timeout=1).not_done:
+            pass
+        return [row for answer in answers for row in answer.result()]
 
 
 def removed(run):
     """Removes what the run has made. Gives back the exit code: 0 if nothing is left."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         left = clean(run)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # with --clean only: after a run no signal does this
         left = ["interrupted"]
     for problem in left:
         print(f"not removed: {problem}", file=sys.stderr)

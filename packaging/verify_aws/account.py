@@ -1,5 +1,8 @@
 """The account that the credentials name, and its services."""
 
+import ipaddress
+from urllib.parse import urlsplit
+
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -28,4 +31,16 @@ class Account:
         self.number = identity["Account"]
         self.partition = identity["Arn"].split(":")[1]
         # An emulator shows only some of the facts, and need not be waited for.
-        self.is_emulator = "amazonaws.com" not in self.sqs.meta.endpoint_url
+        self.is_emulator = is_emulator(self.sqs.meta.endpoint_url, self.number)
+
+
+def is_emulator(endpoint, number):
+    """Whether this is no account of AWS. Its endpoints have too many names to know them by, but none is on this machine."""
+    return number == "000000000000" or is_this_machine(urlsplit(endpoint).hostname)
+
+
+def is_this_machine(host):
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost" or host.endswith(".localhost")

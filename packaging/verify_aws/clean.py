@@ -1,62 +1,142 @@
 """The end: everything that has the run's name is removed. It can be called again, and needs no memory of what was made."""
 
+import time
+
 from botocore.exceptions import BotoCoreError, ClientError
+
+# A list names things for a while after they were deleted (SQS: for a minute), and may not name yet what was just made.
+# The stack goes first, and takes longer than that: later steps are told of all that the run has made.
+ROUNDS = 20
+BETWEEN = 5
+
+GONE = (
+    "404",  # what S3 says of a bucket to those who only ask for its head
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "NoSuchBucket",
+    "NoSuchEntity",
+    "QueueDoesNotExist",
+    "ResourceNotFoundException",
+)
 
 
 def clean(run):
     """Removes all of it, and gives back what could not be removed."""
     left = []
-    # The stack first: its queues stay, and are then removed with the others.
-    for remove in (stack, functions, queues, role, logs, bucket):
+    for kind, remove in STEPS.items():
         try:
-            remove(run)
+            left += [f"{kind} of {run.name}: {problem}" for problem in remove(run)]
         except (BotoCoreError, ClientError) as error:
-            if not is_gone(error):
-                left.append(f"{remove.__name__} of {run.name}: {error}")
+            left.append(f"{kind} of {run.name}: {error}")
     return left
 
 
-def is_gone(error):
-    codes = ("NoSuchEntity", "NoSuchBucket", "ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue")
-    return isinstance(error, ClientError) and error.response["Error"]["Code"] in codes
+def emptied(run, listed, delete):
+    """Deletes what is listed until nothing is. Gives back the problems of the last round, if something still is."""
+    problems = []
+    for before in range(ROUNDS):
+        if before:
+            time.sleep(run.seconds(BETWEEN))
+        items = unless_gone(lambda: list(listed(run))) or []
+        if not items:
+            return []
+        problems = [problem for problem in (problem_of(run, delete, item) for item in items) if problem]
+    return problems or [f"{item} is still listed" for item in items]
+
+
+def problem_of(run, delete, item):
+    """Why an item could not be deleted; `None` if it is gone. One item's trouble is not another's."""
+    try:
+        unless_gone(lambda: delete(run, item))
+    except (BotoCoreError, ClientError) as error:
+        return f"{item}: {error}"
+    return None
+
+
+def unless_gone(call):
+    """The answer of a call; `None` if the thing that it names is not there."""
+    try:
+        return call()
+    except ClientError as error:
+        if error.response["Error"]["Code"] in GONE:
+            return None
+        raise
 
 
 def stack(run):
+    """Its queues stay, and are then removed with the others."""
     run.account.stacks.delete_stack(StackName=run.name)
     run.account.stacks.get_waiter("stack_delete_complete").wait(StackName=run.name, WaiterConfig={"Delay": 2, "MaxAttempts": 450})
+    return []
+
+
+def mappings(run):
+    for page in run.account.functions.get_paginator("list_event_source_mappings").paginate():
+        for mapping in page["EventSourceMappings"]:
+            if f":function:{run.name}-" in mapping["FunctionArn"] and mapping.get("State") != "Deleting":
+                yield mapping["UUID"]
+
+
+def delete_mapping(run, uuid):
+    run.account.functions.delete_event_source_mapping(UUID=uuid)
 
 
 def functions(run):
-    lambdas = run.account.functions
-    for page in lambdas.get_paginator("list_functions").paginate():
-        for name in (function["FunctionName"] for function in page["Functions"]):
-            if name.startswith(run.name):
-                for mapping in lambdas.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]:
-                    lambdas.delete_event_source_mapping(UUID=mapping["UUID"])
-                lambdas.delete_function(FunctionName=name)
+    for page in run.account.functions.get_paginator("list_functions").paginate():
+        for function in page["Functions"]:
+            if function["FunctionName"].startswith(run.name):
+                yield function["FunctionName"]
+
+
+def delete_function(run, name):
+    run.account.functions.delete_function(FunctionName=name)
 
 
 def queues(run):
-    for url in run.account.sqs.list_queues(QueueNamePrefix=run.name).get("QueueUrls", []):
-        run.account.sqs.delete_queue(QueueUrl=url)
+    return run.account.sqs.list_queues(QueueNamePrefix=run.name).get("QueueUrls", [])
 
 
-def role(run):
-    name = f"{run.name}-functions"
+def delete_queue(run, url):
+    run.account.sqs.delete_queue(QueueUrl=url)
+
+
+def roles(run):
+    return [run.account.iam.get_role(RoleName=f"{run.name}-functions")["Role"]["RoleName"]]
+
+
+def delete_role(run, name):
     for policy in run.account.iam.list_role_policies(RoleName=name)["PolicyNames"]:
-        run.account.iam.delete_role_policy(RoleName=name, PolicyName=policy)
+        unless_gone(lambda: run.account.iam.delete_role_policy(RoleName=name, PolicyName=policy))
     run.account.iam.delete_role(RoleName=name)
 
 
-def logs(run):
+def log_groups(run):
     for page in run.account.logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=f"/aws/lambda/{run.name}"):
-        for group in page["logGroups"]:
-            run.account.logs.delete_log_group(logGroupName=group["logGroupName"])
+        yield from (group["logGroupName"] for group in page["logGroups"])
 
 
-def bucket(run):
+def delete_log_group(run, name):
+    run.account.logs.delete_log_group(logGroupName=name)
+
+
+def buckets(run):
     name = f"{run.name}-{run.account.number}"
+    run.account.buckets.head_bucket(Bucket=name)
+    return [name]
+
+
+def delete_bucket(run, name):
     for page in run.account.buckets.get_paginator("list_objects_v2").paginate(Bucket=name):
         for item in page.get("Contents", []):
             run.account.buckets.delete_object(Bucket=name, Key=item["Key"])
     run.account.buckets.delete_bucket(Bucket=name)
+
+
+STEPS = {
+    "stack": stack,
+    "mappings": lambda run: emptied(run, mappings, delete_mapping),
+    "functions": lambda run: emptied(run, functions, delete_function),
+    "queues": lambda run: emptied(run, queues, delete_queue),
+    "role": lambda run: emptied(run, roles, delete_role),
+    "logs": lambda run: emptied(run, log_groups, delete_log_group),
+    "bucket": lambda run: emptied(run, buckets, delete_bucket),
+}

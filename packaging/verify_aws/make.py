@@ -16,6 +16,7 @@ LAMBDA_MAY_ASSUME = {
 
 def queue(run, name):
     """The URL of a new queue."""
+    run.go_on()
     made = run.account.sqs.create_queue(QueueName=f"{run.name}-{name}", Attributes={"MaximumMessageSize": "1048576"}, tags=run.tags)
     return made["QueueUrl"]
 
@@ -28,6 +29,7 @@ def arn_of(run, queue_url):
 def role(run):
     """The ARN of the role of all the functions, which may do what any of them does."""
     with run.making:
+        run.go_on()
         if run.role is None:
             name = f"{run.name}-functions"
             own = f"arn:{run.account.partition}:sqs:*:{run.account.number}:{run.name}*"
@@ -45,6 +47,7 @@ def role(run):
 
 def function(run, name, code="target", timeout=10, **settings):
     """The name of a new function that runs `functions/CODE.py`."""
+    run.go_on()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.write(CODE / f"{code}.py", f"{code}.py")
@@ -67,6 +70,7 @@ def function(run, name, code="target", timeout=10, **settings):
 
 def fails_to(run, function, queue_url):
     """Sends a function's failures to a queue, at once."""
+    run.go_on()
     request = {
         "FunctionName": function,
         "MaximumRetryAttempts": 0,
@@ -79,6 +83,7 @@ def fails_to(run, function, queue_url):
 
 def reads(run, function, queue_url):
     """Hands a queue's messages to a function, one by one."""
+    run.go_on()
     request = {"FunctionName": function, "EventSourceArn": arn_of(run, queue_url), "BatchSize": 1}
     create = run.account.functions.create_event_source_mapping
     run.until(f"mapping of {function}", 120, lambda: unless_too_early(lambda: create(**request)))
@@ -96,6 +101,7 @@ def unless_too_early(call):
 
 def invoke(run, function, event):
     """Sends an event, and gives back the request id."""
+    run.go_on()
     answer = run.account.functions.invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode())
     return answer["ResponseMetadata"]["RequestId"]
 

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 from account import Refused
+from run import Stopped
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASED = ROOT / "dist" / "comeback.yaml"
@@ -20,13 +21,14 @@ def deploy(run, template, parameters):
         template = RELEASED
     elif template is None:
         print(f"{RELEASED.relative_to(ROOT)} is not there (make dist): building the functions", flush=True)
-        called("sam", "build")
+        called(run, "sam", "build")
         template = BUILT
     elif not template.exists():
         raise Refused(f"there is no template {template}")
     account = run.account
     bucket = f"{run.name}-{account.number}"
     elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": account.region}}
+    run.go_on()
     account.buckets.create_bucket(Bucket=bucket, **({} if account.region == "us-east-1" else elsewhere))
     own = f"arn:{account.partition}:lambda:{account.region}:{account.number}:function:{run.name}-*"
     settings = {
@@ -43,14 +45,33 @@ def deploy(run, template, parameters):
     tags = [f"{name}={value}" for name, value in run.tags.items()]
     print(f"deploying {run.name}", flush=True)
     called(
-        "sam", "deploy", "--config-file", str(CONFIG), "--template-file", str(template.resolve()), "--stack-name", run.name,
+        run, "sam", "deploy", "--config-file", str(CONFIG), "--template-file", str(template.resolve()), "--stack-name", run.name,
         "--s3-bucket", bucket, "--region", account.region, "--parameter-overrides", *overrides, "--tags", *tags,
     )  # fmt: skip
     stack = account.stacks.describe_stacks(StackName=run.name)["Stacks"][0]
     return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
-def called(*command):
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "SAM_CLI_TELEMETRY": "0"}, capture_output=True, text=True)
-    if done.returncode:
-        raise Refused(f"{' '.join(command[:2])} failed:\n{done.stdout}{done.stderr}")
+def called(run, *command):
+    """Runs a command to its end, or until the run is stopped."""
+    run.go_on()
+    environment = {**os.environ, "SAM_CLI_TELEMETRY": "0"}
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **piped) as process:
+        printed = printed_by(run, process)
+    # A terminal's Ctrl-C ends the command as well, which then has not failed.
+    run.go_on()
+    if process.returncode:
+        raise Refused(f"{' '.join(command[:2])} failed:\n{printed}")
+
+
+def printed_by(run, process):
+    """All that it prints. A process that has ended may have started others that print on."""
+    while True:
+        try:
+            return process.communicate(timeout=1)[0]
+        except subprocess.TimeoutExpired:
+            if run.stop.is_set():
+                process.terminate()
+                process.wait()
+                raise Stopped from None

@@ -1,7 +1,11 @@
 """One run: its name, its waits, and how it is stopped."""
 
+import signal
 import threading
 import time
+
+# Ctrl-C, `kill`, and a terminal that goes away.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
@@ -24,6 +28,25 @@ class Run:
         self.making = threading.Lock()
         self.role = None  # of the functions, made with the first
 
+    def stop_at_signals(self):
+        """From now on a signal only asks the run to stop: no exception comes between making a thing and removing all."""
+        for number in SIGNALS:
+            # One that is ignored stays so: that is how `nohup` works.
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, lambda *_: self.end())
+
+    def end(self):
+        """Stops whoever makes things. No signal stops the rest, which is to wait for them and to remove what they made."""
+        # First, because a signal within `set` would wait for ever for the lock that `set` holds.
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        self.stop.set()
+
+    def go_on(self):
+        """Ends whoever calls this once the run is stopped. What makes a thing calls it first, so that no thing is left."""
+        if self.stop.is_set():
+            raise Stopped
+
     def many(self, count):
         """How often to do what an emulator shows as well by three times."""
         return 3 if self.account.is_emulator else count
@@ -41,6 +64,7 @@ class Run:
         limit = min(seconds, 60) if self.account.is_emulator else seconds
         begun = time.monotonic()
         while time.monotonic() - begun < limit:
+            self.go_on()
             answer = ask()
             if answer is not None:
                 return answer
