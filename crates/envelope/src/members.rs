@@ -52,30 +52,29 @@ fn end_of_value(text: &str, start: usize) -> usize {
 }
 
 fn end_of_brackets(text: &str, start: usize) -> usize {
-    let (mut depth, mut rest) = (0, start);
+    let (mut depth, mut at) = (0, start);
     loop {
-        let at = find(text, rest, |byte| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']'));
-        let at = at.expect("BUG: a bracket is not closed");
-        rest = at + 1;
         match text.as_bytes()[at] {
-            b'"' => rest = end_of_string(text, at),
+            b'"' => at = end_of_string(text, at) - 1,
             b'{' | b'[' => depth += 1,
-            _ if depth > 1 => depth -= 1,
-            _ => return rest,
+            b'}' | b']' if depth == 1 => return at + 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
         }
+        at += 1;
     }
 }
 
 /// Past the closing quote of the string that opens at `start`.
 fn end_of_string(text: &str, start: usize) -> usize {
-    let mut rest = start + 1;
+    let mut at = start + 1;
     loop {
-        let at = find(text, rest, |byte| matches!(byte, b'"' | b'\\')).expect("BUG: a string is not closed");
-        if text.as_bytes()[at] == b'"' {
-            return at + 1;
+        match text.as_bytes()[at] {
+            b'"' => return at + 1,
+            // Whatever is escaped ends no string.
+            b'\\' => at += 2,
+            _ => at += 1,
         }
-        // Whatever is escaped ends no string.
-        rest = at + 2;
     }
 }
 
