@@ -20,25 +20,14 @@ const NAMES: [&str; 12] = [
     "errorMessage",
     "other",
 ];
-const VALUES: [&str; 13] = [
-    "null",
-    "404",
-    "1E400",
-    "true",
-    r#""Success""#,
-    r#""é\n""#,
-    r#""\ud800""#,
-    r#""""#,
-    "[]",
-    r#"["a","b","c"]"#,
-    "{}",
-    r#""2026-09-14T15:46:54.145Z""#,
-    "[{}]",
-];
+const VALUES: [&str; 9] =
+    ["null", "404", "1E400", "true", r#""Success""#, r#""é\n""#, r#""\ud800""#, r#""""#, "{}"];
+/// What a derived struct would accept for an object.
+const ARRAYS: [&str; 4] = ["[]", r#"["a"]"#, r#"["a","b"]"#, r#"["a","b","c"]"#];
 
 fn object_of(names: &'static [&'static str], value: BoxedStrategy<String>) -> BoxedStrategy<String> {
     let member = (select(names), value).prop_map(|(name, value)| format!("\"{name}\":{value}"));
-    vec(member, 0..6).prop_map(|members| format!("{{{}}}", members.join(","))).boxed()
+    vec(member, 0..4).prop_map(|members| format!("{{{}}}", members.join(","))).boxed()
 }
 
 fn value() -> BoxedStrategy<String> {
@@ -47,16 +36,21 @@ fn value() -> BoxedStrategy<String> {
 
 /// Often whole, and often with odd parts.
 fn record() -> impl Strategy<Value = String> {
-    let inner = || prop_oneof![4 => object_of(&NAMES[5..], value()), 1 => value()];
-    let context = prop_oneof![
-        3 => object_of(&NAMES[6..8], value()).prop_map(|rest| format!(r#"{{"functionArn":"a",{}"#, &rest[1..]).replace(",}", "}")),
-        1 => inner(),
-    ];
-    let rest = prop_oneof![4 => object_of(&NAMES[2..5], inner().boxed()), 1 => object_of(&NAMES[..], inner().boxed())];
+    let array = || select(&ARRAYS[..]).prop_map(Into::into);
+    let inner = || prop_oneof![3 => object_of(&NAMES[5..], value()), 1 => value(), 2 => array()];
+    let plain = object_of(&NAMES[6..8], value()).prop_map(|rest| whole(r#"{"functionArn":"a","#, &rest));
+    let context = prop_oneof![3 => plain, 1 => inner(), 1 => array()];
+    let rest =
+        prop_oneof![4 => object_of(&NAMES[2..5], inner().boxed()), 1 => object_of(&NAMES, inner().boxed())];
     (context, value(), rest).prop_map(|(context, payload, rest)| {
-        format!(r#"{{"requestContext":{context},"requestPayload":{payload},{}"#, &rest[1..])
-            .replace(",}", "}")
+        whole(&format!(r#"{{"requestContext":{context},"requestPayload":{payload},"#), &rest)
     })
+}
+
+/// An object of these first members and of those of another.
+fn whole(first: &str, rest: &str) -> String {
+    let rest = &rest[1..];
+    if rest == "}" { format!("{}}}", first.trim_end_matches(',')) } else { format!("{first}{rest}") }
 }
 
 /// All that a record says.
