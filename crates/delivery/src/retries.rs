@@ -1,5 +1,5 @@
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use comeback_backoff::{Jitter, Strategy};
@@ -13,20 +13,24 @@ pub struct Retries {
 
 const RETRIES: u64 = 5;
 const STEP: Duration = Duration::from_millis(100);
+const VALID: &str = "BUG: these steps and caps are whole and in order";
 
 impl Retries {
     /// The default: 5 retries, each wait uniform over {1 ms … 100 ms · 2ⁿ⁻¹} ([full jitter](Jitter::Full)): on
     /// average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own.
     ///
     /// The draws begin with entropy of the operating system, so that senders which fail at once do not retry at
-    /// once; without any to be had, with a fixed seed. For the same draws again: [`seeded`](Self::seeded).
+    /// once; without any to be had, with a fixed seed. It is asked for before the first retry. For the same draws
+    /// again: [`seeded`](Self::seeded).
     pub fn exponential() -> Self {
-        // The one place that asks for entropy: a default that retries in step is no default.
-        #[allow(clippy::disallowed_methods)]
-        match Strategy::exponential(STEP, STEP * 16).retries(RETRIES).streams() {
-            Ok(streams) => Self::each(move || streams.delays()),
-            Err(_) => Self::seeded(0),
-        }
+        let streams = LazyLock::new(|| {
+            let strategy = Strategy::exponential(STEP, STEP * 16).retries(RETRIES);
+            // The one place that asks for entropy: a default that retries in step is no default.
+            #[allow(clippy::disallowed_methods)]
+            let streams = strategy.streams().or_else(|_| strategy.seeded(0));
+            streams.expect(VALID)
+        });
+        Self::each(move || streams.delays())
     }
 
     /// As [`exponential`](Self::exponential), with draws that this seed sets.
@@ -73,7 +77,7 @@ impl Retries {
 
     fn of_strategy(strategy: &Strategy, seed: u64) -> Self {
         let streams = strategy.clone().retries(RETRIES).seeded(seed);
-        let streams = streams.expect("BUG: these steps and caps are whole and in order");
+        let streams = streams.expect(VALID);
         Self::each(move || streams.delays())
     }
 }

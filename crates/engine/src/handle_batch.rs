@@ -8,7 +8,8 @@
 //! | `hiding` | how long a message waits whose step did not work |
 //! | `guarded` | no call past the deadline, an answer for each entry |
 //!
-//! What an environment knows of pauses is brought up to date before anything is decided.
+//! What an environment knows of pauses is brought up to date before anything is decided. A new one counts the
+//! messages in flight meanwhile.
 
 mod answered;
 mod decided;
@@ -20,13 +21,14 @@ mod waiting;
 
 use std::collections::HashMap;
 
+use futures_util::future::join;
 use futures_util::stream::{self, StreamExt};
 
 use self::answered::{Answered, Sent};
 use self::decided::Decided;
 use self::guarded::{CONCURRENT_INVOKES, Guarded};
 use self::keeping::{hide_within, look, move_others};
-use crate::account::Account;
+use crate::account::{Account, CallFailure};
 use crate::dead_letter::DeadLetter;
 use crate::pauses::NO_PAUSES;
 use crate::report::{BatchReport, PausesRead};
@@ -39,8 +41,9 @@ use crate::{KnownPauses, Pauses, Policy, Record, Room, Timestamp};
 /// them first, if that is due.
 ///
 /// A message that has to wait is hidden while the environment has `room` for it. Otherwise it is moved: sent
-/// again with a delay, and settled. Moves come last. A look at the queue comes first in a new environment,
-/// and after the moves if `room` is low.
+/// again with a delay, and settled. Moves come last. A look at the queue comes after the moves if `room` is
+/// low. A new environment looks before anything else too, while it reads the pauses: neither hangs on the
+/// other, and the batch waits for both.
 ///
 /// `past_deadline` is asked before each call. Once it answers true no further call is started; what
 /// is left is reported failed and comes back. Nothing a record holds, and nothing the account does,
@@ -55,13 +58,13 @@ pub async fn handle_batch<'a, A: Account>(
     account: &A,
 ) -> BatchReport<'a> {
     let account = Guarded { account, past_deadline };
-    let pauses_read = read_pauses(pauses, records, now, &account).await;
+    let reads = join(read_pauses(pauses, records, now, &account), first_look(room, now, &account));
+    let (pauses_read, first_look) = reads.await;
     let known = pauses.known();
     let records = latest_copies(records).into_iter();
     let mut decided: Vec<Decided<'a>> =
         records.map(|record| Decided::of(record, policy, known, now)).collect();
     let pauses = known.unwrap_or(&NO_PAUSES);
-    let first_look = if room.is_unknown() { look(room, now, &account).await } else { None };
     hide_within(room, decided.iter_mut().filter_map(Decided::waiting), &account).await;
     let answered = reinvoke(decided, &account, policy, pauses, now).await;
     let mut sent = send_dead_letters(answered, &account).await;
@@ -86,6 +89,14 @@ async fn read_pauses<A: Account>(
     let first = records.first().filter(|_| pauses.is_due(now))?;
     let answer = account.read_pauses().await?;
     Some(pauses.read(answer, now, &first.message_id))
+}
+
+async fn first_look<A: Account>(
+    room: &mut Room,
+    now: Timestamp,
+    account: &Guarded<'_, A>,
+) -> Option<CallFailure> {
+    if room.is_unknown() { look(room, now, account).await } else { None }
 }
 
 /// SQS may deliver a message twice in one batch. The copies are one event, so one of them is

@@ -1,7 +1,6 @@
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use crate::members::{Member, for_each_member, is_object};
+use crate::members::{Member, is_object, members};
 use crate::{Malformed, Style};
 
 pub(crate) const METADATA: &str = "_retry_metadata";
@@ -36,24 +35,24 @@ pub struct Metadata {
 
 impl Metadata {
     /// Reads `_retry_metadata`. Unknown keys are ignored.
-    pub(crate) fn read(raw: &RawValue) -> Result<(Self, Style), Malformed> {
+    pub(crate) fn read(raw: &str) -> Result<(Self, Style), Malformed> {
         if !is_object(raw) {
             return Err(Malformed::NotAnObject);
         }
         let mut fields = Fields::default();
         let mut twice = None;
-        for_each_member(raw, |Member { key, value, .. }| {
+        for Member { key, value, .. } in members(raw) {
             let (name, field) = match key.as_ref() {
                 b"attempt" => ("attempt", &mut fields.attempt),
                 b"initial_timestamp" => ("initial_timestamp", &mut fields.initial_timestamp),
                 b"origin_request_id" => ("origin_request_id", &mut fields.origin_request_id),
                 b"style" => ("style", &mut fields.style),
-                _ => return,
+                _ => continue,
             };
             if field.replace(value).is_some() {
                 twice = Some(name);
             }
-        });
+        }
         match twice {
             Some(key) => Err(Malformed::Duplicate(key)),
             None => fields.check(),
@@ -63,10 +62,10 @@ impl Metadata {
 
 #[derive(Default)]
 struct Fields<'a> {
-    attempt: Option<&'a RawValue>,
-    initial_timestamp: Option<&'a RawValue>,
-    origin_request_id: Option<&'a RawValue>,
-    style: Option<&'a RawValue>,
+    attempt: Option<&'a str>,
+    initial_timestamp: Option<&'a str>,
+    origin_request_id: Option<&'a str>,
+    style: Option<&'a str>,
 }
 
 impl Fields<'_> {
@@ -90,20 +89,20 @@ impl Fields<'_> {
 
 fn required<'a, T: Deserialize<'a>>(
     key: &'static str,
-    raw: Option<&'a RawValue>,
+    raw: Option<&'a str>,
     expected: &'static str,
     is_valid: fn(&T) -> bool,
 ) -> Result<T, Malformed> {
     let raw = raw.ok_or(Malformed::Missing(key))?;
-    serde_json::from_str(raw.get()).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
+    serde_json::from_str(raw).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
 /// Null counts as absent: a target in another language may write it so.
 fn optional<'a, T: Deserialize<'a>>(
     key: &'static str,
-    raw: Option<&'a RawValue>,
+    raw: Option<&'a str>,
     expected: &'static str,
     is_valid: fn(&T) -> bool,
 ) -> Result<Option<T>, Malformed> {
-    raw.filter(|raw| raw.get() != "null").map(|raw| required(key, Some(raw), expected, is_valid)).transpose()
+    raw.filter(|raw| *raw != "null").map(|raw| required(key, Some(raw), expected, is_valid)).transpose()
 }

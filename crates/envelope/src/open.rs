@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use crate::members::{Member, for_each_member};
+use crate::members::{Member, members};
 use crate::metadata::{METADATA, ORIGINAL_PAYLOAD};
 use crate::{Malformed, Metadata, Style};
 
@@ -65,7 +65,7 @@ impl Event<'_> {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
-    let top = TopLevel::of(event);
+    let top = TopLevel::of(event.get());
     let Some((raw, span)) = &top.metadata else {
         return Ok(Event { payload: Cow::Borrowed(event), metadata: None });
     };
@@ -83,17 +83,17 @@ pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
 /// The top-level members of an event that matter here.
 #[derive(Default)]
 struct TopLevel<'a> {
-    metadata: Option<(&'a RawValue, Range<usize>)>,
+    metadata: Option<(&'a str, Range<usize>)>,
     metadata_twice: bool,
-    original_payload: Option<&'a RawValue>,
+    original_payload: Option<&'a str>,
     original_payload_twice: bool,
     has_other_key: bool,
 }
 
 impl<'a> TopLevel<'a> {
-    fn of(event: &'a RawValue) -> Self {
+    fn of(event: &'a str) -> Self {
         let mut top = Self::default();
-        for_each_member(event, |Member { key, span, value }| {
+        for Member { key, span, value } in members(event) {
             if key.as_ref() == METADATA.as_bytes() {
                 top.metadata_twice |= top.metadata.replace((value, span)).is_some();
             } else if key.as_ref() == ORIGINAL_PAYLOAD.as_bytes() {
@@ -101,7 +101,7 @@ impl<'a> TopLevel<'a> {
             } else {
                 top.has_other_key = true;
             }
-        });
+        }
         top
     }
 
@@ -114,14 +114,11 @@ impl<'a> TopLevel<'a> {
         if self.has_other_key {
             return Err(Malformed::OtherKey);
         }
-        if has_metadata(payload) { Err(Malformed::Nested) } else { Ok(payload) }
+        if members(payload).any(|member| member.key.as_ref() == METADATA.as_bytes()) {
+            return Err(Malformed::Nested);
+        }
+        Ok(serde_json::from_str(payload).expect("BUG: a member of an object is a value"))
     }
-}
-
-fn has_metadata(payload: &RawValue) -> bool {
-    let mut found = false;
-    for_each_member(payload, |member| found |= member.key.as_ref() == METADATA.as_bytes());
-    found
 }
 
 /// The object without the member at `span`, and without one comma beside it and the white space between

@@ -66,7 +66,7 @@ impl Envelope<'_> {
 
     fn parts<'p>(&'p self, metadata: &'p str, style: Style) -> Vec<&'p str> {
         let payload = self.original_payload.get();
-        if style == Style::Wrap || !is_object(&self.original_payload) {
+        if style == Style::Wrap || !is_object(payload) {
             return vec!["{\"", METADATA, "\":", metadata, ",\"", ORIGINAL_PAYLOAD, "\":", payload, "}"];
         }
         let metadata = &metadata[..metadata.len() - 1];

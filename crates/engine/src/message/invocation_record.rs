@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Timestamp;
-use crate::message::json::{non_empty_string, object, present, text};
+use crate::message::json::{Object, non_empty_string, object, present, text};
 
 /// What Lambda writes to an asynchronous function's failure destination.
 ///
@@ -35,20 +35,26 @@ pub struct InvocationError<'a> {
     pub message: Option<&'a RawValue>,
 }
 
+/// A record, and in what form its three objects are read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wire<'a> {
-    #[serde(borrow)]
-    request_context: &'a RawValue,
+struct Wire<'a, Context, Response, Payload> {
+    request_context: Context,
     #[serde(borrow)]
     request_payload: &'a RawValue,
     #[serde(borrow, default, deserialize_with = "present")]
     timestamp: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    response_context: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    response_payload: Option<&'a RawValue>,
+    #[serde(default = "Option::default")]
+    response_context: Option<Response>,
+    #[serde(default = "Option::default")]
+    response_payload: Option<Payload>,
 }
+
+/// As Lambda writes it: all is read at once.
+type Plain<'a> =
+    Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<ResponsePayload<'a>>>;
+/// Any other: each part is read by itself.
+type Odd<'a> = Wire<'a, &'a RawValue, &'a RawValue, &'a RawValue>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,6 +83,21 @@ struct ResponsePayload<'a> {
     error_message: Option<&'a RawValue>,
 }
 
+impl<'a> Odd<'a> {
+    /// Whatever is wrong with what the function answered leaves only that unknown.
+    fn in_parts(self) -> Result<Plain<'a>, String> {
+        let context =
+            object(self.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;
+        Ok(Wire {
+            request_context: Object(context),
+            request_payload: self.request_payload,
+            timestamp: self.timestamp,
+            response_context: self.response_context.and_then(|raw| object(raw.get()).ok()).map(Object),
+            response_payload: self.response_payload.and_then(|raw| object(raw.get()).ok()).map(Object),
+        })
+    }
+}
+
 impl<'a> InvocationRecord<'a> {
     /// Reads a message's body.
     ///
@@ -86,20 +107,22 @@ impl<'a> InvocationRecord<'a> {
     /// success, as a queue attached as on-success destination gets it. Retrying that would run a
     /// function again that has done its work.
     pub fn read(body: &'a str) -> Result<Self, String> {
-        let wire: Wire<'a> = object(body)?;
-        let context: RequestContext<'a> =
-            object(wire.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;
+        let wire = match object::<Plain<'a>>(body) {
+            Ok(plain) => plain,
+            Err(_) => object::<Odd<'a>>(body)?.in_parts()?,
+        };
+        let Object(context) = wire.request_context;
         if context.condition.is_some_and(|condition| condition.get() == r#""Success""#) {
             return Err("condition is Success: attach the retry queue as on-failure destination".into());
         }
-        let not_found = wire
-            .response_context
-            .and_then(|raw| object::<ResponseContext<'a>>(raw.get()).ok())
-            .is_some_and(|context| context.status_code.get() == "404");
+        let not_found =
+            wire.response_context.is_some_and(|Object(context)| context.status_code.get() == "404");
         let error = wire
             .response_payload
-            .and_then(|raw| object::<ResponsePayload<'a>>(raw.get()).ok())
-            .map(|payload| InvocationError { error_type: payload.error_type, message: payload.error_message })
+            .map(|Object(payload)| InvocationError {
+                error_type: payload.error_type,
+                message: payload.error_message,
+            })
             .filter(|error| error.error_type.is_some() || error.message.is_some());
         Ok(Self {
             function_arn: context.function_arn,
@@ -111,3 +134,6 @@ impl<'a> InvocationRecord<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,11 @@
 //! Reading JSON that others wrote, part by part, so that one odd part spoils no other.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -11,6 +15,27 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String>
     match text.trim_ascii_start().chars().next() {
         Some('{') => serde_json::from_str(text).map_err(without_quotes),
         _ => Err("not a JSON object".into()),
+    }
+}
+
+/// An object within another: a derived struct would accept an array here too.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Members(PhantomData))
     }
 }
 

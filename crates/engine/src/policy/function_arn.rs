@@ -15,8 +15,9 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn of(arn: &'a str) -> Option<Self> {
         let mut fields = arn.split(':');
+        let mut next = || fields.next().unwrap_or_default();
         let ["arn", partition, "lambda", region, account, "function", name] =
-            [(); 7].map(|()| fields.next().unwrap_or_default())
+            [next(), next(), next(), next(), next(), next(), next()]
         else {
             return None;
         };

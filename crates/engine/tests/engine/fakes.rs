@@ -86,6 +86,7 @@ pub(crate) struct World<'w> {
     pub(crate) copies: RefCell<Vec<Copy>>,
     /// How often an invoke is pending.
     pub(crate) invoke_steps: usize,
+    /// Of invokes, reads of the pauses and looks.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
     /// Of each call that was given the deadline: whether it had passed when the call had started.
@@ -152,6 +153,16 @@ impl World<'_> {
 
     fn start(&self, call: Call) {
         self.calls.borrow_mut().push(call);
+    }
+
+    /// A call is in flight meanwhile.
+    async fn answer_comes(&self, steps: usize) {
+        self.in_flight.update(|count| count + 1);
+        self.most_in_flight.update(|most| most.max(self.in_flight.get()));
+        for _ in 0..steps {
+            step().await;
+        }
+        self.in_flight.update(|count| count - 1);
     }
 }
 
@@ -220,13 +231,13 @@ impl Account for World<'_> {
 
     async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
         self.start(Call::ReadPauses);
-        step().await;
+        self.answer_comes(1).await;
         (self.read_pauses)()
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {
         self.start(Call::Look);
-        step().await;
+        self.answer_comes(1).await;
         (self.look)().map(|(in_flight, at)| Look { in_flight, at }).ok_or_else(failure)
     }
 
@@ -241,12 +252,7 @@ impl Account for World<'_> {
         let behaviour = (self.invoke)();
         panic_if(behaviour == Invoke::PanicsBeforeItsFuture);
         async move {
-            self.in_flight.update(|count| count + 1);
-            self.most_in_flight.update(|most| most.max(self.in_flight.get()));
-            for _ in 0..self.invoke_steps {
-                step().await;
-            }
-            self.in_flight.update(|count| count - 1);
+            self.answer_comes(self.invoke_steps).await;
             match behaviour {
                 Invoke::Works => {
                     let mut invoked = self.invoked.borrow_mut();

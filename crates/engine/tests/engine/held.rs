@@ -47,6 +47,34 @@ fn a_batch_reads_before_it_decides_and_hides_what_is_held() {
 }
 
 #[test]
+fn a_new_environment_reads_and_looks_at_once() {
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(50_000));
+    let (world, records) = (reading(vec![Ok(Some(open(ORDERS)))]), due(1));
+    world.handle_in(&mut Room::of(&policy), &records, &policy, NOW, usize::MAX);
+    assert_eq!(world.calls.borrow()[..2], [Call::ReadPauses, Call::Look]);
+    assert_eq!(world.most_in_flight.get(), 2, "both under way together");
+    assert!(world.invoked.borrow().is_empty(), "no re-invocation before the pauses are known");
+}
+
+/// Neither may keep the other from its answer.
+#[test]
+fn a_read_or_a_look_that_fails_leaves_the_other_as_it_is() {
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(50_000));
+    for (read, look) in [(false, true), (true, false), (false, false)] {
+        let answer = if read { Ok(None) } else { Err(failure()) };
+        let look_answer = move || look.then_some((0, NOW));
+        let world = World { look: Box::new(look_answer), ..reading(vec![answer]) };
+        let records = due(1);
+        let report = world.handle_in(&mut Room::of(&policy), &records, &policy, NOW, usize::MAX);
+        assert_eq!(matches!(report.pauses, Some(PausesRead::Known { .. })), read);
+        assert_eq!(report.look_failure.is_none(), look);
+        assert_eq!(world.invoked.borrow().len(), usize::from(read));
+        let hidden = world.calls.borrow().iter().any(|call| matches!(call, Call::Hide(_)));
+        assert_eq!(hidden, !read && look, "kept without pauses, and moved without room");
+    }
+}
+
+#[test]
 fn a_message_is_held_even_if_it_could_not_be_hidden() {
     for hide in [Batch::Fails, Batch::Panics, Batch::AnswersOnly(0)] {
         let world = World { hide: Box::new(move || hide), ..reading(vec![Ok(Some(open("*")))]) };

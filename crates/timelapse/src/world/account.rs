@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::future::{Future, Pending, Ready, pending, ready};
+use std::pin::Pin;
 use std::time::Duration;
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
@@ -113,13 +114,19 @@ where
     outcomes.map(|outcome| outcome.map_err(failure)).collect()
 }
 
+/// A delivery is kilobytes, and the handler's future would hold one for each of its calls: to copy them would take
+/// longer than a box does.
+fn in_a_box<D: Future>(delivery: D) -> Pin<Box<D>> {
+    Box::pin(delivery)
+}
+
 impl Account for SimulatedAccount {
     async fn change_visibility(
         &self,
         changes: &[VisibilityChange<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        deliver(self.sender(ChangeVisibility(self)), changes, past_deadline).await
+        in_a_box(deliver(self.sender(ChangeVisibility(self)), changes, past_deadline)).await
     }
 
     async fn invoke(
@@ -139,7 +146,7 @@ impl Account for SimulatedAccount {
         // A dead-letter does not name its message, so it is matched once, and not again when it is resent.
         let checked = self.world(|world| world.check_dead_letters(dead_letters));
         let Some(checked) = checked else { return Vec::new() };
-        deliver(self.sender(SendMessages(self)), checked, past_deadline).await
+        in_a_box(deliver(self.sender(SendMessages(self)), checked, past_deadline)).await
     }
 
     async fn send_again(
@@ -147,7 +154,7 @@ impl Account for SimulatedAccount {
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), MoveFailure>> {
-        deliver_copies(self.sender(SendAgain(self)), moves, past_deadline).await
+        in_a_box(deliver_copies(self.sender(SendAgain(self)), moves, past_deadline)).await
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {
