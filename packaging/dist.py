@@ -28,8 +28,6 @@ DIST = ROOT / "dist"
 
 
 def main() -> None:
-    # Packages carry the modes of files.
-    os.umask(0o022)
     archs = chosen(os.environ.get("ARCHS", ""))
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()

@@ -31,7 +31,7 @@ EPOCH = "315532800"
 
 
 def main() -> None:
-    # A wheel carries the modes of its files.
+    # Of the files that are made on the way: a wheel carries the modes of its files.
     os.umask(0o022)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help=f"holds retry-handler-ARCHITECTURE.zip and {LICENCES}, and receives the packages")
@@ -104,6 +104,9 @@ def clients(scratch: Path, folder: Path) -> None:
 
 
 def wheel(source: Path, folder: Path) -> None:
+    # Those of the sources depend on who checked them out.
+    for path in source.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     run([PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", folder, "."], source, {"SOURCE_DATE_EPOCH": EPOCH})
 

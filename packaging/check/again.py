@@ -1,4 +1,5 @@
-"""Makes the release once more, from a copy of the sources in another folder: each file must have the same bytes."""
+"""Makes the release once more, from a copy of the sources in another folder and under another umask: each file must have
+the same bytes."""
 
 import os
 import shutil
@@ -13,6 +14,9 @@ SUMS = "SHA256SUMS"
 # Installed, not made: the copy has those of this folder.
 SHARED = [".tools", "infra/node_modules"]
 
+# Of a machine on which a user's group is the user's own.
+UMASK = 0o002
+
 
 def main() -> None:
     if not (ROOT / "dist" / SUMS).exists():
@@ -24,7 +28,8 @@ def main() -> None:
             (folder / shared).symlink_to(ROOT / shared)
         # Without what make tells the makes that it calls.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-        subprocess.run(["make", "dist", f"ARCHS={os.environ['ARCHS']}"], cwd=folder, env=environment, check=True)
+        command = ["make", "dist", f"ARCHS={os.environ['ARCHS']}"]
+        subprocess.run(command, cwd=folder, env=environment, umask=UMASK, check=True)
         first, again = sums(ROOT / "dist"), sums(folder / "dist")
     other = sorted(name for name in first.keys() | again.keys() if first.get(name) != again.get(name))
     if other:
@@ -40,6 +45,8 @@ def copy_sources(folder: Path) -> None:
         if (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+            if not (folder / name).is_symlink():
+                (folder / name).chmod((ROOT / name).stat().st_mode | 0o666 & ~UMASK)
 
 
 def sums(dist: Path) -> dict[str, str]:
