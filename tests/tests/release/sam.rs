@@ -28,9 +28,9 @@ fn the_sam_cli_deploys_the_release_and_a_python_function_is_retried_until_it_suc
     });
 }
 
-/// As the AWS CLI does it, for those who have no SAM CLI.
+/// As the AWS CLI does it, for those who have no SAM CLI. The stack prints how to attach a function without the command.
 #[test]
-fn the_aws_cli_packages_and_deploys_the_release() {
+fn the_aws_cli_deploys_the_release_and_its_output_attaches_a_function() {
     Runtime::new().expect("the operating system gives us threads").block_on(async {
         let ministack = MiniStack::start("release-aws").await.unwrap_or_else(|error| panic!("{error}"));
         let outside = Outside::new(&ministack.shell(), "release-aws-outside").await;
@@ -45,6 +45,18 @@ fn the_aws_cli_packages_and_deploys_the_release() {
         let code = format!("openssl dgst -sha256 -binary retry-handler-{ARCHITECTURE}.zip | base64");
         let [deployed, code] = [format!("{deployed} --output text"), code].map(|it| outside.run(&it));
         assert_eq!(deployed, code, "the deployed code is that of the release");
+
+        enveloped_target(&ministack, FUNCTION).await;
+        let attach = format!("FUNCTION={FUNCTION}\n{}", stack.output("AttachCommands"));
+        outside.run(&attach).unwrap_or_else(|error| panic!("{error}"));
+        let destination = format!(
+            "aws lambda get-function-event-invoke-config --function-name {FUNCTION} --output text \
+             --query DestinationConfig.OnFailure.Destination"
+        );
+        let destination = outside.run(&destination).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(destination.trim(), stack.output("RetryQueueArn"));
+        let stack = Stack::deployed(&ministack.shell(), "comeback").unwrap_or_else(|error| panic!("{error}"));
+        assert!(stack.output("AllowedTargetFunctions").ends_with(&format!(":function:{FUNCTION}")));
     });
 }
 

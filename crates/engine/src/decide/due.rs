@@ -32,7 +32,7 @@ pub(crate) fn due(
     let end = last_moment(event, record, policy, pauses, now);
     let delay = cut(delay(event, record, policy, start), start, end, policy)?;
     let left_at = |over: Timestamp| {
-        let end = end_when_noticed(over, event, policy, pauses).min(given_up(record));
+        let end = end_when_noticed(over, event, policy, pauses, now).min(given_up(record));
         longest(over, end, policy)
     };
     Some(due_after_pauses(start.saturating_add(delay), event, record, pauses, now, left_at))

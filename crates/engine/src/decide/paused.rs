@@ -42,13 +42,18 @@ pub(crate) fn end(event: &FailedEvent<'_>, policy: &Policy, pauses: &Pauses, now
 
 /// The [`end`] as it is known once a pause that is over was noticed by all. A later pause moves the end, but not
 /// this, so that it does not move the events that come back after the first.
+///
+/// Until then it is the end of now: a pause whose planned end has passed may have ended before that, since the
+/// last read.
 pub(crate) fn end_when_noticed(
     over: Timestamp,
     event: &FailedEvent<'_>,
     policy: &Policy,
     pauses: &Pauses,
+    now: Timestamp,
 ) -> Timestamp {
-    end(event, policy, pauses, over.saturating_add(KnownPauses::longest_between_reads(policy)))
+    let noticed = over.saturating_add(KnownPauses::longest_between_reads(policy));
+    end(event, policy, pauses, noticed.min(now))
 }
 
 /// Rule 7: when an event is due that was due at `due`. One that was due before the end of a pause that is over

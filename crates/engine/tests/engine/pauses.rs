@@ -255,7 +255,7 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     let draws: Vec<u64> = (0..1_000)
         .map(|id| {
             let record = Record { message_id: format!("m-{id}"), ..received_at(1) };
-            due(&record, &policy, &closed, at(9_000)) / 1_000
+            due(&record, &policy, &closed, at(9_000 + LATEST_READ)) / 1_000
         })
         .collect();
     assert!(draws.iter().all(|due| (9_000..=last).contains(due)), "{:?} of {last}", draws.iter().max());
@@ -349,6 +349,19 @@ proptest! {
             prop_assert!(ended <= at_signed(latest).max(at(backoff + 60)), "{} is late", ended);
         }
     }
+}
+
+/// An environment that has not noticed it brings the event back after the planned end. It must be in time by the
+/// earlier end too, which another knows.
+#[test]
+fn a_pause_that_ended_before_its_planned_end_costs_no_retry() {
+    let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];
+    let policy = policy(|settings| {
+        (settings.base_backoff, settings.max_backoff, settings.jitter) = (1, 1, Jitter::Full);
+        (settings.max_age, settings.maximum_concurrency) = (60, 160);
+    });
+    let Life { end, ended, .. } = live(&policy, &spans, 1_447, 47, 334);
+    assert_eq!(end, Seen::Reinvoke(1), "after {ended}");
 }
 
 #[test]
