@@ -2,7 +2,7 @@
 //! as it was.
 //!
 //! serde_json has found the text to be JSON before, as every [`RawValue`] is. So it is enough here to step over
-//! strings and to count brackets, which takes a third of the time that it takes to read the text once more.
+//! strings and to count brackets.
 //!
 //! [`RawValue`]: serde_json::value::RawValue
 
@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use memchr::memchr2;
 use serde::de::{Deserialize, Deserializer, Visitor};
 
 /// One member of an object.
@@ -69,12 +70,12 @@ fn end_of_brackets(text: &str, start: usize) -> usize {
 fn end_of_string(text: &str, start: usize) -> usize {
     let mut at = start + 1;
     loop {
-        match text.as_bytes()[at] {
-            b'"' => return at + 1,
-            // Whatever is escaped ends no string.
-            b'\\' => at += 2,
-            _ => at += 1,
+        at += memchr2(b'"', b'\\', &text.as_bytes()[at..]).expect("BUG: a string without an end");
+        if text.as_bytes()[at] == b'"' {
+            return at + 1;
         }
+        // Whatever is escaped ends no string.
+        at += 2;
     }
 }
 
