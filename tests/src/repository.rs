@@ -34,17 +34,25 @@ pub fn scratch(name: &str) -> PathBuf {
 /// If it cannot be built.
 #[must_use]
 pub fn built_command() -> PathBuf {
-    let output = Command::new("cargo")
-        .args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"])
-        .current_dir(root())
-        .output()
-        .expect("cargo runs");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"]);
+    let output = without_cargos_variables(&mut cargo).current_dir(root()).output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let program = std::env::current_exe().expect("a test is a program");
     // A test lies in target/PROFILE/deps, and `make local` in target/PROFILE.
     let mut folders = program.ancestors().skip(1);
     let profile = folders.find(|folder| !folder.ends_with("deps")).expect("it lies in target/PROFILE");
     profile.join("comeback")
+}
+
+/// Removes from a command what cargo sets for a test that it runs. A build script of a dependency (ring's) depends on
+/// these variables, so a build that inherits them makes that dependency, and all that needs it, again.
+pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// `PATH` with the tools of `make tools` before everything else.

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::repository::path_with_tools;
+use crate::repository::{path_with_tools, without_cargos_variables};
 use crate::root;
 
 /// Runs commands in the repository's root, or in another folder, with the tools on `PATH` and nothing of the developer's
@@ -117,6 +117,7 @@ impl Shell {
     fn command(&self) -> Command {
         let mut command = Command::new("sh");
         command.current_dir(&self.folder).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        without_cargos_variables(&mut command);
         for inherited in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_PROFILE"] {
             command.env_remove(inherited);
         }
@@ -150,6 +151,17 @@ impl Drop for Background {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_does_not_see_which_test_started_it() {
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "cargo runs this");
+        let seen = Shell::new().run("env").expect("it runs");
+        let left: Vec<&str> = seen
+            .lines()
+            .filter(|it| it.starts_with("CARGO_PKG_") || it.starts_with("CARGO_MANIFEST_"))
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
 
     #[test]
     fn the_printed_line_gives_another_shell_the_same_aws() {
