@@ -5,7 +5,7 @@ import time
 from botocore.exceptions import BotoCoreError, ClientError
 
 # A list names things for a while after they were deleted (SQS: for a minute), and may not name yet what was just made.
-# The stack goes first, and takes longer than that: later steps are told of all that the run has made.
+# The stack goes first, and takes longer than that: by then the lists name all that the run has made.
 ROUNDS = 20
 BETWEEN = 5
 

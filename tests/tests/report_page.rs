@@ -203,7 +203,7 @@ fn a_value_stays_on_its_line_with_its_unit_and_a_wide_table_scrolls() {
 }
 
 #[test]
-fn text_and_lines_can_be_told_from_the_page() {
+fn text_and_lines_stand_out_from_the_page() {
     let mut chromium = browser("report-contrast");
     for file in [&PAGES.compared, &PAGES.full, &PAGES.moved] {
         for dark in [false, true] {
@@ -256,7 +256,7 @@ const KEPT: &str = r##"
 "##;
 
 #[test]
-fn who_does_not_see_it_is_told() {
+fn a_reader_who_does_not_see_it_can_hear_it() {
     let mut chromium = browser("report-accessibility");
     let file = &PAGES.plain;
     chromium.open(file, Look { width: WIDE, dark: false });

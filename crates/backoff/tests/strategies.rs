@@ -138,7 +138,7 @@ proptest! {
 }
 
 #[test]
-fn retries_are_endless_unless_told() {
+fn retries_are_endless_unless_limited() {
     let mut delays = Strategy::constant(Duration::from_secs(1)).seeded(7).unwrap().delays();
     assert_eq!(delays.size_hint(), (usize::MAX, None));
     assert!(delays.nth(100_000).is_some());
@@ -162,7 +162,7 @@ fn a_clone_repeats_its_original() {
 }
 
 #[test]
-fn jitter_is_full_unless_told_but_lists_stand() {
+fn jitter_is_full_by_default_but_lists_stand() {
     let second = Duration::from_secs(1);
     let first = |strategy: Strategy| strategy.seeded(7).unwrap().delays().next();
     for strategy in [

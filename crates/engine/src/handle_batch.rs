@@ -42,7 +42,7 @@ use crate::{KnownPauses, Pauses, Policy, Record, Room, Timestamp};
 ///
 /// A message that has to wait is hidden while the environment has `room` for it. Otherwise it is moved: sent
 /// again with a delay, and settled. Moves come last. A look at the queue comes after the moves if `room` is
-/// low. A new environment looks before anything else too, while it reads the pauses: neither hangs on the
+/// low. A new environment looks before anything else too, while it reads the pauses: neither depends on the
 /// other, and the batch waits for both.
 ///
 /// `past_deadline` is asked before each call. Once it answers true no further call is started; what

@@ -160,7 +160,7 @@ fn a_style_that_is_unknown() {
 }
 
 #[test]
-fn the_variants_can_be_told_apart() {
+fn each_refusal_has_a_variant_of_its_own() {
     assert_eq!(refusal(r#"{"_retry_metadata":null}"#), Malformed::NotAnObject);
     assert_eq!(refusal(r#"{"_retry_metadata":{}}"#), Malformed::Missing("attempt"));
     let event = r#"{"_retry_metadata":{"attempt":0,"initial_timestamp":0}}"#;

@@ -90,11 +90,11 @@ class Stop(unittest.TestCase):
     def test_two_interrupts_wait_for_whoever_makes_a_thing_before_all_is_removed(self):
         program = importlib.util.module_from_spec(PROGRAM)
         PROGRAM.loader.exec_module(program)
-        made, begun, told = [], threading.Event(), threading.Event()
+        made, begun, finish = [], threading.Event(), threading.Event()
 
         def create_queue(**_):
             begun.set()
-            told.wait()
+            finish.wait()
             made.append("queue")
             return {"QueueUrl": "url"}
 
@@ -109,7 +109,7 @@ class Stop(unittest.TestCase):
             self.run_.stop.wait()
             self.send(signal.SIGINT)
             # Not before the main thread has had the second, or could have had it.
-            threading.Timer(0.2, told.set).start()
+            threading.Timer(0.2, finish.set).start()
 
         def clean(_):
             seen_by_clean.append(len(made))

@@ -63,7 +63,7 @@ fn dead_letters_that_nobody_has_taken_for_seven_days_expire() {
 }
 
 #[test]
-fn an_event_that_lambda_drops_is_told_at_once() {
+fn an_event_that_lambda_drops_raises_its_alarm_at_once() {
     let lost = [(None, 10), (Some(1.0), 1), (None, 14)];
     assert_eq!(changes("LostOnTheWayAlarm", &[("DestinationDeliveryFailures", &lost)]), [15, 20]);
 }

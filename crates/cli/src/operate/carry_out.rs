@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_goes_and_changes_is_told_apart() {
+    fn what_comes_goes_and_changes_has_its_own_sign() {
         let (function, qualifier) = ("orders".to_owned(), Some("live".to_owned()));
         let from = InvokeSettings { retries: Some(2), event_age: Some(600), ..InvokeSettings::default() };
         let to = InvokeSettings {

@@ -70,7 +70,7 @@ fn a_call_may_count_an_entry_otherwise_than_the_entry_counts() {
 }
 
 #[test]
-fn progress_is_told_after_each_call() {
+fn progress_is_reported_after_each_call() {
     let service = Service {
         limits: Limits { entries: 2, bytes: 9, entry_bytes: 5 },
         ..Service::new([Fate::Ok, Fate::Error(comeback_delivery::ErrorKind::Refused)])

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_is_gone_is_told_from_other_errors() {
+    fn a_stack_that_is_gone_is_no_other_error() {
         let gone = Some("Stack with id comeback does not exist");
         assert!(is_no_stack(Some("ValidationError"), gone));
         assert!(!is_no_stack(Some("ValidationError"), Some("1 validation error detected")));

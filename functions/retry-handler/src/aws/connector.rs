@@ -73,7 +73,7 @@ fn of_sdk(used: &CaptureConnection) -> Option<ConnectionMetadata> {
     Some(ConnectionMetadata::builder().proxied(false).poison_fn(close).build())
 }
 
-/// A request without an answer, as the SDK's own HTTP client would tell of it.
+/// A request without an answer, as the SDK's own HTTP client would report it.
 fn failure(error: HttpError) -> ConnectorError {
     let in_time = cause::<TookTooLong>(&error).is_none();
     let of_connection = error.is_connect() || cause::<std::io::Error>(&error).is_some();

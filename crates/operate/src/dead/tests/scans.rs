@@ -67,7 +67,7 @@ async fn a_denied_receive_is_the_commands_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn letters_that_cannot_be_given_back_are_told() {
+async fn letters_that_cannot_be_given_back_are_reported() {
     let simulated = with((0..30).map(|_| letters::event("Timeout")));
     simulated.denied.set("give_back");
     let read = list(&simulated, 0).await.unwrap().read;

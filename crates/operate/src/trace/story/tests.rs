@@ -85,7 +85,7 @@ fn a_pause_is_one_step_however_often_the_event_is_looked_at() {
 }
 
 #[test]
-fn a_step_that_did_not_work_is_told_with_its_remedy() {
+fn a_step_that_did_not_work_has_its_remedy_beside_it() {
     let refused = json!({"action": "reinvoke", "problem": "AccessDenied", "remedy": "allow it", "delay": 4});
     let kept = story(vec![defers(10, 1, 12), line(12, 1, refused)]);
     assert_eq!(steps(&kept), ["failed", "waits", "kept"]);

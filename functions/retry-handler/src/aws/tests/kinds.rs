@@ -22,8 +22,8 @@ fn of_the_sdk() -> SharedHttpClient {
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// What a client is told of an `Invoke` at that endpoint.
-async fn told(http_client: SharedHttpClient, endpoint: &str) -> String {
+/// How an `Invoke` at that endpoint ends, as a client reports it.
+async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     let aws =
         Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None);
     let failed = aws.lambda.invoke().function_name(FUNCTION).send().await.unwrap_err();
@@ -51,7 +51,7 @@ async fn ending_with(bytes: &'static [u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_connection_that_fails_is_told_of_as_by_the_sdk() {
+async fn a_connection_that_fails_is_reported_as_by_the_sdk() {
     let unused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
     let closing = ending_with(b"").await;
     let garbled = ending_with(b"no HTTP\r\n\r\n").await;
@@ -64,16 +64,16 @@ async fn a_connection_that_fails_is_told_of_as_by_the_sdk() {
         (format!("http://{broken_off}"), "other, Some(TransientError)"),
         (format!("http://{garbled}"), "other, None"),
     ] {
-        assert_eq!(told(of_the_sdk(), &endpoint).await, expected, "the SDK, {endpoint}");
-        assert_eq!(told(connecting(), &endpoint).await, expected, "{endpoint}");
+        assert_eq!(outcome_of(of_the_sdk(), &endpoint).await, expected, "the SDK, {endpoint}");
+        assert_eq!(outcome_of(connecting(), &endpoint).await, expected, "{endpoint}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_takes_too_long_is_told_of_as_by_the_sdk() {
+async fn a_connection_that_takes_too_long_is_reported_as_by_the_sdk() {
     let (address, _waiting) = taking_no_connections();
     let endpoint = format!("http://{address}");
     tokio::time::pause();
-    assert_eq!(told(of_the_sdk(), &endpoint).await, "timeout");
-    assert_eq!(told(connecting(), &endpoint).await, "timeout");
+    assert_eq!(outcome_of(of_the_sdk(), &endpoint).await, "timeout");
+    assert_eq!(outcome_of(connecting(), &endpoint).await, "timeout");
 }
