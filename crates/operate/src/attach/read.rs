@@ -85,8 +85,8 @@ impl Place {
     /// A nested stack's parameters are its parent's to set. A stack that was deleted owns nothing.
     async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
         let Some(name) = &deployment.stack else { return Ok(Self::Environment) };
-        let Some(stack) = place::find(account, name).await? else { return Ok(Self::Environment) };
-        Ok(match place::parameter(&stack, place::PARAMETER) {
+        let Some(stack) = parameter::find(account, name).await? else { return Ok(Self::Environment) };
+        Ok(match parameter::value(&stack, parameter::PARAMETER) {
             Some(value) if stack.parent_id().is_none() => {
                 Self::Parameter { stack: name.clone(), value: value.to_owned() }
             }
@@ -193,7 +193,7 @@ async fn owner(
         while let Some(page) = pages.next().await {
             let page = match page {
                 // The tag of a function that its stack has left behind.
-                Err(error) if place::is_gone(&error) => break,
+                Err(error) if parameter::is_gone(&error) => break,
                 page => page
                     .map_err(|error| Failure::of_call("cloudformation:ListStackResources", stack, &error))?,
             };

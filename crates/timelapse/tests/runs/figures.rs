@@ -1,0 +1,64 @@
+//! The figures of a run.
+
+use std::time::Duration;
+
+use comeback_engine::{Jitter, Settings};
+use comeback_timelapse::{ApiCall, Percentiles, Scenario, Summary};
+
+use super::{busy, given_up, hours, summary};
+
+#[test]
+fn every_minute_says_how_deep_the_queue_was() {
+    let spread = hours(1);
+    let scenario = Scenario { events: 200, arrival_spread: spread, ..Scenario::default() };
+    let free = summary(&scenario, Settings::default());
+    let depths = |summary: &Summary| -> Vec<u32> { summary.minutes.iter().map(|m| m.in_flight).collect() };
+    assert_eq!(depths(&free).iter().copied().max(), Some(free.peak_in_flight as u32));
+    // Everything that has arrived is hidden until the outage ends.
+    assert!(depths(&free)[60..180].iter().all(|&depth| depth == 200), "{:?}", depths(&free));
+    assert!((90..110).contains(&depths(&free)[30]), "half of them have arrived");
+    assert_eq!(depths(&free).last(), Some(&0));
+    // One event without jitter: nothing happens from its retry at 8,191 s to that at 16,383 s.
+    let one = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
+    let quiet = summary(&one, Settings { jitter: Jitter::None, ..Settings::default() });
+    assert!(depths(&quiet)[140..270].iter().all(|&depth| depth == 1), "{:?}", depths(&quiet));
+    let limited = summary(&Scenario { in_flight_limit: 20, ..scenario }, Settings::default());
+    let waiting = limited.minutes[60];
+    assert_eq!(waiting.in_flight, 20);
+    assert!((180..=185).contains(&waiting.visible), "the others are not received: {waiting:?}");
+}
+
+#[test]
+fn delays_are_those_of_the_events_that_the_outage_hit() {
+    let summary = summary(&Scenario { duration: hours(4), ..busy() }, Settings::default());
+    let delays = &summary.recovery_delays_ms;
+    assert!((15..25).contains(&summary.events_hit), "half arrive during the outage: {}", summary.events_hit);
+    assert!(delays.len() < summary.events_hit && delays.is_sorted(), "some are still waiting: {delays:?}");
+    assert_eq!(Percentiles::of(delays.clone()), summary.recovery_delay_ms);
+}
+
+#[test]
+fn calls_are_those_that_the_events_need() {
+    let summary = summary(&busy(), Settings { max_retries: 5, ..Settings::default() });
+    let calls = |operation| summary.api_calls.of(operation);
+    let given_up = given_up(&summary) as u64;
+    assert!(given_up > 0 && summary.delivered > 0);
+    assert_eq!(calls(ApiCall::InvokeTarget), summary.retries);
+    // Each invocation, first ones and retries, ends in a delivery or in a record.
+    assert_eq!(calls(ApiCall::SendMessage) + summary.delivered as u64, summary.retries + 40);
+    assert!(calls(ApiCall::SendMessageBatch) <= given_up);
+    assert!(calls(ApiCall::DeleteMessageBatch) <= summary.retries + given_up);
+    let minutes = |count: fn(&comeback_timelapse::Minute) -> u32| {
+        summary.minutes.iter().map(|minute| u64::from(count(minute))).sum::<u64>()
+    };
+    assert_eq!(minutes(|minute| minute.retries), summary.retries);
+    assert_eq!(minutes(|minute| minute.delivered), summary.delivered as u64);
+    assert_eq!(minutes(|minute| minute.dead_lettered), given_up);
+    let events_of: Vec<usize> = summary.events_by_attempts.clone();
+    assert_eq!(
+        (events_of.iter().sum::<usize>(), events_of.len() as u64 - 1),
+        (40, summary.attempts.unwrap().max)
+    );
+    let attempts: usize = events_of.iter().enumerate().map(|(attempts, events)| attempts * events).sum();
+    assert_eq!(attempts as u64, summary.retries);
+}

@@ -1,0 +1,128 @@
+//! Limits of SQS and of the event source mapping, and a handler that is too slow for them.
+
+use std::time::Duration;
+
+use comeback_engine::{Jitter, Outcome, Settings};
+use comeback_timelapse::{ApiCall, EventNumber, Scenario, Watcher, run};
+
+use super::{busy, hours, policy, summary};
+
+#[test]
+fn sqs_accepts_every_call_of_the_handler() {
+    struct NoProblem;
+    impl Watcher for NoProblem {
+        fn decided(&mut self, _: Duration, event: EventNumber, outcome: &Outcome<'_>) {
+            assert!(outcome.problem.is_none(), "event {event}: {outcome:?}");
+            assert!(outcome.step.is_some());
+        }
+    }
+    run(&busy(), &policy(Settings::default()), &mut NoProblem).unwrap();
+}
+
+#[test]
+fn the_longest_deferral_is_one_sqs_accepts() {
+    struct Longest(u64);
+    impl Watcher for Longest {
+        fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
+            assert!(outcome.problem.is_none(), "{outcome:?}");
+            self.0 = self.0.max(outcome.visibility_timeout().unwrap_or_default().as_secs());
+        }
+    }
+    let settings =
+        Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..Settings::default() };
+    let slow = Duration::from_secs(20);
+    let scenario = Scenario {
+        events: 5,
+        duration: hours(96),
+        outage: hours(48),
+        handler_run_time: slow,
+        ..Scenario::default()
+    };
+    let mut longest = Longest(0);
+    let summary = run(&scenario, &policy(settings), &mut longest).unwrap();
+    assert_eq!((summary.delivered, longest.0), (5, 43_170));
+}
+
+/// A handler this slow makes no call: its deadline comes 7 s before its timeout.
+const LATE: Duration = Duration::from_secs(58);
+
+#[test]
+fn a_handler_past_its_deadline_does_nothing_and_loses_nothing() {
+    let late = Scenario { handler_run_time: LATE, events: 5, ..Scenario::default() };
+    let summary = summary(&late, Settings::default());
+    assert_eq!((summary.waiting, summary.retries), (5, 0));
+    assert_eq!(summary.api_calls.of(ApiCall::ChangeMessageVisibilityBatch), 0);
+    assert!(summary.api_calls.of(ApiCall::InvokeHandler) > 5, "messages come back after the queue's timeout");
+}
+
+/// 1,000 receives, one every 1,230 s, take 14 days and 5 hours.
+#[test]
+fn sqs_moves_no_message_before_its_retention_ends() {
+    let late =
+        Scenario { handler_run_time: LATE, events: 3, duration: hours(15 * 24), ..Scenario::default() };
+    let summary = summary(&late, Settings::default());
+    assert_eq!(summary.dead_lettered, [("expired", 3)].into());
+}
+
+#[test]
+fn a_stalled_queue_gives_events_up_before_sqs_deletes_them() {
+    // One message in flight at a time, each for 12 hours.
+    let settings =
+        Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..Settings::default() };
+    let summary = summary(&Scenario { in_flight_limit: 1, ..two_weeks() }, settings);
+    assert_eq!(summary.peak_in_flight, 1);
+    // The wait of one is cut, so that it has a last retry before its message is given up.
+    assert_eq!((summary.dead_lettered, summary.delivered), ([("max_age", 39)].into(), 1));
+}
+
+#[test]
+fn events_that_sqs_deletes_are_said_to_have_expired() {
+    // With one message in flight at a time, none has its 1,000 receives before its 14 days end.
+    let scenario = Scenario { in_flight_limit: 1, handler_run_time: LATE, ..two_weeks() };
+    let summary = summary(&scenario, Settings::default());
+    assert_eq!(summary.dead_lettered, [("expired", 40)].into());
+}
+
+fn two_weeks() -> Scenario {
+    Scenario { events: 40, arrival_spread: hours(1), duration: hours(15 * 24), ..Scenario::default() }
+}
+
+#[test]
+fn the_in_flight_limit_stalls_retries_and_loses_nothing() {
+    let scenario = Scenario { events: 200, ..Scenario::default() };
+    let free = summary(&scenario, Settings::default());
+    let limited = summary(&Scenario { in_flight_limit: 20, ..scenario }, Settings::default());
+    assert_eq!(limited.peak_in_flight, 20);
+    assert_eq!(limited.delivered + limited.waiting, 200);
+    assert!(limited.retries < free.retries / 2, "{} of {}", limited.retries, free.retries);
+}
+
+#[test]
+fn too_few_pollers_show_as_visible_messages_not_as_messages_in_flight() {
+    let scenario = Scenario { events: 500, ..Scenario::default() };
+    let slow = Duration::from_secs(28);
+    let slow = Scenario { handler_run_time: slow, ..scenario.clone() };
+    let free = summary(&scenario, Settings::default());
+    let few = summary(&slow, Settings { maximum_concurrency: 2, ..Settings::default() });
+    assert!(few.peak_in_flight < free.peak_in_flight, "{} in flight", few.peak_in_flight);
+    assert!(few.peak_visible > 10 * free.peak_visible, "{} and {}", few.peak_visible, free.peak_visible);
+}
+
+#[test]
+fn fewer_batches_at_once_and_smaller_ones_cost_time_and_calls() {
+    let burst = Scenario {
+        events: 100,
+        arrival_spread: Duration::ZERO,
+        handler_run_time: Duration::from_secs(5),
+        ..Scenario::default()
+    };
+    let settings =
+        |maximum_concurrency| Settings { jitter: Jitter::None, maximum_concurrency, ..Settings::default() };
+    let wide = summary(&burst, settings(50));
+    let narrow = summary(&burst, settings(2));
+    let single = summary(&Scenario { batch_size: 1, ..burst }, settings(50));
+    let last = |summary: &Summary| summary.recovery_delay_ms.unwrap().max;
+    assert!(last(&narrow) > last(&wide) + 20_000, "{} and {}", last(&narrow), last(&wide));
+    let calls = |summary: &Summary| summary.api_calls.of(ApiCall::ChangeMessageVisibilityBatch);
+    assert_eq!(calls(&wide) * 10, calls(&single), "ten first receives cost one call");
+}
