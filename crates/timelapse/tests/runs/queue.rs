@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{Jitter, Outcome, Settings};
-use comeback_timelapse::{ApiCall, EventNumber, Scenario, Watcher, run};
+use comeback_timelapse::{ApiCall, EventNumber, Scenario, Summary, Watcher, run};
 
 use super::{busy, hours, policy, summary};
 
