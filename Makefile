@@ -46,11 +46,13 @@ scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## what a retry cos
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 	python3 tests/scale/dead_letters.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 
-# Built as it ships, for this machine.
-bench-handler: $(TOOLS)/sam/.installed ## how soon the handler is ready, how long its batches take and how large it is, beside an empty function
+# Built as it ships, for this machine. ARTICLE is there only if you have put it there.
+ARTICLE := $(wildcard tests/handler_speed/article/article.py)
+bench-handler: $(TOOLS)/sam/.installed $(if $(ARTICLE),$(TOOLS)/clients/.installed) ## how soon the handler is ready, how long its batches take and how large it is, beside an empty function
 	cargo lambda build --release --$(subst aarch64,arm64,$(subst x86_64,x86-64,$(shell uname -m))) -p retry-handler -p comeback-handler-speed
 	built="$${CARGO_TARGET_DIR:-target}/lambda" && \
-		"$$built/bench-handler/bootstrap" "$$built/retry-handler/bootstrap" "$$built/bare-bootstrap/bootstrap"
+		"$$built/bench-handler/bootstrap" "$$built/retry-handler/bootstrap" "$$built/bare-bootstrap/bootstrap" \
+		$(if $(ARTICLE),tests/handler_speed/article/bootstrap)
 
 # Each policy meets every seed: some hide every message, some none, and some hide a few. The last reaches SQS's longest
 # waits and its oldest messages.

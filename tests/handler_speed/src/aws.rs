@@ -30,6 +30,8 @@ fn answer_to(call: &Request) -> io::Result<(&'static str, &'static str, String)>
             let entries: Vec<String> = (0..10).map(|id| format!(r#"{{"Id":"{id}"}}"#)).collect();
             done(format!(r#"{{"Successful":[{}]}}"#, entries.join(",")))
         }
+        // The article's handler hides one message at a time.
+        "AmazonSQS.ChangeMessageVisibility" => done("{}".into()),
         "AmazonSSM.GetParameter" => {
             Ok(("400 Bad Request", JSON, r#"{"__type":"ParameterNotFound","message":"none"}"#.into()))
         }

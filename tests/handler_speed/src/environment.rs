@@ -54,6 +54,7 @@ impl Environment {
             ("AWS_LAMBDA_RUNTIME_API", address.as_str()),
             ("AWS_ENDPOINT_URL", &format!("http://{address}")),
             ("AWS_REGION", "eu-west-1"),
+            ("AWS_DEFAULT_REGION", "eu-west-1"),
             ("AWS_ACCESS_KEY_ID", "id"),
             ("AWS_SECRET_ACCESS_KEY", "key"),
             ("AWS_SESSION_TOKEN", "token"),

@@ -40,6 +40,7 @@ fn batch(round: usize, receives: &str, age: Duration) -> String {
         let id = format!("ac0cc4b9-406c-5db5-80f1-{round:06}{number:06}");
         let record = json!({
             "version": "1.0",
+            "timestamp": "2026-11-22T09:12:09.309Z",
             "requestContext": {"requestId": id, "functionArn": format!("{TARGET}:$LATEST"), "condition": "RetriesExhausted", "approximateInvokeCount": 1},
             "requestPayload": {"order": number, "total": 12.5},
             "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},

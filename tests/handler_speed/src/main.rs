@@ -35,18 +35,28 @@ const MB: f64 = 1e6;
 
 fn main() -> io::Result<()> {
     let programs: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [handler, bare] = programs.as_slice() else {
-        return Err(io::Error::other("name the handler's bootstrap and the empty one"));
+    let [handler, bare, article @ ..] = programs.as_slice() else {
+        return Err(io::Error::other(
+            "name the handler's bootstrap, the empty one and, if you have it, the article's",
+        ));
     };
     // The first run of a program takes longer.
-    for bootstrap in [handler, bare] {
+    for bootstrap in &programs {
         Environment::start(bootstrap, &AS_DEPLOYED)?;
     }
     println!("| | empty function | retry handler | ratio |\n|---|---:|---:|---:|");
     starts(handler, bare)?;
     sizes(handler, bare)?;
     let call = batches(handler)?;
-    first_batches(handler, call)
+    first_batches(handler, call)?;
+    for article in article {
+        println!("\n| | retry handler | the article's, in Python | ratio |\n|---|---:|---:|---:|");
+        starts(article, handler)?;
+        println!("\n| | a call | the article's, in Python | ratio |\n|---|---:|---:|---:|");
+        let call = batches(article)?;
+        first_batches(article, call)?;
+    }
+    Ok(())
 }
 
 fn row(what: &str, bare: f64, handler: f64, unit: &str) {
