@@ -1,5 +1,5 @@
 //! How soon the retry handler is ready, how long its batches take and how large it is, beside an empty function on the
-//! same runtime. `make bench-handler`
+//! same runtime; and the article's handler, where somebody has its code. `make bench-handler`
 //!
 //! | file | holds |
 //! |---|---|
@@ -53,8 +53,7 @@ fn main() -> io::Result<()> {
         println!("\n| | retry handler | the article's, in Python | ratio |\n|---|---:|---:|---:|");
         starts(article, handler)?;
         println!("\n| | a call | the article's, in Python | ratio |\n|---|---:|---:|---:|");
-        let call = batches(article)?;
-        first_batches(article, call)?;
+        batches(article)?;
     }
     Ok(())
 }
