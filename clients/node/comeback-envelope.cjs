@@ -1,16 +1,16 @@
 'use strict';
-// Read an event that Comeback retries, and say how to be retried. This file needs nothing but Node.js 20. It is CommonJS,
-// which functions of both kinds can load.
+// Opens events that Comeback retries, and says how to be retried. Needs only Node.js 20. It is CommonJS, which both
+// CommonJS and ECMAScript modules can load.
 
-/** Throw it to have the event retried then, instead of after the ordinary backoff. */
+/** Throw it to set when the event is retried, instead of the ordinary backoff. */
 class RetryAfter extends Error {
   constructor(when, text) {
     super(text === undefined ? moment(when) : `${moment(when)}; ${text}`);
-    this.name = 'RetryAfter'; // in letters, because bundlers rename classes
+    this.name = 'RetryAfter'; // spelled out, because bundlers rename classes
   }
 }
 
-/** Throw it if no retry can help: the event is dead-lettered, with this error's message. */
+/** Throw it if no retry can help. The event is dead-lettered with this error's message. */
 class NonRetryable extends Error {
   constructor(message, options) {
     super(message, options);
@@ -18,7 +18,7 @@ class NonRetryable extends Error {
   }
 }
 
-/** The payload, the number of the attempt and the idempotency key of what a handler received. */
+/** Opens what a handler received: the payload, the attempt number and the idempotency key. */
 function openEvent(event, requestId) {
   if (!has(event, '_retry_metadata')) {
     return { payload: event, attempt: 0, key: requestId }; // the first invocation
@@ -40,7 +40,7 @@ function openEvent(event, requestId) {
   return { payload, attempt, key };
 }
 
-/** For middy: opens each event before the handler, whose event is then `{ payload, attempt, key }`. */
+/** Middleware for middy that opens each event, so that the handler receives `{ payload, attempt, key }`. */
 function opened() {
   return {
     before(request) {
@@ -49,19 +49,19 @@ function opened() {
   };
 }
 
-/** As the retry handler reads it: whole seconds, or RFC 3339. */
+/** The time in the form that the retry handler reads: whole seconds, or RFC 3339. */
 function moment(when) {
   // Not `instanceof`: a date may come from another context, as in Jest.
   if (Object.prototype.toString.call(when) === '[object Date]') {
     const year = when.getUTCFullYear();
     if (year >= 0 && year <= 9999) return when.toISOString();
-    throw new RangeError(`RetryAfter needs a date of the years 0 to 9999, not ${when}`);
+    throw new RangeError(`RetryAfter needs a date in the years 0 to 9999, not ${when}`);
   }
   if (typeof when !== 'number')
     throw new TypeError(`RetryAfter takes seconds or a Date, not a ${typeof when}`);
   const seconds = Math.ceil(when);
   if (!(seconds > 0 && Number.isSafeInteger(seconds))) {
-    throw new RangeError(`RetryAfter needs a wait of more than no time, not ${when}`);
+    throw new RangeError(`RetryAfter needs a positive wait, not ${when}`);
   }
   return String(seconds);
 }

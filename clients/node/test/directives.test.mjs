@@ -18,9 +18,9 @@ test('RetryAfter writes whole seconds or a moment', () => {
   }
 });
 
-test('a wait of no time is refused', () => {
+test('a wait that is not positive is refused', () => {
   for (const when of [0, -0, -1, -0.5, NaN, Infinity, -Infinity, 2 ** 53]) {
-    const message = `RetryAfter needs a wait of more than no time, not ${when}`;
+    const message = `RetryAfter needs a positive wait, not ${when}`;
     assert.throws(() => new RetryAfter(when), { name: 'RangeError', message });
   }
 });
@@ -31,7 +31,7 @@ test('a date that cannot be written in four digits of a year is refused', () => 
     new Date('+010000-01-01T00:00:00Z'),
     new Date('-000001-01-01T00:00:00Z'),
   ]) {
-    const message = /^RetryAfter needs a date of the years 0 to 9999, not /;
+    const message = /^RetryAfter needs a date in the years 0 to 9999, not /;
     assert.throws(() => new RetryAfter(when), { name: 'RangeError', message });
   }
 });

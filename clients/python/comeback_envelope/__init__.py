@@ -1,4 +1,4 @@
-"""Read an event that Comeback retries, and say how to be retried. This file needs nothing but Python."""
+"""Opens events that Comeback retries, and says how to be retried. Needs only Python."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _Result = TypeVar("_Result")
 
 
 class Event(NamedTuple):
-    """An event out of its envelope."""
+    """An opened event."""
 
     payload: Any
     attempt: int
     """0 on the first invocation, 1 on the first retry."""
     key: str
-    """The same on every attempt: an idempotency key."""
+    """An idempotency key, the same on every attempt."""
 
 
 class Opened(TypedDict):
-    """The same as the dict that a handler below `@opened` receives."""
+    """An opened event, as the dict that a handler below `@opened` receives."""
 
     payload: Any
     attempt: int
@@ -32,10 +32,10 @@ class Opened(TypedDict):
 
 
 class RetryAfter(Exception):
-    """Raise it to have the event retried then, instead of after the ordinary backoff.
+    """Raise it to set when the event is retried, instead of the ordinary backoff.
 
-    `when` is a wait from the failure on (seconds, or a `timedelta`), or a `datetime` with a time zone. `text` is for
-    people. The handler goes by the name of the class, so a subclass of another name means nothing to it.
+    `when` is a wait counted from the failure (seconds or a `timedelta`), or a `datetime` with a time zone. `text` is an
+    explanation for people. The handler recognises the name of the class, so a subclass must keep it.
     """
 
     def __init__(self, when: float | timedelta | datetime, text: str | None = None) -> None:
@@ -47,14 +47,14 @@ class RetryAfter(Exception):
 
 
 class NonRetryable(Exception):
-    """Raise it if no retry can help: the event is dead-lettered, with this error's message."""
+    """Raise it if no retry can help. The event is dead-lettered with this error's message."""
 
 
 def open_event(event: Any, request_id: str) -> Event:
-    """The payload, the number of the attempt and the idempotency key of what a handler received.
+    """Opens what a handler received: the payload, the attempt number and the idempotency key.
 
-    `request_id` is `context.aws_request_id`. Raises a `ValueError` for a malformed envelope. Let it fail the invocation:
-    the event is then dead-lettered as `malformed_envelope`.
+    `request_id` is `context.aws_request_id`. Raises `ValueError` for a malformed envelope. Let it fail the invocation:
+    the retry handler then dead-letters the event as `malformed_envelope`.
     """
     if not isinstance(event, dict) or "_retry_metadata" not in event:
         return Event(event, 0, request_id)  # the first invocation
@@ -77,9 +77,9 @@ def open_event(event: Any, request_id: str) -> Event:
 
 
 def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Opens each event before a handler: its event is `{"payload": …, "attempt": …, "key": …}`.
+    """Opens each event, so that the handler receives `{"payload": …, "attempt": …, "key": …}`.
 
-    Above Powertools' `@idempotent`, `event_key_jmespath="key"` makes the event's attempts one operation.
+    Put it above Powertools' `@idempotent`, and with `event_key_jmespath="key"` all attempts of an event are one operation.
     """
 
     @functools.wraps(handler)
@@ -91,19 +91,19 @@ def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def _moment(when: float | timedelta | datetime) -> str:
-    """As the retry handler reads it: whole seconds, or RFC 3339."""
+    """The time in the form that the retry handler reads: whole seconds, or RFC 3339."""
     if isinstance(when, datetime):
         if when.utcoffset() is None:
             raise ValueError(f"RetryAfter needs a time zone: {when!r} has none")
         try:
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
         except OverflowError:
-            raise ValueError(f"RetryAfter needs a date of the years 1 to 9999, not {when!r}") from None
+            raise ValueError(f"RetryAfter needs a date in the years 1 to 9999, not {when!r}") from None
     seconds = when.total_seconds() if isinstance(when, timedelta) else when
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise TypeError(f"RetryAfter takes seconds, a timedelta or a datetime, not {when!r}")
     if not 0 < seconds < 2**64:
-        raise ValueError(f"RetryAfter needs a wait of more than no time and less than 2^64 s, not {when!r}")
+        raise ValueError(f"RetryAfter needs a positive wait of less than 2^64 s, not {when!r}")
     return str(math.ceil(seconds))
 
 
