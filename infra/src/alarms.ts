@@ -5,30 +5,38 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { type Construct } from 'constructs';
 
-import { type Watched } from './monitor';
 import { type RetryHandler } from './retry-handler';
 
-/** An alarm without what all of them have. */
+/** What the alarms and the dashboard watch. */
+export interface Watched {
+  readonly queue: sqs.IQueue;
+  readonly deadLetterQueue: sqs.IQueue;
+  readonly handler: RetryHandler;
+  /** `HIDE_UP_TO`, which bounds the room for hidden messages. */
+  readonly hideUpTo: string;
+}
+
+/** An alarm's properties, apart from those that all alarms share. */
 export type AlarmProps = Omit<cloudwatch.AlarmProps, 'treatMissingData'>;
 
-/** The page that says of each alarm what it means and what to do. */
+/** The page that explains each alarm and what to do about it. */
 export const RUNBOOK = 'https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md';
 
 const MINUTE = Duration.minutes(1);
 const QUARTER_HOUR = Duration.minutes(15);
 const { GREATER_THAN_THRESHOLD, GREATER_THAN_OR_EQUAL_TO_THRESHOLD } = cloudwatch.ComparisonOperator;
 
-/** Each alarm of a deployment, by its id. */
+/** The alarms of a deployment, by id. */
 export function alarms(watched: Watched, needed: cloudwatch.IMetric): Record<string, AlarmProps> {
   return { ...ofDeadLetters(watched), ...ofHandler(watched, needed), ...ofRetryQueue(watched) };
 }
 
-/** The lines of the level ERROR in the handler's log: most are about what does not pass by itself. */
+/** Counts the ERROR lines in the handler's log. Most are about problems that do not go away by themselves. */
 export function operatorFilter(scope: Construct, handler: RetryHandler): cloudwatch.IMetric {
   const filter = new logs.MetricFilter(scope, 'NeedsAnOperatorFilter', {
     logGroup: handler.logGroup,
     filterPattern: logs.FilterPattern.stringValue('$.level', '=', 'ERROR'),
-    // A filter gives its metric no dimension that is not in the line, so the handler's name is in the namespace.
+    // A metric filter takes dimensions only from the log line, so the handler's name is in the namespace.
     metricNamespace: `Comeback/${handler.function.functionName}`,
     metricName: 'NeedsAnOperator',
     metricValue: '1',
@@ -36,7 +44,7 @@ export function operatorFilter(scope: Construct, handler: RetryHandler): cloudwa
   return filter.metric({ statistic: 'Sum', period: Duration.minutes(5) });
 }
 
-/** What Lambda could not send to the retry queue, and dropped. */
+/** The alarm on failures that Lambda could not send to the retry queue, and dropped. */
 export function lostOnTheWay(fn: lambda.IFunction): AlarmProps {
   return {
     metric: fn.metric('DestinationDeliveryFailures', { statistic: 'Sum', period: Duration.minutes(5) }),
@@ -50,7 +58,7 @@ export function lostOnTheWay(fn: lambda.IFunction): AlarmProps {
 }
 
 function ofDeadLetters({ deadLetterQueue: queue }: Watched): Record<string, AlarmProps> {
-  // In flight too: letters that somebody reads are hidden, and are there.
+  // Messages in flight count too: while somebody reads the dead-letters, they are hidden but still there.
   const held = (period: Duration) =>
     expression('visible + hidden', period, { visible: visible(queue), hidden: hidden(queue) });
   return {
@@ -60,18 +68,20 @@ function ofDeadLetters({ deadLetterQueue: queue }: Watched): Record<string, Alar
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 5,
       alarmDescription:
-        'Events were given up, and wait in the dead-letter queue until somebody decides. ' +
-        `Run comeback dead list, then redrive or discard them. ${RUNBOOK}#dead-letters`,
+        'Comeback has given up on events; they wait in the dead-letter queue for someone to decide. Run ' +
+        'comeback dead list, then redrive or discard them. ' +
+        `${RUNBOOK}#dead-letters`,
     },
     DeadLettersExpire: {
       metric: held(Duration.hours(1)),
       threshold: 1,
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      // CloudWatch looks back on 7 days at most.
+      // CloudWatch looks back at most 7 days.
       evaluationPeriods: 7 * 24,
       alarmDescription:
-        'The dead-letter queue has not been empty for 7 days, which is as long as CloudWatch looks back, and SQS deletes ' +
-        'each letter 14 days after it was sent. Run comeback status for the age of the oldest, then comeback dead list. ' +
+        'The dead-letter queue has not been empty for 7 days, the longest that CloudWatch can look back, and ' +
+        'SQS deletes each dead-letter 14 days after it was sent. Run comeback status for the age of the ' +
+        'oldest, then comeback dead list. ' +
         `${RUNBOOK}#dead-letters-expire`,
     },
   };
@@ -87,8 +97,9 @@ function ofHandler({ handler }: Watched, needed: cloudwatch.IMetric): Record<str
       evaluationPeriods: 5,
       datapointsToAlarm: 2,
       alarmDescription:
-        'The retry handler fails, which it never does by itself: a setting that it refuses, a timeout or a bug. Events wait, ' +
-        `and none is lost. Run comeback doctor, and read the log of the handler. ${RUNBOOK}#handler-errors`,
+        'The retry handler is failing, which never happens in normal operation: it refuses a setting, times ' +
+        "out or has a bug. Events wait, and none is lost. Run comeback doctor, and read the handler's log. " +
+        `${RUNBOOK}#handler-errors`,
     },
     Throttled: {
       metric: expression('IF(throttles > 0 AND FILL(invocations, 0) == 0, 1, 0)', QUARTER_HOUR, {
@@ -99,20 +110,22 @@ function ofHandler({ handler }: Watched, needed: cloudwatch.IMetric): Record<str
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 1,
       alarmDescription:
-        'Lambda has throttled the retry handler for 15 minutes and has run it not once: the account has no concurrency left, ' +
-        'or the handler has a reserved concurrency. Each try hides its messages for 20 minutes. Run comeback doctor. ' +
+        'Lambda has throttled the retry handler for 15 minutes without running it once: the account has no ' +
+        'concurrency left, or the handler has a reserved concurrency. Each attempt hides its messages for 20 ' +
+        'minutes. Run comeback doctor. ' +
         `${RUNBOOK}#throttled`,
     },
     NeedsAnOperator: {
       metric: needed,
       threshold: 1,
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      // One event is looked at once an hour at least, and logs an ERROR each time.
+      // The handler checks an event at least once an hour, and logs an ERROR each time.
       evaluationPeriods: 13,
       datapointsToAlarm: 1,
       alarmDescription:
-        'The log of the retry handler has an ERROR, such as a missing permission or a disabled key. Most do not pass by ' +
-        `themselves, and their lines name the remedy. Run comeback doctor. ${RUNBOOK}#needs-an-operator`,
+        'The retry handler has logged an ERROR, such as a missing permission or a disabled key. Most such ' +
+        'problems do not go away by themselves, and their log lines name the remedy. Run comeback doctor. ' +
+        `${RUNBOOK}#needs-an-operator`,
     },
   };
 }
@@ -128,8 +141,9 @@ function ofRetryQueue({ queue }: Watched): Record<string, AlarmProps> {
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 15,
       alarmDescription:
-        'Retries are due, and for 15 minutes nothing has received a message: the event source mapping of the retry handler ' +
-        `is disabled or gone, its role may not receive, or the queue is full. Run comeback doctor. ${RUNBOOK}#stalled`,
+        "Retries are due, but for 15 minutes nothing has received a message: the retry handler's event source " +
+        'mapping is disabled or gone, its role may not receive, or the queue is full. Run comeback doctor. ' +
+        `${RUNBOOK}#stalled`,
     },
     Late: {
       metric: visible(queue, MINUTE),
@@ -137,8 +151,9 @@ function ofRetryQueue({ queue }: Watched): Record<string, AlarmProps> {
       comparisonOperator: GREATER_THAN_THRESHOLD,
       evaluationPeriods: 15,
       alarmDescription:
-        'Over 1,000 retries have been due for 15 minutes: the pollers are too few, so retries come late. ' +
-        `Raise MAXIMUM_CONCURRENCY to what comeback schedule --rate prints. ${RUNBOOK}#late`,
+        'More than 1,000 retries have been due for 15 minutes: there are too few pollers, so retries come ' +
+        'late. Raise MAXIMUM_CONCURRENCY to the number that comeback schedule --rate prints. ' +
+        `${RUNBOOK}#late`,
     },
     Crowded: {
       metric: hidden(queue, MINUTE),
@@ -146,8 +161,10 @@ function ofRetryQueue({ queue }: Watched): Record<string, AlarmProps> {
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 5,
       alarmDescription:
-        '105,000 messages are hidden: more than 2 x HIDE_UP_TO at its default, and near the 120,000 or so at which SQS ' +
-        `delivers nothing and all retries stall. Run comeback status and comeback doctor. ${RUNBOOK}#crowded`,
+        '105,000 messages are hidden. That is more than 2 x HIDE_UP_TO at its default, and close to the ' +
+        '120,000 or so at which SQS stops delivering and all retries stall. Run comeback status and comeback ' +
+        'doctor. ' +
+        `${RUNBOOK}#crowded`,
     },
   };
 }

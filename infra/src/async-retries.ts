@@ -6,25 +6,24 @@ import { Construct } from 'constructs';
 
 import { type AttachOptions, sendFailures } from './attach';
 import { checkTopic, Monitor, type MonitorOptions } from './monitor';
-import { policyVariables } from './policy';
+import { policyVariables, waitingVariables } from './policy';
 import { type AsyncRetriesProps, checkProps } from './props';
 import { RetryHandler } from './retry-handler';
 import { checkTarget, entryFor, unqualified } from './target';
 import { targetFunctions } from './target-functions';
 import { checkIsFunction, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
-import { waitingVariables } from './waiting';
 
 /**
- * A thousand receives of it outlast the 14 days that the queue keeps a message, even if the handler never starts. (Lambda
- * asks for six times the handler's timeout, which is less.)
+ * Long enough that 1,000 receives take more than the 14 days for which the queue keeps a message, even if the handler
+ * never starts. (Lambda requires six times the handler's timeout, which is less.)
  */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
 /**
  * Durable retries for asynchronous Lambda functions, with exponential backoff and jitter.
  *
- * A retry queue, a dead-letter queue, and the retry handler between them: it hides a failed event in the retry queue
- * for a backoff, then invokes the function again, until that succeeds or the event is given up.
+ * Creates a retry queue, a dead-letter queue, and the retry handler between them. The handler hides a failed event in the
+ * retry queue for a backoff, then invokes the function again, until it succeeds or the event is dead-lettered.
  *
  * @example
  * import { Duration } from 'aws-cdk-lib';
@@ -37,7 +36,7 @@ export class AsyncRetries extends Construct {
   /** The failure destination of every attached function. */
   readonly queue: sqs.IQueue;
 
-  /** The queue that receives the events that are given up, with the reason. */
+  /** The queue for dead-letters, each with its reason. */
   readonly deadLetterQueue: sqs.IQueue;
 
   /** The function that defers, re-invokes or dead-letters the messages of the retry queue. */
@@ -64,7 +63,7 @@ export class AsyncRetries extends Construct {
     const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
     this.retryQueue = this.newQueue('Queue', props, {
       visibilityTimeout: VISIBILITY_TIMEOUT,
-      // The most SQS allows: the handler gives an event up, with the reason, long before SQS would do so without one.
+      // The most SQS allows, so that the handler dead-letters an event, with a reason, long before SQS would without one.
       deadLetterQueue: { queue: deadLetterQueue, maxReceiveCount: 1_000 },
     });
     this.retryHandler = new RetryHandler(this, 'Handler', {
@@ -84,14 +83,14 @@ export class AsyncRetries extends Construct {
   /**
    * Retries the failed asynchronous invocations of a function, or of one of its versions or aliases.
    *
-   * The retry handler may invoke the function, whose role may send to the retry queue; Lambda's recursive loop
-   * detection lets the retries pass; and, once all that is deployed, the function's failures go to the retry queue. If
-   * the function is invoked by an alias or a version, attach that alias or version.
+   * Lets the retry handler invoke the function and the function's role send to the retry queue, and allows the loop in
+   * Lambda's recursive loop detection. Once all that is deployed, the function's failures go to the retry queue. If callers
+   * invoke an alias or a version, attach that alias or version.
    *
-   * A function of another stack needs a `functionName`, or a pattern in `targetFunctions` that allows it. For an
-   * imported function, a warning lists the steps left to its owner.
+   * A function in another stack needs a `functionName`, or a pattern in `targetFunctions` that allows it. For an imported
+   * function, a warning lists the steps left to its owner.
    *
-   * @throws if the function is attached already, has an invoke configuration or `recursiveLoop: TERMINATE`, is in another
+   * @throws if the function is already attached, has an invoke configuration or `recursiveLoop: TERMINATE`, is in another
    *   account or region, or cannot be allowed
    */
   attach(target: lambda.IFunction, options: AttachOptions = {}): void {
@@ -117,18 +116,18 @@ export class AsyncRetries extends Construct {
   }
 
   /**
-   * Makes the alarms: on both queues, on the retry handler, and one for each function that is attached, before or after.
-   * Saves queries for the handler's log, and makes a dashboard if it is asked for. The page `docs/alarms.md` of the repository
-   * says what each alarm means and what all of it costs.
+   * Creates alarms on both queues and the retry handler, and one for each attached function, whether attached before or
+   * after. Also saves queries for the handler's log, and creates a dashboard if you ask for one. The repository's page
+   * `docs/alarms.md` explains what each alarm means and what all this costs.
    *
-   * @throws if it was called before, or the topic is a FIFO one
+   * @throws if it was already called, or the topic is a FIFO topic
    */
   monitor(options: MonitorOptions = {}): void {
     const refusals: string[] = [];
     checkTopic(wellTyped(options, MONITOR_OPTIONS, refusals), refusals);
     throwAll(refusals);
     if (this.monitoring !== undefined) {
-      throw new Error(`monitor was called before on ${this.node.path}; call it once, with all options`);
+      throw new Error(`monitor was already called on ${this.node.path}; call it once, with all options`);
     }
     const { queue, deadLetterQueue, retryHandler: handler, hideUpTo } = this;
     this.monitoring = new Monitor(this, { queue, deadLetterQueue, handler, hideUpTo }, options);
@@ -138,22 +137,22 @@ export class AsyncRetries extends Construct {
   }
 
   /**
-   * Failed invocations of attached functions, retries included: messages sent to the retry queue. Past `hideUpTo`, messages
-   * that are sent again count too.
+   * Failed invocations of attached functions, including retries: the messages sent to the retry queue. Past `hideUpTo`,
+   * messages that are sent again count too.
    */
   metricFailures(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricNumberOfMessagesSent(props);
   }
 
   /**
-   * Events that are hidden until their next retry: messages in flight in the retry queue, of which SQS allows about
-   * 120,000. Past `hideUpTo`, events wait in `queue.metricApproximateNumberOfMessagesDelayed()` instead.
+   * Events hidden until their next retry: the messages in flight in the retry queue. SQS allows about 120,000. Past
+   * `hideUpTo`, events wait in `queue.metricApproximateNumberOfMessagesDelayed()` instead.
    */
   metricWaiting(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricApproximateNumberOfMessagesNotVisible(props);
   }
 
-  /** Events that were given up and still await somebody: messages in the dead-letter queue. */
+  /** Dead-letters that nobody has dealt with: the messages in the dead-letter queue. */
   metricDeadLetters(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.deadLetterQueue.metricApproximateNumberOfMessagesVisible(props);
   }
@@ -166,7 +165,7 @@ export class AsyncRetries extends Construct {
     return new sqs.Queue(this, id, {
       ...props,
       removalPolicy: removalPolicy ?? RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
-      // Lambda's and SQS's limit alike.
+      // The limit of both Lambda and SQS.
       maxMessageSizeBytes: 1_048_576,
       retentionPeriod: Duration.days(14),
       enforceSSL: true,

@@ -4,16 +4,15 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { type IDependable } from 'constructs';
 
-import { allowKey } from './allow-key';
-import { type RetryHandler } from './retry-handler';
-import { literal } from './shown';
+import { allowKey, type RetryHandler } from './retry-handler';
 import { ATTACHED_TO, configurable, logicalIdOf, resourceOf, unqualified } from './target';
+import { literal } from './values';
 
 /** How a function is attached. */
 export interface AttachOptions {
   /**
-   * How long Lambda itself keeps an event that it cannot deliver because the function is throttled; 60 seconds to 6
-   * hours. After that the event is retried like a failed one.
+   * How long Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours. After that, the event
+   * is retried like a failed one.
    *
    * @default Duration.minutes(1)
    */
@@ -22,12 +21,12 @@ export interface AttachOptions {
   /**
    * The destination of the records of successful invocations.
    *
-   * @default - nowhere
+   * @default - none
    */
   readonly onSuccess?: lambda.IDestination;
 }
 
-/** Sends the failures of a function's asynchronous invocations to the retry queue, instead of to Lambda's own retries. */
+/** Sends a function's failed asynchronous invocations to the retry queue, and turns off Lambda's own retries. */
 export function sendFailures(
   target: lambda.IFunction,
   queue: sqs.Queue,
@@ -39,7 +38,7 @@ export function sendFailures(
   const granted = grantSend(fn, queue);
   const configured = configurable(target);
   configured.configureAsyncInvoke({
-    // Not SqsDestination, which grants more than sending.
+    // Not SqsDestination, because that grants more than sending.
     onFailure: { bind: () => ({ destination: queue.queueArn }) },
     onSuccess: options.onSuccess,
     maxEventAge: options.maxEventAge ?? Duration.minutes(1),
@@ -47,13 +46,13 @@ export function sendFailures(
   });
   const configuration = configured.node.findChild('EventInvokeConfig').node;
   configuration.addMetadata(ATTACHED_TO, handler.node.scope?.node.path);
-  // The handler dead-letters the events of a function that it does not allow yet.
+  // Until the handler allows the function, it dead-letters the function's events.
   configuration.addDependency(handler.function, handler.role);
   if (resource !== undefined) {
-    // This loop is a Lambda→SQS→Lambda chain, which Lambda would cut after 16 rounds. The policy bounds it.
+    // Lambda would stop this Lambda→SQS→Lambda loop after 16 rounds. The policy bounds it instead.
     resource.recursiveLoop = lambda.RecursiveLoop.ALLOW;
   } else if (granted !== undefined) {
-    // Lambda checks the permission when the destination is set. A function made here depends on its role itself.
+    // Lambda checks the permission when the destination is set. A function of this app already depends on its role.
     configuration.addDependency(granted);
   }
   const duties = [
@@ -61,12 +60,12 @@ export function sendFailures(
     ...(resource === undefined ? [recursionDuty(fn)] : []),
   ];
   if (duties.length > 0) {
-    const text = `attached, but not all that it needs can be done from here; its owner must ${duties.join('; and ')}`;
+    const text = `attached, but some steps cannot be taken from this app; its owner must ${duties.join('; and ')}`;
     Annotations.of(target).addWarningV2('comeback-cdk:ownerMust', text);
   }
 }
 
-/** Lets the function's role, if it is known, send to the queue, and returns the policy that allows it. */
+/** Lets the function's role send to the queue, and returns the policy. Returns nothing if the role is unknown. */
 function grantSend({ role }: lambda.IFunction, queue: sqs.Queue): IDependable | undefined {
   if (role === undefined) {
     return undefined;
@@ -83,7 +82,7 @@ function sendDuty(queue: sqs.Queue): string {
   return (
     `allow sqs:SendMessage on the retry queue (its name will begin with ${name})${key ?? ''} in the function's ` +
     'execution role, before this is deployed, or Lambda refuses the destination (import the function with its role, ' +
-    'by Function.fromFunctionAttributes, and this is done for you, unless that role is an immutable one)'
+    'by Function.fromFunctionAttributes, and this is done for you, unless that role is immutable)'
   );
 }
 

@@ -2,22 +2,21 @@ import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import { type Construct } from 'constructs';
 
-import { RUNBOOK } from './alarms';
-import { type Watched } from './monitor';
+import { RUNBOOK, type Watched } from './alarms';
 
 const PERIOD = Duration.minutes(5);
 const HALF = { width: 12, height: 6 };
 const FROM_ZERO = { min: 0 };
 
 const LINKS = [
-  '**Comeback**: retries of failed asynchronous events.',
-  `Something is wrong? [What each alarm means](${RUNBOOK})`,
-  `[Operate Comeback](${new URL('operate.md', RUNBOOK).href})`,
-  `[What happens to an event](${new URL('what-happens-to.md', RUNBOOK).href})`,
-  'or run `comeback status`, `comeback doctor`.',
+  '**Comeback** retries failed asynchronous events.',
+  `If something is wrong, see [what each alarm means](${RUNBOOK}),`,
+  `[how to operate Comeback](${new URL('operate.md', RUNBOOK).href})`,
+  `and [what happens to an event](${new URL('what-happens-to.md', RUNBOOK).href}),`,
+  'or run `comeback status` and `comeback doctor`.',
 ];
 
-/** Makes the dashboard. `alarms` may still grow. */
+/** Creates the dashboard. `alarms` may still grow afterwards. */
 export function dashboard(scope: Construct, watched: Watched, alarms: cloudwatch.IAlarm[]): void {
   new cloudwatch.Dashboard(scope, 'Dashboard', {
     widgets: [
@@ -36,7 +35,7 @@ function waiting({ queue, hideUpTo }: Watched): cloudwatch.IWidget {
   const budget = hideUpTo === 'always' ? '120000' : `(2 * ${hideUpTo})`;
   return new cloudwatch.GraphWidget({
     ...HALF,
-    title: 'Waiting, and the share of the room for hidden messages that is taken',
+    title: 'Waiting messages, and how much of the room for hidden ones is used',
     left: [
       hidden,
       queue.metricApproximateNumberOfMessagesDelayed({
@@ -49,7 +48,7 @@ function waiting({ queue, hideUpTo }: Watched): cloudwatch.IWidget {
       new cloudwatch.MathExpression({
         expression: `100 * hidden / ${budget}`,
         usingMetrics: { hidden },
-        label: 'Room taken, %',
+        label: 'Room used, %',
       }),
     ],
     rightYAxis: { min: 0, max: 100 },
@@ -60,7 +59,7 @@ function throughput({ queue, deadLetterQueue }: Watched): cloudwatch.IWidget {
   const dead = deadLetterQueue.metricNumberOfMessagesSent({ statistic: 'Sum', label: 'Dead-lettered' });
   return new cloudwatch.GraphWidget({
     ...HALF,
-    title: 'Failures, retries and dead-letters (past HIDE_UP_TO, moves count as both of the first)',
+    title: 'Failures, retries and dead-letters (past HIDE_UP_TO, a move counts as a failure and as a retry)',
     left: [
       queue.metricNumberOfMessagesSent({ statistic: 'Sum', label: 'Failures' }),
       new cloudwatch.MathExpression({
@@ -77,7 +76,7 @@ function throughput({ queue, deadLetterQueue }: Watched): cloudwatch.IWidget {
 function lateness({ queue }: Watched): cloudwatch.IWidget {
   return new cloudwatch.GraphWidget({
     ...HALF,
-    title: 'Lateness: due, and not yet taken by the handler',
+    title: 'Lateness: due but not yet received by the handler',
     left: [queue.metricApproximateNumberOfMessagesVisible({ statistic: 'Maximum', label: 'Due' })],
     leftYAxis: FROM_ZERO,
   });
@@ -92,7 +91,7 @@ function oldest({ queue, deadLetterQueue }: Watched): cloudwatch.IWidget {
       queue.metricApproximateAgeOfOldestMessage({ ...age, label: 'Waiting' }),
       deadLetterQueue.metricApproximateAgeOfOldestMessage({
         ...age,
-        label: 'Dead letter (of those received less than three times)',
+        label: 'Dead-letter (only those received fewer than three times)',
       }),
     ],
     leftYAxis: FROM_ZERO,
@@ -123,12 +122,12 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
   });
 }
 
-/** CloudWatch cannot search by a failure destination: these are the functions of the region with the most of a metric. */
+/** The region's functions with the most of a metric. CloudWatch cannot search by failure destination. */
 function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {
   const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${String(PERIOD.toSeconds())})`;
   return new cloudwatch.GraphWidget({
     ...HALF,
-    title: `${metric} of functions: the ten of this region with the most`,
+    title: `${metric}: the ten functions of this region with the most`,
     left: [
       new cloudwatch.MathExpression({ expression: `SORT(REMOVE_EMPTY(${all}), SUM, DESC, 10)`, label: '' }),
     ],

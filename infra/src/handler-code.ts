@@ -1,16 +1,25 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { IgnoreMode } from 'aws-cdk-lib';
+import { IgnoreMode, Token } from 'aws-cdk-lib';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import { type Construct } from 'constructs';
 
-import { buildHint, checkBootstrap } from './bootstrap';
-import { literal } from './shown';
+import { literal } from './values';
+import { type ZipEntry, zipEntry } from './zip';
 
-/** A zip file for each architecture, in the package that is installed; `make dist` puts them there. A checkout has none. */
+/** Holds a zip file per architecture in the released package; `make dist` puts them there. Missing in a checkout. */
 const PACKAGED = path.join(__dirname, '..', 'handler');
 
-/** The retry handler's properties apart from its code. */
+/** The file that Lambda starts on its `provided` runtimes. */
+const BOOTSTRAP = 'bootstrap';
+
+/** CloudFormation's name for each processor, by its number in an ELF header (`e_machine`). */
+const MACHINES = new Map([
+  [0x3e, lambda.Architecture.X86_64.name],
+  [0xb7, lambda.Architecture.ARM_64.name],
+]);
+
+/** The retry handler's properties, apart from its code. */
 export interface HandlerFunctionOptions extends lambda.FunctionOptions {
   readonly architecture: lambda.Architecture;
 }
@@ -18,8 +27,8 @@ export interface HandlerFunctionOptions extends lambda.FunctionOptions {
 /**
  * The function that runs the retry handler.
  *
- * @param bootstrap a folder or zip file with the retry handler's `bootstrap`; without it, the one of this package
- * @throws if `bootstrap` holds no such file; without it, if this package has none for the architecture
+ * @param bootstrap a folder or zip file with the retry handler's `bootstrap`; by default the one in this package
+ * @throws if `bootstrap`, or by default this package, has no such file for the architecture
  */
 export function handlerFunction(
   scope: Construct,
@@ -36,16 +45,16 @@ export function handlerFunction(
 }
 
 /**
- * The zip file of this package for an architecture.
+ * This package's zip file for an architecture.
  *
- * @throws if there is none
+ * @throws if it has none
  */
 export function packaged(architecture: lambda.Architecture, folder = PACKAGED): string {
   const wanted = literal(architecture.name);
   const zip = path.join(folder, `retry-handler-${wanted}.zip`);
   if (!fs.existsSync(zip)) {
     throw new Error(
-      `bootstrap: needed, because this package has no retry handler for ${wanted}; install the comeback-cdk of a release, ` +
+      `bootstrap: required, because this package has no retry handler for ${wanted}; install comeback-cdk from a release, ` +
         `or the one that \`make dist\` puts into dist/; or ${buildHint(architecture)}`,
     );
   }
@@ -54,7 +63,91 @@ export function packaged(architecture: lambda.Architecture, folder = PACKAGED): 
 
 function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code {
   checkBootstrap(bootstrap, architecture);
-  // A folder may hold more than the bootstrap, such as the zip file of an older build.
+  // The folder may hold more than the bootstrap, such as the zip file of an older build.
   const alone = { exclude: ['/*', '!/bootstrap'], ignoreMode: IgnoreMode.GIT };
   return lambda.Code.fromAsset(bootstrap, fs.statSync(bootstrap).isDirectory() ? alone : {});
+}
+
+/**
+ * Refuses a path that would deploy but then fail every invocation.
+ *
+ * @param bootstrap a folder or zip file that should hold a `bootstrap` for this architecture
+ * @throws if it holds none, or one that is for another architecture or not executable
+ */
+function checkBootstrap(bootstrap: string, architecture: lambda.Architecture): void {
+  const found = fs.statSync(bootstrap, { throwIfNoEntry: false });
+  if (found === undefined) {
+    throw new Error(`bootstrap: ${bootstrap} does not exist; ${buildHint(architecture)}`);
+  }
+  if (found.isDirectory()) {
+    checkFolder(path.join(bootstrap, BOOTSTRAP), architecture);
+  } else {
+    checkZip(bootstrap, architecture);
+  }
+}
+
+/** Tells the user how to get a `bootstrap` for this architecture. */
+function buildHint(architecture: lambda.Architecture): string {
+  return (
+    `build it in a checkout of Comeback with \`cargo lambda build --release ${architectureFlag(architecture)} -p retry-handler\`, ` +
+    'and give the path of target/lambda/retry-handler there'
+  );
+}
+
+/** cargo-lambda's flag for an architecture. */
+function architectureFlag(architecture: lambda.Architecture): string {
+  return `--${literal(architecture.name).replace('_', '-')}`;
+}
+
+function checkFolder(binary: string, architecture: lambda.Architecture): void {
+  if (fs.statSync(binary, { throwIfNoEntry: false })?.isFile() !== true) {
+    throw new Error(`bootstrap: ${binary} does not exist; ${buildHint(architecture)}`);
+  }
+  checkMachine(binary, fs.readFileSync(binary), architecture);
+  try {
+    fs.accessSync(binary, fs.constants.X_OK);
+  } catch {
+    throw new Error(`bootstrap: ${binary} is not executable; run chmod +x on it`);
+  }
+}
+
+function checkZip(zip: string, architecture: lambda.Architecture): void {
+  const entry = entryOf(zip);
+  if (entry === undefined) {
+    throw new Error(
+      `bootstrap: ${zip} is neither a folder nor a zip file with a file named bootstrap at its root`,
+    );
+  }
+  checkMachine(zip, entry.content, architecture);
+  if (entry.mode !== undefined && (entry.mode & 0o111) === 0) {
+    throw new Error(
+      `bootstrap: the bootstrap in ${zip} is not executable; run chmod +x on it, and zip it again`,
+    );
+  }
+}
+
+function entryOf(zip: string): ZipEntry | undefined {
+  try {
+    return zipEntry(fs.readFileSync(zip), BOOTSTRAP);
+  } catch (error) {
+    const problem = `cannot be unpacked: ${(error as Error).message}`;
+    throw new Error(`bootstrap: the bootstrap in ${zip} ${problem}`, { cause: error });
+  }
+}
+
+function checkMachine(where: string, executable: Buffer, architecture: lambda.Architecture): void {
+  const machine = elfMachine(executable);
+  const known = machine !== undefined && !Token.isUnresolved(architecture.name);
+  if (known && machine !== architecture.name) {
+    throw new Error(
+      `bootstrap: ${where} is built for ${machine}, but architecture is ${architecture.name}; ` +
+        buildHint(architecture),
+    );
+  }
+}
+
+/** The processor that an executable is built for; undefined for a script. */
+function elfMachine(executable: Buffer): string | undefined {
+  const isElf = executable.length >= 20 && executable.subarray(0, 4).equals(Buffer.from('\x7fELF'));
+  return isElf ? MACHINES.get(executable.readUInt16LE(18)) : undefined;
 }

@@ -1,6 +1,5 @@
 export { AsyncRetries } from './async-retries';
 export { type AttachOptions } from './attach';
 export { type MonitorOptions } from './monitor';
-export { EnvelopeStyle, HandlerMetrics, Jitter, type PolicyProps } from './policy';
+export { EnvelopeStyle, HandlerMetrics, Jitter, type PolicyProps, type WaitingProps } from './policy';
 export { type AsyncRetriesProps } from './props';
-export { type WaitingProps } from './waiting';

@@ -1,54 +1,81 @@
-import { Names, Stack } from 'aws-cdk-lib';
+import { Aws, Names, Stack } from 'aws-cdk-lib';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sns from 'aws-cdk-lib/aws-sns';
-import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 
-import { alarms, type AlarmProps, lostOnTheWay, operatorFilter } from './alarms';
+import { type AlarmProps, alarms, lostOnTheWay, operatorFilter, type Watched } from './alarms';
 import { dashboard } from './dashboard';
-import { saveQueries } from './queries';
-import { type RetryHandler } from './retry-handler';
 import { unqualified } from './target';
 
-/** Who is notified, and what is shown. */
+/** Whom to notify, and whether to show a dashboard. */
 export interface MonitorOptions {
   /**
-   * The standard topic that hears when an alarm is raised, and when it is over.
+   * The standard topic to notify when an alarm is raised, and when it clears.
    *
-   * @default - the alarms change their state, and nobody is notified
+   * @default - the alarms change state, but nobody is notified
    */
   readonly topic?: sns.ITopic;
 
   /**
-   * Whether there is a dashboard too, which CloudWatch bills by the month.
+   * Whether to create a dashboard too. CloudWatch bills it by the month.
    *
    * @default false
    */
   readonly dashboard?: boolean;
 }
 
-/** All that is watched: the two queues, the handler between them, and how the room for hidden messages is bounded. */
-export interface Watched {
-  readonly queue: sqs.IQueue;
-  readonly deadLetterQueue: sqs.IQueue;
-  readonly handler: RetryHandler;
-  /** `HIDE_UP_TO`. */
-  readonly hideUpTo: string;
-}
+/** The queries for the handler's log, by id. */
+const QUERIES: Record<string, readonly [name: string, steps: readonly string[]]> = {
+  EventLife: [
+    "one event's life",
+    [
+      'fields @timestamp, action, retry, delay, due, error_type, reason, detail, problem, request_id, invoke_request_id',
+      'filter key = "PUT THE KEY HERE"',
+      'sort @timestamp asc',
+    ],
+  ],
+  WaitingByFunction: [
+    'waiting by function',
+    [
+      'filter ispresent(key) and not (ispresent(problem) and action in ["reinvoke", "dead_letter"])',
+      'stats latest(action) as last_action by target, key',
+      'filter last_action in ["defer", "keep", "hold"]',
+      'stats count(*) as waiting by target',
+      'sort waiting desc',
+    ],
+  ],
+  ReasonsByHour: [
+    'reasons by hour',
+    [
+      'filter ispresent(reason) and not ispresent(problem)',
+      'stats count(*) as dead_letters by bin(1h) as hour, reason',
+      'sort hour desc',
+    ],
+  ],
+  Remedies: [
+    'remedies',
+    [
+      'filter ispresent(remedy)',
+      'stats count(*) as lines, latest(@timestamp) as last_seen by problem, remedy',
+      'sort last_seen desc',
+    ],
+  ],
+};
 
-/** Checks the topic. */
+/** Refuses a FIFO topic, which alarms cannot notify. */
 export function checkTopic({ topic }: MonitorOptions, refusals: string[]): void {
   if (topic?.fifo === true) {
     refusals.push(`topic is ${topic.node.path}; it must be a standard topic, not a FIFO one`);
   }
 }
 
-/** The alarms, the queries that are saved for the handler's log, and the dashboard. */
+/** The alarms, the saved queries for the handler's log, and the dashboard. */
 export class Monitor extends Construct {
   private readonly action: SnsAction | undefined;
-  /** Those of this stack, which the dashboard shows. */
+  /** This stack's alarms, which the dashboard shows. */
   private readonly shown: cloudwatch.Alarm[] = [];
   private readonly functions = new Set<lambda.IFunction>();
 
@@ -66,14 +93,14 @@ export class Monitor extends Construct {
   }
 
   /**
-   * Watches what Lambda could not send to the retry queue for a function. The alarm belongs to the stack of the function,
-   * which refers to that of the retries already.
+   * Watches for failures of a function that Lambda could not send to the retry queue. The alarm is in the function's stack,
+   * which already refers to the stack of the retries.
    */
   watch(target: lambda.IFunction): void {
     const fn = unqualified(target);
     if (!this.functions.has(fn)) {
       this.functions.add(fn);
-      // Two AsyncRetries may have aliases of one function.
+      // Two AsyncRetries may each attach an alias of the same function.
       const id = `LostOnTheWay${Names.nodeUniqueId(fn.node)}${this.node.addr.slice(-8)}`;
       this.alarm(Stack.of(fn), id, lostOnTheWay(fn));
     }
@@ -91,5 +118,17 @@ export class Monitor extends Construct {
     if (Stack.of(scope) === Stack.of(this)) {
       this.shown.push(alarm);
     }
+  }
+}
+
+/** Saves the queries, so that the CloudWatch Logs console offers them. */
+function saveQueries(scope: Construct, logGroup: logs.ILogGroup): void {
+  const folder = `comeback/${Aws.STACK_NAME}/${Names.uniqueResourceName(scope, { maxLength: 64 })}`;
+  for (const [id, [name, steps]] of Object.entries(QUERIES)) {
+    new logs.CfnQueryDefinition(scope, `${id}Query`, {
+      name: `${folder}/${name}`,
+      logGroupNames: [logGroup.logGroupName],
+      queryString: steps.join('\n| '),
+    });
   }
 }

@@ -1,17 +1,16 @@
 import { Duration, Token, Tokenization } from 'aws-cdk-lib';
 
-import { isOutside, wholeNumber } from './numbers';
-import { shown } from './shown';
+import { isOutside, shown, wholeNumber } from './values';
 
 /** How a backoff is drawn under its ceiling: `JITTER`. */
 export enum Jitter {
-  /** Evenly from one second to the ceiling. */
+  /** Uniform between one second and the ceiling. */
   FULL = 'full',
 
-  /** Evenly from half the ceiling to the ceiling. */
+  /** Uniform between half the ceiling and the ceiling. */
   EQUAL = 'equal',
 
-  /** Evenly from the base to three times the backoff before. */
+  /** Uniform between the base and three times the previous backoff. */
   DECORRELATED = 'decorrelated',
 
   /** The ceiling itself. */
@@ -29,20 +28,20 @@ export enum EnvelopeStyle {
 
 /** Which metrics the handler writes: `METRICS`. Each is billed by the month. */
 export enum HandlerMetrics {
-  /** None. */
+  /** No metrics. */
   OFF = 'off',
 
-  /** Those of the handler as a whole. */
+  /** Metrics of the handler as a whole. */
   STACK = 'stack',
 
-  /** Also those of each function, and dead-letters by reason. */
+  /** Also metrics of each function, and dead-letters by reason. */
   TARGET = 'target',
 }
 
 /** The retry policy: each property is an environment variable of the retry handler. */
 export interface PolicyProps {
   /**
-   * The time from an event's first failure after which no retry is made; 60 seconds to 14 days.
+   * How long after an event's first failure retries are made; 60 seconds to 14 days.
    *
    * @default Duration.hours(24)
    */
@@ -51,8 +50,8 @@ export interface PolicyProps {
   /**
    * The most retries of one chain; 0 to 10,000.
    *
-   * A chain is the retries that descend from one failure. A re-invocation that Lambda did not answer may start a second
-   * one. With the other defaults, age ends first, after about 19 retries.
+   * A chain is all retries that descend from one failure. A re-invocation that Lambda did not answer may start a second
+   * chain. With the other defaults, `maxAge` ends first, after about 19 retries.
    *
    * @default 185
    */
@@ -66,8 +65,8 @@ export interface PolicyProps {
   readonly baseBackoff?: Duration;
 
   /**
-   * The cap of every ceiling; 1 second to 43,170 seconds, which is 12 hours less 30 seconds: the most SQS can hide a
-   * message.
+   * The cap of every ceiling; 1 second to 43,170 seconds. That is 12 hours less 30 seconds, the longest that SQS can hide
+   * a message.
    *
    * @default Duration.seconds(43_170)
    */
@@ -81,14 +80,14 @@ export interface PolicyProps {
   readonly jitter?: Jitter;
 
   /**
-   * How a retry carries its metadata. It may be changed while events wait: both styles are always understood.
+   * How a retry carries its metadata. You can change it while events wait, because both styles are always understood.
    *
    * @default EnvelopeStyle.WRAP
    */
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Whether a function's own words are obeyed: an error named `RetryAfter`, whose message says when to retry, or
+   * Whether the handler obeys a function's own errors: `RetryAfter`, with a message that says when to retry, and
    * `NonRetryable`.
    *
    * @default true
@@ -103,19 +102,53 @@ export interface PolicyProps {
   readonly metrics?: HandlerMetrics;
 
   /**
-   * Globs (`*`, `?`) of the `errorType`s that go straight to the dead-letter queue. Each is compared with the whole type,
-   * and with its simple name: `Refused` matches `com.acme.RefusedException` too.
+   * Globs (`*`, `?`) for `errorType`s that go straight to the dead-letter queue. Each is compared with the whole type and
+   * with its simple name, so `Refused` also matches `com.acme.RefusedException`.
    *
    * @default []
    */
   readonly nonRetryableErrors?: string[];
 }
 
-/** SQS counts its 12 hours from the receive and refuses 43,200 s in practice, hence 30 s less. */
+/** Limits on the messages that are hidden at once. */
+export interface WaitingProps {
+  /**
+   * How many messages may be hidden at once before the handler sends messages again with a delay instead; 0 to 55,000.
+   *
+   * A hidden message costs nothing, but SQS allows only about 120,000 of them. With 0, every message is sent again.
+   *
+   * @default 50_000
+   */
+  readonly hideUpTo?: number;
+
+  /**
+   * Whether to always hide messages, however many there are. Cannot be combined with `hideUpTo`.
+   *
+   * @default false
+   */
+  readonly alwaysHide?: boolean;
+
+  /**
+   * The most concurrent invocations of the retry handler; 2 to 1,000.
+   *
+   * It limits the pollers, which share the room for hidden messages. Reserved concurrency would throttle the pollers, and
+   * that raises receive counts.
+   *
+   * @default 10
+   */
+  readonly maxConcurrency?: number;
+}
+
+/** Default of the handler and of its event source mapping. */
+export const DEFAULT_MAX_CONCURRENCY = 10;
+
+const HIDE_UP_TO = 'it must be 0 to 55000; to hide without a limit, set alwaysHide';
+
+/** SQS counts its 12 hours from the receive, so in practice it refuses 43,200 s. Hence 30 s less. */
 const LONGEST_BACKOFF = 43_170;
 
 /**
- * The policy as the retry handler's environment.
+ * The retry policy, as environment variables of the retry handler.
  *
  * @param refusals receives a line for each property that the handler would refuse when it starts
  */
@@ -155,7 +188,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
       `maxBackoff (MAX_BACKOFF) is ${maxBackoff} s; it must be 1 s to 43170 s (12 hours less 30 s)`,
     );
   }
-  // A base is not refused for a cap that is refused itself, or not known yet.
+  // A base is not refused because of a cap that is itself refused, or not yet known.
   const cap = Math.min(LONGEST_BACKOFF, Number(maxBackoff) || LONGEST_BACKOFF);
   if (isOutside(baseBackoff, 1, cap)) {
     refusals.push(
@@ -163,7 +196,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     );
   }
   for (const glob of props.nonRetryableErrors ?? []) {
-    // The handler would read two globs where there is a comma, and ignore a blank one.
+    // The handler would split a glob at a comma, and ignore a blank one.
     if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {
       refusals.push(
         `nonRetryableErrors (NON_RETRYABLE_ERRORS) has ${shown(glob)}; each must be one errorType glob`,
@@ -183,7 +216,38 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   };
 }
 
-/** The number of seconds as text, or the token if the duration is one. */
+/**
+ * The limits on hidden messages, as environment variables of the retry handler.
+ *
+ * @param refusals receives a line for each property that the handler would refuse when it starts
+ */
+export function waitingVariables(
+  props: WaitingProps,
+  refusals: string[],
+): Record<'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY', string> {
+  const maxConcurrency = wholeNumber(
+    'maxConcurrency (MAXIMUM_CONCURRENCY)',
+    props.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
+    refusals,
+  );
+  if (isOutside(maxConcurrency, 2, 1_000)) {
+    refusals.push(`maxConcurrency (MAXIMUM_CONCURRENCY) is ${maxConcurrency}; it must be 2 to 1000`);
+  }
+  return { HIDE_UP_TO: hideUpTo(props, refusals), MAXIMUM_CONCURRENCY: maxConcurrency };
+}
+
+function hideUpTo({ hideUpTo, alwaysHide = false }: WaitingProps, refusals: string[]): string {
+  if (alwaysHide && hideUpTo !== undefined) {
+    refusals.push('hideUpTo and alwaysHide (HIDE_UP_TO) are both set; leave one of them out');
+  }
+  const number = wholeNumber('hideUpTo (HIDE_UP_TO)', hideUpTo ?? 50_000, refusals, HIDE_UP_TO);
+  if (isOutside(number, 0, 55_000)) {
+    refusals.push(`hideUpTo (HIDE_UP_TO) is ${number}; ${HIDE_UP_TO}`);
+  }
+  return alwaysHide ? 'always' : number;
+}
+
+/** The number of seconds as text. A token stays a token. */
 function seconds(label: string, duration: Duration, refusals: string[]): string {
   if (duration.isUnresolved()) {
     return Tokenization.stringifyNumber(duration.toSeconds());
@@ -196,7 +260,7 @@ function seconds(label: string, duration: Duration, refusals: string[]): string 
   return String(value);
 }
 
-/** Only the handler can check a token. */
+/** Whether a value is in an enum. Only the handler can check a token. */
 function isOneOf(values: object, value: string): boolean {
   return Token.isUnresolved(value) || Object.values(values).includes(value);
 }

@@ -4,27 +4,26 @@ import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 
-import { type PolicyProps } from './policy';
-import { shown } from './shown';
-import { type WaitingProps } from './waiting';
+import { type PolicyProps, type WaitingProps } from './policy';
+import { shown } from './values';
 
 /** The properties of {@link AsyncRetries}. */
 export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
-   * The names of functions that may be re-invoked, besides those that are attached.
-   *
-   * Without any, and with nothing attached, the handler keeps what arrives until there is one.
+   * Names of functions that may be re-invoked, besides those that are attached.
    *
    * `*` stands for any characters, and a name without `:QUALIFIER` for all its versions and aliases. A name means a
-   * function of this stack's account and region; an ARN is used as it is given. The handler's environment holds 4 KB, so
-   * use patterns to allow a large number of functions.
+   * function in this stack's account and region; an ARN is used as given. The handler's environment holds 4 KB, so use
+   * patterns to allow a large number of functions.
+   *
+   * If nothing is listed here or attached, the handler keeps whatever arrives.
    *
    * @default []
    */
   readonly targetFunctions?: string[];
 
   /**
-   * A folder, or a zip file, with the retry handler's `bootstrap`, built for `architecture`.
+   * A folder or zip file with the retry handler's `bootstrap`, built for `architecture`.
    *
    * @default - the one in this package
    */
@@ -40,14 +39,14 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * The memory of the retry handler in MiB; 128 to 10,240.
    *
-   * It buys processor share, not room: ten TLS handshakes at once are slow with less than the default.
+   * More memory buys a larger share of a processor: with less than the default, ten TLS handshakes at once are slow.
    *
    * @default 256
    */
   readonly memorySize?: number;
 
   /**
-   * The messages handed to one invocation of the retry handler; 1 to 10.
+   * The most messages per invocation of the retry handler; 1 to 10.
    *
    * @default 10
    */
@@ -61,22 +60,22 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly logRetention?: logs.RetentionDays;
 
   /**
-   * What becomes of the two queues when their stack is deleted, or when they leave it because this construct was removed
-   * or renamed. Each may hold 14 days of events.
+   * What happens to the two queues when their stack is deleted, or when this construct is removed or renamed. Each may
+   * hold 14 days of events.
    *
    * @default RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
    */
   readonly removalPolicy?: RemovalPolicy;
 
   /**
-   * The key that encrypts the two queues. Attached functions' roles are allowed to use it.
+   * The key that encrypts the two queues. The roles of attached functions are allowed to use it.
    *
    * @default - a key that SQS manages (SSE-SQS)
    */
   readonly encryptionKey?: kms.IKey;
 
   /**
-   * The standard queue that receives the events that are given up.
+   * The standard queue for dead-letters.
    *
    * @default - a new queue that keeps them for 14 days
    */
@@ -84,9 +83,9 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
 }
 
 /**
- * Checks the dead-letter queue, and the figures that are no variables of the retry handler.
+ * Checks the dead-letter queue and the numbers that are not variables of the retry handler.
  *
- * @param refusals receives a line for each one that is refused
+ * @param refusals receives a line for each refused property
  */
 export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: string[]): void {
   const { deadLetterQueue } = props;
@@ -100,7 +99,7 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: str
     const theirs = deadLetterQueue?.env[place];
     if (theirs !== undefined && Token.compareStrings(theirs, stack[place]) === TokenComparison.DIFFERENT) {
       refusals.push(
-        `deadLetterQueue is in ${place} ${theirs}; it must be in that of these retries, ${stack[place]}`,
+        `deadLetterQueue is in ${place} ${theirs}; it must be in ${stack[place]}, like this AsyncRetries`,
       );
     }
   }

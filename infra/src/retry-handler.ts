@@ -5,21 +5,20 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 
-import { allowKey } from './allow-key';
 import { handlerFunction } from './handler-code';
+import { DEFAULT_MAX_CONCURRENCY } from './policy';
 import { type AsyncRetriesProps } from './props';
-import { DEFAULT_MAX_CONCURRENCY } from './waiting';
 
 const NO_TARGET = 'comeback-cdk:noTarget';
 
-/** The two queues between which the retry handler stands, and its settings as environment variables. */
+/** The retry handler's two queues, and its settings as environment variables. */
 export interface RetryHandlerProps extends AsyncRetriesProps {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
   readonly settings: Record<string, string>;
 }
 
-/** The Lambda function between the two queues, its role, its log and the event source mapping that feeds it. */
+/** The retry handler's Lambda function, its role, its log, and the event source mapping that feeds it. */
 export class RetryHandler extends Construct {
   readonly function: lambda.Function;
   readonly role: iam.Role;
@@ -48,13 +47,13 @@ export class RetryHandler extends Construct {
       timeout: Duration.seconds(60),
       role: this.role,
       logGroup: this.logGroup,
-      // This loop is a Lambda→SQS→Lambda chain, which Lambda would cut after 16 rounds. The policy bounds it.
+      // Lambda would stop this Lambda→SQS→Lambda loop after 16 rounds. The policy bounds it instead.
       recursiveLoop: lambda.RecursiveLoop.ALLOW,
       environment: {
         RETRY_QUEUE_URL: props.queue.queueUrl,
         DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
         TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
-        // It is made by the first pause, and read twice a minute by each environment.
+        // The first pause creates it, and each environment reads it twice a minute.
         PAUSES: `/${this.pauses}`,
         ...props.settings,
       },
@@ -70,7 +69,7 @@ export class RetryHandler extends Construct {
     });
     Annotations.of(this).addWarningV2(
       NO_TARGET,
-      'targetFunctions (TARGET_FUNCTIONS) is empty, and no function is attached; the handler will keep what arrives, ' +
+      'targetFunctions (TARGET_FUNCTIONS) is empty, and no function is attached; the handler will keep whatever arrives, ' +
         'and retry nothing',
     );
   }
@@ -83,12 +82,12 @@ export class RetryHandler extends Construct {
     }
     if (!this.targets.has(entry)) {
       this.targets.add(entry);
-      // An invocation record's ARN carries a qualifier.
+      // The ARN in an invocation record carries a qualifier.
       this.reinvokeTargets.addResources(entry, `${entry}:*`);
     }
   }
 
-  /** Exactly the calls that the retry handler makes. The queues' own grants would allow more. */
+  /** Grants exactly the calls that the retry handler makes. The queues' own grant methods would allow more. */
   private grant({ queue, deadLetterQueue }: RetryHandlerProps): void {
     const statements = {
       TakeFromTheRetryQueue: {
@@ -101,7 +100,7 @@ export class RetryHandler extends Construct {
         resources: [queue.queueArn],
       },
       DeadLetter: { actions: ['sqs:SendMessage'], resources: [deadLetterQueue.queueArn] },
-      // Past HIDE_UP_TO a message is not hidden for its wait but sent to the retry queue again, with a delay.
+      // Past HIDE_UP_TO, a message is sent to the retry queue again with a delay, instead of being hidden.
       Move: { actions: ['sqs:SendMessage'], resources: [queue.queueArn] },
       ReadPauses: {
         actions: ['ssm:GetParameter'],
@@ -117,5 +116,22 @@ export class RetryHandler extends Construct {
     for (const sentTo of [queue, deadLetterQueue]) {
       allowKey(sentTo, this.role, 'kms:GenerateDataKey', 'kms:Decrypt');
     }
+  }
+}
+
+/**
+ * Lets a role use the key of a queue, if the queue has one.
+ *
+ * @throws if the key cannot be granted from here, because without the permission events would be lost silently
+ */
+export function allowKey(
+  { encryptionMasterKey: key }: sqs.IQueue,
+  role: iam.IRole,
+  ...actions: string[]
+): void {
+  if (key !== undefined && !key.grant(role, ...actions).success) {
+    throw new Error(
+      `${key.node.path} cannot be granted to ${role.node.path}; import the key with Key.fromKeyArn, not an alias by name`,
+    );
   }
 }

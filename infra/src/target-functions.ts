@@ -1,6 +1,6 @@
 import { ArnFormat, type Stack, Token, Tokenization } from 'aws-cdk-lib';
 
-import { replaceTokens, shown } from './shown';
+import { replaceTokens, shown } from './values';
 
 /** AWS's own limit on the length of a function's name. */
 const LONGEST_NAME = 64;
@@ -41,7 +41,7 @@ export function targetFunctions(stack: Stack, patterns: string[], refusals: stri
   });
 }
 
-/** Returns whether an entry surely allows a function of this name in the stack's account and region. */
+/** Whether an entry certainly allows a function of this name in the stack's account and region. */
 export function allows(stack: Stack, entry: string, name: string): boolean {
   const [, , , region, account, , pattern, qualifier] = entry.split(':');
   if (region !== stack.region || account !== stack.account || qualifier !== undefined) {
@@ -52,8 +52,8 @@ export function allows(stack: Stack, entry: string, name: string): boolean {
 }
 
 /**
- * The name that CloudFormation will give a function: stack, logical id and 12 or 13 random characters. If that is too
- * long, CloudFormation shortens the parts in a way of its own, and only the beginning is known: `?` stands for the rest.
+ * The name that CloudFormation will give a function: stack, logical id and 12 or 13 random characters. CloudFormation
+ * shortens a long name in its own way, so then only the beginning is known, and `?` stands for the rest.
  */
 export function generatedName(stackName: string, logicalId: string): string {
   if (Token.isUnresolved(stackName)) {
@@ -63,12 +63,12 @@ export function generatedName(stackName: string, logicalId: string): string {
   return name.length > LONGEST_NAME ? `${stackName.slice(0, 20)}?` : name;
 }
 
-/** The fault that the handler's `FunctionPattern` would find in an entry. */
+/** What the handler's `FunctionPattern` would find wrong with an entry. */
 function problemOf(arn: string): string | undefined {
   if (isToken(arn)) {
     return undefined;
   }
-  // Twelve digits are valid in every field.
+  // Twelve digits are valid in every field, so they can stand for any token.
   const fields = replaceTokens(arn, '000000000000').split(':');
   const [prefix, partition = '', service, region = '', account = '', resource, name = '', qualifier] = fields;
   const isFunction = prefix === 'arn' && service === 'lambda' && resource === 'function';

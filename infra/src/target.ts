@@ -6,23 +6,23 @@ import { allows, functionArn, generatedName } from './target-functions';
 /** Metadata of an invoke configuration: the path of the `AsyncRetries` that made it. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
-/** The function of a version or an alias; of a function, itself. */
+/** The function behind a version or an alias; a function itself. */
 export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
 
-/** The target of an invoke configuration: `$LATEST` shares the function's own. */
+/** What to configure for a target: `$LATEST` shares the function's own invoke configuration. */
 export function configurable(target: lambda.IFunction): lambda.IFunction {
   return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
 }
 
-/** The function's own resource, if this app makes it. */
+/** The function's own resource, if this app creates it. */
 export function resourceOf(fn: lambda.IFunction): lambda.CfnFunction | undefined {
   const resource = fn.node.defaultChild;
   return resource instanceof lambda.CfnFunction ? resource : undefined;
 }
 
-/** As the template will have it, even if the app overrides it. */
+/** The logical id that the template will have, even if the app overrides it. */
 export function logicalIdOf(resource: CfnElement): string {
   return resource.stack.resolve(resource.logicalId) as string;
 }
@@ -30,10 +30,10 @@ export function logicalIdOf(resource: CfnElement): string {
 /**
  * The ARN that allows every version and alias of a function to be re-invoked from this stack.
  *
- * A function of another stack refers to this one, for the queue's ARN, so this one must not refer to the function.
+ * A function in another stack refers to this stack for the queue's ARN, so this stack must not refer to the function.
  *
  * @param entries the `TARGET_FUNCTIONS` entries that were given as patterns
- * @returns nothing if the function has no name yet, and one of the patterns allows it
+ * @returns undefined if the function has no name yet, but one of the patterns allows it
  * @throws if the function is in another stack, has no name yet, and none of the patterns allows it
  */
 export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]): string | undefined {
@@ -62,15 +62,16 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 /**
  * Refuses a function whose retries could not be deployed, or would never happen.
  *
- * @throws if the function is elsewhere, its asynchronous invocation is configured already, or its loops are to be stopped
+ * @throws if the function is in another account or region, already has an invoke configuration, or has
+ *   `recursiveLoop: TERMINATE`
  */
 export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   const fn = unqualified(target);
   for (const place of ['account', 'region'] as const) {
     if (Token.compareStrings(fn.env[place], stack[place]) === TokenComparison.DIFFERENT) {
       throw new Error(
-        `${target.node.path} is in ${place} ${fn.env[place]}, and these retries are in ${stack[place]}; ` +
-          "make an AsyncRetries in the function's own account and region",
+        `${target.node.path} is in ${place} ${fn.env[place]}, but this AsyncRetries is in ${stack[place]}; ` +
+          "create an AsyncRetries in the function's own account and region",
       );
     }
   }
@@ -82,7 +83,7 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   }
   if (resourceOf(fn)?.recursiveLoop === lambda.RecursiveLoop.TERMINATE) {
     throw new Error(
-      `${fn.node.path} has recursiveLoop: TERMINATE, with which Lambda would stop each event after 16 rounds; leave ` +
+      `${fn.node.path} has recursiveLoop: TERMINATE, so Lambda would stop each event after 16 rounds; leave ` +
         'recursiveLoop out, and attach allows the loop',
     );
   }
@@ -94,7 +95,7 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
     }
     throw new Error(
       `${target.node.path} already has an invoke configuration, ${existing.node.path}, and can have only one; ` +
-        'remove that one, and give its onSuccess and maxEventAge to attach',
+        'remove it, and pass its onSuccess and maxEventAge to attach',
     );
   }
 }
@@ -105,7 +106,7 @@ function attachedTo(config: lambda.CfnEventInvokeConfig): string | undefined {
   return metadata?.data as string | undefined;
 }
 
-/** The target's invoke configuration, made by the function's props, by `configureAsyncInvoke` or as a construct of its own. */
+/** The target's invoke configuration, whether from its props, from `configureAsyncInvoke` or a separate construct. */
 function invokeConfigOf(target: lambda.IFunction): lambda.CfnEventInvokeConfig | undefined {
   const fn = unqualified(target);
   const stack = Stack.of(target);

@@ -6,9 +6,9 @@ import { Construct } from 'constructs';
 import { type AttachOptions } from './attach';
 import { type MonitorOptions } from './monitor';
 import { type AsyncRetriesProps } from './props';
-import { shown } from './shown';
+import { shown } from './values';
 
-/** Whether a value has the right type, and what a message says that it must be. */
+/** A check of a value's type, and the words for what it must be. */
 type Type = readonly [is: (value: unknown) => boolean, expected: string];
 
 const DURATION: Type = [has('toSeconds'), 'a Duration, such as Duration.hours(1)'];
@@ -23,7 +23,7 @@ const PATH: Type = [
   'the path of a folder or a zip file',
 ];
 
-/** The type of each property, for code that no compiler checks. The three enums of the policy are checked by value. */
+/** The type of each property, for callers without a type checker. The policy's three enums are checked by value. */
 export const PROPS: Readonly<
   Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics'>, Type>
 > = {
@@ -63,7 +63,7 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
 };
 
 /**
- * The values that have the right type. The others are left out, so that the rest is still checked.
+ * The values that have the right type. Others are left out, so that the rest can still be checked.
  *
  * @param refusals receives a line for each value of a wrong type
  */
@@ -84,14 +84,14 @@ export function wellTyped<T extends object>(
   return Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name))) as T;
 }
 
-/** @throws if it is no function */
+/** @throws if it is not a function */
 export function checkIsFunction(target: lambda.IFunction): void {
   if (!(Construct.isConstruct(target) && has('functionArn')(target))) {
     throw new Error(`attach was given ${shown(target)}; it must be given a function (lambda.IFunction)`);
   }
 }
 
-/** By its member, because an app may have several copies of a library's class. */
+/** Checks for a member rather than the class, because an app may have several copies of a library. */
 function has(member: string): (value: unknown) => boolean {
   return (value) => typeof value === 'object' && value !== null && member in value;
 }

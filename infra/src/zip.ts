@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib';
 
-/** Hosts in an entry's "version made by" whose attributes hold a Unix mode: Unix, and macOS. */
+/** The "version made by" values of systems that store a Unix mode: Unix and macOS. */
 const UNIX_HOSTS = [3, 19];
 
 const STORED = 0;
@@ -9,14 +9,14 @@ const DEFLATED = 8;
 /** A file in a zip archive. */
 export interface ZipEntry {
   readonly content: Buffer;
-  /** Its permissions, if a system that has them made the archive. */
+  /** Its Unix permissions, if the system that made the archive has them. */
   readonly mode?: number;
 }
 
 /**
  * Finds a file by the central directory of an archive (APPNOTE.TXT, 4.3.7, 4.3.12 and 4.3.16).
  *
- * @returns nothing if the archive holds no such file, or is no archive
+ * @returns undefined if the archive has no such file, or is not an archive
  * @throws if the file cannot be unpacked
  */
 export function zipEntry(zip: Buffer, name: string): ZipEntry | undefined {
@@ -49,6 +49,6 @@ function unpacked(zip: Buffer, entry: number): Buffer {
     case DEFLATED:
       return zlib.inflateRawSync(packed);
     default:
-      throw new Error(`compression method ${String(method)} is not known`);
+      throw new Error(`compression method ${String(method)} is not supported`);
   }
 }

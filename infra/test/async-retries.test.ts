@@ -74,7 +74,7 @@ test('without a target the handler keeps what arrives, may invoke nothing, and t
   const warnings = () => Annotations.fromStack(stack).findWarning('*', Match.anyValue());
   expect(warnings().map(({ id, entry }) => `${id}: ${entry.data as string}`)).toEqual([
     '/Stack/Retries/Handler: targetFunctions (TARGET_FUNCTIONS) is empty, and no function is attached; the handler ' +
-      'will keep what arrives, and retry nothing [ack: comeback-cdk:noTarget]',
+      'will keep whatever arrives, and retry nothing [ack: comeback-cdk:noTarget]',
   ]);
   expect(variables(retries).TARGET_FUNCTIONS).toBe('');
   expect(JSON.stringify(statements(role(retries)))).not.toContain('lambda:InvokeFunction');

@@ -195,7 +195,7 @@ test('two functions with one role, each with retries of its own', () => {
 
 const already = (target: string, existing: string) =>
   `${target} already has an invoke configuration, ${existing}, and can have only one; ` +
-  'remove that one, and give its onSuccess and maxEventAge to attach';
+  'remove it, and pass its onSuccess and maxEventAge to attach';
 
 test.each<[string, (orders: lambda.Function) => unknown, string]>([
   [
@@ -268,7 +268,7 @@ test.each(['itself', 'alias'])(
         retries.attach(which === 'alias' ? orders.addAlias('live') : orders);
       }),
     ).toBe(
-      'Stack/Orders has recursiveLoop: TERMINATE, with which Lambda would stop each event after 16 rounds; leave ' +
+      'Stack/Orders has recursiveLoop: TERMINATE, so Lambda would stop each event after 16 rounds; leave ' +
         'recursiveLoop out, and attach allows the loop',
     );
     expect(resource(orders).Properties.RecursiveLoop).toBe('Terminate');
@@ -296,7 +296,7 @@ test('an alias that is configured already, and one beside it', () => {
 const recursion = (name: string) =>
   'set its recursive loop detection, or Lambda stops each event after 16 rounds: ' +
   `aws lambda put-function-recursion-config --recursive-loop Allow --function-name ${name}`;
-const attached = 'attached, but not all that it needs can be done from here; its owner must ';
+const attached = 'attached, but some steps cannot be taken from this app; its owner must ';
 const ack = ' [ack: comeback-cdk:ownerMust]';
 
 test('an imported function: all that is possible is done, and a warning lists the rest for its owner', () => {
@@ -312,7 +312,7 @@ test('an imported function: all that is possible is done, and a warning lists th
     `/Stack/Orders: ${attached}allow sqs:SendMessage on the retry queue (its name will begin with ` +
       `Stack-${logicalId(retries.queue)}-) in the function's execution role, before this is deployed, or Lambda ` +
       'refuses the destination (import the function with its role, by Function.fromFunctionAttributes, and this is ' +
-      `done for you, unless that role is an immutable one); and ${recursion('orders')}${ack}`,
+      `done for you, unless that role is immutable); and ${recursion('orders')}${ack}`,
   ]);
 });
 
@@ -390,7 +390,7 @@ test.each([
       newRetries(stack).attach(orders);
     }),
   ).toBe(
-    `Stack/Orders is in ${there}, and these retries are in ${here}; ` +
-      "make an AsyncRetries in the function's own account and region",
+    `Stack/Orders is in ${there}, but this AsyncRetries is in ${here}; ` +
+      "create an AsyncRetries in the function's own account and region",
   );
 });

@@ -141,9 +141,9 @@ describe('a bootstrap that was built before', () => {
 
   test('is refused if it may not be executed', () => {
     const bootstrap = put('bootstrap', SCRIPT, 0o644);
-    expect(refusal(folder)).toBe('bootstrap: FOLDER/bootstrap may not be executed; run chmod +x on it');
+    expect(refusal(folder)).toBe('bootstrap: FOLDER/bootstrap is not executable; run chmod +x on it');
     expect(refusal(zip([bootstrap]))).toBe(
-      'bootstrap: the bootstrap in FOLDER/code.zip may not be executed; run chmod +x on it, and zip it again',
+      'bootstrap: the bootstrap in FOLDER/code.zip is not executable; run chmod +x on it, and zip it again',
     );
     // No permissions are known of it.
     synthesize(zip([bootstrap], DEFLATED, WINDOWS));
@@ -151,7 +151,7 @@ describe('a bootstrap that was built before', () => {
 
   test('is refused if it cannot be unpacked', () => {
     expect(refusal(zip([put('bootstrap', SCRIPT)], BZIP2))).toBe(
-      'bootstrap: the bootstrap in FOLDER/code.zip cannot be unpacked: compression method 12 is not known',
+      'bootstrap: the bootstrap in FOLDER/code.zip cannot be unpacked: compression method 12 is not supported',
     );
     const damaged = zip([put('bootstrap', SCRIPT)]);
     const bytes = fs.readFileSync(damaged);
@@ -190,14 +190,14 @@ describe('a bootstrap of the package', () => {
   test('is refused if the package has none for the architecture', () => {
     put('retry-handler-arm64.zip', '');
     expect(() => packaged(X86_64, folder)).toThrow(
-      'bootstrap: needed, because this package has no retry handler for x86_64; install the comeback-cdk of a release, ' +
+      'bootstrap: required, because this package has no retry handler for x86_64; install comeback-cdk from a release, ' +
         `or the one that \`make dist\` puts into dist/; or ${HINT.replace('--arm64', '--x86-64')}`,
     );
   });
 
   test('is refused if the package is no installed one but the checkout', () => {
     expect(refusal(undefined)).toMatch(
-      /^bootstrap: needed, because this package has no retry handler for arm64; install .*`make dist`.*; or build it/,
+      /^bootstrap: required, because this package has no retry handler for arm64; install .*`make dist`.*; or build it/,
     );
   });
 });

@@ -114,6 +114,8 @@ describe('what is refused', () => {
     const again = () => {
       monitor({})(retries);
     };
-    expect(refusal(again)).toBe('monitor was called before on Stack/Retries; call it once, with all options');
+    expect(refusal(again)).toBe(
+      'monitor was already called on Stack/Retries; call it once, with all options',
+    );
   });
 });

@@ -151,7 +151,7 @@ test.each([
   const stack = newStack('Stack', { env: ENV });
   const deadLetterQueue = sqs.Queue.fromQueueArn(stack, 'Dead', arn);
   expect(refusal(() => newRetries(stack, { deadLetterQueue }))).toBe(
-    `deadLetterQueue is in ${place}; it must be in that of these retries, ${own}`,
+    `deadLetterQueue is in ${place}; it must be in ${own}, like this AsyncRetries`,
   );
 });
 
@@ -159,7 +159,7 @@ test('a key that no role can be allowed to use is refused', () => {
   const stack = newStack();
   const encryptionKey = kms.Alias.fromAliasName(stack, 'Key', 'alias/orders');
   expect(refusal(() => newRetries(stack, { encryptionKey }))).toBe(
-    'Stack/Key cannot be granted to Stack/Retries/Handler/Role; import the key by Key.fromKeyArn, not an alias by its name',
+    'Stack/Key cannot be granted to Stack/Retries/Handler/Role; import the key with Key.fromKeyArn, not an alias by name',
   );
 });
 

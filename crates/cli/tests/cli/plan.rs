@@ -23,7 +23,7 @@ fn the_settings_to_paste_have_the_names_of_the_template_and_of_the_construct() {
     let text = |setting: &Value, name: &str| setting[name].as_str().expect("text").to_owned();
     let template = file("template.yaml");
     let (_, parameters) = template.split_once("\nParameters:\n").expect("parameters");
-    let construct = file("infra/src/policy.ts") + &file("infra/src/waiting.ts");
+    let construct = file("infra/src/policy.ts");
     for setting in settings {
         let (parameter, property) = (text(setting, "parameter"), text(setting, "property"));
         assert!(parameters.contains(&format!("\n  {parameter}:\n")), "{parameter}");

@@ -1,0 +1,52 @@
+import { inspect } from 'node:util';
+import { Token, Tokenization } from 'aws-cdk-lib';
+import { Construct } from 'constructs';
+
+/** Stands in a message for anything that only the deployment knows. */
+const UNKNOWN = '…';
+
+/** A value as a message shows it. */
+export function shown(value: unknown): string {
+  if (Construct.isConstruct(value)) {
+    return value.node.path;
+  }
+  if (typeof value === 'string') {
+    return JSON.stringify(literal(value));
+  }
+  return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
+}
+
+/** A text as a message shows it, without quotes. */
+export function literal(text: string): string {
+  return replaceTokens(text, UNKNOWN);
+}
+
+export function replaceTokens(text: string, by: string): string {
+  if (!Token.isUnresolved(text)) {
+    return text;
+  }
+  const mapped = Tokenization.reverseString(text).mapTokens({ mapToken: () => by });
+  return String(mapped.join({ join: (left: string, right: string) => left + right }));
+}
+
+/** A whole number as text. A token stays a token; a refused value becomes empty. */
+export function wholeNumber(
+  label: string,
+  value: number,
+  refusals: string[],
+  expected = 'it must be a whole number',
+): string {
+  if (Token.isUnresolved(value)) {
+    return Tokenization.stringifyNumber(value);
+  }
+  if (!Number.isInteger(value) || value < 0) {
+    refusals.push(`${label} is "${String(value)}"; ${expected}`);
+    return '';
+  }
+  return String(value);
+}
+
+/** Whether a number is out of range. An empty value was already refused, and only the handler can check a token. */
+export function isOutside(value: string, min: number, max: number): boolean {
+  return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
+}
