@@ -29,7 +29,7 @@ function variables(retries: AsyncRetries): Record<string, unknown> {
   return (Environment as { Variables: Record<string, unknown> }).Variables;
 }
 
-test('both queues keep what they hold for 14 days, encrypted, and take what Lambda sends', () => {
+test('both queues keep messages for 14 days, encrypted, and accept the largest that Lambda sends', () => {
   const { retries } = withOne();
   for (const queue of [retries.queue, retries.deadLetterQueue]) {
     expect(resource(queue).Properties).toMatchObject({
@@ -40,7 +40,7 @@ test('both queues keep what they hold for 14 days, encrypted, and take what Lamb
   }
 });
 
-test('both queues outlive their stack, unless the app asks for something else', () => {
+test('both queues outlive their stack, unless the app says otherwise', () => {
   const kept = { DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
   const deleted = { DeletionPolicy: 'Delete', UpdateReplacePolicy: 'Delete' };
   const cases: [AsyncRetriesProps, object][] = [
@@ -55,7 +55,7 @@ test('both queues outlive their stack, unless the app asks for something else', 
   }
 });
 
-test('SQS itself dead-letters only what is older than it keeps anything', () => {
+test('SQS itself dead-letters no message before its retention ends', () => {
   const { retries } = withOne();
   const { Timeout } = resource(retries.handler).Properties;
   const { VisibilityTimeout, MessageRetentionPeriod, RedrivePolicy } = resource(retries.queue).Properties;
@@ -68,7 +68,7 @@ test('SQS itself dead-letters only what is older than it keeps anything', () => 
   });
 });
 
-test('without a target the handler keeps what arrives, may invoke nothing, and the app is warned', () => {
+test('without a target the handler keeps every message and may invoke nothing, and the app is warned', () => {
   const stack = newStack();
   const retries = newRetries(stack);
   const warnings = () => Annotations.fromStack(stack).findWarning('*', Match.anyValue());
@@ -89,13 +89,13 @@ test.each<[string, (retries: AsyncRetries, stack: Stack) => void, AsyncRetriesPr
     {},
   ],
   ['a pattern', () => undefined, { targetFunctions: ['orders'] }],
-])('with %s it is not', (_, attach, props) => {
+])('with %s there is no warning', (_, attach, props) => {
   const stack = newStack();
   attach(newRetries(stack, props), stack);
   expect(Annotations.fromStack(stack).findWarning('*', Match.anyValue())).toEqual([]);
 });
 
-test('both queues refuse what does not come over TLS', () => {
+test('both queues refuse requests without TLS', () => {
   const { stack, retries } = withOne();
   const policies = resources(stack, 'AWS::SQS::QueuePolicy').map(({ Properties }) => Properties);
   const tlsOnly = (queue: sqs.IQueue) => ({
@@ -116,7 +116,7 @@ test('both queues refuse what does not come over TLS', () => {
   expect(policies).toEqual([tlsOnly(retries.deadLetterQueue), tlsOnly(retries.queue)]);
 });
 
-test('the mapping passes ten at once and keeps what failed', () => {
+test('the mapping passes batches of ten and keeps failed messages', () => {
   const { stack, retries } = withOne();
   expect(resources(stack, 'AWS::Lambda::EventSourceMapping').map(({ Properties }) => Properties)).toEqual([
     {
@@ -171,7 +171,7 @@ test('the environment, with the defaults', () => {
   });
 });
 
-test('two of one stack have pauses of their own', () => {
+test('two AsyncRetries in one stack have separate pauses', () => {
   const stack = newStack();
   const both = ['One', 'Two'].map((id) => newRetries(new Construct(stack, id)));
   const [one, two] = both.map((retries) => variables(retries).PAUSES);
@@ -211,7 +211,7 @@ test('every prop of the policy reaches the environment', () => {
   });
 });
 
-test('what is known only at deployment is left to the handler', () => {
+test('a value known only at deployment is left to the handler', () => {
   const stack = newStack();
   const parameter = (id: string) => new CfnParameter(stack, id, { type: 'Number' }).valueAsNumber;
   const retries = newRetries(stack, {
@@ -250,7 +250,7 @@ test('the other props', () => {
   expect(resource(logGroup(retries)).Properties.RetentionInDays).toBe(365);
 });
 
-test('the handler may do exactly what it does', () => {
+test("the handler's permissions are exactly the calls it makes", () => {
   const { retries, orders } = withOne();
   expect(resource(role(retries)).Properties).toEqual({
     AssumeRolePolicyDocument: {
@@ -310,7 +310,7 @@ test('the handler may do exactly what it does', () => {
   ]);
 });
 
-test('name patterns are allowed up front, and ARNs as they stand', () => {
+test('name patterns are allowed up front, and ARNs as given', () => {
   const stack = newStack('Stack', { env: { account: '123456789012', region: 'eu-west-1' } });
   const entry = 'arn:aws:lambda:us-east-1:123456789012:function:billing:live';
   const retries = newRetries(stack, { targetFunctions: ['orders-*', entry] });
@@ -353,7 +353,7 @@ test('a key of the customer encrypts both queues, and both sides may use it', ()
   expect(statements(orders.role as IConstruct)).toContainEqual(use);
 });
 
-test('what is sent to the retry queue is encrypted, also where the dead-letter queue has no key', () => {
+test('messages to the retry queue are encrypted even if the dead-letter queue has no key', () => {
   const stack = newStack();
   const encryptionKey = key(stack);
   const retries = newRetries(stack, { encryptionKey, deadLetterQueue: new sqs.Queue(stack, 'Own') });
@@ -364,7 +364,7 @@ test('what is sent to the retry queue is encrypted, also where the dead-letter q
   });
 });
 
-test("an own dead-letter queue, whose key is its owner's", () => {
+test("a dead-letter queue of the app's own, with the app's own key", () => {
   const stack = newStack();
   const ownKey = key(stack);
   const own = new sqs.Queue(stack, 'Own', {

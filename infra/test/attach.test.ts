@@ -27,7 +27,7 @@ import {
 
 const ORDERS = 'arn:aws:lambda:eu-west-1:123456789012:function:orders';
 
-/** The invoke configurations of a stack, without what every one has alike. */
+/** The invoke configurations of a stack, without the parts that all of them share. */
 function invokeConfigs(retries: AsyncRetries, stack = Stack.of(retries)): unknown[] {
   return resources(stack, 'AWS::Lambda::EventInvokeConfig').map(({ Properties }) => {
     const { DestinationConfig, MaximumRetryAttempts, MaximumEventAgeInSeconds, ...rest } = Properties;
@@ -57,7 +57,7 @@ function handlersParts(retries: AsyncRetries): string[] {
 
 const anyQualifier = (construct: IConstruct) => ({ 'Fn::Join': ['', [arn(construct), ':*']] });
 
-/** The warnings of a stack that an owner must do something. */
+/** A stack's warnings that an owner must do something. */
 function warnings(stack: Stack): string[] {
   const found = Annotations.fromStack(stack).findWarning('*', Match.anyValue());
   return found.map(({ id, entry }) => `${id}: ${entry.data as string}`);
@@ -91,7 +91,7 @@ test('failures are sent only once the handler allows the function and may invoke
   expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
 });
 
-test('the first of the two deployments that detach keeps all that waiting events need', () => {
+test('the first of the two deployments that detach a function keeps everything that waiting events need', () => {
   const before = withOne();
   const stack = newStack();
   const orders = newFunction(stack, 'Orders', { recursiveLoop: lambda.RecursiveLoop.ALLOW });
@@ -106,7 +106,7 @@ test('the first of the two deployments that detach keeps all that waiting events
   expect(granted?.Resource).toEqual(arn(retries.queue));
 });
 
-test('a version and an alias have configurations of their own, and their function is allowed once', () => {
+test('a version and an alias have separate configurations, and their function is allowed once', () => {
   const stack = newStack();
   const retries = newRetries(stack);
   const orders = newFunction(stack);
@@ -181,12 +181,12 @@ test('the options', () => {
   });
 });
 
-test('two functions with one role, each with retries of its own', () => {
+test('two functions that share a role, each with its own AsyncRetries', () => {
   const { stack, retries, orders } = withOne();
   const others = new AsyncRetries(stack, 'Others', { bootstrap: BOOTSTRAP });
   const role = orders.role as iam.Role;
   others.attach(newFunction(stack, 'Billing', { role }));
-  // Were they named, IAM would refuse two of one name in a policy.
+  // IAM would refuse two statements with the same Sid in a policy.
   expect(statements(role)).toEqual([
     { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.queue) },
     { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(others.queue) },
@@ -221,7 +221,7 @@ test.each<[string, (orders: lambda.Function) => unknown, string]>([
       'Stack/Own',
     ],
   ),
-])('a function whose asynchronous invocation is configured already, %s', (_, configure, existing) => {
+])('a function that already has an invoke configuration, %s', (_, configure, existing) => {
   const stack = newStack();
   const retries = new AsyncRetries(stack, 'Mine', { bootstrap: BOOTSTRAP });
   const orders = newFunction(stack);
@@ -231,11 +231,11 @@ test.each<[string, (orders: lambda.Function) => unknown, string]>([
       retries.attach(orders);
     }),
   ).toBe(already('Stack/Orders', existing));
-  // Nothing was done by halves.
+  // Nothing was half done.
   expect(targetFunctions(retries)).toBe('');
 });
 
-test('a function is attached once, whichever way it is named', () => {
+test('a function can be attached only once, whichever way it is referenced', () => {
   const stack = newStack('Stack', { env: ENV });
   const [retries, others] = ['Retries', 'Others'].map(
     (id) => new AsyncRetries(stack, id, { bootstrap: BOOTSTRAP }),
@@ -258,7 +258,7 @@ test('a function is attached once, whichever way it is named', () => {
 });
 
 test.each(['itself', 'alias'])(
-  'a function whose loops are to be stopped is refused, not changed (%s)',
+  'a function with recursiveLoop TERMINATE is refused, not changed (%s)',
   (which) => {
     const stack = newStack();
     const retries = newRetries(stack);
@@ -276,7 +276,7 @@ test.each(['itself', 'alias'])(
   },
 );
 
-test('an alias that is configured already, and one beside it', () => {
+test('an alias that already has a configuration, and one beside it', () => {
   const stack = newStack();
   const retries = newRetries(stack);
   const { currentVersion } = newFunction(stack);
@@ -299,7 +299,7 @@ const recursion = (name: string) =>
 const attached = 'attached, but some steps cannot be taken from this app; its owner must ';
 const ack = ' [ack: comeback-cdk:ownerMust]';
 
-test('an imported function: all that is possible is done, and a warning lists the rest for its owner', () => {
+test('an imported function: every possible step is taken, and a warning lists the rest for its owner', () => {
   const stack = newStack('Stack', { env: ENV });
   const retries = newRetries(stack);
   retries.attach(lambda.Function.fromFunctionArn(stack, 'Orders', ORDERS));

@@ -118,7 +118,7 @@ test("the dashboard's body is what CloudWatch documents", () => {
   }
 });
 
-test('no widget lies on another', () => {
+test('no widget overlaps another', () => {
   const taken = new Set<string>();
   for (const { x, y, width, height } of monitored()) {
     for (let column = x; column < x + width; column += 1) {

@@ -31,7 +31,7 @@ function put(name: string, content: string | Buffer, mode = 0o755): string {
   return file;
 }
 
-/** As much of an executable as says what it is for. */
+/** The part of an executable that names its processor. */
 function elf(machine: number): Buffer {
   const header = Buffer.alloc(64);
   header.write('\x7fELF', 'latin1');
@@ -85,12 +85,12 @@ const HINT =
   'build it in a checkout of Comeback with `cargo lambda build --release --arm64 -p retry-handler`, ' +
   'and give the path of target/lambda/retry-handler there';
 
-describe('a bootstrap that was built before', () => {
+describe("a bootstrap of the app's own", () => {
   test.each([
     ['for arm64', elf(0xb7), ARM_64],
     ['for x86_64', elf(0x3e), X86_64],
     ['that is a script', Buffer.from(SCRIPT), ARM_64],
-  ])('is deployed as it stands: one %s', (_, content, architecture) => {
+  ])('is deployed as it is: one %s', (_, content, architecture) => {
     put('bootstrap', content);
     synthesize(folder, architecture).hasResourceProperties('AWS::Lambda::Function', {
       Architectures: [architecture.name],
@@ -109,7 +109,7 @@ describe('a bootstrap that was built before', () => {
     synthesize(zip([other, put('bootstrap', content)], method)).resourceCountIs('AWS::Lambda::Function', 1);
   });
 
-  test('is all that is deployed of its folder', () => {
+  test('is the only file of its folder that is deployed', () => {
     zip([put('bootstrap', elf(0xb7))]);
     put('notes.txt', 'beside it');
     fs.mkdirSync(path.join(folder, 'older'));
@@ -120,7 +120,7 @@ describe('a bootstrap that was built before', () => {
     expect(assets.map((asset) => fs.readdirSync(path.join(output, asset)))).toEqual([['bootstrap']]);
   });
 
-  test('is refused where there is none', () => {
+  test('is refused if it does not exist', () => {
     const missing = path.join(folder, 'missing');
     expect(refusal(missing)).toBe(`bootstrap: FOLDER/missing does not exist; ${HINT}`);
     expect(refusal(folder)).toBe(`bootstrap: FOLDER/bootstrap does not exist; ${HINT}`);
@@ -139,13 +139,13 @@ describe('a bootstrap that was built before', () => {
     }
   });
 
-  test('is refused if it may not be executed', () => {
+  test('is refused if it is not executable', () => {
     const bootstrap = put('bootstrap', SCRIPT, 0o644);
     expect(refusal(folder)).toBe('bootstrap: FOLDER/bootstrap is not executable; run chmod +x on it');
     expect(refusal(zip([bootstrap]))).toBe(
       'bootstrap: the bootstrap in FOLDER/code.zip is not executable; run chmod +x on it, and zip it again',
     );
-    // No permissions are known of it.
+    // Its permissions are unknown.
     synthesize(zip([bootstrap], DEFLATED, WINDOWS));
   });
 
@@ -171,7 +171,10 @@ describe('a bootstrap that was built before', () => {
     ['a zip file without one', () => zip([put('other', SCRIPT)])],
     ['an empty file', () => put('code.zip', '')],
     ['a zip file that was cut short', () => put('code.zip', 'PK\x05\x06')],
-    ['a zip file whose directory lies nowhere', () => put('code.zip', `PK\x05\x06${'\xff'.repeat(40)}`)],
+    [
+      'a zip file whose directory offset points outside it',
+      () => put('code.zip', `PK\x05\x06${'\xff'.repeat(40)}`),
+    ],
   ])('is refused as a file that is %s', (_, make) => {
     const file = make();
     expect(refusal(file)).toBe(
@@ -195,7 +198,7 @@ describe('a bootstrap of the package', () => {
     );
   });
 
-  test('is refused if the package is no installed one but the checkout', () => {
+  test('is missing in a checkout, which says so', () => {
     expect(refusal(undefined)).toMatch(
       /^bootstrap: required, because this package has no retry handler for arm64; install .*`make dist`.*; or build it/,
     );

@@ -9,7 +9,7 @@ import { newApp, newFunction, newRetries, newStack, ref, refusal, resources, wit
 
 const ALARM = 'AWS::CloudWatch::Alarm';
 
-/** The functions whose losses a stack's alarms watch. */
+/** The functions that a stack's loss alarms watch. */
 function watchedForLoss(stack: Stack): unknown[] {
   const lost = resources(stack, ALARM).filter(
     ({ Properties }) => Properties.MetricName === 'DestinationDeliveryFailures',
@@ -23,7 +23,7 @@ function monitor(options: unknown): (retries?: AsyncRetries) => void {
   };
 }
 
-test('nothing is watched that was not asked for', () => {
+test('nothing is watched unless the app asks for it', () => {
   const { stack } = withOne();
   expect(resources(stack, ALARM)).toEqual([]);
   const { stack: quiet, retries } = withOne();
@@ -33,7 +33,7 @@ test('nothing is watched that was not asked for', () => {
   expect(resources(quiet, ALARM).flatMap(({ Properties }) => Properties.AlarmActions ?? [])).toEqual([]);
 });
 
-test('the topic hears of each alarm, and of its end', () => {
+test('the topic is notified when each alarm is raised and when it clears', () => {
   const { stack, retries } = withOne();
   const topic = new sns.Topic(stack, 'OnCall');
   retries.monitor({ topic });

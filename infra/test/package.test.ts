@@ -82,7 +82,7 @@ test('the package holds the code, the retry handlers, the README and the licence
 });
 
 describe('the documentation', () => {
-  /** What the README takes for granted. */
+  /** The names that the README assumes. */
   const AROUND = `
     import { App, Stack } from 'aws-cdk-lib';
     import * as lambda from 'aws-cdk-lib/aws-lambda';
@@ -106,7 +106,7 @@ describe('the documentation', () => {
     return found.map(([, block]) => block).join('');
   }
 
-  /** With each name imported once. */
+  /** The code with each name imported once. */
   function program(source: string): string {
     const imports = new Map<string, string>();
     const rest = source.replace(/^ *import (.*) from '(.*)';$/gm, (_, names: string, module: string) => {

@@ -120,7 +120,7 @@ function counterparts(stack: Stack): Map<string, string> {
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-/** Each difference by what explains it, or else as it stands. */
+/** Each difference by its explanation, or else as it is. */
 function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {
   const all = [...differences(sam, construct)].map(([where, [left, right]]) => {
     const sides = `template.yaml has ${JSON.stringify(left)}, the construct ${JSON.stringify(right)}`;
@@ -144,7 +144,7 @@ const intended = (leftOut: (path: string) => boolean) =>
     .filter((path) => !leftOut(path))
     .sort();
 
-test('template.yaml and the construct make the same resources, apart from the intended differences', () => {
+test('template.yaml and the construct create the same resources, apart from the intended differences', () => {
   expect(found(samTemplate(), withExample({}, {}))).toEqual(intended(() => false));
 });
 
@@ -154,7 +154,7 @@ test.each<[Record<string, string>, AsyncRetriesProps, boolean]>([
   [{ Dashboard: 'on' }, {}, false],
   [{ Dashboard: 'on', AlarmTopicArn: TOPIC, HideUpTo: '200' }, { hideUpTo: 200 }, true],
   [{ Dashboard: 'on', HideUpTo: 'always' }, { alwaysHide: true }, false],
-])('so they do with a dashboard: %j', (parameters, props, withTopic) => {
+])('the same with a dashboard: %j', (parameters, props, withTopic) => {
   const { stack, retries } = withOne(props);
   const topic = withTopic ? Topic.fromTopicArn(stack, 'OnCall', TOPIC) : undefined;
   retries.monitor({ topic, dashboard: true });
@@ -186,7 +186,7 @@ const ARN = 'arn:aws:lambda:eu-west-1:123456789012:function:';
 test.each([
   ['nothing attached', []],
   ['functions of their own', [`${ARN}orders`, `${ARN}billing-*:live`]],
-])('so they do without the example, with %s', (_, targetFunctions) => {
+])('the same without the example, with %s', (_, targetFunctions) => {
   const stack = newStack();
   newRetries(stack, { targetFunctions }).monitor({ dashboard: true });
   const sam = samTemplate({ Example: 'no', Dashboard: 'on', TargetFunctions: targetFunctions.join(',') });

@@ -12,7 +12,7 @@ type Variables = Record<string, string>;
 
 interface Refused {
   readonly variables: Variables;
-  /** What lets it reach the handler. */
+  /** Which of the template and the construct cannot refuse it. */
   readonly let_through_by?: string[];
   readonly refusals: string[];
 }
@@ -23,7 +23,7 @@ const golden = JSON.parse(
 ) as { accepted: Variables[]; refused: Refused[] };
 
 const duration = (text: string) => Duration.seconds(Number(text));
-/** What is no number to TypeScript is given as JavaScript would. */
+/** A value that TypeScript does not accept as a number is passed as JavaScript would pass it. */
 const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
 const onOrOff = (text: string) =>
   text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);
@@ -49,7 +49,7 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
   },
 };
 
-/** A refusal of the handler in the construct's words: by the property, with the variable in brackets. */
+/** A refusal of the handler in the construct's words: it names the property, with the variable in brackets. */
 function worded(refusal: string): string {
   const [variable = ''] = /^[A-Z_]+/.exec(refusal) ?? [];
   const words = variable.replace(/_URL$/, '').toLowerCase();

@@ -13,7 +13,7 @@ interface Two {
   readonly orders: lambda.Function;
 }
 
-/** The retries in one stack and a function in another, whichever is made first. */
+/** The retries in one stack and a function in another; either may be created first. */
 function two(
   first: 'retries' | 'function',
   props: AsyncRetriesProps,
@@ -37,7 +37,7 @@ function two(
   return { app, retries: makeRetries(), orders };
 }
 
-/** That the function's stack depends on the retries' and not the other way round. */
+/** Checks that the function's stack depends on the retries' stack, and not the other way round. */
 function expectOneWay({ app, retries, orders }: Two): void {
   app.synth();
   expect(orders.stack.dependencies).toEqual([Stack.of(retries)]);
@@ -135,7 +135,7 @@ test.each<[string, boolean]>([
   }
 });
 
-test('a nested stack, whose name is not known before', () => {
+test('a nested stack, which gets its name only when deployed', () => {
   const stack = new Stack(newApp(), 'Stack');
   const retries = newRetries(stack);
   const orders = newFunction(new NestedStack(stack, 'Nested'));

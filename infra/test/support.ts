@@ -86,7 +86,7 @@ export function resource(construct: IConstruct): Resource {
   return found;
 }
 
-/** As it is once the app is complete: a version's follows from its function. */
+/** The logical id once the app is complete, because a version's id follows from its function. */
 export function logicalId(construct: IConstruct): string {
   const { defaultChild } = construct.node;
   return Stack.of(construct).resolve((defaultChild as CfnElement).logicalId) as string;
@@ -110,7 +110,7 @@ export function statements(role: IConstruct): unknown[] {
     .flatMap(({ Properties }) => (Properties.PolicyDocument as { Statement: unknown[] }).Statement);
 }
 
-/** The message of the error that is thrown. */
+/** The message of the thrown error. */
 export function refusal(make: () => unknown): string {
   try {
     make();

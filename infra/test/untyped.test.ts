@@ -9,7 +9,7 @@ import { newFunction, newRetries, newStack, refusal } from './support';
 /** As JavaScript would pass it. */
 const untyped = (props: Record<string, unknown>) => props as AsyncRetriesProps;
 
-describe('a value of a wrong type', () => {
+describe('a value of the wrong type', () => {
   test.each<[Record<string, unknown>, string]>([
     [{ maxAge: 3_600 }, 'maxAge is 3600; it must be a Duration, such as Duration.hours(1)'],
     [{ maxAge: null }, 'maxAge is null; it must be a Duration, such as Duration.hours(1)'],
@@ -53,7 +53,7 @@ describe('a value of a wrong type', () => {
     expect(refusal(() => newRetries(newStack(), untyped(props)))).toBe(text);
   });
 
-  test('hides no other refusal', () => {
+  test('does not hide other refusals', () => {
     const props = untyped({ maxAge: 3_600, maxRetries: -1, targetFunctions: 'orders', baseBackoff: 1 });
     expect(refusal(() => newRetries(newStack(), props)).split('\n')).toEqual([
       'maxAge is 3600; it must be a Duration, such as Duration.hours(1)',
@@ -107,7 +107,7 @@ describe('a value of a wrong type', () => {
   });
 });
 
-describe('what only the deployment knows', () => {
+describe('a value that only the deployment knows', () => {
   const text = (stack: Stack) => new CfnParameter(stack, 'Text').valueAsString;
 
   test.each<[(stack: Stack) => Record<string, unknown>, string]>([

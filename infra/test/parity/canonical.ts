@@ -32,7 +32,7 @@ export function canonical(
       policies.push(...(Roles as string[]).map((role): [string, unknown] => [role, PolicyDocument]));
       continue;
     }
-    // Where a template says nothing, CloudFormation deletes.
+    // CloudFormation deletes by default.
     const defaults = { DeletionPolicy: 'Delete', UpdateReplacePolicy: 'Delete' };
     resources[nameOf(logicalId, names)] = {
       ...defaults,
@@ -55,7 +55,7 @@ function widgetsOf(properties: Record<string, unknown> = {}): Record<string, unk
   return typeof DashboardBody === 'string' ? { DashboardBody: JSON.parse(DashboardBody) as unknown } : {};
 }
 
-/** Where two of them differ: the path, and what stands there on each side. */
+/** Where two templates differ: the path, and the value on each side. */
 export function differences(left: unknown, right: unknown, path = ''): Map<string, [unknown, unknown]> {
   const found = new Map<string, [unknown, unknown]>();
   const ofOneLength = Array.isArray(left) && Array.isArray(right) && left.length === right.length;
@@ -142,7 +142,7 @@ function evaluator(
   return evaluate;
 }
 
-/** Statements by their actions and what they are for, with lists whose order and brackets do not matter. */
+/** Statements by their actions and resources. Lists are normalized, because order and single-item brackets do not matter. */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
   const list = (value: unknown) => [value].flat().sort().join(' ');
   const parts = statements.map(({ Action, Resource, ...rest }) => ({
@@ -151,7 +151,7 @@ function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, 
   return union(parts);
 }
 
-/** All members of some objects, none of which may hide another's. */
+/** Merges objects that must not share a member. */
 function union(objects: Record<string, unknown>[]): Record<string, unknown> {
   const all = Object.assign({}, ...objects) as Record<string, unknown>;
   const members = objects.flatMap((object) => Object.keys(object));
