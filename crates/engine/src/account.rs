@@ -1,14 +1,18 @@
-//! The AWS account as the handler sees it: the one port. This side decides what a failure means; the
-//! other side decides how many API calls a request takes, and repeats calls within the deadline.
+//! The AWS account as the handler sees it: the one port, and the guard around it that a batch calls it through. This
+//! side decides what a failure means; the other side decides how many API calls a request takes, and repeats calls
+//! within the deadline.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
+use std::vec;
 
 use comeback_backoff::ladder;
+use futures_util::future::FutureExt;
 
 use crate::dead_letter::DeadLetter;
-use crate::message::moved::MOVED_ATTRIBUTE;
-use crate::{Record, Timestamp, TraceHeader};
+use crate::record::MOVED_ATTRIBUTE;
+use crate::{Envelope, Record, Style, Timestamp};
 
 ladder! {
     /// The waits between the API calls that carry one entry to SQS, in every [`Account`].
@@ -19,77 +23,86 @@ ladder! {
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The retry handler's `Timeout` in `template.yaml`.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long an `Invoke` may take. Its answer tells an accepted event from a lost one, so it is worth
-/// waiting for.
+/// How long an `Invoke` may take. Only its answer tells an accepted event from a lost one, so it is worth waiting for.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long before the function's own timeout every `Invoke` has to end, so that dead-letters and
-/// hidings still go out when none was answered.
+/// How long before the function's own timeout every `Invoke` has to end, so that dead-letters and hidings still go out
+/// when none was answered.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
-/// How long before the function's own timeout `handle_batch`'s deadline has to come: an API call under
-/// way then still ends in time, and so does the response.
+/// How long before the function's own timeout a batch's deadline has to come: an API call under way still ends in time,
+/// and so does the response.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
 /// How long a look at the retry queue may take: it comes last, and no message depends on it.
 pub const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a read of the pauses may take: the batch waits for it.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
-// A wait between calls is not cut short by the deadline, so it must end within as much.
+/// Invokes under way at once. A batch of ten due messages costs ten concurrent invokes.
+pub(crate) const CONCURRENT_INVOKES: usize = 10;
+// The deadline does not cut a wait between calls short, so all of them must end within one call's time.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
-/// What the handler can do in its account.
+/// What the handler can do in its account. Each call names the messages it is about.
 ///
-/// `past_deadline` answers whether it is too late to start an API call. An implementation asks it
-/// before each call that it starts.
+/// `past_deadline` says whether it is too late to start an API call. An implementation asks before each one.
 pub trait Account {
-    /// Hides these messages of the retry queue, any number of them. Answers for each in order; an
-    /// entry without an answer counts as failed.
+    /// Hides messages of the retry queue, any number of them. Answers for each in order; an entry without an answer
+    /// counts as failed.
     fn change_visibility(
         &self,
         changes: &[VisibilityChange<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Re-invokes a function: one asynchronous `Invoke` of exactly `function_arn`, without a
-    /// qualifier of its own, as a part of that trace if there is one. Answers with the id of the request, which is the invocation's, if the service
-    /// named one.
+    /// Re-invokes a function for a message: one asynchronous `Invoke` of exactly `function_arn`, without a qualifier of
+    /// its own, as part of the message's [trace](crate::TraceHeader) if it has one. Answers with the id of the request,
+    /// which is the invocation's, if the service named it.
     fn invoke(
         &self,
+        record: &Record,
         function_arn: &str,
         payload: String,
-        trace: Option<TraceHeader<'_>>,
     ) -> impl Future<Output = Result<Option<String>, InvokeFailure>>;
 
-    /// Sends these to the dead-letter queue, any number of them. Answers for each in order; a
-    /// dead-letter without an answer counts as not sent.
+    /// Sends messages to the dead-letter queue, any number of them. Answers for each in order; a dead-letter without an
+    /// answer counts as not sent.
     fn send_dead_letters(
         &self,
-        letters: &[&DeadLetter],
+        given_up: &[GivenUp<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Sends these to the retry queue again, any number of them, and none twice: each copy that is accepted
-    /// goes on by itself. Answers for each in order; a copy without an answer may have been accepted.
+    /// Sends messages to the retry queue again, any number of them and none twice: every accepted copy goes on by
+    /// itself. Answers for each in order; a copy without an answer may have been accepted.
     fn send_again(
         &self,
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), MoveFailure>>>;
 
-    /// Asks how many messages of the retry queue are in flight; within [`LOOK_TIMEOUT`].
+    /// Asks how many messages of the retry queue are in flight, within [`LOOK_TIMEOUT`].
     fn look(&self) -> impl Future<Output = Result<Look, CallFailure>>;
 
-    /// Reads the parameter that holds the pauses; within [`PAUSES_TIMEOUT`]. Answers with its text, or `None`
-    /// if there is no such parameter. Only an account whose handler has `PAUSES` is asked.
+    /// Reads the parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Answers with its text, or `None` if the
+    /// parameter does not exist. Asked only if the handler has `PAUSES`.
     fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
 }
 
-/// For how long a message is hidden.
+/// How long to hide a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisibilityChange<'a> {
-    /// Of the receive at hand.
-    pub receipt_handle: &'a str,
+    /// The message.
+    pub record: &'a Record,
     /// Whole seconds, 1 to 43,170, counted by SQS from its receipt of the call.
     pub visibility_timeout: Duration,
+}
+
+/// A dead-letter, and the message that it replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenUp<'a> {
+    /// The message.
+    pub record: &'a Record,
+    /// Its dead-letter.
+    pub letter: &'a DeadLetter,
 }
 
 /// A copy of a message, to be sent in its place.
@@ -99,12 +112,12 @@ pub struct Move<'a> {
     pub record: &'a Record,
     /// The value of the copy's attribute [`MOVED_ATTRIBUTE`](crate::MOVED_ATTRIBUTE), JSON.
     pub attribute: String,
-    /// Whole seconds, 1 to 900, in which SQS does not hand the copy out.
+    /// Whole seconds, 1 to 900, in which SQS does not hand out the copy.
     pub delay: Duration,
 }
 
 impl Move<'_> {
-    /// What SQS counts: the body, and the attribute's name, type and value.
+    /// The size that SQS counts: the body, and the attribute's name, type and value.
     pub fn size(&self) -> usize {
         self.record.body.len() + MOVED_ATTRIBUTE.len() + "String".len() + self.attribute.len()
     }
@@ -115,12 +128,12 @@ impl Move<'_> {
 pub enum MoveFailure {
     /// It was not accepted. The message is hidden for its wait instead.
     NotSent(CallFailure),
-    /// It was sent and nothing is known of it: it may have been accepted. The message is hidden for one to
-    /// two hours at least, so that a blackout cannot multiply it with each wait.
+    /// It was sent, and may have been accepted. The message is hidden for at least one to two hours, so that a blackout
+    /// cannot multiply it with each wait.
     Unanswered(String),
 }
 
-/// What a look at the retry queue found.
+/// The count that a look at the retry queue found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// `ApproximateNumberOfMessagesNotVisible`: hidden, or in a handler's hands.
@@ -132,7 +145,7 @@ pub struct Look {
 /// A call, or one entry of it, that did not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {
-    /// What the service said.
+    /// The service's message.
     pub cause: String,
     /// What an operator can do about it, where that is known.
     pub remedy: Option<&'static str>,
@@ -141,11 +154,11 @@ pub struct CallFailure {
 /// Why an `Invoke` was not accepted, by what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// It may work later: throttled, 5xx, never sent, or something that an operator can fix. The
-    /// event was not accepted. The message is kept and hidden; no retry is consumed.
+    /// It may work later: throttled, 5xx, never sent, or something that an operator can fix. The event was not
+    /// accepted. The message is kept and hidden; no retry is consumed.
     Later(CallFailure),
-    /// It was sent and nothing is known of it: the event may have been accepted. The message is kept and
-    /// hidden for one to two hours; no retry is consumed.
+    /// It was sent, and the event may have been accepted. The message is kept and hidden for one to two hours; no retry
+    /// is consumed.
     Unanswered(String),
     /// The function does not exist (404).
     NotFound(String),
@@ -153,4 +166,128 @@ pub enum InvokeFailure {
     TooLarge(String),
     /// Lambda will never accept this request.
     Refused(String),
+}
+
+pub(crate) type Answer = Result<(), CallFailure>;
+
+/// The account as one batch uses it: never asked past the deadline, and with an answer for each entry, whatever the
+/// account does.
+pub(crate) struct Guarded<'c, A> {
+    pub(crate) account: &'c A,
+    pub(crate) past_deadline: &'c dyn Fn() -> bool,
+}
+
+/// Why a call gave no answer.
+enum NoAnswer {
+    NotStarted,
+    Panicked,
+}
+
+/// The answers to the entries of a call, in their order.
+pub(crate) struct Answers<E = CallFailure> {
+    given: vec::IntoIter<Result<(), E>>,
+    /// The answer to an entry that was given none.
+    otherwise: E,
+}
+
+impl<E: Clone> Answers<E> {
+    pub(crate) fn next_answer(&mut self) -> Result<(), E> {
+        self.given.next().unwrap_or_else(|| Err(self.otherwise.clone()))
+    }
+}
+
+impl<A: Account> Guarded<'_, A> {
+    pub(crate) async fn change_visibility(&self, changes: &[VisibilityChange<'_>]) -> Answers {
+        let call = async { self.account.change_visibility(changes, self.past_deadline).await };
+        self.answers(changes.is_empty(), call).await
+    }
+
+    pub(crate) async fn send_dead_letters(&self, given_up: &[GivenUp<'_>]) -> Answers {
+        let call = async { self.account.send_dead_letters(given_up, self.past_deadline).await };
+        self.answers(given_up.is_empty(), call).await
+    }
+
+    pub(crate) async fn send_again(&self, moves: &[Move<'_>]) -> Answers<MoveFailure> {
+        let call = async { self.account.send_again(moves, self.past_deadline).await };
+        let unanswered = |failure: CallFailure| MoveFailure::Unanswered(failure.cause);
+        let given = if moves.is_empty() { Ok(Vec::new()) } else { self.started_in_time(call).await };
+        let (given, otherwise) = match given {
+            Ok(given) => (given, unanswered(no_answer())),
+            Err(NoAnswer::NotStarted) => (Vec::new(), MoveFailure::NotSent(not_started())),
+            Err(NoAnswer::Panicked) => (Vec::new(), unanswered(panicked())),
+        };
+        Answers { given: given.into_iter(), otherwise }
+    }
+
+    /// `None` if it is too late to look.
+    pub(crate) async fn look(&self) -> Option<Result<Look, CallFailure>> {
+        match self.started_in_time(async { self.account.look().await }).await {
+            Ok(look) => Some(look),
+            Err(NoAnswer::NotStarted) => None,
+            Err(NoAnswer::Panicked) => Some(Err(panicked())),
+        }
+    }
+
+    /// `None` if it is too late to read.
+    pub(crate) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
+        match self.started_in_time(async { self.account.read_pauses().await }).await {
+            Ok(answer) => Some(answer),
+            Err(NoAnswer::NotStarted) => None,
+            Err(NoAnswer::Panicked) => Some(Err(panicked())),
+        }
+    }
+
+    pub(crate) async fn invoke(
+        &self,
+        record: &Record,
+        function_arn: &str,
+        envelope: &Envelope<'_>,
+        style: Style,
+    ) -> Result<Option<String>, InvokeFailure> {
+        let call = async { self.account.invoke(record, function_arn, envelope.seal(style)).await };
+        match self.started_in_time(call).await {
+            Ok(answer) => answer,
+            Err(NoAnswer::NotStarted) => Err(InvokeFailure::Later(not_started())),
+            // It may have panicked with its request sent.
+            Err(NoAnswer::Panicked) => Err(InvokeFailure::Unanswered(panicked().cause)),
+        }
+    }
+
+    async fn answers(&self, nothing_to_do: bool, call: impl Future<Output = Vec<Answer>>) -> Answers {
+        let given = if nothing_to_do { Ok(Vec::new()) } else { self.started_in_time(call).await };
+        let (given, otherwise) = match given {
+            Ok(given) => (given, no_answer()),
+            Err(NoAnswer::NotStarted) => (Vec::new(), not_started()),
+            Err(NoAnswer::Panicked) => (Vec::new(), panicked()),
+        };
+        Answers { given: given.into_iter(), otherwise }
+    }
+
+    /// `call` does nothing until it is polled, so past the deadline the account is not even asked, and a panic anywhere
+    /// in the call is caught.
+    async fn started_in_time<O>(&self, call: impl Future<Output = O>) -> Result<O, NoAnswer> {
+        if (self.past_deadline)() {
+            return Err(NoAnswer::NotStarted);
+        }
+        AssertUnwindSafe(call).catch_unwind().await.map_err(|_| NoAnswer::Panicked)
+    }
+}
+
+fn not_started() -> CallFailure {
+    failure("not started: too close to the function's deadline")
+}
+
+fn no_answer() -> CallFailure {
+    failure("the service gave no answer for this entry")
+}
+
+fn failure(cause: &str) -> CallFailure {
+    CallFailure { cause: cause.into(), remedy: None }
+}
+
+pub(crate) fn panicked() -> CallFailure {
+    CallFailure {
+        cause: "internal error (a panic; see the log above)".into(),
+        remedy: Some("report it with this message's body"),
+    }
 }

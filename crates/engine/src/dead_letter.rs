@@ -1,14 +1,15 @@
-//! The dead-letter on the wire: what an operator sees of an event that was given up, and what a
-//! redrive starts it anew from.
+//! The dead-letter on the wire, and its reason: what an operator sees of an event that was given up, and what a redrive
+//! starts it anew from.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::message::json::{non_empty_string, object};
-use crate::{Reason, ReasonCode, Record};
+use crate::Record;
+use crate::json::{non_empty_string, object};
 
 /// Bytes of an SQS message with its attributes.
 /// Source: SQS quotas, 1 MiB since August 2025.
@@ -17,12 +18,104 @@ pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 /// Attributes are for filtering; the body holds the whole text.
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
+/// Why an event was given up, as its dead-letter says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// For filtering and counting.
+    pub code: ReasonCode,
+    /// For a reader: what was found, and which limit it broke. Never the payload.
+    pub detail: String,
+}
+
+impl Reason {
+    pub(crate) fn new(code: ReasonCode, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+}
+
+/// The reasons of a dead-letter: a fixed set of names, filtered on by users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReasonCode {
+    /// `MAX_RETRIES` re-invocations were made.
+    MaxRetries,
+    /// `MAX_AGE` has passed since the first failure, or no backoff fits before it.
+    MaxAge,
+    /// The error matches `NON_RETRYABLE_ERRORS`.
+    NonRetryableError,
+    /// The target does not exist.
+    TargetNotFound,
+    /// Lambda will never accept this event for this target.
+    TargetRefused,
+    /// The target is not on `TARGET_FUNCTIONS`.
+    TargetNotAllowed,
+    /// The event, or the record of its next failure, is over the size limit.
+    PayloadTooLarge,
+    /// The message's body is not an invocation record.
+    MalformedRecord,
+    /// The payload's `_retry_metadata` cannot be read.
+    MalformedEnvelope,
+}
+
+impl ReasonCode {
+    /// Every reason, in the order of the documentation.
+    pub const ALL: [Self; 9] = [
+        Self::MaxRetries,
+        Self::MaxAge,
+        Self::NonRetryableError,
+        Self::TargetNotFound,
+        Self::TargetRefused,
+        Self::TargetNotAllowed,
+        Self::PayloadTooLarge,
+        Self::MalformedRecord,
+        Self::MalformedEnvelope,
+    ];
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MaxRetries => "max_retries",
+            Self::MaxAge => "max_age",
+            Self::NonRetryableError => "non_retryable_error",
+            Self::TargetNotFound => "target_not_found",
+            Self::TargetRefused => "target_refused",
+            Self::TargetNotAllowed => "target_not_allowed",
+            Self::PayloadTooLarge => "payload_too_large",
+            Self::MalformedRecord => "malformed_record",
+            Self::MalformedEnvelope => "malformed_envelope",
+        }
+    }
+
+    /// The reason with this name.
+    ///
+    /// ```
+    /// use comeback_engine::ReasonCode;
+    ///
+    /// assert_eq!(ReasonCode::named("max_age"), Some(ReasonCode::MaxAge));
+    /// assert_eq!(ReasonCode::named("MAX_AGE"), None);
+    /// ```
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.name() == name)
+    }
+}
+
+impl fmt::Display for ReasonCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.detail)
+    }
+}
+
 /// A message for the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// JSON, or the received body verbatim where that was not understood or leaves no room.
+    /// JSON, or the received body verbatim if that could not be parsed or leaves no room.
     pub body: String,
-    /// `Reason` and what else is known.
+    /// `Reason` and whatever else is known.
     pub attributes: Vec<Attribute>,
 }
 
@@ -37,7 +130,7 @@ pub struct Attribute {
     pub value: String,
 }
 
-/// The body, of an event that was understood.
+/// The body for an event that was parsed.
 #[derive(Serialize)]
 pub(crate) struct Body<'a> {
     pub(crate) reason: &'static str,
@@ -57,8 +150,7 @@ pub(crate) struct ErrorBody<'a> {
     pub(crate) message: Option<&'a RawValue>,
 }
 
-/// The body read back: what tells a dead-letter of ours from any other JSON, and what a redrive needs
-/// of it.
+/// The body read back: what distinguishes our dead-letters from any other JSON, and what a redrive needs.
 #[derive(Deserialize)]
 pub(crate) struct RedrivenLetter<'a> {
     #[serde(deserialize_with = "reason")]
@@ -80,17 +172,17 @@ impl<'a> RedrivenLetter<'a> {
 
 fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReasonCode, D::Error> {
     let name = Cow::<str>::deserialize(deserializer)?;
-    ReasonCode::named(&name).ok_or_else(|| D::Error::custom("no reason of ours"))
+    ReasonCode::named(&name).ok_or_else(|| D::Error::custom("not a reason of ours"))
 }
 
-/// The JSON of a body. Raw U+FFFE and U+FFFF can come out of a decoded escape; SQS refuses both.
+/// The JSON of a body. SQS refuses raw U+FFFE and U+FFFF, which a decoded escape can contain.
 pub(crate) fn json_of(body: &Body<'_>) -> String {
     let json = serde_json::to_string(body).expect("BUG: strings, numbers and raw JSON are JSON");
     json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
 impl DeadLetter {
-    /// The dead-letter of an event, in place of the record that was received.
+    /// The dead-letter of an event, in place of the received record.
     pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
         let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_string);
         let retries_made = body.retries_made.to_string();
@@ -106,13 +198,13 @@ impl DeadLetter {
         letter.or_verbatim(record, reason)
     }
 
-    /// The dead-letter of a record that could not be understood.
+    /// The dead-letter of a record that could not be parsed.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let attributes = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         Self { body: record.body.clone(), attributes }.or_verbatim(record, reason)
     }
 
-    /// Itself if it fits; else the received body, with as much of an attribute as fits beside it.
+    /// Itself if it fits; otherwise the received body, with `Reason` if that fits.
     fn or_verbatim(self, record: &Record, reason: &Reason) -> Self {
         if self.size() <= SQS_MESSAGE_BYTES {
             return self;
@@ -125,7 +217,7 @@ impl DeadLetter {
         verbatim
     }
 
-    /// What SQS counts: the body, and each attribute's name, type and value.
+    /// The size that SQS counts: the body, and each attribute's name, type and value.
     pub fn size(&self) -> usize {
         let attributes = self.attributes.iter();
         self.body.len() + attributes.map(|a| a.name.len() + a.data_type.len() + a.value.len()).sum::<usize>()

@@ -1,4 +1,4 @@
-//! A message of the dead-letter queue read back, whatever put it there, and the form in which its event starts anew.
+//! A message of the dead-letter queue read back, whoever put it there, and the body with which its event starts anew.
 
 use std::borrow::Cow;
 
@@ -6,43 +6,43 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::dead_letter::{Body, RedrivenLetter, json_of};
-use crate::message::event::FailedEvent;
-use crate::message::invocation_record::InvocationRecord;
-use crate::message::json::{non_empty_string, object, present};
+use crate::failed_event::FailedEvent;
+use crate::invocation_record::InvocationRecord;
+use crate::json::{non_empty_string, object, present};
 use crate::{Reason, ReasonCode, Record, Timestamp};
 
-/// Which message of the dead-letter queue it is.
+/// The kinds of messages in the dead-letter queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LetterKind {
-    /// A dead-letter of an event that was understood.
+    /// The dead-letter of an event that was parsed.
     Event,
-    /// A received body as it stands, with its reason: it was not understood, or left no room for a dead-letter.
+    /// A received body verbatim, with its reason: it could not be parsed, or left no room for a dead-letter.
     Verbatim,
     /// An invocation record without a reason: SQS's own redrive took it from the retry queue.
     Record,
-    /// None of ours.
+    /// Not one of ours.
     Unknown,
 }
 
-/// A message of the dead-letter queue. What it does not tell, or not readably, is `None`.
+/// A message of the dead-letter queue. Whatever it does not say readably is `None`.
 #[derive(Clone, Debug)]
 pub struct Letter<'a> {
     record: &'a Record,
-    /// Which message it is.
+    /// Its kind.
     pub kind: LetterKind,
-    /// Why the event was given up. Of a [`LetterKind::Record`], SQS never says.
+    /// Why the event was given up. SQS never says, for a [`LetterKind::Record`].
     pub reason: Option<ReasonCode>,
-    /// What was found, and against which limit.
+    /// What was found, and which limit it broke.
     pub detail: Option<String>,
-    /// The function that the event was for, with its qualifier.
+    /// The event's function, with its qualifier.
     pub function_arn: Option<Cow<'a, str>>,
     /// Retries made.
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was given up; if the message does not say it, when it was sent.
+    /// When the event was given up; if the message does not say, when it was sent.
     pub given_up: Timestamp,
-    /// The event's key: its `origin_request_id`, or in its place the message's first id.
+    /// The event's key: its `origin_request_id`, or the message's first id.
     pub key: Option<String>,
     /// The last error's type.
     pub error_type: Option<String>,
@@ -52,7 +52,7 @@ pub struct Letter<'a> {
     pub payload: Option<Cow<'a, RawValue>>,
 }
 
-/// What a redrive needs nothing of.
+/// The members that a redrive does not need.
 #[derive(Default, Deserialize)]
 struct History<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -99,16 +99,16 @@ impl<'a> Letter<'a> {
         }
     }
 
-    /// The body with which the event starts anew on the retry queue: with its payload, its key and no error, for the
-    /// function that it was for or for another one. It takes a message without attributes.
+    /// The body with which the event starts anew on the retry queue, for its own function or for another one: with its
+    /// payload and its key, without its error. The message needs no attributes.
     ///
     /// # Errors
     ///
-    /// The message holds no event that the handler can read: it would be dead-lettered again, for this reason.
+    /// The handler could not read an event from it, and would dead-letter it again for this reason.
     pub fn redriven(&self, function_arn: Option<&str>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {
-            // A redrive asks only whether it is a reason; of what SQS itself took, this is the nearest.
+            // A redrive only checks that it is a reason. For a record that SQS itself took, this is the nearest.
             reason: self.reason.unwrap_or(ReasonCode::MaxAge).name(),
             detail: self.detail.as_deref().unwrap_or_default(),
             function_arn: function_arn.unwrap_or(&event.function_arn),
@@ -121,7 +121,7 @@ impl<'a> Letter<'a> {
         }))
     }
 
-    /// One that the handler, or SQS, left as it was received.
+    /// The handler, or SQS, left it as it was received.
     fn with_record(self, failure: InvocationRecord<'a>) -> Self {
         let (payload, metadata) = match comeback_envelope::open(failure.request_payload) {
             Ok(event) => (event.payload, Some(event.metadata)),

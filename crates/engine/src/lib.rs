@@ -1,72 +1,76 @@
-//! The retry handler's rules. One direction, no way back:
+//! The retry handler's rules, and the shell that every environment of them runs in.
 //!
-//! [`BatchEvent`] → [`handle_batch()`] → per [`Record`] [`decide()`] → perform in the [`Account`] →
-//! [`BatchReport`]
+//! An [`Environment`] is one running handler: its [`Policy`], its [`Room`] for hidden messages, and the [`Pauses`] it knows
+//! of. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], performs the actions in an
+//! [`Account`], and returns a [`BatchReport`], from which the response is made. The Lambda, the simulation, `replay` and
+//! the rehearsal all call it.
 //!
-//! This crate never asks the time, draws only from generators it seeds by message, reads no
-//! environment and knows no AWS SDK. The Lambda and the simulation run this same code.
+//! This crate never asks the time, draws only from generators that it seeds by message, reads no environment variables and
+//! knows no AWS SDK.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `message` | the event, read message by message: [`BatchEvent`], [`Record`], [`InvocationRecord`], [`FailedEvent`] |
-//! | `policy` | [`Policy`]: how retries are made, checked when built from [`Settings`] |
-//! | `decide` | [`decide()`]: the rules, numbered |
-//! | `directive` | [`Directive`]: what a function says of its own retries |
-//! | `handle_batch` | [`handle_batch()`]: performing, grouped |
-//! | `room` | [`Room`]: how many messages one environment may still hide |
-//! | `pauses` | [`Pauses`]: the functions that are not invoked for a while |
+//! | `environment` | [`Environment`]: a message's way through a batch: decided, performed, outcome |
+//! | `decide`, `due` | [`decide()`]: the rules, numbered; and when a retry is due |
+//! | `waits`, `room`, `known_pauses` | waits after failures and hops of moves; room to hide; when pauses are read |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
-//! | `reason`, `dead_letter` | why an event is given up, and its dead-letter on the wire |
-//! | `letter` | [`Letter`]: a message of the dead-letter queue, read back |
-//! | `report` | what became of each message |
-//! | `time` | [`Timestamp`] |
+//! | `report` | [`BatchReport`]: the outcome of each message |
+//! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Moved`], [`TraceHeader`] |
+//! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
+//! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
+//! | `policy`, `arn` | [`Policy`], checked when built from [`Settings`] or variables; ARNs and their patterns |
+//! | `pauses` | [`Pauses`]: the document, read, written and edited |
+//! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 
 mod account;
+mod arn;
+mod batch_event;
 mod dead_letter;
 mod decide;
 mod directive;
-mod handle_batch;
+mod due;
+mod environment;
+mod failed_event;
+mod invocation_record;
+mod json;
+mod known_pauses;
 mod letter;
-mod message;
 mod pauses;
 mod policy;
-mod reason;
+mod record;
 mod report;
 mod room;
+mod seed;
 mod time;
+mod waits;
 
 pub use comeback_backoff::{Backoff, Jitter};
 pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
-    Account, CALL_TIMEOUT, CallFailure, HANDLER_TIMEOUT, INVOKE_RESERVE, INVOKE_TIMEOUT, InvokeFailure,
-    LOOK_TIMEOUT, Look, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, SqsBatchCalls, VisibilityChange,
+    Account, CALL_TIMEOUT, CallFailure, GivenUp, HANDLER_TIMEOUT, INVOKE_RESERVE, INVOKE_TIMEOUT,
+    InvokeFailure, LOOK_TIMEOUT, Look, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, SqsBatchCalls,
+    VisibilityChange,
 };
-pub use dead_letter::{Attribute, DeadLetter, SQS_MESSAGE_BYTES};
-pub use decide::action::Action;
-pub use decide::paused::HOLD;
-pub use decide::{QUEUE_VISIBILITY_TIMEOUT, decide};
-pub use directive::Directive;
-pub use directive::simple_name::simple_name;
-pub use handle_batch::handle_batch;
+pub use arn::{BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, QueueArn};
+pub use batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
+pub use dead_letter::{Attribute, DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
+pub use decide::{Action, QUEUE_VISIBILITY_TIMEOUT, decide};
+pub use directive::{Directive, simple_name};
+pub use due::HOLD;
+pub use environment::Environment;
+pub use failed_event::FailedEvent;
+pub use invocation_record::{InvocationError, InvocationRecord};
+pub use known_pauses::{KnownPauses, LONG_PAUSE};
 pub use letter::{Letter, LetterKind};
-pub use message::batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
-pub use message::event::FailedEvent;
-pub use message::invocation_record::{InvocationError, InvocationRecord};
-pub use message::moved::{GarbledAttribute, MOVED_ATTRIBUTE, Moved};
-pub use message::record::Record;
-pub use message::trace::TraceHeader;
-pub use pauses::editing::{EditError, LONGEST_PAUSES};
-pub use pauses::known::{KnownPauses, LONG_PAUSE};
-pub use pauses::{Concurrency, GarbledPauses, LONGEST_SPREAD, Pause, PauseTarget, Pauses};
-pub use policy::Policy;
-pub use policy::function_arn::{BadPattern, FunctionPattern, HandlerFunction};
-pub use policy::settings::{
-    BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
-    SettingError, Settings,
+pub use pauses::{
+    Concurrency, EditError, GarbledPauses, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseTarget, Pauses,
 };
-pub use policy::variables::seconds;
-pub use reason::{Reason, ReasonCode};
+pub use policy::{
+    BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
+    Policy, SettingError, Settings,
+};
+pub use record::{GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
 pub use room::Room;
-pub use time::Timestamp;
+pub use time::{Timestamp, seconds};

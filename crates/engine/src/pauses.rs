@@ -1,29 +1,22 @@
-//! Pauses: an operator's word that a function is not to be invoked for a while. They are one document, the
-//! SSM parameter that `PAUSES` names; the commands write it, and the handler reads it.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `wire` | the document's JSON: [`Pauses::read`], [`Pauses::write`] |
-//! | `editing` | what the commands do to it: open a pause, close it, tidy up |
-//! | `known` | [`KnownPauses`](known::KnownPauses): what one environment of the handler knows of it, and when it reads again |
+//! Pauses: an operator's order not to invoke a function for a while. All of them are one document, the SSM parameter that
+//! `PAUSES` names; the commands edit and write it, and the handler reads it.
 
-pub(crate) mod editing;
-pub(crate) mod known;
-mod wire;
-
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::json::object;
 use crate::{BadPattern, FunctionPattern, Timestamp};
 
-/// All pauses: those that are open, and those that ended within the last 14 days.
-///
-/// The default is none.
+/// All pauses: open ones, and those that ended within the last 14 days. None by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses(Vec<Pause>);
 
-/// The parameter's text is unreadable. Says where, and quotes none of it.
+/// The parameter's text is unreadable, and where. Quotes nothing of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pauses are unreadable: {0}")]
 pub struct GarbledPauses(String);
@@ -31,20 +24,20 @@ pub struct GarbledPauses(String);
 /// A time in which functions are not invoked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pause {
-    /// Which functions.
+    /// The functions.
     pub target: PauseTarget,
     /// The first moment, in whole seconds.
     pub from: Timestamp,
-    /// The end, in whole seconds, at which it is over; `None` while only an operator ends it.
+    /// The end, in whole seconds, at which it is over; `None` if it lasts until an operator ends it.
     pub until: Option<Timestamp>,
-    /// What was due in the pause comes back over this time after its end: whole seconds, at most
+    /// Events due in the pause come back spread over this time after its end: whole seconds, at most
     /// [`LONGEST_SPREAD`].
     pub spread: Duration,
-    /// Who opened it. Kept while it is open.
+    /// Who opened it. Only while it is open.
     pub by: Option<String>,
-    /// The reason they gave. Kept while it is open.
+    /// The reason they gave. Only while it is open.
     pub why: Option<String>,
-    /// What became of the function's reserved concurrency. Kept while it is open.
+    /// The function's reserved concurrency before it. Only while it is open.
     pub concurrency: Concurrency,
 }
 
@@ -53,19 +46,19 @@ pub struct Pause {
 pub enum PauseTarget {
     /// Every function: `*`.
     All,
-    /// Those that a pattern names; without a qualifier, each version and alias too.
+    /// The functions that a pattern allows; without a qualifier, every version and alias too.
     Functions(FunctionPattern),
 }
 
-/// Whether a pause has set its function's reserved concurrency to 0 (`pause --hard`), and what that was before.
+/// The reserved concurrency that a function had before its pause set it to 0 (`pause --hard`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Concurrency {
-    /// It was left as it was.
+    /// It was not changed.
     #[default]
     Untouched,
-    /// There was none; to be removed again.
+    /// None was reserved; to be removed again.
     WasUnreserved,
-    /// So much was reserved; to be restored.
+    /// This much was reserved; to be restored.
     Was(u32),
 }
 
@@ -76,30 +69,30 @@ pub const LONGEST_SPREAD: Duration = Duration::from_secs(14 * 86_400);
 pub(crate) static NO_PAUSES: Pauses = Pauses(Vec::new());
 
 impl Pauses {
-    /// Keeps them in the order in which they begin.
+    /// Sorts them by their beginning.
     fn of(mut pauses: Vec<Pause>) -> Self {
         pauses.sort_by_key(|pause| pause.from);
         Self(pauses)
     }
 
-    /// Each pause, in the order in which they begin.
+    /// All pauses, by their beginning.
     pub fn iter(&self) -> impl Iterator<Item = &Pause> {
         self.0.iter()
     }
 
-    /// The pauses of a function, in the order in which they begin.
+    /// The pauses of a function, by their beginning.
     pub fn of_function<'p>(&'p self, function_arn: &'p str) -> impl Iterator<Item = &'p Pause> {
         self.0.iter().filter(|pause| pause.target.covers(function_arn))
     }
 
-    /// The pauses that are open for longer than that.
+    /// The pauses that have been open for longer than this.
     pub(crate) fn open_for(&self, longer_than: Duration, now: Timestamp) -> impl Iterator<Item = &Pause> {
         self.0.iter().filter(move |pause| pause.is_active(now) && now.since(pause.from) > longer_than)
     }
 }
 
 impl Pause {
-    /// Whether it has begun, and is not over.
+    /// Whether it has begun and is not over.
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.from <= now && !self.is_over(now)
     }
@@ -135,6 +128,293 @@ impl fmt::Display for PauseTarget {
             Self::Functions(pattern) => pattern.fmt(f),
         }
     }
+}
+
+// The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}.
+// Times are in seconds since the epoch. Unknown members are left to later versions; an unknown `v` is refused.
+
+const VERSION: u64 = 1;
+/// 9999-12-31T23:59:59Z, in seconds. Anything later is a mistake, such as milliseconds.
+const LATEST: u64 = 253_402_300_799;
+
+#[derive(Deserialize)]
+struct Versioned {
+    v: u64,
+}
+
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow)]
+    pauses: Vec<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    v: u64,
+    pauses: Vec<Wire<'a>>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Wire<'a> {
+    target: String,
+    from: u64,
+    /// `null` is written; only a member that is missing is refused.
+    #[serde(deserialize_with = "Option::deserialize")]
+    until: Option<u64>,
+    spread: u64,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    by: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    why: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Concurrency::is_untouched")]
+    concurrency: Concurrency,
+}
+
+impl Pauses {
+    /// Reads the parameter's text.
+    ///
+    /// # Errors
+    ///
+    /// It is not such a document, it has an unknown version, or a time, a target or a spread in it makes no sense. Then
+    /// none of its pauses counts.
+    ///
+    /// ```
+    /// use comeback_engine::Pauses;
+    ///
+    /// let text = r#"{"v":1,"pauses":[{"target":"*","from":1700000000,"until":null,"spread":1800}]}"#;
+    /// assert_eq!(Pauses::read(text).unwrap().write(), text);
+    /// let error = Pauses::read(r#"{"v":2}"#).unwrap_err().to_string();
+    /// assert_eq!(error, "the pauses are unreadable: v is 2, and this version reads 1 only");
+    /// ```
+    pub fn read(text: &str) -> Result<Self, GarbledPauses> {
+        let Versioned { v } = object(text).map_err(GarbledPauses)?;
+        if v != VERSION {
+            return Err(GarbledPauses(format!("v is {v}, and this version reads {VERSION} only")));
+        }
+        let Document { pauses } = object(text).map_err(GarbledPauses)?;
+        let numbered = pauses.into_iter().zip(1..);
+        let read = |(pause, number): (&RawValue, u32)| {
+            Pause::read(pause.get()).map_err(|what| GarbledPauses(format!("pause {number}: {what}")))
+        };
+        numbered.map(read).collect::<Result<_, _>>().map(Self::of)
+    }
+
+    /// The parameter's text, in as few bytes as JSON allows.
+    pub fn write(&self) -> String {
+        let document = Written { v: VERSION, pauses: self.iter().map(Wire::of).collect() };
+        serde_json::to_string(&document).expect("BUG: strings and numbers are JSON")
+    }
+}
+
+impl Pause {
+    fn read(text: &str) -> Result<Self, String> {
+        let Wire { target, from, until, spread, by, why, concurrency } = object(text)?;
+        if from > LATEST || until.is_some_and(|until| until > LATEST) {
+            return Err("from and until must be seconds since the epoch, before the year 10000".into());
+        }
+        if until.is_some_and(|until| until < from) {
+            return Err("it ends before it begins".into());
+        }
+        if spread > LONGEST_SPREAD.as_secs() {
+            return Err("spread must be seconds, at most 1209600 (14 days)".into());
+        }
+        Ok(Self {
+            target: target.parse().map_err(|problem| format!("target {problem}, and is not *"))?,
+            from: Timestamp::from_secs(from),
+            until: until.map(Timestamp::from_secs),
+            spread: Duration::from_secs(spread),
+            by: by.map(Into::into),
+            why: why.map(Into::into),
+            concurrency,
+        })
+    }
+}
+
+impl<'a> Wire<'a> {
+    fn of(pause: &'a Pause) -> Self {
+        Self {
+            target: pause.target.to_string(),
+            from: pause.from.as_secs(),
+            until: pause.until.map(Timestamp::as_secs),
+            spread: pause.spread.as_secs(),
+            by: pause.by.as_deref().map(Into::into),
+            why: pause.why.as_deref().map(Into::into),
+            concurrency: pause.concurrency,
+        }
+    }
+}
+
+impl Concurrency {
+    // serde calls it with a reference.
+    const fn is_untouched(&self) -> bool {
+        matches!(self, Self::Untouched)
+    }
+}
+
+/// A number, or `null` for a function that had none.
+impl<'de> Deserialize<'de> for Concurrency {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::WasUnreserved, Self::Was))
+    }
+}
+
+impl Serialize for Concurrency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Was(reserved) => serializer.serialize_some(reserved),
+            // `Untouched` is not written at all.
+            Self::WasUnreserved | Self::Untouched => serializer.serialize_none(),
+        }
+    }
+}
+
+// Edits. `now` is the command's own clock.
+
+/// How long a pause that is over still counts: SQS keeps no message for longer.
+const KEPT: Duration = Duration::from_secs(14 * 86_400);
+/// Bytes of a String parameter in SSM's standard tier. Source: "Managing parameter tiers", AWS Systems Manager User
+/// Guide.
+pub const LONGEST_PAUSES: usize = 4_096;
+
+/// Why an edit of the pauses is refused. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum EditError {
+    /// The same target has an open pause.
+    #[error("{} is paused since {}{}: resume it first", .0.target, .0.from, shown(.0))]
+    AlreadyPaused(Box<Pause>),
+    /// It would be over when it begins.
+    #[error("the pause would end at {until}, which is not after its start at {from}: give a later end")]
+    EndsTooSoon {
+        /// Its start.
+        from: Timestamp,
+        /// Its end.
+        until: Timestamp,
+    },
+    /// The handler could no longer read any of the pauses.
+    #[error("the pause would end in the year 10000 or later: give an earlier end, or none")]
+    EndsTooLate,
+    /// Nobody would restore the function's reserved concurrency at that end.
+    #[error("a hard pause has no planned end: open it without one, and end it with resume")]
+    HardWithEnd,
+    /// Over [`LONGEST_SPREAD`].
+    #[error("the spread is {0} s; it must be at most 1209600 s (14 days)")]
+    SpreadTooLong(u64),
+    /// The target has no open pause.
+    #[error("{0} is not paused: pauses are listed by pause --list")]
+    NotPaused(Box<PauseTarget>),
+    /// Over [`LONGEST_PAUSES`].
+    #[error(
+        "the pauses would take {0} bytes; the parameter holds 4096: shorten the reasons, or resume a function"
+    )]
+    TooLarge(usize),
+}
+
+fn shown(Pause { by, why, .. }: &Pause) -> String {
+    let by = by.iter().map(|by| format!(" by {by}"));
+    by.chain(why.iter().map(|why| format!(" ({why})"))).collect()
+}
+
+impl Pauses {
+    /// Opens a pause.
+    ///
+    /// # Errors
+    ///
+    /// The same target has an open pause, or the pause makes no sense.
+    pub fn open(&self, pause: Pause, now: Timestamp) -> Result<Self, EditError> {
+        if let Some(open) = self.iter().find(|other| other.target == pause.target && !other.is_over(now)) {
+            return Err(EditError::AlreadyPaused(Box::new(open.clone())));
+        }
+        check_spread(pause.spread)?;
+        match pause.until {
+            Some(until) if until <= pause.from => {
+                return Err(EditError::EndsTooSoon { from: pause.from, until });
+            }
+            Some(until) if until.as_secs() > LATEST => return Err(EditError::EndsTooLate),
+            Some(_) if pause.concurrency != Concurrency::Untouched => return Err(EditError::HardWithEnd),
+            _ => {}
+        }
+        Ok(Self::of(self.iter().cloned().chain([pause]).collect()))
+    }
+
+    /// Closes the open pauses of a target now, rounded up to a second: events due in them come back over `spread`. One
+    /// that has not begun is removed. Also returns the pauses as they were, for the concurrency that is to be restored.
+    ///
+    /// # Errors
+    ///
+    /// None is open, or the spread is too long.
+    pub fn close(
+        &self,
+        target: &PauseTarget,
+        spread: Duration,
+        now: Timestamp,
+    ) -> Result<(Self, Vec<Pause>), EditError> {
+        check_spread(spread)?;
+        let (mut open, mut others) = (Vec::new(), Vec::new());
+        for pause in self.iter().cloned() {
+            let closes = pause.target == *target && !pause.is_over(now);
+            if closes { &mut open } else { &mut others }.push(pause);
+        }
+        if open.is_empty() {
+            return Err(EditError::NotPaused(Box::new(target.clone())));
+        }
+        // Rounded down it would end before the latest event that it has held.
+        let end = now.rounded_up_to_secs();
+        let begun = open.iter().filter(|pause| pause.from < end);
+        others.extend(begun.map(|pause| {
+            let spread = Duration::from_secs(spread.as_secs());
+            Pause { until: Some(end), spread, ..pause.clone() }.closed()
+        }));
+        Ok((Self::of(others), open))
+    }
+
+    /// Drops the pauses that ended over 14 days ago, and everything from closed ones that no longer counts. Closed pauses of
+    /// one target that overlap or adjoin become one.
+    #[must_use]
+    pub fn tidied(&self, now: Timestamp) -> Self {
+        let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= KEPT);
+        let mut tidied: Vec<Pause> = Vec::new();
+        for pause in self.iter().filter(is_kept) {
+            let pause = if pause.is_over(now) { pause.clone().closed() } else { pause.clone() };
+            match tidied.iter_mut().find(|earlier| earlier.adjoins(&pause, now)) {
+                Some(earlier) => earlier.absorb(&pause),
+                None => tidied.push(pause),
+            }
+        }
+        Self::of(tidied)
+    }
+
+    /// Whether the parameter can hold them.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError::TooLarge`], with the bytes that they would take.
+    pub fn check_size(&self) -> Result<(), EditError> {
+        let bytes = self.write().len();
+        if bytes <= LONGEST_PAUSES { Ok(()) } else { Err(EditError::TooLarge(bytes)) }
+    }
+}
+
+impl Pause {
+    fn closed(self) -> Self {
+        Self { by: None, why: None, concurrency: Concurrency::Untouched, ..self }
+    }
+
+    /// Whether both are over, of one target, and nothing lies between them. The other begins later.
+    fn adjoins(&self, other: &Self, now: Timestamp) -> bool {
+        let both_over = self.is_over(now) && other.is_over(now);
+        both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
+    }
+
+    /// Events due in either come back after the later end, as that pause says.
+    fn absorb(&mut self, other: &Self) {
+        if other.until >= self.until {
+            (self.until, self.spread) = (other.until, other.spread);
+        }
+    }
+}
+
+fn check_spread(spread: Duration) -> Result<(), EditError> {
+    if spread <= LONGEST_SPREAD { Ok(()) } else { Err(EditError::SpreadTooLong(spread.as_secs())) }
 }
 
 #[cfg(test)]

@@ -1,23 +1,30 @@
+//! The outcome of a batch, message by message: what the response and every log line are made of.
+
 use std::time::Duration;
 
 use crate::account::CallFailure;
-use crate::message::event::FailedEvent;
-use crate::{Directive, Pause, Reason, Timestamp};
+use crate::batch_event::{BatchEvent, MissingMessageId};
+use crate::failed_event::FailedEvent;
+use crate::{Directive, Pause, Reason, Record, Timestamp, TraceHeader};
 
-/// What became of a batch, one [`Outcome`] a message.
+/// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]
 pub struct BatchReport<'a> {
-    /// In the order of the batch; of a message delivered twice in it, the later copy.
+    /// The batch.
+    pub batch: &'a BatchEvent,
+    /// Why the whole batch is kept, and nothing was done, if so.
+    pub kept_whole: Option<MissingMessageId>,
+    /// In the order of the batch; for a message delivered twice in it, the later copy.
     pub outcomes: Vec<Outcome<'a>>,
-    /// The messages that were to be moved.
+    /// What came of the batch's moves.
     pub moves: Moves,
-    /// Why a look at the queue gave no count. There is no room for hidden messages then, until the next.
+    /// Why a look at the queue gave no count. Until the next one there is no room for hidden messages.
     pub look_failure: Option<CallFailure>,
-    /// What a read of the pauses gave, if there was one.
+    /// The result of reading the pauses, if they were read.
     pub pauses: Option<PausesRead>,
 }
 
-/// What a read of the pauses gave.
+/// The result of reading the pauses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PausesRead {
     /// The pauses.
@@ -25,14 +32,14 @@ pub enum PausesRead {
         /// Those that are open for over 24 hours: they may have been forgotten.
         long: Vec<Pause>,
     },
-    /// Nothing. What was known before still counts.
+    /// The read failed. The pauses known before still count.
     AsBefore(CallFailure),
-    /// Nothing, as ever in this environment. Any function may be paused, so none is invoked, and no event is
-    /// too old.
+    /// The read failed, like every one before it in this environment. Any function may be paused, so none is invoked, and
+    /// no event is too old.
     Unknown(CallFailure),
 }
 
-/// What became of a batch's moves.
+/// What came of a batch's moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// Sent again, each with a delay.
@@ -43,41 +50,56 @@ pub struct Moves {
     pub problem: Option<CallFailure>,
 }
 
-impl BatchReport<'_> {
-    /// The ids for `batchItemFailures`: every message that SQS must keep.
-    pub fn batch_item_failures(&self) -> impl Iterator<Item = &str> {
-        self.outcomes.iter().filter(|outcome| !outcome.settled()).map(|outcome| outcome.message_id)
+impl<'a> BatchReport<'a> {
+    /// Nothing was done yet. If a message has no id, nothing will be.
+    pub fn new(batch: &'a BatchEvent) -> Self {
+        Self {
+            batch,
+            kept_whole: batch.check_ids().err(),
+            outcomes: Vec::new(),
+            moves: Moves::default(),
+            look_failure: None,
+            pauses: None,
+        }
+    }
+
+    /// The ids for `batchItemFailures`: every message that SQS must keep. An empty one makes Lambda keep the whole batch.
+    pub fn batch_item_failures(&self) -> impl Iterator<Item = &'a str> {
+        let untouched = if self.kept_whole.is_some() { self.batch.records.as_slice() } else { &[] };
+        let untouched = untouched.iter().map(|record| record.message_id.as_str());
+        let unsettled = self.outcomes.iter().filter(|outcome| !outcome.settled());
+        let incomplete = self.batch.incomplete.iter().map(|message| message.message_id.as_str());
+        untouched.chain(unsettled.map(|outcome| outcome.message_id)).chain(incomplete)
     }
 }
 
-/// What was decided for a message and whether it worked; everything a log line needs.
+/// What was decided for a message, and whether it worked: everything a log line needs.
 #[derive(Clone, Debug)]
 pub struct Outcome<'a> {
     /// SQS's id.
     pub message_id: &'a str,
-    /// The retry it is about; `None` if the message could not be understood.
+    /// Its retry; `None` if the message could not be parsed.
     pub retry: Option<Retry>,
     /// The step; `None` only if deciding itself failed.
     pub step: Option<Step>,
-    /// The request id of the invocation that was just made; `None` if none was accepted, or Lambda did not
-    /// name it.
+    /// The request id of the new invocation; `None` if none was accepted, or Lambda did not name it.
     pub invoke_request_id: Option<String>,
     /// What went wrong with the step.
     pub problem: Option<CallFailure>,
-    /// For how long the message was hidden because its step did not work; `None` if the step worked, or
-    /// the hiding did not work either.
+    /// How long the message was hidden because its step did not work; `None` if the step worked, or the hiding did not
+    /// work either.
     pub hidden_for: Option<Duration>,
     /// The delay with which it was sent again instead of being hidden. The copy takes its place.
     pub moved: Option<Duration>,
-    /// Whether the message at hand is such a copy itself.
+    /// Whether the message is such a copy itself.
     pub is_copy: bool,
-    /// Whether nobody has received it before: the event has just failed.
+    /// Whether nobody received it before: the event has just failed.
     pub is_first_receive: bool,
-    /// The id of the X-Ray trace that it belongs to, and its re-invocation with it.
+    /// The id of the X-Ray trace that it belongs to, as does its re-invocation.
     pub trace: Option<&'a str>,
 }
 
-/// A retry of an event, and by what the event is found in the logs.
+/// A retry of an event, and what finds the event in the logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// The target.
@@ -88,9 +110,9 @@ pub struct Retry {
     pub key: String,
     /// The request id of the invocation that failed before this retry, if the record names it.
     pub request_id: Option<String>,
-    /// The type of the error that it failed with, where that is known.
+    /// The type of its error, where that is known.
     pub error_type: Option<String>,
-    /// What the function says of its retries by that error, unless `DIRECTIVES` is off.
+    /// What the function asks for by that error, unless `DIRECTIVES` is off.
     pub directive: Option<Directive>,
     /// When the event first failed, to the second.
     pub first_failure: Timestamp,
@@ -103,20 +125,20 @@ pub enum Step {
     Defer {
         /// When the retry is due.
         due: Timestamp,
-        /// For how long it is hidden.
+        /// How long it is hidden.
         visibility_timeout: Duration,
     },
-    /// Hide it and keep it, without a decision: no function may be re-invoked yet, the wait after an earlier
-    /// step that did not work is not over, or it is not known whether its function is paused.
+    /// Hide it and keep it, without a decision: no function may be re-invoked yet, the wait after an earlier failed step
+    /// is not over, or it is not known whether its function is paused.
     Keep {
-        /// For how long it is hidden.
+        /// How long it is hidden.
         visibility_timeout: Duration,
     },
     /// Hide it and keep it, because its function is paused.
     Hold {
         /// When the retry was due.
         due: Timestamp,
-        /// For how long it is hidden, until the next look.
+        /// How long it is hidden, until the handler checks it again.
         visibility_timeout: Duration,
     },
     /// Call the target again.
@@ -145,7 +167,7 @@ impl Step {
         }
     }
 
-    /// For how long the message is hidden, if it is kept.
+    /// How long the message is hidden, if it is kept.
     const fn visibility_timeout(&self) -> Option<Duration> {
         match self {
             Self::Defer { visibility_timeout, .. }
@@ -155,18 +177,34 @@ impl Step {
         }
     }
 
-    /// Hides a message that is kept for so long instead.
-    pub(crate) const fn hide_for(&mut self, longer: Duration) {
+    /// Changes how long the message is hidden, if it is kept.
+    pub(crate) const fn hide_for(&mut self, timeout: Duration) {
         match self {
             Self::Defer { visibility_timeout, .. }
             | Self::Keep { visibility_timeout }
-            | Self::Hold { visibility_timeout, .. } => *visibility_timeout = longer,
+            | Self::Hold { visibility_timeout, .. } => *visibility_timeout = timeout,
             Self::Reinvoke { .. } | Self::DeadLetter { .. } => {}
         }
     }
 }
 
-impl Outcome<'_> {
+impl<'a> Outcome<'a> {
+    /// Nothing was decided yet.
+    pub(crate) fn of(record: &'a Record) -> Self {
+        Self {
+            message_id: &record.message_id,
+            retry: None,
+            step: None,
+            invoke_request_id: None,
+            problem: None,
+            hidden_for: None,
+            moved: None,
+            is_copy: record.moved.is_some(),
+            is_first_receive: record.is_first_receive(),
+            trace: TraceHeader::of(record).map(TraceHeader::root),
+        }
+    }
+
     /// Re-invoked, dead-lettered or moved. Anything else is reported failed, so that SQS keeps it.
     pub const fn settled(&self) -> bool {
         if self.moved.is_some() {
@@ -178,7 +216,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Whether nothing but its wait goes on: a copy that was moved once more.
+    /// Whether only its wait goes on: a copy that was moved once more.
     pub const fn only_waits_on(&self) -> bool {
         self.is_copy && self.moved.is_some() && self.problem.is_none()
     }
@@ -200,8 +238,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The visibility timeout, either of the step or because the step did not work; `None` if the message
-    /// was moved.
+    /// How long the message is hidden, by its step or because that did not work; `None` if it was moved.
     pub fn visibility_timeout(&self) -> Option<Duration> {
         if self.moved.is_some() {
             return None;

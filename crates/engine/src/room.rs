@@ -3,21 +3,19 @@
 use std::time::Duration;
 
 use crate::account::{CallFailure, Look};
-use crate::policy::settings::HideUpTo;
-use crate::{Policy, Timestamp};
+use crate::{HideUpTo, Policy, Timestamp};
 
-/// Between two looks of an environment; SQS's count of messages in flight may be this old too.
-/// Source: "Amazon SQS standard queues", SQS Developer Guide: attributes that are approximate settle within
-/// a minute.
+/// Between two looks of an environment. SQS's count of messages in flight may be this old too.
+/// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
-/// With less room than a batch of ten may need, it is time to look.
+/// It is time to look when there is less room than a batch of ten may need.
 const LOW: u64 = 10;
 
-/// The messages of one retry queue that one environment of the handler may still hide.
+/// How many messages of one retry queue one environment of the handler may still hide.
 ///
 /// A look at the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
-/// `MAXIMUM_CONCURRENCY`) of them, or none. Each message that the environment keeps in flight takes one.
-/// Before its first look an environment has no room, and a look that failed gives none.
+/// `MAXIMUM_CONCURRENCY`), or none. Each message that the environment keeps in flight takes one. Before its first look an
+/// environment has no room, and a failed look gives none.
 ///
 /// # Why this bounds the messages in flight
 ///
@@ -41,15 +39,20 @@ pub struct Room {
 }
 
 impl Room {
-    /// Of an environment that has handled nothing yet.
-    pub const fn of(policy: &Policy) -> Self {
+    /// The room of an environment that has not looked yet.
+    pub(crate) const fn of(policy: &Policy) -> Self {
         let pollers = policy.maximum_concurrency();
         Self { hide_up_to: policy.hide_up_to(), pollers, left: 0, looked: None }
     }
 
-    /// Of a handler that hides every message, as all did before there were moves.
-    pub const fn unlimited() -> Self {
+    /// The room of a handler that hides every message.
+    pub(crate) const fn unlimited() -> Self {
         Self { hide_up_to: HideUpTo::Always, pollers: 1, left: 0, looked: None }
+    }
+
+    /// The room of the same environment for another queue, which it has not looked at.
+    pub(crate) fn unknown(&self) -> Self {
+        Self { left: 0, looked: None, ..self.clone() }
     }
 
     /// How many messages may be hidden now.
@@ -60,7 +63,7 @@ impl Room {
         }
     }
 
-    /// So many messages stay in flight.
+    /// Takes the room of messages that stay in flight.
     pub(crate) fn take(&mut self, messages: u64) {
         self.left = self.left.saturating_sub(messages);
     }
@@ -82,7 +85,7 @@ impl Room {
         self.looked = Some(look.as_ref().map_or(now, |look| look.at));
     }
 
-    /// The room for one environment, with so many messages in flight; 0 where no look is needed.
+    /// The room for one environment with this many messages in flight; 0 where no look is needed.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => 0,

@@ -1,12 +1,14 @@
+//! Moments, and durations as text.
+
 use std::fmt;
 use std::time::Duration;
 
 use chrono::DateTime;
+use serde::{Serialize, Serializer};
 
-/// A moment, in milliseconds since the epoch: the resolution of SQS's own attributes.
+/// A moment, in milliseconds since the epoch, like SQS's own attributes.
 ///
-/// Arithmetic saturates. Timestamps come from queue content, which must not be able to overflow
-/// anything.
+/// Arithmetic saturates: timestamps come from queue content, which must not overflow anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
@@ -44,6 +46,12 @@ impl Timestamp {
         self.0 / 1_000
     }
 
+    /// This moment, or the next whole second.
+    #[must_use]
+    pub const fn rounded_up_to_secs(self) -> Self {
+        Self::from_secs(self.0.div_ceil(1_000))
+    }
+
     /// This moment and `duration`, to the millisecond.
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
@@ -63,6 +71,37 @@ impl fmt::Display for Timestamp {
             None => write!(f, "{} ms after the epoch", self.0),
         }
     }
+}
+
+/// As text, RFC 3339.
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Whole seconds: `86400`, or with units `24h`, `14d`, `1h 30m`.
+///
+/// # Errors
+///
+/// Says what a duration must be.
+pub fn seconds(text: &str) -> Result<u64, String> {
+    // humantime panics where a sum ends a nanosecond before u64's end. Ten digits a number are years enough.
+    let is_short = text.len() <= 64 && text.split(|it: char| !it.is_ascii_digit()).all(|run| run.len() <= 10);
+    let duration = match text.parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) if is_short => humantime::parse_duration(text).ok(),
+        Err(_) => None,
+    };
+    duration
+        .filter(|duration| duration.subsec_nanos() == 0)
+        .map(|duration| duration.as_secs())
+        .ok_or_else(|| "must be whole seconds, or a duration such as 90s, 24h or 14d".into())
+}
+
+/// The duration's seconds. A part of a second counts as a whole one, so that no wait ends early.
+pub(crate) const fn ceil_secs(duration: Duration) -> u64 {
+    duration.as_secs() + (duration.subsec_nanos() > 0) as u64
 }
 
 #[cfg(test)]

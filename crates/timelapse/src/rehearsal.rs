@@ -6,8 +6,8 @@ use std::future::ready;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Operation, Sender};
 use comeback_engine::{
-    Account, BatchReport, CallFailure, DeadLetter, InvokeFailure, KnownPauses, Look, Move, MoveFailure,
-    Policy, Record, Room, Timestamp, TraceHeader, VisibilityChange, handle_batch,
+    Account, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, InvokeFailure, Look,
+    Move, MoveFailure, Policy, Record, Timestamp, VisibilityChange,
 };
 use futures_util::FutureExt;
 
@@ -51,22 +51,21 @@ pub struct Rehearsal<'a> {
 
 /// Runs a new environment of the handler on a batch at `now`. Every call is accepted, nothing is in flight,
 /// and no function is paused.
-pub fn rehearse<'a>(records: &'a [Record], policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
-    let aws = WillingAws { records, now, calls: RefCell::default() };
-    let (pauses, room) = (&mut KnownPauses::none(), &mut Room::of(policy));
-    let report = handle_batch(records, policy, now, &|| false, pauses, room, &aws)
+pub fn rehearse<'a>(batch: &'a BatchEvent, policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
+    let aws = WillingAws { now, calls: RefCell::default() };
+    let report = Environment::new(policy.clone())
+        .handle(batch, now, &|| false, &aws)
         .now_or_never()
         .expect("BUG: these calls answer at once");
     Rehearsal { report, calls: aws.calls.into_inner() }
 }
 
-struct WillingAws<'a> {
-    records: &'a [Record],
+struct WillingAws {
     now: Timestamp,
     calls: RefCell<Vec<Call>>,
 }
 
-impl Account for WillingAws<'_> {
+impl Account for WillingAws {
     async fn change_visibility(
         &self,
         changes: &[VisibilityChange<'_>],
@@ -77,9 +76,9 @@ impl Account for WillingAws<'_> {
 
     async fn invoke(
         &self,
+        _: &Record,
         function_arn: &str,
         payload: String,
-        _: Option<TraceHeader<'_>>,
     ) -> Result<Option<String>, InvokeFailure> {
         self.calls.borrow_mut().push(Call::Invoke { function_arn: function_arn.into(), payload });
         Ok(None)
@@ -87,10 +86,10 @@ impl Account for WillingAws<'_> {
 
     async fn send_dead_letters(
         &self,
-        letters: &[&DeadLetter],
+        given_up: &[GivenUp<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        let letters = letters.iter().copied();
+        let letters = given_up.iter().map(|given_up| given_up.letter);
         deliver(Sender::over(SendMessages(self), |_| ready(())), letters, past_deadline).await
     }
 
@@ -111,7 +110,7 @@ impl Account for WillingAws<'_> {
     }
 }
 
-struct SendAgain<'a>(&'a WillingAws<'a>);
+struct SendAgain<'a>(&'a WillingAws);
 
 impl<'a> Operation for SendAgain<'a> {
     type Entry = &'a Move<'a>;
@@ -135,7 +134,7 @@ impl<'a> Operation for SendAgain<'a> {
     }
 }
 
-struct ChangeVisibility<'a>(&'a WillingAws<'a>);
+struct ChangeVisibility<'a>(&'a WillingAws);
 
 impl<'a> Operation for ChangeVisibility<'a> {
     type Entry = &'a VisibilityChange<'a>;
@@ -146,23 +145,19 @@ impl<'a> Operation for ChangeVisibility<'a> {
     }
 
     fn size(&self, change: &Self::Entry) -> usize {
-        change.receipt_handle.len()
+        change.record.receipt_handle.len()
     }
 
     fn call(&self, changes: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
-        let message_id = |handle: &str| {
-            let record = self.0.records.iter().find(|record| record.receipt_handle == handle);
-            record.expect("BUG: a receipt handle of another batch").message_id.clone()
-        };
         let named =
-            |change: &&Self::Entry| (message_id(change.receipt_handle), change.visibility_timeout.as_secs());
+            |change: &&Self::Entry| (change.record.message_id.clone(), change.visibility_timeout.as_secs());
         let entries = changes.iter().map(named).collect();
         self.0.calls.borrow_mut().push(Call::ChangeMessageVisibilityBatch { entries });
         ready(Ok(vec![Ok(()); changes.len()]))
     }
 }
 
-struct SendMessages<'a>(&'a WillingAws<'a>);
+struct SendMessages<'a>(&'a WillingAws);
 
 impl<'a> Operation for SendMessages<'a> {
     type Entry = &'a DeadLetter;

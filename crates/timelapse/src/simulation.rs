@@ -1,8 +1,7 @@
+use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_engine::{
-    BatchReport, HANDLER_TIMEOUT, KnownPauses, Policy, RESERVE, Record, Room, handle_batch,
-};
+use comeback_engine::{BatchEvent, BatchReport, Environment, HANDLER_TIMEOUT, Policy, RESERVE, Record};
 use futures_util::FutureExt;
 
 use crate::aws::mapping::kept;
@@ -66,7 +65,7 @@ fn simulate(
                 let error = ended.failure.map(|(error, _)| error);
                 watcher.invoked(elapsed(&aws), ended.carried.event, ended.carried.number, error);
             }
-            Happened::BatchOpened(batch) => handle(&aws, *batch, policy, watcher),
+            Happened::BatchOpened(batch) => handle(&aws, *batch, watcher),
         }
         let world = &mut *aws.0.borrow_mut();
         world.follow_up();
@@ -100,43 +99,49 @@ fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
 
 /// One batch through the handler that ships. It reads its clock when it starts; its calls come at
 /// the end of its run time, and none once its deadline has passed.
-fn handle(aws: &SimulatedAccount, mut batch: Batch, policy: &Policy, watcher: &mut impl Watcher) {
+fn handle(aws: &SimulatedAccount, mut batch: Batch, watcher: &mut impl Watcher) {
     let struck = batch.struck.take();
-    if struck.as_ref().is_some_and(|event| event.check_ids().is_err()) {
-        // The handler's shell reports the whole batch failed, and does nothing.
-        let all = vec![true; batch.records.len()];
-        return aws.0.borrow_mut().delete_settled(batch, &all);
+    let records = std::mem::take(&mut batch.records);
+    let whole = BatchEvent { records, ..BatchEvent::default() };
+    let mut environment = batch.environment.engine.clone();
+    if batch.old_handler {
+        environment = Environment::new(Arc::clone(environment.policy())).hiding_everything();
     }
-    let records = struck.as_ref().map_or(&batch.records, |event| &event.records);
-    let (mut pauses, mut room) = if batch.old_handler {
-        (KnownPauses::none(), Room::unlimited())
-    } else {
-        (batch.environment.pauses.clone(), batch.environment.room.clone())
-    };
-    let report = drive(aws, &batch, records, policy, &mut pauses, &mut room);
+    let report = drive(aws, &batch, struck.as_ref().unwrap_or(&whole), &mut environment);
     let world = &mut *aws.0.borrow_mut();
     report_strikes(world, watcher);
     let died = world.handling.as_ref().is_some_and(|handling| handling.died);
     let report = match (report, batch.death) {
+        (Some(report), _) if report.kept_whole.is_some() => {
+            let all = vec![true; whole.records.len()];
+            batch.records = whole.records;
+            return world.delete_settled(batch, &all);
+        }
         (Some(report), None) => report,
         // It made only one call, so that there was nothing for it to die between; or no move to die of.
         (Some(report), Some(death)) if death.fault == Fault::HandlerDiedBetween => report,
         (Some(report), Some(death)) if death.fault == Fault::HandlerDiedAfterMove && !died => report,
-        (_, Some(death)) => return world.bury(batch, death.fault),
+        (_, Some(death)) => {
+            batch.records = whole.records;
+            return world.bury(batch, death.fault);
+        }
         (None, None) => panic!("BUG: a simulated call did not answer at once"),
     };
     for outcome in &report.outcomes {
-        watcher.decided(world.now.since(START), event_of(&batch, outcome.message_id), outcome);
+        watcher.decided(
+            world.now.since(START),
+            event_of(&batch, &whole.records, outcome.message_id),
+            outcome,
+        );
     }
     world.check_hops(&batch, &report);
     if !batch.old_handler {
-        (batch.environment.pauses, batch.environment.room) = (pauses, room);
+        batch.environment.engine = environment;
         world.remember_reads(&mut batch.environment);
     }
-    let mut failures: Vec<&str> = report.batch_item_failures().collect();
-    let incomplete = struck.iter().flat_map(|event| &event.incomplete);
-    failures.extend(incomplete.map(|message| message.message_id.as_str()));
-    let kept = kept(&batch.records, &failures);
+    let failures: Vec<&str> = report.batch_item_failures().collect();
+    let kept = kept(&whole.records, &failures);
+    batch.records = whole.records;
     world.delete_settled(batch, &kept);
 }
 
@@ -144,18 +149,16 @@ fn handle(aws: &SimulatedAccount, mut batch: Batch, policy: &Policy, watcher: &m
 fn drive<'a>(
     aws: &SimulatedAccount,
     batch: &Batch,
-    records: &'a [Record],
-    policy: &Policy,
-    pauses: &mut KnownPauses,
-    room: &mut Room,
+    event: &'a BatchEvent,
+    environment: &mut Environment,
 ) -> Option<BatchReport<'a>> {
     let past_deadline = aws.past_deadline(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
-    let report = handle_batch(records, policy, batch.clock, &past_deadline, pauses, room, aws).now_or_never();
+    let report = environment.handle(event, batch.clock, &past_deadline, aws).now_or_never();
     assert!(!aws.0.borrow().at_work, "BUG: a simulated call panicked; see above");
     report
 }
 
-fn event_of(batch: &Batch, message_id: &str) -> EventNumber {
-    let index = batch.records.iter().position(|record| record.message_id == message_id);
+fn event_of(batch: &Batch, records: &[Record], message_id: &str) -> EventNumber {
+    let index = records.iter().position(|record| record.message_id == message_id);
     batch.messages[index.expect("BUG: an outcome of another batch")].origin.event
 }

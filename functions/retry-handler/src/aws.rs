@@ -28,8 +28,9 @@ use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName};
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
-    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, INVOKE_TIMEOUT, InvokeFailure, LOOK_TIMEOUT,
-    Look, MOVED_ATTRIBUTE, Move, MoveFailure, SqsBatchCalls, TraceHeader, VisibilityChange,
+    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT, InvokeFailure,
+    LOOK_TIMEOUT, Look, MOVED_ATTRIBUTE, Move, MoveFailure, Record, SqsBatchCalls, TraceHeader,
+    VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -126,7 +127,7 @@ impl Account for AwsAccount<'_> {
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
         let changes = changes.iter().map(|change| Visibility {
-            receipt_handle: change.receipt_handle.into(),
+            receipt_handle: change.record.receipt_handle.clone(),
             timeout: change.visibility_timeout,
         });
         let outcome = self.hide.send_while(changes, || !past_deadline()).await;
@@ -135,11 +136,11 @@ impl Account for AwsAccount<'_> {
 
     async fn invoke(
         &self,
+        record: &Record,
         function_arn: &str,
         payload: String,
-        trace: Option<TraceHeader<'_>>,
     ) -> Result<Option<String>, InvokeFailure> {
-        let trace = trace.map(|trace| trace.text().to_owned());
+        let trace = TraceHeader::of(record).map(|trace| trace.text().to_owned());
         let call = self
             .lambda
             .invoke()
@@ -169,10 +170,10 @@ impl Account for AwsAccount<'_> {
 
     async fn send_dead_letters(
         &self,
-        letters: &[&DeadLetter],
+        given_up: &[GivenUp<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        let messages = letters.iter().copied().map(message);
+        let messages = given_up.iter().map(|given_up| message(given_up.letter));
         let outcome = self.dead_letter_queue.send_while(messages, || !past_deadline()).await;
         failure::answers(outcome, failure::DEAD_LETTER)
     }

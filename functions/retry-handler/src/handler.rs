@@ -1,13 +1,11 @@
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::Once;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use comeback_engine::{
-    BatchEvent, HANDLER_TIMEOUT, INVOKE_RESERVE, KnownPauses, RESERVE, Room, Timestamp, handle_batch,
-};
+use comeback_engine::{BatchEvent, Environment, HANDLER_TIMEOUT, INVOKE_RESERVE, RESERVE, Timestamp};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::value::RawValue;
+use tokio::sync::Mutex;
 
 use crate::aws::Aws;
 use crate::clock::now;
@@ -23,23 +21,17 @@ const FAR: Duration = Duration::from_secs(86_400);
 pub(crate) struct Handler {
     config: Config,
     aws: Aws,
-    /// By the retry queue's URL.
-    rooms: Mutex<HashMap<String, Room>>,
-    pauses: Mutex<KnownPauses>,
+    environment: Mutex<Environment>,
     deadline_is_unknown: Once,
 }
 
 impl Handler {
     pub(crate) fn new(config: Config, aws: Aws) -> Self {
-        let pauses =
-            if config.pauses.is_some() { KnownPauses::of(&config.policy) } else { KnownPauses::none() };
-        Self {
-            config,
-            aws,
-            rooms: Mutex::default(),
-            pauses: Mutex::new(pauses),
-            deadline_is_unknown: Once::new(),
+        let mut environment = Environment::new(config.policy.clone());
+        if config.pauses.is_some() {
+            environment = environment.reading_pauses();
         }
+        Self { config, aws, environment: Mutex::new(environment), deadline_is_unknown: Once::new() }
     }
 
     /// # Errors
@@ -80,45 +72,17 @@ impl Handler {
                 return kept(batch.message_ids());
             }
         };
-        if let Err(problem) = batch.check_ids() {
-            // An empty identifier makes Lambda keep the whole batch.
-            tracing::error!("{problem}");
-            return kept(batch.message_ids());
-        }
-        for message in &batch.incomplete {
-            tracing::error!(message_id = message.message_id, "{message}; it is kept");
-        }
-        for message in &batch.garbled {
-            tracing::warn!(message_id = message.message_id, "{message}");
-        }
         // The runtime's monotonic clock, which its timers share and tests can pause.
         let clock = tokio::time::Instant::now;
         let invokes_end = clock() + left.saturating_sub(INVOKE_RESERVE);
         let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url, invokes_end);
         let deadline = clock() + left.saturating_sub(RESERVE);
-        let policy = &self.config.policy;
-        let mut room = self.rooms().remove(&retry_queue_url).unwrap_or_else(|| Room::of(policy));
         let past_deadline = || clock() >= deadline;
-        let mut pauses = self.pauses().clone();
-        let records = &batch.records;
-        let report =
-            handle_batch(records, policy, now, &past_deadline, &mut pauses, &mut room, &account).await;
-        *self.pauses() = pauses;
-        self.rooms().insert(retry_queue_url, room);
+        let mut environment = self.environment.lock().await;
+        let report = environment.handle(&batch, now, &past_deadline, &account).await;
         log::report(&report);
-        log::lines(&self.config.metrics.lines(policy, &report, now));
-        let incomplete = batch.incomplete.iter().map(|message| message.message_id.as_str());
-        kept(report.batch_item_failures().chain(incomplete))
-    }
-
-    fn rooms(&self) -> MutexGuard<'_, HashMap<String, Room>> {
-        // A room is taken out while it is in use, so none can be broken.
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn pauses(&self) -> MutexGuard<'_, KnownPauses> {
-        // What a read has given is put in its place whole.
-        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
+        log::lines(&self.config.metrics.lines(environment.policy(), &report, now));
+        kept(report.batch_item_failures())
     }
 
     /// The queue the batch came from. Its messages say which; the configuration says by which URL.

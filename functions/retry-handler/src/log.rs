@@ -37,6 +37,16 @@ where
 
 /// A line for each message, but for copies that are moved once more: they have one line together.
 pub(crate) fn report(report: &BatchReport<'_>) {
+    if let Some(problem) = report.kept_whole {
+        tracing::error!("{problem}");
+        return;
+    }
+    for message in &report.batch.incomplete {
+        tracing::error!(message_id = message.message_id, "{message}; it is kept");
+    }
+    for message in &report.batch.garbled {
+        tracing::warn!(message_id = message.message_id, "{message}");
+    }
     report.outcomes.iter().filter(|it| !it.only_waits_on()).for_each(outcome);
     moves(&report.moves);
     if let Some(failure) = &report.look_failure {

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use comeback_engine::{BatchEvent, MissingMessageId, Moved, Outcome, Policy, Record, Step, Timestamp};
+use comeback_engine::{BatchEvent, Moved, Outcome, Policy, Record, Step, Timestamp};
 use comeback_timelapse::rehearse;
 use serde::Serialize;
 
@@ -21,7 +21,6 @@ pub struct FileReport {
 #[derive(Debug, Serialize)]
 pub struct Handled {
     /// The handler's clock.
-    #[serde(serialize_with = "as_text")]
     pub at: Timestamp,
     /// In the order of the event; messages that lack an attribute SQS always writes come last.
     pub decisions: Vec<MessageDecision>,
@@ -67,10 +66,7 @@ impl FileReport {
             EventFile::Payload => None,
             EventFile::Sqs(batch) => {
                 let at = at.or_else(|| last_due(&batch, policy)).unwrap_or(Timestamp::from_secs(0));
-                Some(match batch.check_ids() {
-                    Ok(()) => Handled::of(&batch, policy, at),
-                    Err(missing) => Handled::kept(&batch, missing, at),
-                })
+                Some(Handled::of(&batch, policy, at))
             }
         };
         Ok(Self { file: path.display().to_string(), handled })
@@ -78,27 +74,20 @@ impl FileReport {
 }
 
 impl Handled {
-    /// The handler touches none of the messages.
-    fn kept(batch: &BatchEvent, missing: MissingMessageId, at: Timestamp) -> Self {
-        let kept = |id: &str| MessageDecision::kept(id, missing.to_string());
-        let batch_item_failures = batch.message_ids().map(Into::into).collect();
-        Self {
-            at,
-            decisions: batch.message_ids().map(kept).collect(),
-            calls: Vec::new(),
-            batch_item_failures,
-        }
-    }
-
     fn of(batch: &BatchEvent, policy: &Policy, at: Timestamp) -> Self {
-        let rehearsal = rehearse(&batch.records, policy, at);
+        let rehearsal = rehearse(batch, policy, at);
+        let failures: Vec<String> = rehearsal.report.batch_item_failures().map(Into::into).collect();
+        if let Some(missing) = rehearsal.report.kept_whole {
+            let kept = |id: &String| MessageDecision::kept(id, missing.to_string());
+            let decisions = failures.iter().map(kept).collect();
+            return Self { at, decisions, calls: Vec::new(), batch_item_failures: failures };
+        }
         let mut decisions: Vec<MessageDecision> = rehearsal
             .report
             .outcomes
             .iter()
             .map(|outcome| MessageDecision::of(outcome, &batch.records))
             .collect();
-        let mut failures: Vec<String> = rehearsal.report.batch_item_failures().map(Into::into).collect();
         for garbled in &batch.garbled {
             let of_it = |decision: &&mut MessageDecision| decision.message_id == garbled.message_id;
             for decision in decisions.iter_mut().filter(of_it) {
@@ -107,7 +96,6 @@ impl Handled {
             }
         }
         for incomplete in &batch.incomplete {
-            failures.push(incomplete.message_id.clone());
             let why = format!("{} is missing or unreadable; SQS always writes it", incomplete.what);
             decisions.push(MessageDecision::kept(&incomplete.message_id, why));
         }
@@ -170,8 +158,4 @@ fn why(outcome: &Outcome<'_>, record: &Record) -> String {
         (Some(Step::Reinvoke { due }), _) => format!("receive {receives}; its backoff ended at {due}"),
         (None, _) => String::new(),
     }
-}
-
-fn as_text<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(time)
 }

@@ -1,12 +1,12 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use comeback_engine::{CallFailure, HideUpTo, KnownPauses, Outcome, Policy, Record, Step};
+use comeback_engine::{CallFailure, HideUpTo, Outcome, Policy, Record, Step};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::fakes::{Batch, Call, Invoke, World, failure, room};
+use crate::fakes::{Batch, Call, Invoke, World, failure, with_room};
 use crate::support::*;
 
 /// A message of each kind; its id stands in its body, to be found wherever it ends.
@@ -122,17 +122,19 @@ proptest! {
         pauses in pauses_plan(),
         deadline in prop_oneof![3 => Just(usize::MAX), 2 => 0..30usize],
     ) {
-        let known_pauses = pauses.as_ref().map_or_else(KnownPauses::none, |_| KnownPauses::of(&rule()));
         let world = World {
             hide: Box::new(follow(hide)),
             invoke: Box::new(follow(invoke)),
             send: Box::new(follow(send)),
             send_again: Box::new(follow(send_again)),
             read_pauses: Box::new(|| pauses.clone().expect("only a handler with a parameter reads")),
-            known_pauses: known_pauses.into(),
             ..World::default()
         };
-        let report = world.handle_in(&mut room(&rule(), left), &records, &rule(), NOW, deadline);
+        let mut environment = with_room(&rule(), left);
+        if pauses.is_some() {
+            environment = environment.reading_pauses();
+        }
+        let report = world.handle_in(&mut environment, &records, NOW, deadline);
 
         let all: HashSet<String> = records.iter().map(|record| record.message_id.clone()).collect();
         let kept = set(report.batch_item_failures().map(Into::into).collect());

@@ -1,14 +1,14 @@
 //! An account that records its calls and fails as planned, and an executor that cannot hang.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::{Future, poll_fn};
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
-    Account, BatchReport, CallFailure, DeadLetter, HideUpTo, InvokeFailure, KnownPauses, Look, Move,
-    MoveFailure, Policy, Record, Room, Timestamp, TraceHeader, VisibilityChange, handle_batch,
+    Account, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, HideUpTo, InvokeFailure,
+    Look, Move, MoveFailure, Policy, Record, Timestamp, TraceHeader, VisibilityChange,
 };
 
 /// What a batch call does.
@@ -73,8 +73,6 @@ pub(crate) struct World<'w> {
     pub(crate) look: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
     /// What the parameter holds, or the read fails.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
-    /// What the handler's environment knows of pauses.
-    pub(crate) known_pauses: RefCell<KnownPauses>,
     pub(crate) calls: RefCell<Vec<Call>>,
     /// Payloads that a target accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
@@ -91,6 +89,22 @@ pub(crate) struct World<'w> {
     pub(crate) most_in_flight: Cell<usize>,
     /// Of each call that was given the deadline: whether it had passed when the call had started.
     pub(crate) passed: RefCell<Vec<bool>>,
+    pub(crate) batches: Batches,
+}
+
+/// Batches that were handled, one after another: their reports borrow from them.
+#[derive(Default)]
+pub(crate) struct Batches(OnceCell<Box<(BatchEvent, Batches)>>);
+
+impl Batches {
+    fn keep(&self, records: &[Record]) -> &BatchEvent {
+        let mut last = self;
+        while let Some(next) = last.0.get() {
+            last = &next.1;
+        }
+        let batch = BatchEvent { records: records.to_vec(), ..BatchEvent::default() };
+        &last.0.get_or_init(|| Box::new((batch, Self::default()))).0
+    }
 }
 
 impl Default for World<'_> {
@@ -102,7 +116,6 @@ impl Default for World<'_> {
             send_again: Box::new(|| Batch::Works),
             look: Box::new(|| Some((0, Timestamp::from_secs(0)))),
             read_pauses: Box::new(|| Ok(None)),
-            known_pauses: RefCell::new(KnownPauses::none()),
             calls: RefCell::default(),
             invoked: RefCell::default(),
             traces: RefCell::default(),
@@ -112,43 +125,37 @@ impl Default for World<'_> {
             in_flight: Cell::new(0),
             most_in_flight: Cell::new(0),
             passed: RefCell::default(),
+            batches: Batches::default(),
         }
     }
 }
 
 impl World<'_> {
-    pub(crate) fn handle<'r>(
-        &self,
-        records: &'r [Record],
-        policy: &Policy,
-        now: Timestamp,
-    ) -> BatchReport<'r> {
+    /// In a new environment.
+    pub(crate) fn handle(&self, records: &[Record], policy: &Policy, now: Timestamp) -> BatchReport<'_> {
         self.handle_until(records, policy, now, usize::MAX)
     }
 
     /// The deadline has passed once `calls` were started.
-    pub(crate) fn handle_until<'r>(
+    pub(crate) fn handle_until(
         &self,
-        records: &'r [Record],
+        records: &[Record],
         policy: &Policy,
         now: Timestamp,
         calls: usize,
-    ) -> BatchReport<'r> {
-        // With room for any batch, as in an environment's first one.
-        self.handle_in(&mut Room::of(policy), records, policy, now, calls)
+    ) -> BatchReport<'_> {
+        self.handle_in(&mut Environment::new(policy.clone()), records, now, calls)
     }
 
-    pub(crate) fn handle_in<'r>(
+    pub(crate) fn handle_in(
         &self,
-        room: &mut Room,
-        records: &'r [Record],
-        policy: &Policy,
+        environment: &mut Environment,
+        records: &[Record],
         now: Timestamp,
         calls: usize,
-    ) -> BatchReport<'r> {
+    ) -> BatchReport<'_> {
         let past_deadline = || self.calls.borrow().len() >= calls;
-        let pauses = &mut *self.known_pauses.borrow_mut();
-        run(handle_batch(records, policy, now, &past_deadline, pauses, room, self))
+        run(environment.handle(self.batches.keep(records), now, &past_deadline, self))
     }
 
     fn start(&self, call: Call) {
@@ -173,7 +180,7 @@ impl Account for World<'_> {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
         let entry = |entry: &VisibilityChange<'_>| {
-            (entry.receipt_handle.to_owned(), entry.visibility_timeout.as_secs())
+            (entry.record.receipt_handle.clone(), entry.visibility_timeout.as_secs())
         };
         self.start(Call::Hide(entries.iter().map(entry).collect()));
         self.passed.borrow_mut().push(past_deadline());
@@ -188,10 +195,11 @@ impl Account for World<'_> {
 
     fn send_dead_letters(
         &self,
-        letters: &[&DeadLetter],
+        given_up: &[GivenUp<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
-        self.start(Call::Send(letters.iter().map(|&letter| letter.clone()).collect()));
+        let letters: Vec<DeadLetter> = given_up.iter().map(|it| it.letter.clone()).collect();
+        self.start(Call::Send(letters.clone()));
         self.passed.borrow_mut().push(past_deadline());
         let behaviour = (self.send)();
         panic_if(behaviour == Batch::PanicsBeforeItsFuture);
@@ -199,8 +207,8 @@ impl Account for World<'_> {
             step().await;
             let answers = answers(behaviour, letters.len());
             let kept = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
-            let kept = letters.iter().zip(&answers).filter(|(_, answer)| kept(answer));
-            self.sent.borrow_mut().extend(kept.map(|(&letter, _)| letter.clone()));
+            let kept = letters.into_iter().zip(&answers).filter(|(_, answer)| kept(answer));
+            self.sent.borrow_mut().extend(kept.map(|(letter, _)| letter));
             answers
         }
     }
@@ -243,11 +251,12 @@ impl Account for World<'_> {
 
     fn invoke(
         &self,
+        record: &Record,
         function_arn: &str,
         payload: String,
-        trace: Option<TraceHeader<'_>>,
     ) -> impl Future<Output = Result<Option<String>, InvokeFailure>> {
-        self.traces.borrow_mut().push(trace.map(|trace| trace.text().to_owned()));
+        let trace = TraceHeader::of(record).map(|trace| trace.text().to_owned());
+        self.traces.borrow_mut().push(trace);
         self.start(Call::Invoke(function_arn.into(), payload.clone()));
         let behaviour = (self.invoke)();
         panic_if(behaviour == Invoke::PanicsBeforeItsFuture);
@@ -302,17 +311,15 @@ impl Copy {
     }
 }
 
-/// When the room of [`room`] was looked for: long before anything else.
-const LOOKED: Timestamp = Timestamp::from_secs(0);
-
-/// With room for so many messages, which a look has found.
-pub(crate) fn room(policy: &Policy, left: u64) -> Room {
-    let mut room = Room::of(policy);
+/// An environment with this much room, which a look has found long ago.
+pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
+    const LOOKED: Timestamp = Timestamp::from_secs(0);
+    let mut environment = Environment::new(policy.clone());
     let HideUpTo::UpTo(most) = policy.hide_up_to() else { panic!("a number is needed") };
     let in_flight = most - left * 2 * policy.maximum_concurrency();
     let world = World { look: Box::new(move || Some((in_flight, LOOKED))), ..World::default() };
-    world.handle_in(&mut room, &[], policy, LOOKED, usize::MAX);
-    room
+    world.handle_in(&mut environment, &[], LOOKED, usize::MAX);
+    environment
 }
 
 pub(crate) fn failure() -> CallFailure {

@@ -1,7 +1,8 @@
 //! How a batch reads the pauses, and what becomes of messages that are held or of which nothing is known.
 
 use comeback_engine::{
-    CallFailure, HideUpTo, KnownPauses, Outcome, Pauses, PausesRead, Policy, Record, Room, Step, Timestamp,
+    BatchReport, CallFailure, Environment, HideUpTo, Outcome, Pauses, PausesRead, Policy, Record, Step,
+    Timestamp,
 };
 
 use crate::fakes::{Batch, Call, World, failure};
@@ -14,12 +15,20 @@ fn open(target: &str) -> String {
     )
 }
 
-/// A new environment, whose parameter gives these answers, one after another, and then the last.
+/// A parameter that gives these answers, one after another, and then the last.
 fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
     let next = std::cell::Cell::new(0);
     let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();
-    let known_pauses = KnownPauses::of(&policy(|_| ())).into();
-    World { known_pauses, read_pauses: Box::new(answer), ..World::default() }
+    World { read_pauses: Box::new(answer), ..World::default() }
+}
+
+fn new_environment(policy: &Policy) -> Environment {
+    Environment::new(policy.clone()).reading_pauses()
+}
+
+/// In a new environment.
+fn handle<'w>(world: &'w World<'_>, records: &[Record], policy: &Policy, now: Timestamp) -> BatchReport<'w> {
+    world.handle_in(&mut new_environment(policy), records, now, usize::MAX)
 }
 
 fn step<'o>(outcome: &'o Outcome<'_>) -> &'o Step {
@@ -30,7 +39,7 @@ fn step<'o>(outcome: &'o Outcome<'_>) -> &'o Step {
 fn a_batch_reads_before_it_decides_and_hides_what_is_held() {
     let world = reading(vec![Ok(Some(open(ORDERS)))]);
     let records = due(3);
-    let report = world.handle(&records, &policy(|_| ()), NOW);
+    let report = handle(&world, &records, &policy(|_| ()), NOW);
     let hidden = (0..3).map(|n| (format!("h-{n}"), 1_344)).collect();
     assert_eq!(*world.calls.borrow(), [Call::ReadPauses, Call::Hide(hidden)]);
     assert_eq!(kept(&report), ids(0..3));
@@ -50,7 +59,7 @@ fn a_batch_reads_before_it_decides_and_hides_what_is_held() {
 fn a_new_environment_reads_and_looks_at_once() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(50_000));
     let (world, records) = (reading(vec![Ok(Some(open(ORDERS)))]), due(1));
-    world.handle_in(&mut Room::of(&policy), &records, &policy, NOW, usize::MAX);
+    world.handle_in(&mut new_environment(&policy), &records, NOW, usize::MAX);
     assert_eq!(world.calls.borrow()[..2], [Call::ReadPauses, Call::Look]);
     assert_eq!(world.most_in_flight.get(), 2, "both under way together");
     assert!(world.invoked.borrow().is_empty(), "no re-invocation before the pauses are known");
@@ -65,7 +74,7 @@ fn a_read_or_a_look_that_fails_leaves_the_other_as_it_is() {
         let look_answer = move || look.then_some((0, NOW));
         let world = World { look: Box::new(look_answer), ..reading(vec![answer]) };
         let records = due(1);
-        let report = world.handle_in(&mut Room::of(&policy), &records, &policy, NOW, usize::MAX);
+        let report = world.handle_in(&mut new_environment(&policy), &records, NOW, usize::MAX);
         assert_eq!(matches!(report.pauses, Some(PausesRead::Known { .. })), read);
         assert_eq!(report.look_failure.is_none(), look);
         assert_eq!(world.invoked.borrow().len(), usize::from(read));
@@ -79,7 +88,7 @@ fn a_message_is_held_even_if_it_could_not_be_hidden() {
     for hide in [Batch::Fails, Batch::Panics, Batch::AnswersOnly(0)] {
         let world = World { hide: Box::new(move || hide), ..reading(vec![Ok(Some(open("*")))]) };
         let records = due(2);
-        let report = world.handle(&records, &policy(|_| ()), NOW);
+        let report = handle(&world, &records, &policy(|_| ()), NOW);
         assert_eq!(kept(&report), ids(0..2), "{hide:?}");
         assert!(report.outcomes.iter().all(|outcome| outcome.problem.is_some()), "{hide:?}");
     }
@@ -90,10 +99,11 @@ fn an_environment_reads_again_after_its_interval_and_an_empty_batch_does_not() {
     let reads =
         |world: &World<'_>| world.calls.borrow().iter().filter(|call| **call == Call::ReadPauses).count();
     let world = reading(vec![Ok(None), Ok(Some(open("*")))]);
-    assert!(world.handle(&[], &policy(|_| ()), NOW).pauses.is_none());
+    let mut environment = new_environment(&policy(|_| ()));
+    assert!(world.handle_in(&mut environment, &[], NOW, usize::MAX).pauses.is_none());
     let records = due(1);
     for (millis, expected) in [(0, 1), (29_999, 1), (37_500, 2), (67_499, 2), (75_000, 3)] {
-        world.handle(&records, &policy(|_| ()), after(NOW, millis));
+        world.handle_in(&mut environment, &records, after(NOW, millis), usize::MAX);
         assert_eq!(reads(&world), expected, "after {millis} ms");
     }
     assert_eq!(world.invoked.borrow().len(), 2, "until it saw the pause");
@@ -103,12 +113,13 @@ fn an_environment_reads_again_after_its_interval_and_an_empty_batch_does_not() {
 fn what_was_known_counts_while_reads_fail() {
     let world = reading(vec![Ok(Some(open("*"))), Err(failure()), Ok(Some("garbage".into())), Ok(None)]);
     let records = due(1);
+    let mut environment = new_environment(&policy(|_| ()));
     for minute in 0..3 {
-        let report = world.handle(&records, &policy(|_| ()), after(NOW, minute * 60_000));
+        let report = world.handle_in(&mut environment, &records, after(NOW, minute * 60_000), usize::MAX);
         assert_eq!(step(&report.outcomes[0]).name(), "hold");
         assert_eq!(matches!(report.pauses, Some(PausesRead::AsBefore(_))), minute > 0);
     }
-    world.handle(&records, &policy(|_| ()), after(NOW, 180_000));
+    world.handle_in(&mut environment, &records, after(NOW, 180_000), usize::MAX);
     assert_eq!(world.invoked.borrow().len(), 1);
 }
 
@@ -125,7 +136,7 @@ fn while_nothing_is_known_what_would_be_invoked_or_too_old_is_kept() {
         (received_again(body("7")), after(SENT, (13 * 24 + 12) * 3_600_000 + 1), "dead_letter"),
     ] {
         let world = reading(vec![Err(failure())]);
-        let report = world.handle(std::slice::from_ref(&message), &policy, now);
+        let report = handle(&world, std::slice::from_ref(&message), &policy, now);
         assert_eq!(step(&report.outcomes[0]).name(), expected, "{message:?}");
         assert!(matches!(report.pauses, Some(PausesRead::Unknown(_))));
         assert!(world.invoked.borrow().is_empty());
@@ -141,7 +152,7 @@ fn while_nothing_is_known_what_would_be_invoked_or_too_old_is_kept() {
 fn without_time_to_read_nothing_is_called_and_nothing_fails() {
     let world = reading(vec![Ok(None)]);
     let records = due(1);
-    let report = world.handle_until(&records, &policy(|_| ()), NOW, 0);
+    let report = world.handle_in(&mut new_environment(&policy(|_| ())), &records, NOW, 0);
     assert!(world.calls.borrow().is_empty() && report.pauses.is_none());
     assert_eq!(kept(&report), ids(0..1));
 }
@@ -153,7 +164,7 @@ fn a_read_that_panics_is_a_failure() {
         ..reading(vec![Ok(None)])
     };
     let records = due(1);
-    let report = world.handle(&records, &policy(|_| ()), NOW);
+    let report = handle(&world, &records, &policy(|_| ()), NOW);
     assert!(matches!(report.pauses, Some(PausesRead::Unknown(_))));
     assert_eq!((kept(&report), world.invoked.borrow().len()), (ids(0..1), 0));
 }
@@ -162,7 +173,7 @@ fn a_read_that_panics_is_a_failure() {
 fn a_pause_that_may_be_forgotten_is_reported() {
     let world = reading(vec![Ok(Some(open(ORDERS)))]);
     let records = due(1);
-    let report = world.handle(&records, &policy(|_| ()), after(T0, 86_401_000));
+    let report = handle(&world, &records, &policy(|_| ()), after(T0, 86_401_000));
     let Some(PausesRead::Known { long }) = report.pauses else { panic!("{:?}", report.pauses) };
     assert_eq!(long, Pauses::read(&open(ORDERS)).unwrap().iter().cloned().collect::<Vec<_>>());
 }
@@ -173,7 +184,8 @@ fn what_is_held_may_be_moved() {
     let moving: Policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));
     let world = reading(vec![Ok(Some(open("*")))]);
     let records = due(1);
-    let report = world.handle_in(&mut Room::of(&moving), &records, &moving, NOW, usize::MAX);
+    let mut environment = new_environment(&moving);
+    let report = world.handle_in(&mut environment, &records, NOW, usize::MAX);
     assert!(kept(&report).is_empty() && report.moves.made == 1);
     let copy = world.copies.borrow()[0].clone();
     assert_eq!(copy.delay, 672);
@@ -182,6 +194,6 @@ fn what_is_held_may_be_moved() {
     let later = after(NOW, 672_000);
     received.first_receive = received.first_receive.min(later);
     let again = [received];
-    let report = world.handle_in(&mut Room::of(&moving), &again, &moving, later, usize::MAX);
+    let report = world.handle_in(&mut environment, &again, later, usize::MAX);
     assert_eq!((step(&report.outcomes[0]).name(), world.copies.borrow()[1].delay), ("keep", 672));
 }

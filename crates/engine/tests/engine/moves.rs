@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Policy, Record, Room, Settings, Step, Timestamp};
+use comeback_engine::{Environment, HideUpTo, Policy, Record, Settings, Step, Timestamp};
 use proptest::prelude::*;
 
-use crate::fakes::{Batch, Call, Copy, Invoke, World, room};
+use crate::fakes::{Batch, Call, Copy, Invoke, World, with_room};
 use crate::support::*;
 
 /// Every wait is performed by moves.
@@ -72,13 +72,13 @@ fn the_last_copy_comes_back_when_the_retry_is_due() {
 #[test]
 fn the_order_is_hide_reinvoke_dead_letter_hide_move_look() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
-    let mut room = room(&policy, 3);
+    let mut environment = with_room(&policy, 3);
     let mut records = first_receives(2);
     records.extend(due(5).split_off(2));
     records.extend(garbage(6).split_off(5));
     let world = World { invoke: Box::new(|| Invoke::Later), ..World::default() };
     // A minute later, so that it may look again.
-    let report = world.handle_in(&mut room, &records, &policy, after(NOW, 60_000), usize::MAX);
+    let report = world.handle_in(&mut environment, &records, after(NOW, 60_000), usize::MAX);
     let calls = world.calls.borrow();
     let names: Vec<&str> = calls
         .iter()
@@ -111,7 +111,7 @@ fn short_of_room_the_cheapest_to_move_are_moved() {
     ];
     let records = numbered(5, 1, |n| bodies[n].clone());
     let world = World::default();
-    let report = world.handle_in(&mut room(&policy, 2), &records, &policy, NOW, usize::MAX);
+    let report = world.handle_in(&mut with_room(&policy, 2), &records, NOW, usize::MAX);
     let moved: Vec<String> = world.copies.borrow().iter().map(|copy| copy.message_id.clone()).collect();
     assert_eq!(moved, ["m-0", "m-2", "m-4"]);
     assert_eq!(kept(&report), ["m-1", "m-3"]);
@@ -148,9 +148,11 @@ fn a_message_that_could_not_be_sent_is_hidden_and_the_problem_is_said_once() {
 #[test]
 fn past_the_deadline_nothing_is_sent_again_or_counted() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
-    for (room, records) in [(room(&policy, 0), first_receives(2)), (Room::of(&policy), Vec::new())] {
+    for (mut environment, records) in
+        [(with_room(&policy, 0), first_receives(2)), (Environment::new(policy.clone()), Vec::new())]
+    {
         let world = World::default();
-        let report = world.handle_in(&mut room.clone(), &records, &policy, after(NOW, 60_000), 0);
+        let report = world.handle_in(&mut environment, &records, after(NOW, 60_000), 0);
         assert_eq!(*world.calls.borrow(), []);
         assert_eq!(kept(&report).len(), records.len());
     }
@@ -159,17 +161,17 @@ fn past_the_deadline_nothing_is_sent_again_or_counted() {
 #[test]
 fn a_look_that_fails_is_reported_and_leaves_no_room() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
-    let mut room = Room::of(&policy);
+    let mut environment = Environment::new(policy.clone());
     let world = World { look: Box::new(|| None), ..World::default() };
     let records = first_receives(1);
-    let report = world.handle_in(&mut room, &records, &policy, NOW, usize::MAX);
+    let report = world.handle_in(&mut environment, &records, NOW, usize::MAX);
     assert!(kept(&report).is_empty(), "nothing is hidden");
     assert!(
         matches!(world.calls.borrow().as_slice(), [Call::Look, Call::SendAgain(_)]),
         "and not asked twice"
     );
     assert_eq!(report.look_failure.as_ref().map(|failure| failure.cause.as_str()), Some("throttled"));
-    let report = world.handle_in(&mut room, &records, &policy, after(NOW, 59_000), usize::MAX);
+    let report = world.handle_in(&mut environment, &records, after(NOW, 59_000), usize::MAX);
     assert!(kept(&report).is_empty() && report.look_failure.is_none());
 }
 
@@ -178,7 +180,7 @@ fn a_new_environment_looks_before_it_hides() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
     let world = World { look: Box::new(|| Some((960, NOW))), ..World::default() };
     let records = first_receives(5);
-    let report = world.handle_in(&mut Room::of(&policy), &records, &policy, NOW, usize::MAX);
+    let report = world.handle_in(&mut Environment::new(policy.clone()), &records, NOW, usize::MAX);
     assert!(matches!(world.calls.borrow().as_slice(), [Call::Look, Call::Hide(_), Call::SendAgain(_)]));
     assert_eq!((kept(&report).len(), report.moves.made), (2, 3), "(1,000 - 960) / 20");
 }

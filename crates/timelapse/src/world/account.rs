@@ -10,8 +10,8 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
-    Account, CallFailure, DeadLetter, InvokeFailure, Look, Move, MoveFailure, PAUSES_TIMEOUT, SqsBatchCalls,
-    Timestamp, TraceHeader, VisibilityChange,
+    Account, CallFailure, DeadLetter, GivenUp, InvokeFailure, Look, Move, MoveFailure, PAUSES_TIMEOUT,
+    Record, SqsBatchCalls, Timestamp, VisibilityChange,
 };
 
 use futures_util::future::Either;
@@ -131,20 +131,21 @@ impl Account for SimulatedAccount {
 
     async fn invoke(
         &self,
+        _: &Record,
         function_arn: &str,
         payload: String,
-        _: Option<TraceHeader<'_>>,
     ) -> Result<Option<String>, InvokeFailure> {
         self.call(|world| world.invoke(function_arn, payload)).await
     }
 
     async fn send_dead_letters(
         &self,
-        dead_letters: &[&DeadLetter],
+        given_up: &[GivenUp<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
+        let dead_letters: Vec<&DeadLetter> = given_up.iter().map(|given_up| given_up.letter).collect();
         // A dead-letter does not name its message, so it is matched once, and not again when it is resent.
-        let checked = self.world(|world| world.check_dead_letters(dead_letters));
+        let checked = self.world(|world| world.check_dead_letters(&dead_letters));
         let Some(checked) = checked else { return Vec::new() };
         in_a_box(deliver(self.sender(SendMessages(self)), checked, past_deadline)).await
     }
@@ -203,7 +204,7 @@ impl<'a> Operation for ChangeVisibility<'a> {
     }
 
     fn size(&self, change: &Self::Entry) -> usize {
-        change.receipt_handle.len()
+        change.record.receipt_handle.len()
     }
 
     fn call(&self, changes: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {

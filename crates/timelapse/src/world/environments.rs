@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{KnownPauses, Room, Timestamp};
+use comeback_engine::Timestamp;
 
 use crate::check::pauses::Known;
 
@@ -14,9 +14,8 @@ const LIFE: Duration = Duration::from_secs(7_200);
 /// One environment. It handles one batch at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
-    pub(crate) room: Room,
-    pub(crate) pauses: KnownPauses,
-    /// What it can know of them.
+    pub(crate) engine: comeback_engine::Environment,
+    /// What it can know of pauses.
     pub(crate) known: Known,
     /// When it last tried to read them.
     pub(crate) tried_to_read: Option<Timestamp>,
@@ -30,12 +29,13 @@ pub(crate) struct Environments {
     /// The one that was used last is the last.
     idle: Vec<Environment>,
     /// Of an environment that has handled nothing yet.
-    new: (Room, KnownPauses),
+    new: comeback_engine::Environment,
+    known: Known,
 }
 
 impl Environments {
-    pub(crate) fn new(room: Room, pauses: KnownPauses) -> Self {
-        Self { idle: Vec::new(), new: (room, pauses) }
+    pub(crate) fn new(new: comeback_engine::Environment, known: Known) -> Self {
+        Self { idle: Vec::new(), new, known }
     }
 
     /// Lambda takes an environment for a batch, or makes one.
@@ -46,9 +46,8 @@ impl Environments {
     }
 
     fn make(&self, now: Timestamp) -> Environment {
-        let (room, pauses) = self.new.clone();
-        let known = if pauses.known().is_some() { Known::none() } else { Known::Nothing };
-        Environment { room, pauses, known, tried_to_read: None, born: now, idle_since: now }
+        let (engine, known) = (self.new.clone(), self.known.clone());
+        Environment { engine, known, tried_to_read: None, born: now, idle_since: now }
     }
 
     /// Its batch has ended. One that died is never given back.
@@ -59,12 +58,19 @@ impl Environments {
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::{Policy, Settings};
+
     use super::*;
+
+    fn none_yet() -> Environments {
+        let policy = Policy::new(Settings::default()).expect("a valid policy");
+        Environments::new(comeback_engine::Environment::new(policy), Known::none())
+    }
 
     #[test]
     fn an_environment_is_used_again_until_it_idles_or_grows_old() {
         let at = |seconds: u64| Timestamp::from_secs(1_000_000 + seconds);
-        let mut environments = Environments::new(Room::unlimited(), KnownPauses::none());
+        let mut environments = none_yet();
         let first = environments.take(at(0));
         let second = environments.take(at(1));
         assert_eq!(second.born, at(1), "the first is busy");
@@ -74,7 +80,7 @@ mod tests {
         assert_eq!(last_used.born, at(1));
         environments.give_back(at(602), last_used);
         assert_eq!(environments.take(at(1_202)).born, at(1), "it idled for ten minutes");
-        let mut environments = Environments::new(Room::unlimited(), KnownPauses::none());
+        let mut environments = none_yet();
         for moment in (0..=14).map(|turn| at(turn * 500)) {
             let environment = environments.take(moment);
             assert_eq!(environment.born, at(0));

@@ -30,7 +30,7 @@ mod strikes;
 
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, KnownPauses, Policy, Room, Timestamp};
+use comeback_engine::{HideUpTo, Policy, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -44,6 +44,7 @@ use crate::check::copies::Copies;
 use crate::check::invariants::{Broken, Invariant};
 use crate::check::ledger::{EXPIRED, Ledger, MAX_RECEIVE_COUNT};
 use crate::check::origin::{Attempt, Tracked};
+use crate::check::pauses::Known;
 use crate::check::payload::Payloads;
 use crate::check::room::InFlightBound;
 use crate::event::EventNumber;
@@ -125,14 +126,19 @@ impl World {
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let queue = QueueSettings { in_flight_limit: scenario.in_flight_limit, ..QueueSettings::default() };
         let hide_up_to = if let HideUpTo::UpTo(most) = policy.hide_up_to() { most as usize } else { 0 };
-        let pauses = if scenario.pauses.is_empty() { KnownPauses::none() } else { KnownPauses::of(policy) };
+        let engine = comeback_engine::Environment::new(policy.clone());
+        let environments = if scenario.pauses.is_empty() {
+            Environments::new(engine, Known::none())
+        } else {
+            Environments::new(engine.reading_pauses(), Known::Nothing)
+        };
         let mut world = Self {
             now: START,
             waited: Duration::ZERO,
             agenda: Agenda::default(),
             queue: Queue::new(queue),
             mapping: Mapping::new(START),
-            environments: Environments::new(Room::of(policy), pauses),
+            environments,
             ledger: Ledger::new(scenario.events),
             calls: CallCounts::default(),
             decisions: 0,

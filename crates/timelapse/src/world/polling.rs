@@ -97,7 +97,7 @@ impl World {
         let mut handling = Handling::of(&batch, |received| self.queue.carried(received));
         self.bounds.known = if batch.old_handler { Known::none() } else { batch.environment.known.clone() };
         let none = Pauses::default();
-        let pauses = batch.environment.pauses.known().filter(|_| !batch.old_handler);
+        let pauses = batch.environment.engine.pauses().filter(|_| !batch.old_handler);
         handling.tell_apart(&self.policy, pauses.unwrap_or(&none));
         if let Some(struck) = struck {
             struck.overlooked.into_iter().for_each(|position| handling.overlook(position));

@@ -1,7 +1,7 @@
 //! The real SDK clients against canned HTTP answers that the local stack cannot be made to give.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::config::{
@@ -9,7 +9,7 @@ use aws_sdk_sqs::config::{
 };
 use aws_smithy_http_client::test_util::{NeverClient, infallible_client_fn};
 use comeback_delivery::limits::SQS_SEND;
-use comeback_engine::{BatchEvent, PAUSES_TIMEOUT, SQS_MESSAGE_BYTES};
+use comeback_engine::{BatchEvent, PAUSES_TIMEOUT, SQS_MESSAGE_BYTES, Timestamp};
 use serde_json::{Value, json};
 
 use super::*;
@@ -24,6 +24,16 @@ const QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/retries";
 const DEAD_LETTERS: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
 const PAUSES: &str = "/comeback/orders/pauses";
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
+static MESSAGE: LazyLock<Record> = LazyLock::new(|| Record {
+    message_id: "m-1".into(),
+    receipt_handle: "handle".into(),
+    body: "{}".into(),
+    receive_count: 2,
+    sent: Timestamp::from_secs(1),
+    first_receive: Timestamp::from_secs(1),
+    moved: None,
+    trace_header: None,
+});
 /// A deadline that never passes.
 const IN_TIME: &dyn Fn() -> bool = &|| false;
 
@@ -89,7 +99,7 @@ fn account(aws: &Aws) -> AwsAccount<'_> {
 
 async fn invoked(status: u16, error: &'static str) -> (Result<Option<String>, InvokeFailure>, Vec<Request>) {
     let (aws, requests) = answering(status, error, &json!({"message": "no"}));
-    let result = account(&aws).invoke(FUNCTION, r#"{"n": 1E400}"#.into(), None).await;
+    let result = account(&aws).invoke(&MESSAGE, FUNCTION, r#"{"n": 1E400}"#.into()).await;
     let requests = requests.lock().unwrap().clone();
     (result, requests)
 }
@@ -112,8 +122,7 @@ async fn a_re_invocation_is_a_part_of_its_events_trace() {
     let attributes = json!({"ApproximateReceiveCount": "2", "SentTimestamp": "1", "ApproximateFirstReceiveTimestamp": "1", "AWSTraceHeader": header});
     let message = json!({"messageId": "m", "receiptHandle": "h", "body": "7", "attributes": attributes});
     let event = BatchEvent::read(&json!({"Records": [message]}).to_string()).unwrap();
-    let trace = TraceHeader::of(&event.records[0]);
-    assert_eq!(account(&aws).invoke(FUNCTION, "7".into(), trace).await, Ok(Some("i-1".into())));
+    assert_eq!(account(&aws).invoke(&event.records[0], FUNCTION, "7".into()).await, Ok(Some("i-1".into())));
     assert_eq!(requests.lock().unwrap()[0].trace.as_deref(), Some(header));
     assert_eq!(invoked(202, "").await.1[0].trace, None, "the SDK knows of no trace here");
 }
@@ -176,11 +185,15 @@ async fn an_answer_without_an_error_code_is_none() {
 }
 
 fn hidden(seconds: u64) -> VisibilityChange<'static> {
-    VisibilityChange { receipt_handle: "handle", visibility_timeout: Duration::from_secs(seconds) }
+    VisibilityChange { record: &MESSAGE, visibility_timeout: Duration::from_secs(seconds) }
 }
 
 fn letter(body: &str) -> DeadLetter {
     DeadLetter { body: body.into(), attributes: Vec::new() }
+}
+
+fn given_up(letter: &DeadLetter) -> GivenUp<'_> {
+    GivenUp { record: &MESSAGE, letter }
 }
 
 fn done(ids: Range<usize>) -> Value {
@@ -223,7 +236,7 @@ async fn a_dead_letter_goes_out_with_its_attributes() {
     let (aws, requests) = answering(200, "", &done(0..1));
     let attributes = vec![Attribute { name: "RetriesMade", data_type: "Number", value: "2".into() }];
     let letter = DeadLetter { attributes, ..letter("{}") };
-    assert_eq!(account(&aws).send_dead_letters(&[&letter], IN_TIME).await, [Ok(())]);
+    assert_eq!(account(&aws).send_dead_letters(&[given_up(&letter)], IN_TIME).await, [Ok(())]);
     let attributes = json!({"RetriesMade": {"DataType": "Number", "StringValue": "2"}});
     assert_eq!(
         entries(&requests),
@@ -247,7 +260,7 @@ async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() 
         |bytes| DeadLetter { attributes: attributes.clone(), ..letter(&"x".repeat(bytes - beside)) };
     let (largest, over) = (of_body(SQS_MESSAGE_BYTES), of_body(SQS_MESSAGE_BYTES + 1));
     assert_eq!((beside, largest.size()), (6 + 6 + 2 + 11 + 6 + 2, SQS_MESSAGE_BYTES));
-    let results = account(&aws).send_dead_letters(&[&largest, &over], IN_TIME).await;
+    let results = account(&aws).send_dead_letters(&[given_up(&largest), given_up(&over)], IN_TIME).await;
     let failure =
         CallFailure { cause: "too large: 1048577 bytes, the limit is 1048576".into(), remedy: None };
     assert_eq!(results, [Ok(()), Err(failure)]);
@@ -260,7 +273,7 @@ async fn a_missing_permission_comes_with_its_remedy() {
     let failure =
         |remedy| CallFailure { cause: "refused: AccessDeniedException: no".into(), remedy: Some(remedy) };
     let send = "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one";
-    let sent = account(&aws).send_dead_letters(&[&letter("{}"); 2], IN_TIME).await;
+    let sent = account(&aws).send_dead_letters(&[given_up(&letter("{}")); 2], IN_TIME).await;
     assert_eq!(sent, vec![Err(failure(send)); 2]);
     let hide =
         "allow sqs:ChangeMessageVisibility on the retry queue, and the use of its KMS key if it has one";
@@ -277,7 +290,7 @@ async fn a_missing_queue_and_credentials_that_expired_come_with_their_remedies()
         ("InvalidClientTokenId", "credentials are not valid", "credentials are not valid"),
     ] {
         let (aws, _) = answering(400, error, &json!({"message": "no"}));
-        let sent = account(&aws).send_dead_letters(&[&letter("{}")], IN_TIME).await.remove(0);
+        let sent = account(&aws).send_dead_letters(&[given_up(&letter("{}"))], IN_TIME).await.remove(0);
         let hidden = account(&aws).change_visibility(&[hidden(1)], IN_TIME).await.remove(0);
         for (answer, remedy) in [(sent, sent_remedy), (hidden, hidden_remedy)] {
             let failure = answer.unwrap_err();
@@ -292,7 +305,7 @@ async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
     let started = tokio::time::Instant::now();
     for results in [
         account(&aws).change_visibility(&[hidden(1)], IN_TIME).await,
-        account(&aws).send_dead_letters(&[&letter("{}")], IN_TIME).await,
+        account(&aws).send_dead_letters(&[given_up(&letter("{}"))], IN_TIME).await,
     ] {
         let cause = results.into_iter().map(|result| result.unwrap_err().cause).collect::<Vec<_>>();
         let left_out = "its message is left out, as it may quote the event";
@@ -307,7 +320,7 @@ async fn past_the_deadline_nothing_is_called_again() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
     let end = tokio::time::Instant::now() + Duration::from_millis(250);
     let past_deadline = || tokio::time::Instant::now() >= end;
-    let results = account(&aws).send_dead_letters(&[&letter("{}")], &past_deadline).await;
+    let results = account(&aws).send_dead_letters(&[given_up(&letter("{}"))], &past_deadline).await;
     // At once, after 100 ms, and not after 300 ms more.
     assert_eq!(requests.lock().unwrap().len(), 2);
     let [Err(CallFailure { cause, remedy: None })] = results.as_slice() else { panic!("{results:?}") };

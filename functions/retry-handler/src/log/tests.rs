@@ -3,7 +3,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use comeback_engine::{Pauses, Reason, ReasonCode, Retry, Timestamp};
+use comeback_engine::{BatchEvent, Pauses, Reason, ReasonCode, Retry, Timestamp};
 use serde_json::{Value, json};
 
 use super::*;
@@ -129,7 +129,8 @@ fn a_directive_is_on_the_line_and_one_that_cannot_be_read_is_a_warning() {
 
 /// What a batch logs, without the timestamps.
 fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, look_failure: Option<CallFailure>) -> Vec<Value> {
-    lines_of(&BatchReport { outcomes, moves, look_failure, pauses: None })
+    let event = BatchEvent::default();
+    lines_of(&BatchReport { outcomes, moves, look_failure, ..BatchReport::new(&event) })
 }
 
 fn lines_of(batch: &BatchReport<'_>) -> Vec<Value> {
@@ -185,8 +186,8 @@ fn moves_that_are_refused_and_looks_that_fail_are_said_once_a_batch() {
 #[test]
 fn a_read_of_the_pauses_is_said_once_if_it_failed_or_found_a_long_one() {
     let said = |pauses| {
-        let (outcomes, moves) = (Vec::new(), Moves::default());
-        lines_of(&BatchReport { outcomes, moves, look_failure: None, pauses: Some(pauses) })
+        let event = BatchEvent::default();
+        lines_of(&BatchReport { pauses: Some(pauses), ..BatchReport::new(&event) })
     };
     let failure = |remedy| CallFailure { cause: "denied".into(), remedy };
     let before = "the pauses could not be read: those of the last read count";

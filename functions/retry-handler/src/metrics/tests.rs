@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{CallFailure, Moves, Reason, ReasonCode, Retry};
+use comeback_engine::{BatchEvent, CallFailure, Reason, ReasonCode, Retry};
 use proptest::prelude::*;
 
 use super::*;
@@ -67,7 +67,8 @@ fn failed(outcome: Outcome<'static>) -> Outcome<'static> {
 }
 
 fn lines(metrics: &Metrics, outcomes: Vec<Outcome<'_>>) -> Vec<Value> {
-    let report = BatchReport { outcomes, moves: Moves::default(), look_failure: None, pauses: None };
+    let event = BatchEvent::default();
+    let report = BatchReport { outcomes, ..BatchReport::new(&event) };
     let lines = metrics.lines(&policy(), &report, NOW);
     lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

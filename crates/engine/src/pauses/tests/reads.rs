@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::account::CallFailure;
-use crate::pauses::known::KnownPauses;
+use crate::known_pauses::KnownPauses;
 use crate::report::PausesRead;
 use crate::{Policy, Settings};
 

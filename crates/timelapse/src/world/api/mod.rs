@@ -46,7 +46,7 @@ impl World {
             }
             let (now, agenda) = (self.now, &mut self.agenda);
             let timeout = entry.visibility_timeout;
-            let hidden = self.queue.change_visibility(now, agenda, entry.receipt_handle, timeout);
+            let hidden = self.queue.change_visibility(now, agenda, &entry.record.receipt_handle, timeout);
             hidden.map_err(|error| ServiceError::new(ErrorKind::Refused, "", error.to_string()))
         };
         let answers: Vec<Answer> = entries.iter().zip(refused).map(hide).collect();

@@ -24,7 +24,7 @@ pub(crate) struct CheckedDeadLetter<'a> {
 impl World {
     /// Checks an entry of a batch of visibility timeouts. Gives its event, if the entry is of this batch.
     pub(super) fn check_hiding(&mut self, entry: &VisibilityChange<'_>) -> Option<EventNumber> {
-        let position = self.handling().of_receipt(entry.receipt_handle)?;
+        let position = self.handling().of_receipt(&entry.record.receipt_handle)?;
         let message = *self.handling().at(position);
         let event = message.look.origin.event;
         let hidden_for = entry.visibility_timeout;

@@ -30,7 +30,7 @@ impl World {
 
     /// A message is hidden whose invoke was unanswered.
     pub(super) fn note_hidden(&mut self, entry: &VisibilityChange<'_>) {
-        let Some(position) = self.handling().of_receipt(entry.receipt_handle) else { return };
+        let Some(position) = self.handling().of_receipt(&entry.record.receipt_handle) else { return };
         let message = *self.handling().at(position);
         let until = self.now.saturating_add(entry.visibility_timeout);
         if let Some(tracked) = self.queue.carried_mut(&message.received).filter(|_| message.unanswered) {

@@ -52,7 +52,7 @@ pub(super) fn connecting() -> SharedHttpClient {
 }
 
 pub(super) async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
-    account(aws).invoke(FUNCTION, "7".into(), None).await
+    account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
 fn is_unanswered(answer: &Result<Option<String>, InvokeFailure>) -> bool {

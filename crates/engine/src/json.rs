@@ -1,4 +1,4 @@
-//! Reading JSON that others wrote, part by part, so that one odd part spoils no other.
+//! Reads JSON that others wrote, part by part, so that one odd part spoils no other.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Reads an object. Derived structs accept arrays too, which no record is. The error, which is logged,
-/// quotes nothing of the text.
+/// Reads an object. A derived struct would accept an array too. The error is logged, so it quotes nothing of the text.
 pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     match text.trim_ascii_start().chars().next() {
         Some('{') => serde_json::from_str(text).map_err(without_quotes),
@@ -39,7 +38,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// serde quotes a value of the wrong type, and then says which it expected, and where.
+/// serde quotes a value of the wrong type, and then says which type it expected, and where.
 fn without_quotes(error: serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(", expected ") {
@@ -48,7 +47,7 @@ fn without_quotes(error: serde_json::Error) -> String {
     }
 }
 
-/// The text of a string; `None` of any other value, and of a string that is no Unicode.
+/// The text of a string; `None` for any other value, and for a string that is not Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
@@ -64,7 +63,7 @@ pub(crate) fn non_empty_string(raw: &RawValue) -> Option<String> {
     string(raw).filter(|text| !text.is_empty())
 }
 
-/// `Option<&RawValue>` reads `null` as absent; here it is a value like any other.
+/// `Option<&RawValue>` reads `null` as absent; here it is a value.
 pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(deserializer).map(Some)
 }

@@ -1,28 +1,27 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::message::json::{object, string};
-use crate::message::moved::GarbledAttribute;
+use crate::json::{object, string};
+use crate::record::GarbledAttribute;
 use crate::{Record, Timestamp};
 
 /// The event that the event source mapping invokes the handler with: a batch of messages.
 ///
-/// Each message is read by itself, and only the members that the handler needs, so that one of an odd
-/// shape harms no other.
+/// Each message is read by itself, and only the members that the handler needs, so that one with an odd shape harms no
+/// other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchEvent {
     /// The messages that can be handled, in order.
     pub records: Vec<Record>,
     /// The others, which can only be reported failed.
     pub incomplete: Vec<IncompleteMessage>,
-    /// Of the messages that can be handled, those whose attribute `Comeback` is ignored: each counts as a
-    /// new one.
+    /// Messages among `records` with an unreadable attribute `Comeback`, which is ignored: each counts as new.
     pub garbled: Vec<GarbledMessage>,
     /// The queue they came from: `eventSourceARN` of the first message that has one.
     pub queue_arn: Option<String>,
 }
 
-/// A message that lacks what SQS always writes. It can be neither judged nor hidden, only kept.
+/// A message without something that SQS always writes. It can only be kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {what} is missing or unreadable; SQS always writes it")]
 pub struct IncompleteMessage {
@@ -42,13 +41,13 @@ pub struct GarbledMessage {
     pub problem: GarbledAttribute,
 }
 
-/// A message without an id is among them. It cannot be reported failed, and what is not reported is
-/// deleted: so nothing of the batch may be done, and all of it must be reported.
+/// A message of the batch has no id. It cannot be reported failed, and SQS deletes what is not reported, so the whole
+/// batch is kept and nothing is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message has no messageId; the whole batch is kept")]
 pub struct MissingMessageId;
 
-/// The event is no batch of messages.
+/// The event is not a batch of messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an SQS event: {0}")]
 pub struct NotABatch(String);
@@ -122,7 +121,7 @@ impl BatchEvent {
         let event: Event<'_> = object(event).map_err(NotABatch)?;
         let mut batch = Self::default();
         for message in event.records {
-            // One that is no object lacks everything.
+            // Anything but an object lacks everything.
             let message: Message<'_> = object(message.get()).unwrap_or_default();
             match message.record() {
                 Ok(mut record) => {
@@ -143,7 +142,7 @@ impl BatchEvent {
     /// # Errors
     ///
     /// [`MissingMessageId`]: none of them may be handled.
-    pub fn check_ids(&self) -> Result<(), MissingMessageId> {
+    pub(crate) fn check_ids(&self) -> Result<(), MissingMessageId> {
         let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
         if nameless { Err(MissingMessageId) } else { Ok(()) }
     }
@@ -158,7 +157,7 @@ impl BatchEvent {
 impl Message<'_> {
     /// # Errors
     ///
-    /// [`IncompleteMessage`] names the first thing that is missing.
+    /// The first thing that is missing.
     fn record(&self) -> Result<Record, IncompleteMessage> {
         let message_id = self.message_id.and_then(string).unwrap_or_default();
         let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };

@@ -94,9 +94,9 @@ fn anything_else_is_garbled_and_changes_nothing() {
         ("[]", "not a JSON object"),
         (r#"{"message_id":"m-0"}"#, "missing field `sent` at line 1 column 20"),
         (&WRITTEN.replace("1000", "-1"), "wrong type, expected u64 at line 1 column 29"),
-        (&WRITTEN.replace("m-0", ""), "message_id is no id"),
-        (&WRITTEN.replace("m-0", "m 0"), "message_id is no id"),
-        (&WRITTEN.replace("m-0", &long), "message_id is no id"),
+        (&WRITTEN.replace("m-0", ""), "message_id is not an id"),
+        (&WRITTEN.replace("m-0", "m 0"), "message_id is not an id"),
+        (&WRITTEN.replace("m-0", &long), "message_id is not an id"),
         (&WRITTEN.replace(r#""receives":3"#, r#""receives":0"#), "receives and moves must be at least 1"),
         (&WRITTEN.replace(r#""moves":1"#, r#""moves":0"#), "receives and moves must be at least 1"),
     ] {
@@ -154,5 +154,53 @@ proptest! {
     #[test]
     fn no_text_panics(text in ".{0,200}") {
         let _ = copy().restore(&text);
+    }
+}
+
+const ROOT: &str = "1-5759e988-bd862e3fe1be46a994272793";
+
+#[test]
+fn a_header_of_lambda_goes_on_with_all_that_it_holds() {
+    let long = format!("Root={ROOT};{}", "a".repeat(LONGEST_TRACE - 41));
+    assert_eq!(long.len(), LONGEST_TRACE);
+    for text in [
+        "Root=1-5759e988-bd862e3fe1be46a994272793",
+        "Root=1-5759e988-bd862e3fe1be46a994272793;",
+        "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=25:ab12cd34:3",
+        &long,
+    ] {
+        let header = TraceHeader::read(text).unwrap_or_else(|| panic!("{text} is not read"));
+        assert_eq!((header.text(), header.root()), (text, ROOT));
+    }
+}
+
+#[test]
+fn anything_else_is_left_behind() {
+    for text in [
+        "",
+        "Root=",
+        "Sampled=1;Root=1-5759e988-bd862e3fe1be46a994272793",
+        "Root=2-5759e988-bd862e3fe1be46a994272793",
+        "Root=1-5759e98-bd862e3fe1be46a994272793",
+        "Root=1-5759e988-bd862e3fe1be46a99427279",
+        "Root=1-5759e988-bd862e3fe1be46a994272793-1",
+        "Root=1-5759e98g-bd862e3fe1be46a994272793",
+        "Root=1-5759e988-bd862e3fe1be46a994272793 ",
+        "Root=1-5759e988-bd862e3fe1be46a994272793,Sampled=1",
+        "Root=1-5759e988-bd862e3fe1be46a994272793;\r\nX-Amz-Invocation-Type: RequestResponse",
+        "Root=1-5759e988-bd862e3fe1be46a994272793;Größe",
+        &format!("Root={ROOT};{}", "a".repeat(LONGEST_TRACE - 40)),
+    ] {
+        assert_eq!(TraceHeader::read(text), None, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_printable_header_or_none(text in prop_oneof![any::<String>(), "Root=1-[0-9a-f]{8}-[0-9a-f]{24}.*"]) {
+        if let Some(header) = TraceHeader::read(&text) {
+            prop_assert!(header.text().bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+            prop_assert_eq!(header.root().len(), ROOT.len());
+        }
     }
 }

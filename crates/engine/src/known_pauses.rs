@@ -1,60 +1,60 @@
-//! What one environment of the handler knows of the pauses.
+//! The pauses that one environment of the handler knows of, and when it reads them.
 
 use std::time::Duration;
 
 use rand::RngExt;
 
-use super::Pauses;
 use crate::account::CallFailure;
-use crate::decide::seed::generator;
+use crate::pauses::Pauses;
 use crate::report::PausesRead;
+use crate::seed::generator;
 use crate::{Policy, Timestamp};
 
-/// Between two reads of an environment at least. With many environments it is longer, so that together they
-/// read about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
+/// The least time between two reads of an environment. With many environments it is longer, so that together they read
+/// about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
 const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// How much longer it may be, so that environments do not read together.
 const LONGEST: f64 = 1.25;
 /// A pause that is open for longer may have been forgotten: the handler logs it as a warning.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
-/// Said of a parameter whose text is unreadable.
+/// Remedy for an unreadable parameter.
 const GARBLED: &str = "write the parameter that PAUSES names anew, or delete it: then nothing is paused";
 
-/// What one environment of the handler knows of the pauses, and when it reads them again.
+/// The pauses that one environment of the handler knows of.
 ///
-/// It reads them before its first batch, and then at the first batch after max(30 s, `MAXIMUM_CONCURRENCY` ×
-/// 0.3 s), or up to a quarter more. A read that fails leaves what is known as it was, until the next. While
-/// nothing was ever read, each batch reads, and no function is invoked.
+/// It reads them before its first batch, and then at the first batch after max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s), or up
+/// to a quarter more. A failed read changes nothing. Until the first read works, each batch reads, and no function is
+/// invoked.
 #[derive(Clone, Debug)]
 pub struct KnownPauses {
-    /// `None`: there is no parameter, and nothing is ever paused.
+    /// `None` without a parameter: nothing is ever paused.
     between_reads: Option<Duration>,
     known: Option<Pauses>,
     next_read: Option<Timestamp>,
 }
 
 impl KnownPauses {
-    /// Of an environment that has read nothing yet.
-    pub fn of(policy: &Policy) -> Self {
+    /// Those of an environment that has read nothing yet.
+    pub(crate) fn of(policy: &Policy) -> Self {
         let environments = u32::try_from(policy.maximum_concurrency()).unwrap_or(u32::MAX);
         let between_reads = Some(BETWEEN_READS.max(PER_ENVIRONMENT * environments));
         Self { between_reads, known: None, next_read: None }
     }
 
-    /// Of a handler without the variable `PAUSES`: it never reads, and nothing is paused.
-    pub fn none() -> Self {
+    /// Those of a handler without the variable `PAUSES`: it never reads, and nothing is paused.
+    pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None }
     }
 
-    /// How late an environment that works without a rest may notice a change: the longest time between two reads,
-    /// 37.5 s, or 0.375 s for each of `MAXIMUM_CONCURRENCY` environments.
+    /// How late a busy environment may notice a change: the longest time between two reads, 37.5 s, or 0.375 s for each of
+    /// `MAXIMUM_CONCURRENCY` environments.
     pub fn longest_between_reads(policy: &Policy) -> Duration {
         Self::of(policy).between_reads.unwrap_or_default().mul_f64(LONGEST)
     }
 
-    /// What is known; `None` if nothing was ever read.
-    pub const fn known(&self) -> Option<&Pauses> {
+    /// The pauses; `None` if no read has worked yet.
+    pub(crate) const fn known(&self) -> Option<&Pauses> {
         self.known.as_ref()
     }
 
@@ -63,15 +63,15 @@ impl KnownPauses {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
 
-    /// What a read has answered: the parameter's text, or `None` if there is no such parameter. The message
-    /// seeds the time until the next.
+    /// Takes the answer to a read: the parameter's text, or `None` if the parameter does not exist. The message seeds the
+    /// time until the next.
     pub(crate) fn read(
         &mut self,
         answer: Result<Option<String>, CallFailure>,
         now: Timestamp,
         message_id: &str,
     ) -> PausesRead {
-        let read = match answer.and_then(understood) {
+        let read = match answer.and_then(parsed) {
             Ok(pauses) => {
                 let long = pauses.open_for(LONG_PAUSE, now).cloned().collect();
                 self.known = Some(pauses);
@@ -89,7 +89,7 @@ impl KnownPauses {
     }
 }
 
-fn understood(text: Option<String>) -> Result<Pauses, CallFailure> {
+fn parsed(text: Option<String>) -> Result<Pauses, CallFailure> {
     let Some(text) = text else { return Ok(Pauses::default()) };
     Pauses::read(&text).map_err(|garbled| CallFailure { cause: garbled.to_string(), remedy: Some(GARBLED) })
 }

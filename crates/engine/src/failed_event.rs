@@ -5,37 +5,36 @@ use comeback_envelope::Metadata;
 use serde_json::value::RawValue;
 
 use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
-use crate::message::invocation_record::{InvocationError, InvocationRecord};
-use crate::message::json::{non_empty_string, text};
+use crate::invocation_record::{InvocationError, InvocationRecord};
+use crate::json::{non_empty_string, text};
 use crate::{Directive, Reason, ReasonCode, Record, Timestamp};
 
-/// A record that was sent to the queue this long after it was written did not come from Lambda, which
-/// delivers within minutes: SQS's own redrive had taken it, after days, and an operator moved it back.
+/// Lambda delivers a record within minutes. One sent to the queue this long after it was written was moved back by an
+/// operator, after SQS's own redrive had taken it.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// An event that failed, as far as its message tells: which retry comes next, since when, of what.
+/// A failed event, as far as its message shows: which retry comes next, since when, of which payload.
 #[derive(Clone, Debug)]
 pub struct FailedEvent<'a> {
     /// The function to re-invoke, exactly as the record names it.
     pub function_arn: Cow<'a, str>,
     /// The retry about to be made; 1 for the first.
     pub retry: u64,
-    /// When the event first failed, to the second (as envelopes carry it), so that every retry
-    /// computes with the same moment.
+    /// When the event first failed, to the second, as envelopes carry it: every retry computes with the same moment.
     pub first_failure: Timestamp,
     /// The same on every retry of the event.
     pub origin_request_id: String,
     /// The request id of the invocation that failed, if the record names it.
     pub request_id: Option<String>,
-    /// When the attempt before that retry failed: by its record, and when the record was sent at the latest.
+    /// When the attempt before that retry failed: as its record says, but not after the record was sent.
     pub failed_at: Timestamp,
-    /// What it failed with, where that is known.
+    /// The error that it failed with, where that is known.
     pub error: Option<InvocationError<'a>>,
-    /// What the function says of its retries by that error.
+    /// What the function asks for by that error.
     pub directive: Option<Directive>,
     /// The record says that the target does not exist.
     pub not_found: bool,
-    /// The original payload, out of its envelope.
+    /// The original payload, without its envelope.
     pub payload: Cow<'a, RawValue>,
     /// The error's type as text, read once.
     pub(crate) error_type: Option<Cow<'a, str>>,
@@ -44,7 +43,7 @@ pub struct FailedEvent<'a> {
 }
 
 impl<'a> FailedEvent<'a> {
-    /// Reads a message: an invocation record, or either form in which an event is redriven here.
+    /// Reads a message: an invocation record, or an event redriven to this queue in either form.
     ///
     /// # Errors
     ///
@@ -101,7 +100,7 @@ impl<'a> FailedEvent<'a> {
             }
             None => (0, failure.timestamp.unwrap_or(record.first_sent()), None),
         };
-        // A record is sent once it is written: one from the future must not move what counts from it.
+        // A record is sent after it is written: one from the future must not move what counts from it.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
         let error_type = error.and_then(|error| error.error_type).and_then(text);
@@ -112,7 +111,7 @@ impl<'a> FailedEvent<'a> {
         Ok(Self {
             function_arn: failure.function_arn,
             retry: attempt.saturating_add(1),
-            // SQS's own time bounds the claimed one: a forged time must not void MAX_AGE.
+            // SQS's own time bounds the claimed one, so that a forged time cannot void MAX_AGE.
             first_failure: Timestamp::from_secs(first_failure.min(record.first_sent()).as_secs()),
             origin_request_id: origin_request_id
                 .or_else(|| failure.request_id.clone())
@@ -128,14 +127,14 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// A dead-letter's payload is out of its envelope already, unless someone wrote the message by hand;
-    /// it must not be enveloped twice.
+    /// A dead-letter's payload has no envelope, unless someone wrote the message by hand: it must not be enveloped
+    /// twice.
     fn redriven(record: &Record, letter: RedrivenLetter<'a>) -> Result<Self, Reason> {
         let (id, payload) = (non_empty_string(letter.origin_request_id), open(letter.payload)?.payload);
         Ok(Self::anew(record, letter.function_arn, id, payload, letter.payload))
     }
 
-    /// A redriven event starts anew: what it failed with, and how often, is history.
+    /// A redriven event starts anew: its error and its retries are history.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,

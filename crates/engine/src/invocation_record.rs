@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Timestamp;
-use crate::message::json::{Object, non_empty_string, object, present, text};
+use crate::json::{Object, non_empty_string, object, present, text};
 
-/// What Lambda writes to an asynchronous function's failure destination.
+/// Lambda's record of a failed asynchronous invocation, as it writes it to the failure destination.
 ///
-/// Lenient: only `requestContext.functionArn` and `requestPayload` must be there. Whatever else is
-/// missing or of another shape is left unknown, never an error. Nothing is copied.
+/// Lenient: only `requestContext.functionArn` and `requestPayload` are required. Anything else that is missing or has
+/// another shape is left unknown. Nothing is copied.
 #[derive(Clone, Debug)]
 pub struct InvocationRecord<'a> {
     /// The function that failed, with its qualifier.
@@ -22,7 +22,7 @@ pub struct InvocationRecord<'a> {
     pub request_payload: &'a RawValue,
     /// The target does not exist (any more).
     pub not_found: bool,
-    /// What the function failed with; unknown if it was throttled or never ran.
+    /// The function's error; unknown if it was throttled or never ran.
     pub error: Option<InvocationError<'a>>,
 }
 
@@ -35,7 +35,7 @@ pub struct InvocationError<'a> {
     pub message: Option<&'a RawValue>,
 }
 
-/// A record, and in what form its three objects are read.
+/// A record, generic over the form in which its three objects are read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a, Context, Response, Payload> {
@@ -50,10 +50,10 @@ struct Wire<'a, Context, Response, Payload> {
     response_payload: Option<Payload>,
 }
 
-/// As Lambda writes it: all is read at once.
+/// As Lambda writes it: read at once.
 type Plain<'a> =
     Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<ResponsePayload<'a>>>;
-/// Any other: each part is read by itself.
+/// Anything else: each part is read by itself.
 type Odd<'a> = Wire<'a, &'a RawValue, &'a RawValue, &'a RawValue>;
 
 #[derive(Deserialize)]
@@ -84,7 +84,7 @@ struct ResponsePayload<'a> {
 }
 
 impl<'a> Odd<'a> {
-    /// Whatever is wrong with what the function answered leaves only that unknown.
+    /// An odd answer of the function leaves only that answer unknown.
     fn in_parts(self) -> Result<Plain<'a>, String> {
         let context =
             object(self.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;
@@ -103,9 +103,8 @@ impl<'a> InvocationRecord<'a> {
     ///
     /// # Errors
     ///
-    /// Says what is missing if the body is no invocation record; or that it is the record of a
-    /// success, as a queue attached as on-success destination gets it. Retrying that would run a
-    /// function again that has done its work.
+    /// The body is not an invocation record: what is missing. Or it is the record of a success, from a queue attached as
+    /// on-success destination: retrying it would run a function again that has done its work.
     pub fn read(body: &'a str) -> Result<Self, String> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,

@@ -1,0 +1,299 @@
+//! ARNs of functions and queues, and patterns of function ARNs. Nothing else splits an ARN.
+
+use std::fmt;
+use std::str::FromStr;
+
+use wildmatch::WildMatch;
+
+/// The ARN of a function: `arn:PARTITION:lambda:REGION:ACCOUNT:function:NAME`, with or without `:QUALIFIER`.
+///
+/// ```
+/// use comeback_engine::FunctionArn;
+///
+/// let arn: FunctionArn = "arn:aws:lambda:eu-west-1:123456789012:function:orders:live".parse()?;
+/// assert_eq!((arn.name.as_str(), arn.qualifier.as_deref()), ("orders", Some("live")));
+/// assert_eq!(arn.unqualified().to_string(), "arn:aws:lambda:eu-west-1:123456789012:function:orders");
+/// # Ok::<(), comeback_engine::NotAnArn>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionArn {
+    /// `aws`, or that of another partition.
+    pub partition: String,
+    /// The region.
+    pub region: String,
+    /// The account's twelve digits.
+    pub account: String,
+    /// The function's name.
+    pub name: String,
+    /// A version or an alias.
+    pub qualifier: Option<String>,
+}
+
+/// The ARN of an SQS queue: `arn:PARTITION:sqs:REGION:ACCOUNT:NAME`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueArn {
+    /// `aws`, or that of another partition.
+    pub partition: String,
+    /// The region.
+    pub region: String,
+    /// The account's twelve digits.
+    pub account: String,
+    /// The queue's name.
+    pub name: String,
+}
+
+/// The text is not the ARN of a function, or of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnArn {
+    /// Not a function's.
+    #[error(
+        "is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)"
+    )]
+    Function,
+    /// Not a queue's.
+    #[error("is not a queue ARN (arn:aws:sqs:REGION:ACCOUNT:NAME)")]
+    Queue,
+}
+
+impl FunctionArn {
+    /// The function itself, without a version or an alias.
+    #[must_use]
+    pub fn unqualified(&self) -> Self {
+        Self { qualifier: None, ..self.clone() }
+    }
+}
+
+impl FromStr for FunctionArn {
+    type Err = NotAnArn;
+
+    fn from_str(arn: &str) -> Result<Self, NotAnArn> {
+        let fields = Fields::of(arn).filter(Fields::name_a_function).ok_or(NotAnArn::Function)?;
+        Ok(Self {
+            partition: fields.partition.into(),
+            region: fields.region.into(),
+            account: fields.account.into(),
+            name: fields.name.into(),
+            qualifier: fields.qualifier.map(Into::into),
+        })
+    }
+}
+
+impl fmt::Display for FunctionArn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { partition, region, account, name, qualifier } = self;
+        write!(f, "arn:{partition}:lambda:{region}:{account}:function:{name}")?;
+        qualifier.iter().try_for_each(|qualifier| write!(f, ":{qualifier}"))
+    }
+}
+
+impl QueueArn {
+    /// Whether the queue is a FIFO queue, which a retry queue cannot be.
+    pub fn is_fifo(&self) -> bool {
+        self.name.ends_with(".fifo")
+    }
+
+    /// Whether SQS accepts this account and this name: twelve digits, and up to 80 letters, digits, `-` and `_`,
+    /// with `.fifo` at the end of a FIFO queue.
+    pub fn is_valid(account: &str, name: &str) -> bool {
+        let plain = name.strip_suffix(".fifo").unwrap_or(name);
+        is_account(account) && (1..=80).contains(&name.len()) && is_name(plain)
+    }
+}
+
+impl FromStr for QueueArn {
+    type Err = NotAnArn;
+
+    fn from_str(arn: &str) -> Result<Self, NotAnArn> {
+        let mut fields = arn.split(':');
+        let mut next = || fields.next().unwrap_or_default();
+        match [next(), next(), next(), next(), next(), next()] {
+            ["arn", partition, "sqs", region, account, name]
+                if fields.next().is_none() && Self::is_valid(account, name) =>
+            {
+                Ok(Self {
+                    partition: partition.into(),
+                    region: region.into(),
+                    account: account.into(),
+                    name: name.into(),
+                })
+            }
+            _ => Err(NotAnArn::Queue),
+        }
+    }
+}
+
+impl fmt::Display for QueueArn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { partition, region, account, name } = self;
+        write!(f, "arn:{partition}:sqs:{region}:{account}:{name}")
+    }
+}
+
+/// One entry of `TARGET_FUNCTIONS`: a function ARN whose name may contain `*`.
+///
+/// Compared field by field, so `*` never crosses a `:`. Without a qualifier it allows every version and alias of the
+/// function; with one, only that one.
+///
+/// ```
+/// use comeback_engine::FunctionPattern;
+///
+/// let pattern: FunctionPattern = "arn:aws:lambda:eu-west-1:123456789012:function:orders-*".parse()?;
+/// assert!(pattern.allows("arn:aws:lambda:eu-west-1:123456789012:function:orders-eu:$LATEST"));
+/// assert!(!pattern.allows("arn:aws:lambda:eu-west-1:999999999999:function:orders-eu"));
+/// # Ok::<(), comeback_engine::BadPattern>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionPattern {
+    partition: String,
+    region: String,
+    account: String,
+    name: WildMatch,
+    qualifier: Option<String>,
+}
+
+/// Why an entry of `TARGET_FUNCTIONS` is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPattern {
+    /// Not `arn:…:lambda:region:account:function:name[:qualifier]`.
+    #[error("{}", NotAnArn::Function)]
+    NotAFunctionArn,
+    /// `*` outside the name.
+    #[error("has a * outside the function's name")]
+    WildcardOutsideName,
+    /// A character that names, versions and aliases cannot have.
+    #[error("has a character that no function's name or qualifier has")]
+    BadCharacter,
+}
+
+impl FromStr for FunctionPattern {
+    type Err = BadPattern;
+
+    fn from_str(arn: &str) -> Result<Self, BadPattern> {
+        let fields = Fields::of(arn).ok_or(BadPattern::NotAFunctionArn)?;
+        let Fields { partition, region, account, name, qualifier } = fields;
+        if [partition, region, account].into_iter().chain(qualifier).any(|field| field.contains('*')) {
+            return Err(BadPattern::WildcardOutsideName);
+        }
+        if !is_name(&name.replace('*', "")) || !qualifier.is_none_or(is_qualifier) {
+            return Err(BadPattern::BadCharacter);
+        }
+        if !fields.name_a_place() {
+            return Err(BadPattern::NotAFunctionArn);
+        }
+        Ok(Self {
+            partition: partition.into(),
+            region: region.into(),
+            account: account.into(),
+            name: WildMatch::new(name),
+            qualifier: qualifier.map(Into::into),
+        })
+    }
+}
+
+impl FunctionPattern {
+    /// Whether the function may be re-invoked. Text that is not a function ARN never may.
+    pub fn allows(&self, arn: &str) -> bool {
+        Fields::of(arn).is_some_and(|fields| {
+            self.partition == fields.partition
+                && self.region == fields.region
+                && self.account == fields.account
+                && is_name(fields.name)
+                && self.name.matches(fields.name)
+                && fields.qualifier.is_none_or(is_qualifier)
+                && self.qualifier.as_deref().is_none_or(|only| fields.qualifier == Some(only))
+        })
+    }
+
+    /// The function's name, with its `*`.
+    pub fn name(&self) -> String {
+        self.name.pattern()
+    }
+
+    /// The only version or alias that it allows, if it names one.
+    pub fn qualifier(&self) -> Option<&str> {
+        self.qualifier.as_deref()
+    }
+
+    /// Whether this entry, taken literally, names that function.
+    pub(crate) fn is(&self, function: &HandlerFunction) -> bool {
+        self.region == function.region && self.name.pattern() == function.name
+    }
+}
+
+impl fmt::Display for FunctionPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { partition, region, account, name, qualifier } = self;
+        write!(f, "arn:{partition}:lambda:{region}:{account}:function:{}", name.pattern())?;
+        qualifier.iter().try_for_each(|qualifier| write!(f, ":{qualifier}"))
+    }
+}
+
+/// The retry handler's own name, from its runtime. It is never a target, whatever the patterns say: it would retry its
+/// own batches. The runtime does not give its account, so a function with the same name and region in another account
+/// is refused too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerFunction {
+    /// `AWS_LAMBDA_FUNCTION_NAME`.
+    pub name: String,
+    /// `AWS_REGION`.
+    pub region: String,
+}
+
+impl HandlerFunction {
+    pub(crate) fn is(&self, arn: &str) -> bool {
+        Fields::of(arn).is_some_and(|fields| fields.region == self.region && fields.name == self.name)
+    }
+}
+
+/// The fields of a function ARN, borrowed from its text: patterns are compared for every message.
+#[derive(Clone, Copy)]
+struct Fields<'a> {
+    partition: &'a str,
+    region: &'a str,
+    account: &'a str,
+    name: &'a str,
+    qualifier: Option<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(arn: &'a str) -> Option<Self> {
+        let mut fields = arn.split(':');
+        let mut next = || fields.next().unwrap_or_default();
+        let ["arn", partition, "lambda", region, account, "function", name] =
+            [next(), next(), next(), next(), next(), next(), next()]
+        else {
+            return None;
+        };
+        let qualifier = fields.next();
+        let mut all = [partition, region, account, name].into_iter().chain(qualifier);
+        let is_whole = all.all(|field| !field.is_empty()) && fields.next().is_none();
+        is_whole.then_some(Self { partition, region, account, name, qualifier })
+    }
+
+    fn name_a_place(&self) -> bool {
+        is_account(self.account) && is_place(self.partition) && is_place(self.region)
+    }
+
+    fn name_a_function(&self) -> bool {
+        self.name_a_place() && is_name(self.name) && self.qualifier.is_none_or(is_qualifier)
+    }
+}
+
+fn is_account(account: &str) -> bool {
+    account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Letters, digits, `-` and `_`: AWS's own pattern for names.
+fn is_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Lowercase letters, digits and `-`, as in every partition and region.
+fn is_place(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// A version or an alias, or one of the two with a `$`; Lambda Managed Instances run the second.
+fn is_qualifier(qualifier: &str) -> bool {
+    is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
+}

@@ -1,0 +1,144 @@
+//! When a retry is due: rules 5 to 7, and the clock of `MAX_AGE`, which stands still in a pause.
+
+use std::time::Duration;
+
+use comeback_backoff::Jitter;
+use rand::RngExt;
+
+use crate::failed_event::FailedEvent;
+use crate::known_pauses::KnownPauses;
+use crate::seed::generator;
+use crate::{Directive, Pauses, Policy, Record, Timestamp};
+
+/// How long a message of a paused function is hidden before the handler checks it again: 900 receives, which are fewer
+/// than SQS's 1,000, then outlast the 14 days that it keeps a message.
+pub const HOLD: Duration = Duration::from_secs(14 * 86_400 / 900);
+/// SQS keeps a message for 14 days at most; one this old must not be hidden again.
+pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
+/// The last retry is made this long before the end of `MAX_AGE`, so that a late poll does not lose it; a tenth of
+/// `MAX_AGE` if that is shorter.
+const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
+/// A function asks for the same wait whenever it is overloaded. Up to this share of it is added, so that its events do
+/// not all come back at once.
+const RETRY_AFTER_JITTER: f64 = 0.1;
+
+/// A failed event, its message, and what else its next step depends on.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'c, 'r> {
+    pub(crate) event: &'c FailedEvent<'r>,
+    pub(crate) record: &'c Record,
+    pub(crate) policy: &'c Policy,
+    pub(crate) pauses: &'c Pauses,
+    pub(crate) now: Timestamp,
+}
+
+impl Case<'_, '_> {
+    /// Rules 5 to 7: when the retry is due; `None` if no backoff fits before [the last moment](Self::last_moment). The
+    /// backoff starts at the first receive, so that it is served once, however often the message comes early.
+    pub(crate) fn due(&self) -> Option<Timestamp> {
+        let record = self.record;
+        let start = if record.is_first_receive() { self.now } else { record.first_receive };
+        let delay = self.cut(self.delay(start), start, self.last_moment())?;
+        Some(self.due_after_pauses(start.saturating_add(delay)))
+    }
+
+    /// Rule 6: when `MAX_AGE` ends, or when the message is given up before SQS deletes it, if that is sooner.
+    pub(crate) fn last_moment(&self) -> Timestamp {
+        self.end_of_max_age().min(self.end_of_retention())
+    }
+
+    /// The end of rule 4's 13 days and 12 hours.
+    fn end_of_retention(&self) -> Timestamp {
+        self.record.sent.saturating_add(RETENTION_MARGIN)
+    }
+
+    /// Rule 6: a wait from `start`, or as much of it as leaves time for a last retry before `end`; `None` if that is too
+    /// little.
+    pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
+        let longest = self.longest(start, end);
+        (wait <= longest || longest >= self.margin()).then(|| wait.min(longest))
+    }
+
+    fn longest(&self, start: Timestamp, end: Timestamp) -> Duration {
+        end.since(start).saturating_sub(self.margin())
+    }
+
+    fn margin(&self) -> Duration {
+        LAST_RETRY_MARGIN.min(self.policy.max_age / 10)
+    }
+
+    /// Rule 5, from `start`.
+    fn delay(&self, start: Timestamp) -> Duration {
+        match self.event.directive {
+            Some(Directive::RetryAfter(moment)) => {
+                let wait = moment.since(self.event.failed_at);
+                let seed = format!("{} RetryAfter", self.record.first_id());
+                let share: f64 = generator(&seed, self.event.retry).random();
+                moment.saturating_add(wait.mul_f64(RETRY_AFTER_JITTER * share)).since(start)
+            }
+            _ => self.draw(),
+        }
+    }
+
+    /// Seeded by the message and the retry, so that every look at the message draws the same delay; decorrelated jitter
+    /// by the event, because its chain must be the same on each of its messages.
+    fn draw(&self) -> Duration {
+        let Self { event, record, policy, .. } = self;
+        let mut rng = match policy.backoff.jitter {
+            Jitter::Decorrelated => generator(&event.origin_request_id, 0),
+            Jitter::Full | Jitter::Equal | Jitter::None => generator(record.first_id(), event.retry),
+        };
+        Duration::from_secs(policy.backoff.delay(event.retry, &mut rng))
+    }
+
+    /// `MAX_AGE` after the first failure, on a clock that stands still while the function is paused, and after each
+    /// pause until every message that it held was checked again. An environment notices the end of a pause at its next
+    /// read, and may hold a message just before.
+    ///
+    /// A pause that an environment takes for open may have ended since its last read. So only what is certain is
+    /// counted, and the end that one environment knows is never later than the end that another knows afterwards: a
+    /// wait that fits before the first also fits before the second.
+    pub(crate) fn end_of_max_age(&self) -> Timestamp {
+        let Self { event, policy, pauses, now, .. } = *self;
+        let latest_notice = KnownPauses::longest_between_reads(policy);
+        let mut end = event.first_failure.saturating_add(policy.max_age);
+        let mut counted_until = event.first_failure;
+        let begun = pauses.of_function(&event.function_arn).take_while(|pause| pause.from <= now);
+        for pause in begun {
+            if pause.from > end {
+                break;
+            }
+            let noticed = pause.until.map_or(now, |until| until.saturating_add(latest_notice).min(now));
+            if noticed <= event.first_failure {
+                continue;
+            }
+            let stands_still_until = noticed.saturating_add(HOLD);
+            end = end.saturating_add(stands_still_until.since(pause.from.max(counted_until)));
+            counted_until = counted_until.max(stands_still_until);
+        }
+        end
+    }
+
+    /// Rule 7: when an event is due that was due at `due`. One that was due before the end of a pause that is over comes
+    /// back over its spread, or over what is left of it until a last retry.
+    fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
+        let over = self.pauses.of_function(&self.event.function_arn).filter(|pause| pause.is_over(self.now));
+        over.fold(due, |due, pause| match pause.until {
+            Some(until) if due < until => {
+                let seed = format!("{} {}", self.record.first_id(), self.event.retry);
+                let share: f64 = generator(&seed, until.as_secs()).random();
+                until.saturating_add(pause.spread.min(self.left_at(until)).mul_f64(share))
+            }
+            _ => due,
+        })
+    }
+
+    /// The time from the end of a pause until a last retry. It is known once every environment has noticed that end; a
+    /// later pause moves the end of `MAX_AGE`, but must not move the events that come back after the first. Until then
+    /// it is that of now: a pause whose planned end has passed may have ended earlier, since the last read.
+    fn left_at(&self, over: Timestamp) -> Duration {
+        let noticed = over.saturating_add(KnownPauses::longest_between_reads(self.policy));
+        let then = Self { now: noticed.min(self.now), ..*self };
+        self.longest(over, then.last_moment())
+    }
+}

@@ -1,0 +1,487 @@
+//! One running handler, and the way of a message through a batch: decided, then performed, and in the end its outcome.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::join;
+use futures_util::stream::{self, StreamExt};
+
+use crate::account::{
+    Account, Answer, CONCURRENT_INVOKES, CallFailure, GivenUp, Guarded, InvokeFailure, Move, MoveFailure,
+    VisibilityChange,
+};
+use crate::batch_event::BatchEvent;
+use crate::dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
+use crate::decide::{Action, decide, expiring};
+use crate::due::Case;
+use crate::failed_event::FailedEvent;
+use crate::pauses::NO_PAUSES;
+use crate::record::Moved;
+use crate::report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
+use crate::waits::{Wait, after_lost_copy, isolated};
+use crate::{Envelope, KnownPauses, Pauses, Policy, Record, Room, Timestamp};
+
+/// Remedy for a re-invocation that may have been accepted.
+const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
+    look for an outage of Lambda or of the network";
+/// Remedy for moves that may have been accepted.
+const LOST_COPY: &str = "the copies may be on their way, and the messages themselves come back in one to two hours at \
+    the earliest: look for an outage of SQS or of the network";
+
+/// One running handler: its policy, its room for hidden messages, and the pauses it knows of.
+///
+/// It serves one queue. When a batch comes from another one, its room is unknown again.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    policy: Arc<Policy>,
+    queue_arn: Option<String>,
+    room: Room,
+    pauses: KnownPauses,
+}
+
+impl Environment {
+    /// An environment that has handled nothing yet, and reads no pauses: no function is ever paused.
+    pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
+        let policy = policy.into();
+        let room = Room::of(&policy);
+        Self { policy, queue_arn: None, room, pauses: KnownPauses::none() }
+    }
+
+    /// The same, but it reads the pauses from a parameter.
+    #[must_use]
+    pub fn reading_pauses(self) -> Self {
+        Self { pauses: KnownPauses::of(&self.policy), ..self }
+    }
+
+    /// The same, but it hides every message, as all handlers did before there were moves.
+    #[must_use]
+    pub fn hiding_everything(self) -> Self {
+        Self { room: Room::unlimited(), ..self }
+    }
+
+    /// How it makes retries.
+    pub const fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// The pauses that it knows of; `None` while it has read none.
+    pub const fn pauses(&self) -> Option<&Pauses> {
+        self.pauses.known()
+    }
+
+    /// Handles one batch: decides for each message, then performs, deferrals first. While `TARGET_FUNCTIONS` is empty,
+    /// every message is kept, until SQS would soon delete it. A batch with a message that has no id is kept whole.
+    ///
+    /// The pauses are read first, if that is due; events of a paused function are held.
+    ///
+    /// A message that has to wait is hidden while the environment has room for it. Otherwise it is moved: sent again with
+    /// a delay, and settled. Moves come last, and after them a look at the queue if there is little room. A new
+    /// environment also looks first, while it reads the pauses.
+    ///
+    /// `past_deadline` is asked before each call. Once it answers true no further call is started; what is left is
+    /// reported failed and comes back. No record, and no failure of the account, can harm another record: each is decided
+    /// and performed by itself, and its panics are caught.
+    pub async fn handle<'a, A: Account>(
+        &mut self,
+        batch: &'a BatchEvent,
+        now: Timestamp,
+        past_deadline: &dyn Fn() -> bool,
+        account: &A,
+    ) -> BatchReport<'a> {
+        let mut report = BatchReport::new(batch);
+        if report.kept_whole.is_some() {
+            return report;
+        }
+        self.enter_queue(batch.queue_arn.as_deref());
+        let account = Guarded { account, past_deadline };
+        let read = read_pauses(&mut self.pauses, &batch.records, now, &account);
+        let first_look;
+        (report.pauses, first_look) = join(read, first_look_of(&mut self.room, now, &account)).await;
+        let mut messages: Vec<Message<'a>> =
+            latest_copies(&batch.records).into_iter().map(|record| self.decide(record, now)).collect();
+        self.hide_within_room(&mut messages, &account).await;
+        self.invoke(&mut messages, now, &account).await;
+        send_dead_letters(&mut messages, now, &account).await;
+        self.hide_within_room(&mut messages, &account).await;
+        report.moves = self.move_others(&mut messages, now, &account).await;
+        let last_look = look(&mut self.room, now, &account).await;
+        report.look_failure = first_look.or(last_look);
+        report.outcomes = messages.into_iter().map(|message| message.outcome).collect();
+        report
+    }
+
+    fn enter_queue(&mut self, queue_arn: Option<&str>) {
+        let Some(arn) = queue_arn else { return };
+        if self.queue_arn.as_deref().is_some_and(|before| before != arn) {
+            self.room = self.room.unknown();
+        }
+        if self.queue_arn.as_deref() != Some(arn) {
+            self.queue_arn = Some(arn.into());
+        }
+    }
+
+    /// Until pauses were read it is not known whether any function is paused. A message whose step depends on that is
+    /// kept.
+    fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> Message<'a> {
+        let mut message = Message::new(record);
+        if let Some(wait) = Wait::carried(record, now) {
+            message.keep(wait);
+        } else if self.policy.keeps_everything() {
+            message.keep_unattached(now);
+        } else {
+            let known = self.pauses();
+            match isolated(|| decide(record, &self.policy, known.unwrap_or(&NO_PAUSES), now)) {
+                Ok(action) if known.is_none() && depends_on_pauses(&action, record, now) => {
+                    message.outcome.retry = action.event().map(Retry::of);
+                    message.keep(Wait::after_failure(record, now));
+                }
+                Ok(action) => message.take_on(action, now),
+                Err(problem) => message.keep_undecided(problem, now),
+            }
+        }
+        message
+    }
+
+    /// Hides as many of the waiting messages as there is room for. The others are those that cost least to move.
+    async fn hide_within_room<'a, A: Account>(
+        &mut self,
+        messages: &mut [Message<'a>],
+        account: &Guarded<'_, A>,
+    ) {
+        let mut waiting = waiting(messages);
+        if self.room.left() < waiting.len() as u64 {
+            waiting = costliest_to_move(waiting, self.room.left() as usize);
+        }
+        self.hide(waiting, account).await;
+    }
+
+    async fn hide<'a, A: Account>(&mut self, waiting: Vec<Waiting<'_, 'a>>, account: &Guarded<'_, A>) {
+        let change = |(message, wait): &Waiting<'_, 'a>| VisibilityChange {
+            record: message.record,
+            visibility_timeout: wait.visibility_timeout,
+        };
+        let changes: Vec<VisibilityChange<'_>> = waiting.iter().map(change).collect();
+        let mut answers = account.change_visibility(&changes).await;
+        for (message, wait) in waiting {
+            message.hidden(wait, answers.next_answer());
+        }
+        self.room.take(changes.len() as u64);
+    }
+
+    async fn invoke<'a, A: Account>(
+        &self,
+        messages: &mut [Message<'a>],
+        now: Timestamp,
+        account: &Guarded<'_, A>,
+    ) {
+        let style = self.policy.envelope;
+        let calls = messages.iter().filter_map(|message| match (&message.event, &message.next) {
+            (Some(event), Next::Invoke(envelope)) => {
+                Some(account.invoke(message.record, &event.function_arn, envelope, style))
+            }
+            _ => None,
+        });
+        let calls: Vec<_> = calls.collect();
+        let answers = stream::iter(calls).buffered(CONCURRENT_INVOKES).collect::<Vec<_>>().await;
+        let invoked = messages.iter_mut().filter(|message| matches!(message.next, Next::Invoke(_)));
+        for (message, answer) in invoked.zip(answers) {
+            match answer {
+                Ok(request_id) => message.invoked(request_id),
+                Err(InvokeFailure::Later(problem)) => message.failed(problem, now),
+                Err(InvokeFailure::Unanswered(cause)) => self.wait_for_answer(message, cause, now),
+                Err(InvokeFailure::NotFound(cause)) => {
+                    message.give_up(Reason::new(ReasonCode::TargetNotFound, cause), now);
+                }
+                Err(InvokeFailure::TooLarge(cause)) => {
+                    message.give_up(Reason::new(ReasonCode::PayloadTooLarge, cause), now);
+                }
+                Err(InvokeFailure::Refused(cause)) => {
+                    message.give_up(Reason::new(ReasonCode::TargetRefused, cause), now);
+                }
+            }
+        }
+    }
+
+    /// The event may have been accepted, so it must not be re-invoked soon.
+    fn wait_for_answer(&self, message: &mut Message<'_>, cause: String, now: Timestamp) {
+        let Message { record, event: Some(event), .. } = &*message else { return };
+        let pauses = self.known_pauses();
+        let wait = Wait::after_unanswered(&Case { event, record, policy: &self.policy, pauses, now });
+        message.outcome.problem = Some(CallFailure { cause, remedy: Some(UNANSWERED) });
+        message.next = Next::Wait(wait);
+    }
+
+    /// Moves the messages that there was no room for. One that cannot be sent is hidden after all.
+    async fn move_others<'a, A: Account>(
+        &mut self,
+        messages: &mut [Message<'a>],
+        now: Timestamp,
+        account: &Guarded<'_, A>,
+    ) -> Moves {
+        let waiting = waiting(messages);
+        let copies: Vec<Move<'_>> = waiting.iter().map(|(message, wait)| message.copy(wait)).collect();
+        let mut answers = account.send_again(&copies).await;
+        let mut moves = Moves::default();
+        let mut failed = Vec::new();
+        for ((message, mut wait), copy) in waiting.into_iter().zip(copies) {
+            let problem = match answers.next_answer() {
+                Ok(()) => {
+                    message.moved(&copy);
+                    moves.made += 1;
+                    continue;
+                }
+                Err(MoveFailure::NotSent(problem)) => problem,
+                Err(MoveFailure::Unanswered(cause)) => {
+                    let lost = after_lost_copy(message.record, &self.policy, self.known_pauses(), now);
+                    message.lengthen(&mut wait, lost);
+                    CallFailure { cause, remedy: Some(LOST_COPY) }
+                }
+            };
+            failed.push((message, wait));
+            moves.failed += 1;
+            moves.problem.get_or_insert(problem);
+        }
+        self.hide(failed, account).await;
+        moves
+    }
+
+    fn known_pauses(&self) -> &Pauses {
+        self.pauses().unwrap_or(&NO_PAUSES)
+    }
+}
+
+/// A message on its way through a batch.
+struct Message<'a> {
+    record: &'a Record,
+    /// `None` if it could not be parsed, or was not looked into.
+    event: Option<FailedEvent<'a>>,
+    /// What was decided, and what has come of it so far.
+    outcome: Outcome<'a>,
+    next: Next<'a>,
+}
+
+/// What is still to be performed for a message.
+enum Next<'a> {
+    Nothing,
+    /// Keep it: its backoff is not over, or its step did not work.
+    Wait(Wait),
+    Invoke(Envelope<'a>),
+    SendDeadLetter(DeadLetter),
+}
+
+/// A message that waits, and how long.
+type Waiting<'m, 'a> = (&'m mut Message<'a>, Wait);
+
+// Decided.
+impl<'a> Message<'a> {
+    fn new(record: &'a Record) -> Self {
+        Self { record, event: None, outcome: Outcome::of(record), next: Next::Nothing }
+    }
+
+    fn take_on(&mut self, action: Action<'a>, now: Timestamp) {
+        self.outcome.retry = action.event().map(Retry::of);
+        match action {
+            Action::Defer { event, due, visibility_timeout } => {
+                self.event = Some(event);
+                self.outcome.step = Some(Step::Defer { due, visibility_timeout });
+                self.next = Next::Wait(Wait { visibility_timeout, left: due.since(now), not_before: None });
+            }
+            Action::Hold { event, due, visibility_timeout } => {
+                self.event = Some(event);
+                self.outcome.step = Some(Step::Hold { due, visibility_timeout });
+                self.next = Next::Wait(Wait::from(now, visibility_timeout));
+            }
+            Action::Reinvoke { event, due, envelope } => {
+                self.event = Some(event);
+                self.outcome.step = Some(Step::Reinvoke { due });
+                self.next = Next::Invoke(envelope);
+            }
+            Action::DeadLetter { event, reason } => {
+                self.event = event;
+                self.give_up(reason, now);
+            }
+        }
+    }
+
+    /// Kept without a decision.
+    fn keep(&mut self, wait: Wait) {
+        self.outcome.step = Some(Step::Keep { visibility_timeout: wait.visibility_timeout });
+        self.next = Next::Wait(wait);
+    }
+
+    /// No function may be re-invoked yet. The message waits as if its step had failed, so that a thousand receives
+    /// outlast SQS's 14 days; before these end it is given up.
+    fn keep_unattached(&mut self, now: Timestamp) {
+        // By its first sending: every copy is new, so it would be kept for ever.
+        match expiring(self.record, self.record.first_sent(), now) {
+            Some(reason) => {
+                self.event = isolated(|| FailedEvent::read(self.record).ok()).ok().flatten();
+                self.outcome.retry = self.event.as_ref().map(Retry::of);
+                self.give_up(reason, now);
+            }
+            None => self.keep(Wait::after_failure(self.record, now)),
+        }
+    }
+
+    /// Deciding has panicked.
+    fn keep_undecided(&mut self, problem: CallFailure, now: Timestamp) {
+        match expiring(self.record, self.record.first_sent(), now) {
+            Some(reason) => self.give_up(reason, now),
+            None => self.failed(problem, now),
+        }
+    }
+
+    fn give_up(&mut self, reason: Reason, now: Timestamp) {
+        let letter = isolated(|| match &self.event {
+            Some(event) => event.dead_letter(self.record, &reason, now),
+            None => DeadLetter::verbatim(self.record, &reason),
+        });
+        self.outcome.step = Some(Step::DeadLetter { due: self.outcome.due(), reason });
+        match letter {
+            Ok(letter) => self.next = Next::SendDeadLetter(letter),
+            Err(problem) => self.failed(problem, now),
+        }
+    }
+}
+
+// Performed.
+impl<'a> Message<'a> {
+    fn invoked(&mut self, request_id: Option<String>) {
+        self.outcome.invoke_request_id = request_id;
+        self.next = Next::Nothing;
+    }
+
+    /// Its step did not work, so it waits for a while.
+    fn failed(&mut self, problem: CallFailure, now: Timestamp) {
+        self.outcome.problem = Some(problem);
+        self.next = Next::Wait(Wait::after_failure(self.record, now));
+    }
+
+    /// Without an Ok it is back after the queue's own timeout.
+    fn hidden(&mut self, wait: Wait, answer: Answer) {
+        match (&self.outcome.problem, answer) {
+            (None, answer) => self.outcome.problem = answer.err(),
+            (Some(_), Ok(())) => self.outcome.hidden_for = Some(wait.visibility_timeout),
+            (Some(_), Err(_)) => {}
+        }
+        self.next = Next::Nothing;
+    }
+
+    fn moved(&mut self, copy: &Move<'_>) {
+        self.outcome.moved = Some(copy.delay);
+        self.next = Next::Nothing;
+    }
+
+    /// Its copy may be on its way. The message itself comes back late, in case it is not.
+    fn lengthen(&mut self, wait: &mut Wait, lost: std::time::Duration) {
+        wait.visibility_timeout = wait.visibility_timeout.max(lost);
+        if let Some(step) = &mut self.outcome.step {
+            step.hide_for(wait.visibility_timeout);
+        }
+    }
+
+    fn copy(&self, wait: &Wait) -> Move<'a> {
+        let attribute = Moved::next(self.record, wait.not_before, self.outcome.problem.is_none());
+        Move { record: self.record, attribute, delay: wait.hop() }
+    }
+
+    /// The cost of its moves, in bytes to be sent. A copy that SQS would refuse costs the most.
+    fn cost_of_moves(&self, wait: &Wait) -> u64 {
+        let bytes = self.copy(wait).size();
+        if bytes <= SQS_MESSAGE_BYTES { wait.hops() * bytes as u64 } else { u64::MAX }
+    }
+}
+
+/// Whether a pause would lead to another action. SQS's own 14 days go on in a pause.
+fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bool {
+    match action {
+        Action::Reinvoke { .. } => true,
+        Action::DeadLetter { reason, .. } => {
+            reason.code == ReasonCode::MaxAge && expiring(record, record.sent, now).is_none()
+        }
+        Action::Defer { .. } | Action::Hold { .. } => false,
+    }
+}
+
+/// SQS may deliver a message twice in one batch. The copies are one event, so only the later is handled: its receipt
+/// handle is the valid one.
+fn latest_copies(records: &[Record]) -> Vec<&Record> {
+    let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
+    let mut latest: Vec<&Record> = Vec::with_capacity(records.len());
+    for record in records {
+        let index = *index_of.entry(&record.message_id).or_insert(latest.len());
+        match latest.get_mut(index) {
+            None => latest.push(record),
+            Some(kept) if record.receive_count >= kept.receive_count => *kept = record,
+            Some(_) => {}
+        }
+    }
+    latest
+}
+
+fn waiting<'m, 'a>(messages: &'m mut [Message<'a>]) -> Vec<Waiting<'m, 'a>> {
+    let waiting = messages.iter_mut().filter_map(|message| match message.next {
+        Next::Wait(wait) => Some((message, wait)),
+        _ => None,
+    });
+    waiting.collect()
+}
+
+/// The costliest messages to move, as many as are to be hidden, and all that SQS would refuse to take again.
+fn costliest_to_move<'m, 'a>(waiting: Vec<Waiting<'m, 'a>>, hidden: usize) -> Vec<Waiting<'m, 'a>> {
+    let with_cost = |(message, wait): Waiting<'m, 'a>| (message.cost_of_moves(&wait), (message, wait));
+    let mut by_cost: Vec<_> = waiting.into_iter().map(with_cost).collect();
+    by_cost.sort_by_key(|(cost, _)| Reverse(*cost));
+    let cannot_move = by_cost.iter().filter(|(cost, _)| *cost == u64::MAX).count();
+    by_cost.into_iter().map(|(_, message)| message).take(hidden.max(cannot_move)).collect()
+}
+
+async fn send_dead_letters<A: Account>(
+    messages: &mut [Message<'_>],
+    now: Timestamp,
+    account: &Guarded<'_, A>,
+) {
+    let given_up = messages.iter().filter_map(|message| match &message.next {
+        Next::SendDeadLetter(letter) => Some(GivenUp { record: message.record, letter }),
+        _ => None,
+    });
+    let given_up: Vec<GivenUp<'_>> = given_up.collect();
+    let mut answers = account.send_dead_letters(&given_up).await;
+    for message in messages.iter_mut().filter(|message| matches!(message.next, Next::SendDeadLetter(_))) {
+        match answers.next_answer() {
+            Ok(()) => message.next = Next::Nothing,
+            Err(problem) => message.failed(problem, now),
+        }
+    }
+}
+
+async fn read_pauses<A: Account>(
+    pauses: &mut KnownPauses,
+    records: &[Record],
+    now: Timestamp,
+    account: &Guarded<'_, A>,
+) -> Option<PausesRead> {
+    let first = records.first().filter(|_| pauses.is_due(now))?;
+    let answer = account.read_pauses().await?;
+    Some(pauses.read(answer, now, &first.message_id))
+}
+
+/// An environment that has never looked has no room.
+async fn first_look_of<A: Account>(
+    room: &mut Room,
+    now: Timestamp,
+    account: &Guarded<'_, A>,
+) -> Option<CallFailure> {
+    if room.is_unknown() { look(room, now, account).await } else { None }
+}
+
+/// Looks how much room there is, if there is little.
+async fn look<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
+    if !room.is_low(now) {
+        return None;
+    }
+    let look = account.look().await?;
+    room.looked(&look, now);
+    look.err()
+}

@@ -1,0 +1,194 @@
+//! A message of the retry queue, with what its attributes say: the message it was before moves, and its trace.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::json::object;
+
+/// A message of the retry queue as the event source mapping hands it over: SQS's attributes typed, the body still JSON
+/// text. [`restore`](Self::restore) turns a moved message back into the message that it was first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// SQS's id; the same on every receive.
+    pub message_id: String,
+    /// This receive's handle; a later receive makes it stale.
+    pub receipt_handle: String,
+    /// The invocation record, as JSON text.
+    pub body: String,
+    /// `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message it includes the receives of
+    /// the messages before it.
+    pub receive_count: u32,
+    /// `SentTimestamp`.
+    pub sent: Timestamp,
+    /// `ApproximateFirstReceiveTimestamp`; for a moved message, that of the message it was first.
+    pub first_receive: Timestamp,
+    /// The message that a moved one was first; `None` if it was never moved.
+    pub moved: Option<Moved>,
+    /// `AWSTraceHeader`, which joins the message to a trace of X-Ray.
+    pub trace_header: Option<String>,
+}
+
+impl Record {
+    /// Turns a moved message back into the one that it was first, by its attribute `Comeback`: it has the same due time,
+    /// and is never on its first receive. SQS's own times bound the times that it claims.
+    ///
+    /// # Errors
+    ///
+    /// The attribute cannot be read. The message stays as it was.
+    pub fn restore(&mut self, attribute: &str) -> Result<(), GarbledAttribute> {
+        let moved = Moved::read(attribute, self.sent)?;
+        self.first_receive = moved.first_receive;
+        self.receive_count = moved.receives.saturating_add(self.receive_count.max(1));
+        self.moved = Some(moved);
+        Ok(())
+    }
+
+    /// Whether nobody received the message before: its event has just failed.
+    pub(crate) fn is_first_receive(&self) -> bool {
+        self.receive_count <= 1
+    }
+
+    /// The id of the message that it was first, which seeds the draw of its backoff.
+    pub(crate) fn first_id(&self) -> &str {
+        self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
+    }
+
+    /// When the message that it was first was sent.
+    pub(crate) fn first_sent(&self) -> Timestamp {
+        self.moved.as_ref().map_or(self.sent, |moved| moved.sent)
+    }
+}
+
+/// The name of the message attribute, a String.
+pub const MOVED_ATTRIBUTE: &str = "Comeback";
+/// Characters of a message id. Source: "Queue and message identifiers", SQS Developer Guide.
+const LONGEST_ID: usize = 100;
+/// A wait that a message carries ends at most this long after its sending: two hours, the longest after an unanswered
+/// `Invoke`.
+pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
+
+/// The message that a moved message was first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its SQS id.
+    pub message_id: String,
+    /// Its `SentTimestamp`; not after this message's own.
+    pub sent: Timestamp,
+    /// Its `ApproximateFirstReceiveTimestamp`; between the two.
+    pub first_receive: Timestamp,
+    /// Its receives, and those of the copies since then whose wait was over; 1 at least.
+    pub receives: u32,
+    /// How often it was moved; 1 at least.
+    pub moves: u32,
+    /// No call is made for it before this moment: an earlier one did not work, or its function is paused.
+    pub not_before: Option<Timestamp>,
+}
+
+/// An attribute `Comeback` that cannot be read. The message counts as a new one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the attribute Comeback is unreadable: {0}")]
+pub struct GarbledAttribute(pub(crate) String);
+
+/// Times are in milliseconds since the epoch, as SQS writes them.
+#[derive(Deserialize, Serialize)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    message_id: Cow<'a, str>,
+    sent: u64,
+    first_receive: u64,
+    receives: u32,
+    moves: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    not_before: Option<u64>,
+}
+
+impl Moved {
+    /// Reads the attribute of a message that SQS received at `sent`.
+    pub(crate) fn read(attribute: &str, sent: Timestamp) -> Result<Self, GarbledAttribute> {
+        let wire: Wire<'_> = object(attribute).map_err(GarbledAttribute)?;
+        let is_id = (1..=LONGEST_ID).contains(&wire.message_id.len())
+            && wire.message_id.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_id {
+            return Err(GarbledAttribute("message_id is not an id".into()));
+        }
+        if wire.receives == 0 || wire.moves == 0 {
+            return Err(GarbledAttribute("receives and moves must be at least 1".into()));
+        }
+        let first_sent = Timestamp::from_millis(wire.sent).min(sent);
+        let latest = sent.saturating_add(LONGEST_CARRIED);
+        Ok(Self {
+            message_id: wire.message_id.into_owned(),
+            sent: first_sent,
+            first_receive: Timestamp::from_millis(wire.first_receive).clamp(first_sent, sent),
+            receives: wire.receives,
+            moves: wire.moves,
+            not_before: wire.not_before.map(|moment| Timestamp::from_millis(moment).min(latest)),
+        })
+    }
+
+    /// The attribute of the message that follows this one. A copy that only `waits_on` counts as received once when its
+    /// wait is over, as a hidden message does.
+    pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
+        let receives = match &record.moved {
+            Some(moved) if waits_on => moved.receives,
+            _ => record.receive_count.max(1),
+        };
+        let wire = Wire {
+            message_id: record.first_id().into(),
+            sent: record.first_sent().as_millis(),
+            first_receive: record.first_receive.as_millis(),
+            receives,
+            moves: record.moved.as_ref().map_or(0, |moved| moved.moves).saturating_add(1),
+            not_before: not_before.map(Timestamp::as_millis),
+        };
+        serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON")
+    }
+}
+
+/// Bytes of a trace header that is passed on; Lambda's own have some 150.
+const LONGEST_TRACE: usize = 512;
+
+/// An `AWSTraceHeader` that has X-Ray's form, `Root=1-8 hex digits-24 hex digits`, and ends there or goes on with `;`. It
+/// is queue content, so nothing else is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceHeader<'a>(&'a str);
+
+impl<'a> TraceHeader<'a> {
+    /// The message's header; `None` if it has none, or one with another form.
+    pub fn of(record: &'a Record) -> Option<Self> {
+        Self::read(record.trace_header.as_deref()?)
+    }
+
+    fn read(text: &'a str) -> Option<Self> {
+        // It becomes an HTTP header.
+        let is_printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        let header = Self(text);
+        let mut parts =
+            text.strip_prefix("Root=").filter(|_| is_printable).map(|_| header.root().split('-'))?;
+        let is_hex = |part: Option<&str>, digits| {
+            part.is_some_and(|part| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        };
+        let has_form = parts.next() == Some("1")
+            && is_hex(parts.next(), 8)
+            && is_hex(parts.next(), 24)
+            && parts.next().is_none();
+        (has_form && text.len() <= LONGEST_TRACE).then_some(header)
+    }
+
+    /// The whole header.
+    pub const fn text(self) -> &'a str {
+        self.0
+    }
+
+    /// The id of its trace, such as `1-5759e988-bd862e3fe1be46a994272793`.
+    pub fn root(self) -> &'a str {
+        let root = self.0.split(';').next().unwrap_or_default();
+        root.strip_prefix("Root=").unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! How long a message waits when its step did not work, and the hops of a wait that is performed by moves.
+
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use comeback_backoff::{Backoff, Jitter};
+use rand::RngExt;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use crate::account::{CallFailure, INVOKE_TIMEOUT, panicked};
+use crate::due::Case;
+use crate::failed_event::FailedEvent;
+use crate::record::LONGEST_CARRIED;
+use crate::seed::generator;
+use crate::time::ceil_secs;
+use crate::{Pauses, Policy, Record, Timestamp};
+
+/// The wait after an unanswered `Invoke`, in seconds. An accepted one that fails becomes a chain of its own, and so
+/// does every repeat: with an hour between repeats, a blackout of up to an hour can double an event once at most.
+const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
+/// `DelaySeconds` at most. Source: SQS quotas, "Message delay".
+const LONGEST_HOP: u64 = 900;
+
+/// How long a message is kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    /// Whole seconds, 1 to 43,170: as much of the wait as SQS can hide the message for.
+    pub(crate) visibility_timeout: Duration,
+    /// The whole wait, from now.
+    pub(crate) left: Duration,
+    /// The end of a wait that the message itself does not show; a copy has to carry it.
+    pub(crate) not_before: Option<Timestamp>,
+}
+
+impl Wait {
+    /// Whole seconds from now, for a reason that the message itself does not show.
+    pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
+        Self { visibility_timeout: wait, left: wait, not_before: Some(now.saturating_add(wait)) }
+    }
+
+    /// What is left of a wait that a moved message carries: the step of the message before it did not work, or its
+    /// function is paused.
+    pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
+        let not_before = record.moved.as_ref()?.not_before?;
+        let left = Duration::from_secs(ceil_secs(not_before.since(now)));
+        (!left.is_zero()).then_some(Self { visibility_timeout: left, left, not_before: Some(not_before) })
+    }
+
+    /// The wait of a message whose step did not work.
+    pub(crate) fn after_failure(record: &Record, now: Timestamp) -> Self {
+        Self::from(now, after_failure(record))
+    }
+
+    /// The wait of a message whose re-invocation may have been accepted. It begins when the invoke was given up, which
+    /// the engine does not see.
+    pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
+        let hiding = after_unanswered(case);
+        Self { visibility_timeout: hiding, ..Self::from(case.now, hiding + INVOKE_TIMEOUT) }
+    }
+
+    /// How many moves the wait takes; 1 at least.
+    pub(crate) fn hops(&self) -> u64 {
+        ceil_secs(self.left).div_ceil(LONGEST_HOP).max(1)
+    }
+
+    /// The delay of the first move, when all are about as long: ⌈left / ⌈left / 900⌉⌉ seconds, 1 to 900.
+    pub(crate) fn hop(&self) -> Duration {
+        Duration::from_secs(ceil_secs(self.left).div_ceil(self.hops()).max(1))
+    }
+}
+
+/// Full jitter under min(3,600 s, 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
+fn after_failure(record: &Record) -> Duration {
+    let backoff = Backoff::new(1, 3_600, Jitter::Full);
+    let count = u64::from(record.receive_count);
+    Duration::from_secs(backoff.delay(count + 1, &mut generator_of(record)))
+}
+
+/// One to two hours, cut by rule 6 so that a last try is left. With too little time for one, the message is given up
+/// when it comes back.
+fn after_unanswered(case: &Case<'_, '_>) -> Duration {
+    let drawn = Duration::from_secs(generator_of(case.record).random_range(AFTER_UNANSWERED));
+    // `now` is when the batch came; the call is made once this invoke and those before it have ended.
+    let start = case.now.saturating_add(INVOKE_TIMEOUT);
+    let wait = case.cut(drawn, start, case.end_of_max_age()).unwrap_or(drawn);
+    Duration::from_secs(wait.as_secs().max(1))
+}
+
+/// How long a message is hidden at least if its copy may have been accepted. As after an unanswered re-invocation:
+/// every accepted copy is a chain of its own.
+pub(crate) fn after_lost_copy(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> Duration {
+    match isolated(|| FailedEvent::read(record)) {
+        Ok(Ok(event)) => after_unanswered(&Case { event: &event, record, policy, pauses, now }),
+        _ => Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED)),
+    }
+}
+
+/// A different one on each receive.
+fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
+    generator(record.first_id(), u64::from(record.receive_count))
+}
+
+/// Runs what handles one record, so that a bug in it harms no other.
+pub(crate) fn isolated<O>(work: impl FnOnce() -> O) -> Result<O, CallFailure> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn wait(millis: u64) -> Wait {
+        Wait::from(Timestamp::from_secs(0), Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_wait_is_cut_into_equal_hops() {
+        for (millis, hops, hop) in
+            [(0, 1, 1), (1, 1, 1), (1_000, 1, 1), (900_000, 1, 900), (900_001, 2, 451), (43_170_000, 48, 900)]
+        {
+            assert_eq!((wait(millis).hops(), wait(millis).hop().as_secs()), (hops, hop), "{millis} ms");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hops_end_where_the_wait_ends(millis in 1..20_000_000u64) {
+            let (mut at, mut made) = (0, 0);
+            while at < millis {
+                let hop = wait(millis - at).hop();
+                prop_assert!((1..=900).contains(&hop.as_secs()) && hop.subsec_nanos() == 0);
+                at += hop.as_secs() * 1_000;
+                made += 1;
+            }
+            prop_assert!(at < millis + 1_000, "{} ms late", at - millis);
+            prop_assert!(made <= millis.div_ceil(900_000), "{made} hops");
+        }
+    }
+}
