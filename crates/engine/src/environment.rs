@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join;
 use futures_util::stream::{self, StreamExt};
@@ -374,7 +375,7 @@ impl<'a> Message<'a> {
     }
 
     /// Its copy may be on its way. The message itself comes back late, in case it is not.
-    fn lengthen(&mut self, wait: &mut Wait, lost: std::time::Duration) {
+    fn lengthen(&mut self, wait: &mut Wait, lost: Duration) {
         wait.visibility_timeout = wait.visibility_timeout.max(lost);
         if let Some(step) = &mut self.outcome.step {
             step.hide_for(wait.visibility_timeout);
@@ -484,4 +485,41 @@ async fn look<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_,
     let look = account.look().await?;
     room.looked(&look, now);
     look.err()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+
+    use super::*;
+
+    /// No message is known that makes `decide` panic, so the test panics in its place.
+    #[test]
+    fn a_message_whose_decision_panics_is_kept_until_sqs_would_delete_it() {
+        let sent = Timestamp::from_secs(1);
+        let record = Record {
+            message_id: "m-1".into(),
+            receipt_handle: "h-1".into(),
+            body: "7".into(),
+            receive_count: 1,
+            sent,
+            first_receive: sent,
+            moved: None,
+            trace_header: None,
+        };
+        let problem = isolated(|| resume_unwind(Box::new("planned"))).map(|()| ()).unwrap_err();
+        let undecided = |now| {
+            let mut message = Message::new(&record);
+            message.keep_undecided(problem.clone(), now);
+            message
+        };
+        let last = Timestamp::from_secs(1 + (13 * 24 + 12) * 3_600);
+        let mut kept = undecided(last);
+        let Next::Wait(wait) = kept.next else { panic!("it is not kept") };
+        kept.hidden(wait, Ok(()));
+        assert_eq!((&kept.outcome.step, kept.outcome.settled()), (&None, false));
+        assert_eq!((kept.outcome.problem, kept.outcome.hidden_for), (Some(problem.clone()), Some(wait.left)));
+        let late = undecided(last.saturating_add(Duration::from_millis(1)));
+        assert!(matches!(late.next, Next::SendDeadLetter(_)));
+    }
 }

@@ -70,7 +70,7 @@ pub(crate) static NO_PAUSES: Pauses = Pauses(Vec::new());
 
 impl Pauses {
     /// Sorts them by their beginning.
-    fn of(mut pauses: Vec<Pause>) -> Self {
+    pub(crate) fn of(mut pauses: Vec<Pause>) -> Self {
         pauses.sort_by_key(|pause| pause.from);
         Self(pauses)
     }

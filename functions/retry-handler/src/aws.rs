@@ -1,20 +1,8 @@
-//! The handler's account on the AWS SDK: the clients, and the account of one batch.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `environment` | what the environment says to the SDK |
-//! | `connector` | the HTTP client of all clients |
-//! | `connect` | a new connection |
-//! | `trust` | which certificate authorities they trust |
-//! | `failure` | what a call that did not work means |
-//! | `parameter` | the SSM parameter that holds the pauses |
+//! The handler's account on the AWS SDK: its clients, built once, and the account of one batch.
 
-mod connect;
-mod connector;
-mod environment;
 mod failure;
-mod parameter;
-mod trust;
+mod settings;
+mod transport;
 
 use std::time::Duration;
 
@@ -25,24 +13,24 @@ use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName};
+use aws_sdk_ssm::operation::get_parameter::GetParameterError;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
     Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT, InvokeFailure,
-    LOOK_TIMEOUT, Look, MOVED_ATTRIBUTE, Move, MoveFailure, Record, SqsBatchCalls, TraceHeader,
-    VisibilityChange,
+    LOOK_TIMEOUT, Look, MOVED_ATTRIBUTE, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls,
+    TraceHeader, VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::now;
-pub(crate) use environment::{Environment, Unusable};
-use parameter::PausesParameter;
-use trust::NoCertificate;
+pub(crate) use settings::{SdkSettings, Unusable};
+use transport::NoCertificate;
 
-/// Of one try of a call to SQS.
+/// How long one try of a call to SQS may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 
-/// By it Lambda joins an invocation to a trace of X-Ray.
+/// Lambda joins an invocation to the X-Ray trace in this header.
 const TRACE_HEADER: &str = "x-amzn-trace-id";
 
 /// The clients, built once.
@@ -54,19 +42,19 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// With a client for the pauses, if a parameter of that name holds them.
+    /// `pauses` names the parameter that holds the pauses, if there is one.
     ///
     /// # Errors
     ///
-    /// A file of trusted certificates that the environment names holds none.
-    pub(crate) fn connect(environment: &Environment, pauses: Option<&str>) -> Result<Self, NoCertificate> {
-        let http_client = connector::http_client(trust::store(&environment.trusted)?);
-        Ok(Self::new(&environment.sdk_config(http_client), pauses))
+    /// A file of trusted certificates holds none.
+    pub(crate) fn connect(settings: &SdkSettings, pauses: Option<&str>) -> Result<Self, NoCertificate> {
+        let http_client = transport::http_client(transport::trusted(&settings.trusted)?);
+        Ok(Self::new(&settings.sdk_config(http_client), pauses))
     }
 
     fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
-        // One layer retries: the deliveries to SQS their own calls, and the queue itself an invoke,
-        // whose late answer may have been a yes. The SDK's own retries are off.
+        // One layer retries: deliveries retry their calls to SQS, and the queue retries an invoke, whose late answer may
+        // have been a yes. The SDK's own retries are off.
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
             .timeout_config(
                 TimeoutConfig::builder()
@@ -85,7 +73,7 @@ impl Aws {
         }
     }
 
-    /// The account for one batch, which came from that retry queue. No `Invoke` goes on after `invokes_end`.
+    /// The account for one batch from that retry queue. No `Invoke` continues after `invokes_end`.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -100,7 +88,7 @@ impl Aws {
             sqs: &self.sqs,
             retry_queue_url: retry_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
-            // A copy whose answer is lost may be on its way: sent again it would be one more.
+            // A copy whose answer is lost may be on its way; sent again it would be one more.
             retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(Retries::none()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }
@@ -148,7 +136,7 @@ impl Account for AwsAccount<'_> {
             .invocation_type(InvocationType::Event)
             .payload(Blob::new(payload))
             .customize()
-            // The SDK would send that of the handler's own invocation.
+            // The SDK would send the trace of the handler's own invocation.
             .mutate_request(move |request| {
                 if let Some(trace) = &trace {
                     request.headers_mut().insert(TRACE_HEADER, trace.clone());
@@ -204,6 +192,40 @@ impl Account for AwsAccount<'_> {
             }
             Ok(Err(error)) => Err(failure::of_look(classify(&error))),
             Err(_) => Err(failure::no_count()),
+        }
+    }
+}
+
+/// The SSM parameter that holds the pauses, and the client that reads it.
+#[derive(Debug)]
+struct PausesParameter {
+    ssm: aws_sdk_ssm::Client,
+    name: String,
+}
+
+impl PausesParameter {
+    fn new(shared: &SdkConfig, name: &str) -> Self {
+        // The batch waits for it, and the next read comes soon.
+        let ssm = aws_sdk_ssm::config::Builder::from(shared)
+            .timeout_config(TimeoutConfig::builder().operation_timeout(PAUSES_TIMEOUT).build())
+            .retry_config(RetryConfig::disabled());
+        Self { ssm: aws_sdk_ssm::Client::from_conf(ssm.build()), name: name.into() }
+    }
+
+    /// The parameter's text. `None` until something is first paused.
+    async fn read(&self) -> Result<Option<String>, CallFailure> {
+        let call = self.ssm.get_parameter().name(&self.name);
+        match timeout(PAUSES_TIMEOUT, call.send()).await {
+            Ok(Ok(answer)) => {
+                let text = answer.parameter.and_then(|parameter| parameter.value);
+                text.map(Some)
+                    .ok_or_else(|| failure::no_pauses("the parameter that PAUSES names has no value"))
+            }
+            Ok(Err(error)) => match error.as_service_error() {
+                Some(GetParameterError::ParameterNotFound(_)) => Ok(None),
+                _ => Err(failure::of_pauses(&classify(&error))),
+            },
+            Err(_) => Err(failure::no_pauses("the parameter that PAUSES names was not read within a second")),
         }
     }
 }

@@ -1,24 +1,25 @@
-//! The handler's environment, the only file that reads it.
+//! The handler's configuration. Only this file reads the environment.
 
-use comeback_engine::{Policy, SettingError};
+use std::fmt;
 
-use crate::aws::{Environment, Unusable};
+use comeback_engine::{Policy, QueueArn, SettingError};
+
+use crate::aws::{SdkSettings, Unusable};
 use crate::metrics::Metrics;
-use crate::queue::Queue;
 
-/// What the handler runs with. The policy's variables are the engine's; the queues are read here.
+/// The handler's configuration. The engine reads the policy's variables; the rest is read here.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) policy: Policy,
     pub(crate) dead_letter_queue_url: String,
     pub(crate) dead_letter_queue: Queue,
-    /// `None`: whichever queue the batch came from.
+    /// `None` for the queue that each batch came from.
     pub(crate) retry_queue_url: Option<String>,
-    /// The SSM parameter that holds the pauses. `None`: it is never read, and nothing is paused.
+    /// The SSM parameter that holds the pauses. Without one nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Metrics,
-    /// What the AWS SDK reads in other programs.
-    pub(crate) aws: Environment,
+    /// The settings that the AWS SDK reads itself in other programs.
+    pub(crate) aws: SdkSettings,
 }
 
 /// A variable that was refused.
@@ -46,19 +47,32 @@ pub(crate) enum ConfigError {
     Aws(#[from] Unusable),
 }
 
+/// Every variable that was refused, one on each line.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ConfigErrors(Vec<ConfigError>);
+
+impl std::error::Error for ConfigErrors {}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
 /// Characters of a parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.
 const LONGEST_PARAMETER: usize = 1_011;
 
 impl Config {
-    pub(crate) fn from_env() -> Result<Self, Vec<ConfigError>> {
+    pub(crate) fn from_env() -> Result<Self, ConfigErrors> {
         // A value that is not Unicode is refused like any other unreadable text.
-        let config =
-            Self::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?;
+        let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let config = Self::read(lookup).map_err(ConfigErrors)?;
         config.warn();
         Ok(config)
     }
 
-    /// Says once what works, but hardly as it is meant.
+    /// Warns of settings that work, but are hardly meant.
     fn warn(&self) {
         if self.policy.keeps_everything() {
             tracing::warn!(
@@ -67,7 +81,7 @@ impl Config {
         }
     }
 
-    /// Reads each variable, and reports every one that is refused.
+    /// Reads every variable, and reports all that are refused.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<ConfigError>> {
         let mut errors = Vec::new();
         let mut queue = |name: &'static str| {
@@ -82,7 +96,7 @@ impl Config {
             errors.push(ConfigError::NotAParameter(name.clone()));
         }
         let metrics = metrics(&lookup).map_err(|error| errors.push(error));
-        let aws = Environment::read(&lookup).map_err(|error| errors.push(error.into()));
+        let aws = SdkSettings::read(&lookup).map_err(|error| errors.push(error.into()));
         let policy = Policy::from_variables(&lookup)
             .map_err(|refused| errors.extend(refused.into_iter().map(ConfigError::Policy)));
         if dead_letter_queue.is_none() {
@@ -107,6 +121,48 @@ impl Config {
         }
         Err(errors)
     }
+}
+
+/// An SQS queue. The client can send only within its own region, so account and name identify it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Queue {
+    account: String,
+    name: String,
+}
+
+impl Queue {
+    /// Reads `https://HOST/ACCOUNT/NAME`.
+    pub(crate) fn from_url(url: &str) -> Option<Self> {
+        let path = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+        match path.split('/').collect::<Vec<_>>().as_slice() {
+            [host, account, name] if !host.is_empty() && QueueArn::is_valid(account, name) => {
+                Some(Self { account: (*account).into(), name: (*name).into() })
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn of(QueueArn { account, name, .. }: &QueueArn) -> Self {
+        Self { account: account.clone(), name: name.clone() }
+    }
+
+    fn is_fifo(&self) -> bool {
+        self.name.ends_with(".fifo")
+    }
+}
+
+/// The URL of a queue, at its partition's own domain (`partitions.json` of AWS's SDKs).
+pub(crate) fn url_of(QueueArn { partition, region, account, name }: &QueueArn) -> String {
+    let suffix = match partition.as_str() {
+        "aws-cn" => "amazonaws.com.cn",
+        "aws-eusc" => "amazonaws.eu",
+        "aws-iso" => "c2s.ic.gov",
+        "aws-iso-b" => "sc2s.sgov.gov",
+        "aws-iso-e" => "cloud.adc-e.uk",
+        "aws-iso-f" => "csp.hci.ic.gov",
+        _ => "amazonaws.com",
+    };
+    format!("https://sqs.{region}.{suffix}/{account}/{name}")
 }
 
 fn check_queue(name: &'static str, url: &str) -> Result<Queue, ConfigError> {
@@ -156,16 +212,8 @@ mod tests {
         assert_eq!(config.dead_letter_queue_url, DEAD);
         assert_eq!(config.retry_queue_url, None);
         assert!(config.policy.allows(TARGET));
-    }
-
-    #[test]
-    fn the_retry_queue_may_be_named() {
-        let config = read(&[
-            ("DEAD_LETTER_QUEUE_URL", DEAD),
-            ("TARGET_FUNCTIONS", TARGET),
-            ("RETRY_QUEUE_URL", RETRY),
-        ])
-        .unwrap();
+        let required = [("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
+        let config = read(&[&required[..], &[("RETRY_QUEUE_URL", RETRY)]].concat()).unwrap();
         assert_eq!(config.retry_queue_url.as_deref(), Some(RETRY));
     }
 
@@ -197,19 +245,9 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_letter_queue_is_no_fifo_queue_and_not_the_retry_queue() {
-        let fifo = format!("{DEAD}.fifo");
-        let errors = read(&[("DEAD_LETTER_QUEUE_URL", &fifo), ("TARGET_FUNCTIONS", TARGET)]).unwrap_err();
-        assert_eq!(
-            errors,
-            [format!("DEAD_LETTER_QUEUE_URL is {fifo:?}; it must be a standard queue, not a FIFO one")]
-        );
-        let errors = read(&[
-            ("DEAD_LETTER_QUEUE_URL", RETRY),
-            ("RETRY_QUEUE_URL", RETRY),
-            ("TARGET_FUNCTIONS", TARGET),
-        ])
-        .unwrap_err();
+    fn the_dead_letter_queue_is_not_the_retry_queue() {
+        let queues = [("DEAD_LETTER_QUEUE_URL", RETRY), ("RETRY_QUEUE_URL", RETRY)];
+        let errors = read(&[&queues[..], &[("TARGET_FUNCTIONS", TARGET)]].concat()).unwrap_err();
         assert_eq!(
             errors,
             ["DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried forever"]
@@ -305,6 +343,52 @@ mod tests {
         for case in refused {
             let errors = read(&case["variables"]).unwrap_err();
             assert_eq!(Value::from(errors), case["refusals"], "{}", case["variables"]);
+        }
+    }
+
+    #[test]
+    fn a_url_and_an_arn_name_the_same_queue() {
+        let arn = "arn:aws:sqs:eu-west-1:123456789012:retries".parse().unwrap();
+        let queue = Some(Queue::of(&arn));
+        assert_eq!(Queue::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/retries"), queue);
+        assert_eq!(Queue::from_url("http://127.0.0.1:4566/123456789012/retries"), queue);
+        assert_ne!(Queue::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/other"), queue);
+        assert_eq!(Queue::from_url(&url_of(&arn)), queue);
+    }
+
+    #[test]
+    fn a_partition_has_its_own_suffix() {
+        for (partition, region, suffix) in [
+            ("aws", "eu-west-1", "amazonaws.com"),
+            ("aws-us-gov", "us-gov-west-1", "amazonaws.com"),
+            ("aws-cn", "cn-north-1", "amazonaws.com.cn"),
+            ("aws-eusc", "eusc-de-east-1", "amazonaws.eu"),
+            ("aws-iso", "us-iso-east-1", "c2s.ic.gov"),
+            ("aws-iso-b", "us-isob-east-1", "sc2s.sgov.gov"),
+            ("aws-iso-e", "eu-isoe-west-1", "cloud.adc-e.uk"),
+            ("aws-iso-f", "us-isof-east-1", "csp.hci.ic.gov"),
+        ] {
+            let arn = format!("arn:{partition}:sqs:{region}:123456789012:retries").parse().unwrap();
+            let expected = format!("https://sqs.{region}.{suffix}/123456789012/retries");
+            assert_eq!(url_of(&arn), expected, "{partition}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_not_a_queues_url() {
+        for url in [
+            "",
+            "retries",
+            "ftp://host/123456789012/q",
+            "https://host/q",
+            "https://host/1/q",
+            "https://host/123456789012/",
+            "https://host/123456789012/q?x",
+            "https://host/123456789012/q.fifo ",
+            "https:///123456789012/q",
+            "https://host/123456789012/q/",
+        ] {
+            assert_eq!(Queue::from_url(url), None, "{url}");
         }
     }
 }

@@ -2,18 +2,19 @@ use std::sync::Once;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use comeback_engine::{BatchEvent, Environment, HANDLER_TIMEOUT, INVOKE_RESERVE, RESERVE, Timestamp};
+use comeback_engine::{
+    BatchEvent, Environment, HANDLER_TIMEOUT, INVOKE_RESERVE, QueueArn, RESERVE, Timestamp,
+};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
 use crate::aws::Aws;
 use crate::clock::now;
-use crate::config::Config;
+use crate::config::{Config, Queue, url_of};
 use crate::log;
-use crate::queue::{Queue, url_of};
 
-/// No timeout and no clock is a day off: a deadline that is this far away is no deadline.
+/// A deadline more than a day away is bogus.
 const FAR: Duration = Duration::from_secs(86_400);
 
 /// The Lambda, once it has started.
@@ -36,8 +37,8 @@ impl Handler {
 
     /// # Errors
     ///
-    /// The event is no batch. No other error leaves the handler: it would return the whole batch, settled
-    /// messages included.
+    /// The event is not a batch. No other error leaves the handler: it would return the whole batch, settled messages
+    /// included.
     pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
         let batch = BatchEvent::read(event.payload.get())?;
         let now = now();
@@ -58,7 +59,7 @@ impl Handler {
             return deadline.since(now);
         }
         self.deadline_is_unknown.call_once(|| {
-            tracing::warn!(%deadline, "not a deadline that can be: {} s are assumed", HANDLER_TIMEOUT.as_secs());
+            tracing::warn!(%deadline, "implausible deadline; assuming {} s", HANDLER_TIMEOUT.as_secs());
         });
         HANDLER_TIMEOUT
     }
@@ -85,26 +86,28 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// The queue the batch came from. Its messages say which; the configuration says by which URL.
+    /// The URL of the queue that the batch came from. Its messages name the queue; the configuration may name the URL.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
-        let source = arn.and_then(Queue::from_arn);
-        if source.as_ref() == Some(&self.config.dead_letter_queue) {
+        let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
+        let queue = source.as_ref().map(Queue::of);
+        if queue.as_ref() == Some(&self.config.dead_letter_queue) {
             return Err("the batch came from the queue that DEAD_LETTER_QUEUE_URL names".into());
         }
-        if source.is_some_and(|queue| queue.is_fifo()) {
+        if source.as_ref().is_some_and(QueueArn::is_fifo) {
             return Err("the batch came from a FIFO queue; the retry queue must be a standard queue".into());
         }
         let configured = self.config.retry_queue_url.as_deref();
         if let (Some(url), Some(arn)) = (configured, arn)
-            && Queue::from_url(url) != Queue::from_arn(arn)
+            && Queue::from_url(url) != queue
         {
-            // Receipt handles are good for their own queue only.
+            // Receipt handles are valid only for their own queue.
             tracing::warn!("the batch came from {arn}, not from the queue that RETRY_QUEUE_URL names");
-            return url_of(arn).ok_or_else(|| format!("eventSourceARN {arn:?} names no queue"));
+            let source = source.ok_or_else(|| format!("eventSourceARN {arn:?} does not name a queue"))?;
+            return Ok(url_of(&source));
         }
         configured
             .map(Into::into)
-            .or_else(|| arn.and_then(url_of))
+            .or_else(|| source.as_ref().map(url_of))
             .ok_or_else(|| "eventSourceARN is missing, and RETRY_QUEUE_URL is not set".into())
     }
 }

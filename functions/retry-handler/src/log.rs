@@ -1,3 +1,5 @@
+//! The handler's log: JSON lines on standard output, never with anything of a payload.
+
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
@@ -5,19 +7,19 @@ use comeback_engine::{BatchReport, CallFailure, Directive, Moves, Outcome, Pause
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// JSON lines on standard output, with a timestamp, whatever the function's log format says.
-/// lambda_runtime's own subscriber follows that setting and leaves the timestamp to it.
+/// Starts logging JSON lines with a timestamp, whatever the function's log format is. lambda_runtime's own subscriber
+/// follows that setting and leaves the timestamp to it.
 pub(crate) fn init() {
     let subscriber = subscriber(std::io::stdout);
     tracing::subscriber::set_global_default(subscriber).expect("BUG: logging starts once, in main");
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", said(panic))));
 }
 
-/// A panic of ours says what is wrong. Any other may quote what was being read.
+/// A panic of ours says what is wrong. Any other may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
-    format!("panicked at {place}: {}", words.unwrap_or("its words are left out, as they may quote the event"))
+    format!("panicked at {place}: {}", words.unwrap_or("its message is left out, as it may quote the event"))
 }
 
 fn subscriber<W>(writer: W) -> impl Subscriber
@@ -35,7 +37,7 @@ where
         .finish()
 }
 
-/// A line for each message, but for copies that are moved once more: they have one line together.
+/// A line for each message, except that copies moved once more share one.
 pub(crate) fn report(report: &BatchReport<'_>) {
     if let Some(problem) = report.kept_whole {
         tracing::error!("{problem}");
@@ -88,18 +90,18 @@ fn old_pauses(CallFailure { cause, remedy }: &CallFailure) {
     let problem = cut(cause);
     match remedy {
         Some(_) => {
-            tracing::error!(problem, remedy, "the pauses could not be read: those of the last read count")
+            tracing::error!(problem, remedy, "the pauses could not be read; using those of the last read")
         }
-        None => tracing::warn!(problem, "the pauses could not be read: those of the last read count"),
+        None => tracing::warn!(problem, "the pauses could not be read; using those of the last read"),
     }
 }
 
-/// Messages pile up until it passes, so somebody has to look.
+/// An ERROR, because messages pile up until a read works.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),
-        remedy = remedy.unwrap_or("see that the handler reaches SSM, or unset PAUSES"),
-        "the pauses could not be read, and none were read before: no function is invoked until they are"
+        remedy = remedy.unwrap_or("check that the handler can reach SSM, or unset PAUSES"),
+        "the pauses could not be read, and none were read before: no function is invoked until a read works"
     );
 }
 
@@ -125,7 +127,7 @@ fn moves(Moves { made, failed, problem }: &Moves) {
     }
 }
 
-/// One line for what was decided for a message and whether it worked. Never the payload.
+/// One line for what was decided for a message, and whether it worked.
 fn outcome(outcome: &Outcome<'_>) {
     let retry = outcome.retry.as_ref();
     let reason = outcome.reason();
@@ -170,11 +172,271 @@ fn outcome(outcome: &Outcome<'_>) {
     }
 }
 
-/// Queue content and services must not decide how long a line is: CloudWatch drops what is too long.
+/// Limits text from queues and services: CloudWatch drops lines that are too long.
 fn cut(text: &str) -> &str {
     const CHARACTERS: usize = 512;
     text.char_indices().nth(CHARACTERS).map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod tests {
+    use std::future::Future;
+    use std::io;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use comeback_engine::{BatchEvent, Pauses, Reason, ReasonCode, Retry, Timestamp};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Lines {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    /// What is done, and all that is logged on this thread meanwhile.
+    pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let _logging = tracing::subscriber::set_default(subscriber(move || writer.clone()));
+        (work.await, lines.text())
+    }
+
+    /// All that is logged meanwhile.
+    pub(crate) fn logged(work: impl FnOnce()) -> String {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        tracing::subscriber::with_default(subscriber(move || writer.clone()), work);
+        lines.text()
+    }
+
+    /// The line of an outcome, its timestamp checked and taken out.
+    fn line(outcome: &Outcome<'_>) -> Value {
+        let text = logged(|| super::outcome(outcome));
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let mut line: Value = serde_json::from_str(&text).unwrap();
+        let timestamp = line.as_object_mut().unwrap().remove("timestamp").unwrap();
+        assert!(Timestamp::from_rfc3339(timestamp.as_str().unwrap()).is_some(), "{timestamp}");
+        line
+    }
+
+    fn retry() -> Retry {
+        Retry {
+            function_arn: "arn:f".into(),
+            number: 3,
+            key: "r-0".into(),
+            request_id: Some("r-2".into()),
+            error_type: Some("Timeout".into()),
+            directive: None,
+            first_failure: Timestamp::from_secs(1_699_999_000),
+        }
+    }
+
+    fn deferred() -> Outcome<'static> {
+        Outcome {
+            message_id: "m-1",
+            retry: Some(retry()),
+            step: Some(Step::Defer {
+                due: Timestamp::from_secs(1_700_000_000),
+                visibility_timeout: Duration::from_secs(4),
+            }),
+            invoke_request_id: None,
+            problem: None,
+            hidden_for: None,
+            moved: None,
+            is_copy: false,
+            trace: None,
+            is_first_receive: false,
+        }
+    }
+
+    #[test]
+    fn a_deferral_is_one_line_with_what_was_decided() {
+        assert_eq!(
+            line(&deferred()),
+            json!({"level": "INFO", "message_id": "m-1", "key": "r-0", "target": "arn:f", "retry": 3,
+                   "action": "defer", "delay": 4, "due": "2023-11-14T22:13:20.000Z", "request_id": "r-2",
+                   "first_failure": "2023-11-14T21:56:40.000Z", "error_type": "Timeout"})
+        );
+    }
+
+    #[test]
+    fn a_re_invocation_names_the_attempt_before_it_and_the_one_just_made() {
+        let due = Timestamp::from_secs(1_700_000_000);
+        let invoke_request_id = Some("r-3".into());
+        let reinvoked =
+            line(&Outcome { step: Some(Step::Reinvoke { due }), invoke_request_id, ..deferred() });
+        assert_eq!(
+            (&reinvoked["request_id"], &reinvoked["invoke_request_id"]),
+            (&json!("r-2"), &json!("r-3"))
+        );
+        let unknown = Retry { request_id: None, error_type: None, ..retry() };
+        let unknown = line(&Outcome { retry: Some(unknown), ..deferred() });
+        for absent in ["request_id", "invoke_request_id", "error_type"] {
+            assert_eq!(unknown.get(absent), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn the_trace_of_an_event_is_on_its_line() {
+        let trace = Some("1-5759e988-bd862e3fe1be46a994272793");
+        assert_eq!(line(&Outcome { trace, ..deferred() })["trace"], json!(trace));
+    }
+
+    #[test]
+    fn a_directive_is_on_the_line_and_one_that_cannot_be_read_is_a_warning() {
+        let said = |directive| {
+            let retry = Retry { directive: Some(directive), ..retry() };
+            let line = line(&Outcome { retry: Some(retry), ..deferred() });
+            ["level", "retry_after", "retry_after_ignored"].map(|field| line[field].clone())
+        };
+        let moment = Directive::RetryAfter(Timestamp::from_secs(1_700_000_000));
+        assert_eq!(said(moment), [json!("INFO"), json!("2023-11-14T22:13:20.000Z"), Value::Null]);
+        let unreadable = Directive::Unreadable("its message is no text");
+        assert_eq!(said(unreadable), [json!("WARN"), Value::Null, json!("its message is no text")]);
+        assert_eq!(said(Directive::NonRetryable), [json!("INFO"), Value::Null, Value::Null]);
+    }
+
+    /// What a batch logs, without the timestamps.
+    fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, look_failure: Option<CallFailure>) -> Vec<Value> {
+        let event = BatchEvent::default();
+        lines_of(&BatchReport { outcomes, moves, look_failure, ..BatchReport::new(&event) })
+    }
+
+    fn lines_of(batch: &BatchReport<'_>) -> Vec<Value> {
+        let text = logged(|| report(batch));
+        let untimed = |line: &str| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            line.as_object_mut().unwrap().remove("timestamp");
+            line
+        };
+        text.lines().map(untimed).collect()
+    }
+
+    #[test]
+    fn the_moves_of_a_batch_are_one_line() {
+        let moved = || Outcome { moved: Some(Duration::from_secs(700)), is_copy: true, ..deferred() };
+        let made = Moves { made: 2, ..Moves::default() };
+        assert_eq!(
+            lines(vec![moved(), moved()], made.clone(), None),
+            [json!({"level": "INFO", "action": "move", "moved": 2, "hidden_instead": 0})]
+        );
+        // Its first line is how an event is found.
+        let first = &lines(vec![Outcome { is_copy: false, ..moved() }], made.clone(), None)[0];
+        assert_eq!((&first["action"], &first["key"]), (&json!("defer"), &json!("r-0")));
+        let failed = Outcome {
+            step: Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_000) }),
+            problem: Some(CallFailure { cause: "throttled".into(), remedy: None }),
+            ..moved()
+        };
+        let of_failed = &lines(vec![failed, moved()], made, None)[0];
+        assert_eq!(
+            (&of_failed["action"], &of_failed["problem"], &of_failed["delay"]),
+            (&json!("reinvoke"), &json!("throttled"), &json!(700)),
+            "a message whose step failed has its own line all the same"
+        );
+    }
+
+    #[test]
+    fn moves_that_are_refused_and_looks_that_fail_are_said_once_a_batch() {
+        let denied = |remedy| CallFailure { cause: "denied".into(), remedy };
+        let moves = Moves { made: 1, failed: 3, problem: Some(denied(Some("allow it"))) };
+        assert_eq!(
+            lines(Vec::new(), moves, Some(denied(None))),
+            [
+                json!({"level": "ERROR", "action": "move", "moved": 1, "hidden_instead": 3,
+                       "problem": "denied", "remedy": "allow it"}),
+                json!({"level": "WARN", "problem": "denied",
+                       "message": "the messages in flight could not be counted"}),
+            ]
+        );
+        assert_eq!(lines(Vec::new(), Moves::default(), None), [] as [Value; 0]);
+    }
+
+    #[test]
+    fn a_read_of_the_pauses_is_said_once_if_it_failed_or_found_a_long_one() {
+        let said = |pauses| {
+            let event = BatchEvent::default();
+            lines_of(&BatchReport { pauses: Some(pauses), ..BatchReport::new(&event) })
+        };
+        let failure = |remedy| CallFailure { cause: "denied".into(), remedy };
+        let before = "the pauses could not be read; using those of the last read";
+        assert_eq!(
+            said(PausesRead::AsBefore(failure(Some("allow it")))),
+            [json!({"level": "ERROR", "problem": "denied", "remedy": "allow it", "message": before})]
+        );
+        assert_eq!(
+            said(PausesRead::AsBefore(failure(None))),
+            [json!({"level": "WARN", "problem": "denied", "message": before})]
+        );
+        for (remedy, shown) in
+            [(Some("allow it"), "allow it"), (None, "check that the handler can reach SSM, or unset PAUSES")]
+        {
+            let unknown = "the pauses could not be read, and none were read before: no function is invoked until a read works";
+            assert_eq!(
+                said(PausesRead::Unknown(failure(remedy))),
+                [json!({"level": "ERROR", "problem": "denied", "remedy": shown, "message": unknown})]
+            );
+        }
+        let text = format!(
+            r#"{{"v":1,"pauses":[{{"target":"*","from":1700000000,"until":null,"spread":0,"by":"ops","why":"{}"}}]}}"#,
+            "x".repeat(2_000)
+        );
+        let long = Pauses::read(&text).unwrap().iter().cloned().collect();
+        assert_eq!(
+            said(PausesRead::Known { long }),
+            [json!({"level": "WARN", "paused": "*", "since": "2023-11-14T22:13:20.000Z", "by": "ops",
+                    "why": "x".repeat(512), "message": "paused for over 24 hours: resume it if it was forgotten"})]
+        );
+        assert_eq!(said(PausesRead::Known { long: Vec::new() }), [] as [Value; 0]);
+    }
+
+    #[test]
+    fn a_forged_text_cannot_make_a_line_long() {
+        let long = || "é".repeat(700_000);
+        let (function_arn, key) = (long(), long());
+        let (request_id, error_type) = (Some(long()), Some(long()));
+        let retry = Some(Retry { function_arn, key, request_id, error_type, ..retry() });
+        let line = line(&Outcome { retry, invoke_request_id: Some(long()), ..deferred() });
+        for name in ["target", "key", "request_id", "error_type", "invoke_request_id"] {
+            assert_eq!(line[name], "é".repeat(512), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_has_its_reason_and_warns() {
+        let reason = Reason { code: ReasonCode::MaxRetries, detail: "185 made".into() };
+        let outcome = Outcome { step: Some(Step::DeadLetter { due: None, reason }), ..deferred() };
+        assert_eq!(
+            line(&outcome),
+            json!({"level": "WARN", "message_id": "m-1", "key": "r-0", "target": "arn:f", "retry": 3,
+                   "action": "dead_letter", "request_id": "r-2", "first_failure": "2023-11-14T21:56:40.000Z",
+                   "error_type": "Timeout", "reason": "max_retries", "detail": "185 made"})
+        );
+    }
+
+    #[test]
+    fn a_problem_that_an_operator_can_fix_is_an_error_with_its_remedy() {
+        let problem = |remedy| Some(CallFailure { cause: "denied".into(), remedy });
+        let fixable = line(&Outcome { problem: problem(Some("allow it")), ..deferred() });
+        assert_eq!((&fixable["level"], &fixable["remedy"]), (&json!("ERROR"), &json!("allow it")));
+        let passing = line(&Outcome { problem: problem(None), ..deferred() });
+        assert_eq!((&passing["level"], &passing["problem"]), (&json!("WARN"), &json!("denied")));
+    }
+}

@@ -1,6 +1,7 @@
-//! One environment of a function: its process, and what it talks to.
+//! One environment of a function: its process, and the services it talks to on the loopback interface: the Runtime API,
+//! and SQS, Lambda and SSM, where each call takes 10 ms.
 
-use std::io::{self, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,9 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::aws::{self, now};
-use crate::events::{self, TARGET};
-use crate::http::{self, Request};
+use crate::events::{TARGET, headers};
 
 /// How long an environment may take for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -132,11 +131,11 @@ fn listen(listener: &TcpListener, services: &Arc<Services>) {
 fn serve(connection: TcpStream, services: &Services) -> io::Result<()> {
     connection.set_nodelay(true)?;
     let mut connection = BufReader::new(connection);
-    while let Some(request) = http::next(&mut connection)? {
+    while let Some(request) = next_request(&mut connection)? {
         if request.path.starts_with("/2018-06-01/runtime/") {
             of_the_runtime(&connection, request, services)?;
         } else {
-            let took = aws::serve(&connection, &request)?;
+            let took = serve_aws(&connection, &request)?;
             services.calls.lock().unwrap_or_else(PoisonError::into_inner).push(took);
         }
     }
@@ -155,8 +154,94 @@ fn of_the_runtime(
         let events = services.events.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(event) = events.recv() else { return Ok(()) };
         let _ = services.given.send(now());
-        return http::answer(connection.get_ref(), "200 OK", &events::headers(), &event);
+        return answer(connection.get_ref(), "200 OK", &headers(), &event);
     }
     let _ = services.answered.send((now(), request.body));
-    http::answer(connection.get_ref(), "202 Accepted", "", "")
+    answer(connection.get_ref(), "202 Accepted", "", "")
+}
+
+/// How long each call to AWS takes.
+const CALL: Duration = Duration::from_millis(10);
+
+/// Answers a call, and says how long that took.
+fn serve_aws(connection: &BufReader<TcpStream>, call: &Request) -> io::Result<Duration> {
+    let start = now();
+    wait();
+    let (status, headers, body) = answer_to(call)?;
+    answer(connection.get_ref(), status, headers, &body)?;
+    Ok(now() - start)
+}
+
+fn answer_to(call: &Request) -> io::Result<(&'static str, &'static str, String)> {
+    const JSON: &str = "Content-Type: application/x-amz-json-1.0\r\n";
+    let done = |body: String| Ok(("200 OK", JSON, body));
+    match call.target.as_str() {
+        "AmazonSQS.GetQueueAttributes" => {
+            done(r#"{"Attributes":{"ApproximateNumberOfMessagesNotVisible":"0"}}"#.into())
+        }
+        "AmazonSQS.ChangeMessageVisibilityBatch" => {
+            let entries: Vec<String> = (0..10).map(|id| format!(r#"{{"Id":"{id}"}}"#)).collect();
+            done(format!(r#"{{"Successful":[{}]}}"#, entries.join(",")))
+        }
+        // The article's handler hides one message at a time.
+        "AmazonSQS.ChangeMessageVisibility" => done("{}".into()),
+        "AmazonSSM.GetParameter" => {
+            Ok(("400 Bad Request", JSON, r#"{"__type":"ParameterNotFound","message":"none"}"#.into()))
+        }
+        "" if call.path.ends_with("/invocations") => {
+            Ok(("202 Accepted", "X-Amzn-RequestId: i-1\r\n", String::new()))
+        }
+        other => Err(io::Error::other(format!("no call that is expected: {other:?} {:?}", call.path))),
+    }
+}
+
+// A service that takes time to answer, which is what this program is about.
+#[expect(clippy::disallowed_methods)]
+fn wait() {
+    thread::sleep(CALL);
+}
+
+// Measuring time is what this program is for.
+#[expect(clippy::disallowed_methods)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+// As much of HTTP/1.1 as two clients need: requests with a `Content-Length`, over connections that are kept.
+
+struct Request {
+    path: String,
+    /// The operation that a call to AWS asks for, from `X-Amz-Target`.
+    target: String,
+    body: String,
+}
+
+/// The next request of a connection. `None` once its other end has closed it.
+fn next_request(connection: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
+    let mut line = String::new();
+    if connection.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+    let (mut length, mut target) = (0, String::new());
+    loop {
+        line.clear();
+        connection.read_line(&mut line)?;
+        let Some((name, value)) = line.split_once(':') else { break };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        } else if name.eq_ignore_ascii_case("x-amz-target") {
+            value.trim().clone_into(&mut target);
+        }
+    }
+    let mut body = vec![0; length];
+    connection.read_exact(&mut body)?;
+    Ok(Some(Request { path, target, body: String::from_utf8(body).map_err(io::Error::other)? }))
+}
+
+/// Answers it, with further header lines that each end with `\r\n`.
+fn answer(mut connection: &TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {
+    let length = body.len();
+    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}");
+    connection.write_all(answer.as_bytes())
 }

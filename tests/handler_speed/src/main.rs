@@ -1,20 +1,10 @@
 //! How soon the retry handler is ready, how long its batches take and how large it is, beside an empty function on the
 //! same runtime; and the article's handler, where somebody has its code. `make bench-handler`
 //!
-//! | file | holds |
-//! |---|---|
-//! | `bare` | the empty function, a program of its own |
-//! | `environment` | a bootstrap's process, with the Runtime API and AWS on the loopback interface |
-//! | `aws` | the services it calls: each call takes 10 ms |
-//! | `events` | batches of the retry queue |
-//! | `http` | requests and answers |
-//!
 //! Read the ratios: the milliseconds are this machine's. Each is of medians, and handler and empty function take turns.
 
-mod aws;
 mod environment;
 mod events;
-mod http;
 
 use std::io;
 use std::path::{Path, PathBuf};

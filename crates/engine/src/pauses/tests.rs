@@ -4,19 +4,15 @@ use proptest::sample::select;
 use super::*;
 use crate::EditError;
 
-mod document;
-mod edits;
-mod reads;
-
-pub(super) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-pub(super) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:live";
+pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+pub(crate) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:live";
 const BASE: u64 = 1_700_000_000;
 
-pub(super) const fn at(second: u64) -> Timestamp {
+pub(crate) const fn at(second: u64) -> Timestamp {
     Timestamp::from_secs(BASE + second)
 }
 
-pub(super) fn pause(target: &str, from: u64, until: Option<u64>) -> Pause {
+pub(crate) fn pause(target: &str, from: u64, until: Option<u64>) -> Pause {
     Pause {
         target: target.parse().expect("a target"),
         from: at(from),
@@ -79,4 +75,225 @@ fn a_target_covers_every_qualifier_unless_it_names_one() {
         assert_eq!(target(text).to_string(), text);
     }
     assert_eq!("orders".parse::<PauseTarget>(), Err(BadPattern::NotAFunctionArn));
+}
+
+const WHOLE: &str = r#"{"v":1,"pauses":[{"target":"*","from":1700000000,"until":1700003600,"spread":0},{"target":"arn:aws:lambda:eu-west-1:123456789012:function:orders","from":1700000001,"until":null,"spread":1800,"by":"ops","why":"a \"bad\" deploy","concurrency":null},{"target":"arn:aws:lambda:eu-west-1:123456789012:function:payments:live","from":1700000002,"until":null,"spread":60,"concurrency":7}]}"#;
+
+fn refused(text: &str) -> String {
+    Pauses::read(text).unwrap_err().to_string()
+}
+
+/// A document with one pause, of which a member is changed.
+fn with(from: &str, to: &str) -> String {
+    let text = r#"{"v":1,"pauses":[{"target":"*","from":10,"until":20,"spread":5}]}"#;
+    assert!(text.contains(from), "{from} is not in {text}");
+    text.replace(from, to)
+}
+
+#[test]
+fn each_member_is_read_and_written_as_it_stood_on_2026_11_22() {
+    let pauses = Pauses::read(WHOLE).unwrap();
+    assert_eq!(pauses.write(), WHOLE);
+    let [all, orders, payments] = [0, 1, 2].map(|index| pauses.iter().nth(index).unwrap().clone());
+    assert_eq!((all.target, all.from, all.until), (PauseTarget::All, at(0), Some(at(3_600))));
+    assert_eq!((all.spread, all.by, all.concurrency), (Duration::ZERO, None, Concurrency::Untouched));
+    assert_eq!((orders.until, orders.by.as_deref()), (None, Some("ops")));
+    assert_eq!(
+        (orders.why.as_deref(), orders.concurrency),
+        (Some("a \"bad\" deploy"), Concurrency::WasUnreserved)
+    );
+    assert_eq!((payments.target.to_string().as_str(), payments.concurrency), (PAYMENTS, Concurrency::Was(7)));
+}
+
+#[test]
+fn what_later_versions_add_is_ignored() {
+    let text = with(r#""spread":5"#, r#""spread":5,"until_deploy":[1],"note":{"a":"}"}"#);
+    let added = text.replace(r#"{"v":1,"#, r#"{"then":null,"v":1,"#);
+    assert_eq!(Pauses::read(&added), Pauses::read(&with("5", "5")));
+    assert_eq!(Pauses::read(r#"{"v":1,"pauses":[]}"#), Ok(Pauses::default()));
+}
+
+#[test]
+fn anything_else_is_garbled_and_says_where() {
+    for (text, expected) in [
+        ("", "not a JSON object"),
+        ("none", "not a JSON object"),
+        (r#"{"v":1}"#, "missing field `pauses` at line 1 column 7"),
+        (r#"{"pauses":[]}"#, "missing field `v` at line 1 column 13"),
+        (r#"{"v":2,"pauses":7}"#, "v is 2, and this version reads 1 only"),
+        (r#"{"v":1,"pauses":[7]}"#, "pause 1: not a JSON object"),
+        (r#"{"v":1,"v":1,"pauses":[]}"#, "duplicate field `v` at line 1 column 10"),
+        (&with(r#""target":"*","#, ""), "pause 1: missing field `target` at line 1 column 33"),
+        (&with(r#","until":20"#, ""), "pause 1: missing field `until` at line 1 column 35"),
+        (&with(r#","spread":5"#, ""), "pause 1: missing field `spread` at line 1 column 35"),
+        (&with("10", "-1"), "pause 1: wrong type, expected u64 at line 1 column 23"),
+        (&with("10", r#""ten""#), "pause 1: wrong type, expected u64 at line 1 column 26"),
+        (&with("20", "9"), "pause 1: it ends before it begins"),
+        (
+            &with("20", "1700000000000"),
+            "pause 1: from and until must be seconds since the epoch, before the year 10000",
+        ),
+        (
+            &with("10", "1700000000000"),
+            "pause 1: from and until must be seconds since the epoch, before the year 10000",
+        ),
+        (&with(":5", ":1209601"), "pause 1: spread must be seconds, at most 1209600 (14 days)"),
+        (
+            &with(r#""*""#, r#""orders""#),
+            "pause 1: target is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER), and is not *",
+        ),
+        (&with(":5", r#":5,"concurrency":-1"#), "pause 1: wrong type, expected u32 at line 1 column 62"),
+        (&with(":5", r#":5,"concurrency":"7""#), "pause 1: wrong type, expected u32 at line 1 column 63"),
+    ] {
+        assert_eq!(refused(text), format!("the pauses are unreadable: {expected}"), "{text}");
+    }
+    assert!(!refused(&with(r#""*""#, r#""hunter2""#)).contains("hunter2"), "it is logged");
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(pauses in any_pauses()) {
+        prop_assert_eq!(Pauses::read(&pauses.write()), Ok(pauses));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in r#"[\x00-\x7fé]{0,60}"#, cut in 0..WHOLE.len()) {
+        let _ = Pauses::read(&text);
+        prop_assert!(Pauses::read(&WHOLE[..cut]).is_err());
+    }
+}
+
+fn pauses(all: &[Pause]) -> Pauses {
+    Pauses::of(all.to_vec())
+}
+
+fn orders() -> PauseTarget {
+    ORDERS.parse().expect("a target")
+}
+
+fn hard(from: u64) -> Pause {
+    let (by, why) = (Some("ops".to_owned()), Some("a bad deploy".to_owned()));
+    Pause { by, why, concurrency: Concurrency::Was(7), ..pause(ORDERS, from, None) }
+}
+
+#[test]
+fn a_target_is_paused_once_and_again_when_that_is_over() {
+    let open = Pauses::default().open(hard(10), at(10)).unwrap();
+    let error = open.open(pause(ORDERS, 20, None), at(20)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("{ORDERS} is paused since 2023-11-14T22:13:30.000Z by ops (a bad deploy): resume it first")
+    );
+    let both = open.open(pause("*", 20, Some(30)), at(20)).unwrap();
+    assert_eq!(both.iter().count(), 2, "another target may be");
+    assert!(both.open(pause("*", 29, None), at(29)).is_err());
+    assert!(both.open(pause("*", 30, None), at(30)).is_ok(), "its planned end has come");
+}
+
+#[test]
+fn a_pause_that_makes_no_sense_is_refused() {
+    let open = |pause: Pause| Pauses::default().open(pause, at(10)).unwrap_err().to_string();
+    assert_eq!(
+        open(pause(ORDERS, 10, Some(10))),
+        "the pause would end at 2023-11-14T22:13:30.000Z, which is not after its start at \
+         2023-11-14T22:13:30.000Z: give a later end"
+    );
+    assert_eq!(
+        open(Pause { until: Some(at(20)), ..hard(10) }),
+        "a hard pause has no planned end: open it without one, and end it with resume"
+    );
+    let ends = |until| Pause { until: Some(Timestamp::from_secs(until)), ..pause(ORDERS, 10, None) };
+    assert_eq!(
+        open(ends(253_402_300_800)),
+        "the pause would end in the year 10000 or later: give an earlier end, or none"
+    );
+    let latest = Pauses::default().open(ends(253_402_300_799), at(10)).unwrap();
+    assert_eq!(Pauses::read(&latest.write()), Ok(latest), "the latest end can be read");
+    let spread = Duration::from_secs(1_209_601);
+    assert_eq!(
+        open(Pause { spread, ..pause(ORDERS, 10, None) }),
+        "the spread is 1209601 s; it must be at most 1209600 s (14 days)"
+    );
+}
+
+#[test]
+fn a_closed_pause_keeps_what_counts_and_gives_back_what_it_was() {
+    let spread = Duration::from_secs(60);
+    let open = pauses(&[hard(10), pause("*", 5, None)]);
+    let end = Timestamp::from_millis(at(20).as_millis() + 1);
+    let (closed, was) = open.close(&orders(), spread, end).unwrap();
+    assert_eq!(was, [hard(10)]);
+    let expected = Pause { spread, ..pause(ORDERS, 10, Some(21)) };
+    assert_eq!(closed, pauses(&[pause("*", 5, None), expected]), "rounded up, and the other goes on");
+    let again = closed.close(&orders(), spread, at(22)).unwrap_err();
+    assert_eq!(again.to_string(), format!("{ORDERS} is not paused: pauses are listed by pause --list"));
+    assert_eq!(open.close(&orders(), LONGEST_SPREAD * 2, end), Err(EditError::SpreadTooLong(2_419_200)));
+    let planned = pauses(&[pause(ORDERS, 10, Some(1_000))]);
+    let (earlier, _) = planned.close(&orders(), spread, at(30)).unwrap();
+    assert_eq!(earlier.iter().next().unwrap().until, Some(at(30)), "before its planned end");
+}
+
+#[test]
+fn tidying_drops_what_ended_over_14_days_ago() {
+    let old = pauses(&[pause(ORDERS, 0, Some(10)), pause("*", 0, None)]);
+    assert_eq!(old.tidied(at(10 + 14 * 86_400)), old);
+    assert_eq!(old.tidied(at(11 + 14 * 86_400)), pauses(&[pause("*", 0, None)]));
+}
+
+#[test]
+fn tidying_joins_what_adjoins_and_keeps_the_later_ends_spread() {
+    let spread = |secs, pause: Pause| Pause { spread: Duration::from_secs(secs), ..pause };
+    let of = |until| spread(1, pause(ORDERS, 0, Some(until)));
+    let next = spread(2, pause(ORDERS, 10, Some(20)));
+    let joined = |first: Pause| pauses(&[first, next.clone()]).tidied(at(50));
+    assert_eq!(joined(of(10)), pauses(&[spread(2, pause(ORDERS, 0, Some(20)))]));
+    assert_eq!(joined(of(30)), pauses(&[of(30)]));
+    assert_eq!(joined(of(9)), pauses(&[of(9), next.clone()]), "a second lies between");
+    let open = pauses(&[of(10), pause(ORDERS, 10, None)]);
+    assert_eq!(open.tidied(at(50)), open, "an open one is left alone");
+    let others = pauses(&[of(10), pause("*", 10, Some(20))]);
+    assert_eq!(others.tidied(at(50)), others, "so are other targets");
+}
+
+#[test]
+fn what_the_parameter_cannot_hold_is_refused() {
+    let why = |length: usize| pauses(&[Pause { why: Some("x".repeat(length)), ..pause("*", 0, None) }]);
+    let rest = why(0).write().len();
+    assert_eq!(why(4_096 - rest).check_size(), Ok(()));
+    assert_eq!(
+        why(4_097 - rest).check_size().unwrap_err().to_string(),
+        "the pauses would take 4097 bytes; the parameter holds 4096: shorten the reasons, or resume a function"
+    );
+}
+
+proptest! {
+    /// While nothing is over 14 days old.
+    #[test]
+    fn tidying_changes_no_moment_and_forgets_who_and_why(pauses in any_pauses(), now in 0..70u64) {
+        let tidied = pauses.tidied(at(now));
+        for function in [ORDERS, PAYMENTS] {
+            prop_assert_eq!(moments(&tidied, function), moments(&pauses, function));
+        }
+        prop_assert!(tidied.iter().count() <= pauses.iter().count());
+        prop_assert!(tidied.write().len() <= pauses.write().len());
+        for closed in tidied.iter().filter(|pause| pause.is_over(at(now))) {
+            let kept = (closed.by.is_some(), closed.why.is_some(), closed.concurrency);
+            prop_assert_eq!(kept, (false, false, Concurrency::Untouched));
+        }
+        let ends = |pauses: &Pauses| pauses.iter().map(|pause| pause.until).max();
+        prop_assert_eq!(ends(&tidied), ends(&pauses));
+        prop_assert_eq!(tidied.tidied(at(now)), tidied, "tidied once is tidied");
+    }
+
+    #[test]
+    fn what_opens_closes(pauses in any_pauses(), now in 0..70u64) {
+        let (now, target) = (at(now), orders());
+        let closed = pauses.close(&target, Duration::ZERO, now).map_or(pauses, |(closed, _)| closed);
+        let open = closed.open(Pause { from: now, ..pause(ORDERS, 0, None) }, now);
+        let Ok(open) = open else { panic!("{open:?}") };
+        prop_assert!(open.of_function(ORDERS).any(|pause| pause.is_active(now)));
+        let (closed, was) = open.close(&target, Duration::ZERO, now).unwrap();
+        prop_assert_eq!(was.len(), 1);
+        prop_assert!(closed.iter().all(|pause| pause.target != target || !pause.is_active(now)));
+    }
 }

@@ -5,7 +5,7 @@ use comeback_engine::{
     Timestamp,
 };
 
-use crate::fakes::{Batch, Call, World, failure};
+use crate::fakes::{Call, World, failure};
 use crate::support::*;
 
 fn open(target: &str) -> String {
@@ -84,17 +84,6 @@ fn a_read_or_a_look_that_fails_leaves_the_other_as_it_is() {
 }
 
 #[test]
-fn a_message_is_held_even_if_it_could_not_be_hidden() {
-    for hide in [Batch::Fails, Batch::Panics, Batch::AnswersOnly(0)] {
-        let world = World { hide: Box::new(move || hide), ..reading(vec![Ok(Some(open("*")))]) };
-        let records = due(2);
-        let report = handle(&world, &records, &policy(|_| ()), NOW);
-        assert_eq!(kept(&report), ids(0..2), "{hide:?}");
-        assert!(report.outcomes.iter().all(|outcome| outcome.problem.is_some()), "{hide:?}");
-    }
-}
-
-#[test]
 fn an_environment_reads_again_after_its_interval_and_an_empty_batch_does_not() {
     let reads =
         |world: &World<'_>| world.calls.borrow().iter().filter(|call| **call == Call::ReadPauses).count();
@@ -146,15 +135,6 @@ fn while_nothing_is_known_what_would_be_invoked_or_too_old_is_kept() {
             assert_eq!(report.outcomes[0].retry.as_ref().map(|retry| retry.key.as_str()), Some("r-1"));
         }
     }
-}
-
-#[test]
-fn without_time_to_read_nothing_is_called_and_nothing_fails() {
-    let world = reading(vec![Ok(None)]);
-    let records = due(1);
-    let report = world.handle_in(&mut new_environment(&policy(|_| ())), &records, NOW, 0);
-    assert!(world.calls.borrow().is_empty() && report.pauses.is_none());
-    assert_eq!(kept(&report), ids(0..1));
 }
 
 #[test]

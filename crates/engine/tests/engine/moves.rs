@@ -146,19 +146,6 @@ fn a_message_that_could_not_be_sent_is_hidden_and_the_problem_is_said_once() {
 }
 
 #[test]
-fn past_the_deadline_nothing_is_sent_again_or_counted() {
-    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
-    for (mut environment, records) in
-        [(with_room(&policy, 0), first_receives(2)), (Environment::new(policy.clone()), Vec::new())]
-    {
-        let world = World::default();
-        let report = world.handle_in(&mut environment, &records, after(NOW, 60_000), 0);
-        assert_eq!(*world.calls.borrow(), []);
-        assert_eq!(kept(&report).len(), records.len());
-    }
-}
-
-#[test]
 fn a_look_that_fails_is_reported_and_leaves_no_room() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
     let mut environment = Environment::new(policy.clone());
@@ -297,34 +284,6 @@ fn times_are_those_of_the_first_message_but_for_its_retention() {
     let mut copy = Record { first_receive: after(SENT, 13 * day), ..old };
     copy.restore(&attribute(1)).unwrap();
     assert_eq!(decided(&copy, &policy, after(SENT, 13 * day + day * 3 / 4)), Seen::Reinvoke(4));
-}
-
-/// As a deployment finds it: hidden by a handler without moves, received by one that always moves.
-#[test]
-fn a_message_that_was_hidden_before_there_were_moves_is_due_when_it_was() {
-    let first = Record { first_receive: NOW, ..long_wait() };
-    let before = World::default();
-    let report = before.handle(std::slice::from_ref(&first), &policy(|_| {}), NOW);
-    assert!(matches!(before.calls.borrow().as_slice(), [Call::Hide(_)]));
-    let due = report.outcomes[0].due().unwrap();
-
-    let again = Record { receive_count: 2, ..first };
-    // Its hiding was lost with the old handler, or is over.
-    for early in [2_047_000, 1_000_000, 0] {
-        let now = Timestamp::from_millis(due.as_millis() - early);
-        let world = World::default();
-        let report = world.handle(std::slice::from_ref(&again), &moving(), now);
-        assert!(kept(&report).is_empty(), "{early}");
-        if early == 0 {
-            assert_eq!(report.outcomes[0].step, Some(Step::Reinvoke { due }));
-            assert_eq!((world.invoked.borrow().len(), world.copies.borrow().len()), (1, 0));
-        } else {
-            assert_eq!((report.outcomes[0].due(), report.moves.made), (Some(due), 1), "{early}");
-            let copy = only_copy(&world).received(now);
-            assert_eq!(decide(&copy, &moving(), now).due(), Some(due), "{early}");
-            assert_eq!(decided(&copy, &moving(), due), Seen::Reinvoke(12), "{early}");
-        }
-    }
 }
 
 /// A handler that does not know the attribute takes a copy for a new message: it waits anew, and is not lost.

@@ -1,4 +1,4 @@
-//! What a call that did not work means for its message, and what an operator reads of it.
+//! What a failed call means for its message, and what an operator can do about it.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use comeback_delivery::{Cause, Delivered, ErrorKind, ServiceError, Undelivered, 
 use comeback_engine::{CallFailure, InvokeFailure, MoveFailure};
 use hyper_util::client::legacy::Error as HttpError;
 
-/// What to do about calls to a queue that need an operator.
+/// Remedies for failed calls to a queue.
 pub(super) struct QueueRemedies {
     permission: &'static str,
     missing: &'static str,
@@ -39,8 +39,8 @@ pub(super) const DEAD_LETTER: QueueRemedies = QueueRemedies {
 
 const READ_PAUSES: &str = "allow ssm:GetParameter on the parameter that PAUSES names";
 
-const CREDENTIALS: &str = "the handler's credentials are not valid: see that its role exists, and that its \
-    environment names no keys of its own";
+const CREDENTIALS: &str = "the handler's credentials are not valid: check that its role exists, and that its \
+    environment sets no keys of its own";
 
 /// The answer to each entry of a delivery.
 pub(super) fn answers<E, R>(
@@ -51,13 +51,13 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// The answer to each copy. One without an answer of the service may have been accepted, unless its request
-/// could not even be built or signed.
+/// The answer to each copy. One that the service did not answer may have been accepted, unless its request could not even
+/// be built or signed.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
     let failure = |cause: Cause| match cause.error() {
-        // The error is that of another call, and this copy was never sent.
+        // The error is another call's; this copy was never sent.
         _ if matches!(cause, Cause::Halted(_)) => MoveFailure::NotSent(MOVE.failure(cause)),
         None if cause == Cause::Unanswered => MoveFailure::Unanswered(cause.to_string()),
         Some(error)
@@ -86,7 +86,7 @@ impl QueueRemedies {
     }
 }
 
-/// A look that failed.
+/// A failed look.
 pub(super) fn of_look(mut error: ServiceError) -> CallFailure {
     let remedy = LOOK.of(&error);
     leave_out_quotes(&mut error);
@@ -98,7 +98,7 @@ pub(super) fn no_count() -> CallFailure {
     CallFailure { cause: "no count of the messages in flight within a second".into(), remedy: None }
 }
 
-/// A read of the pauses that failed. Nothing of an event is in such a request.
+/// A failed read of the pauses. Such a request holds nothing of an event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     let remedy = match error.kind {
         ErrorKind::Denied if lacks_permission(error) => Some(READ_PAUSES),
@@ -113,12 +113,12 @@ pub(super) fn no_pauses(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Whether a message may quote the request: not if the service never looked into it, or never answered.
-/// What is said of a failure is logged, and logs hold no payload.
+/// Whether an error's message may quote the request: not if the service did not look into it, or did not answer. Errors
+/// are logged, and logs hold no payload.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
-    // Without a code, `classify` begins with the status of the answer if there was one.
+    // Without a code, `classify` starts with the status of the answer if there was one.
     let unanswered = error.code.is_empty() && !error.message.starts_with("HTTP ");
     !unread && !unanswered
 }
@@ -147,9 +147,8 @@ pub(super) fn too_late() -> InvokeFailure {
     InvokeFailure::Later(CallFailure { cause, remedy: None })
 }
 
-/// What follows from an `Invoke` that was not accepted. Only an error that can never pass is final.
-/// Lambda has refused it if it answered with an error code; without one, it may have accepted it, unless
-/// the error proves that nothing was sent.
+/// What follows from an `Invoke` that was not accepted. Only an error that can never pass is final. If Lambda answered with
+/// an error code, it refused the call; without one it may have accepted it, unless the error proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
     let status = error.raw_response().map(|response| response.status().as_u16());
@@ -175,7 +174,7 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     }
 }
 
-/// Whether it is certain that no request left: it could not be built or signed, or no connection was made.
+/// Whether certainly no request was sent: it could not be built or signed, or no connection was made.
 fn was_not_sent(error: &SdkError<InvokeError>) -> bool {
     let is_connect =
         |error: &(dyn Error + 'static)| error.downcast_ref::<HttpError>().is_some_and(HttpError::is_connect);
@@ -193,13 +192,13 @@ fn chain(error: &SdkError<InvokeError>) -> impl Iterator<Item = &(dyn Error + 's
     std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source())
 }
 
-/// Denied because a permission is missing, and not because a credential is invalid or has expired.
+/// Whether a permission is missing, rather than a credential invalid or expired.
 fn lacks_permission(error: &ServiceError) -> bool {
     let codes = ["AccessDenied", "NotAuthorized", "Kms", "KMS"];
     error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.contains(code))
 }
 
-/// What an operator can do about an `Invoke`. Until then the message waits, and loses no retry.
+/// The remedy for a failed `Invoke`. Until then the message waits, and loses no retry.
 fn remedy(error: &ServiceError) -> Option<&'static str> {
     match (error.kind, error.code.as_str()) {
         (_, "RecursiveInvocationException") => Some(

@@ -2,14 +2,11 @@ use comeback_engine::Policy;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::aws::Environment;
+use crate::aws::SdkSettings;
 use crate::aws::tests::{Requests, answering, never_invoking};
+use crate::config::Queue;
+use crate::log::tests::logged_in;
 use crate::metrics::Metrics;
-use crate::queue::Queue;
-
-mod moves;
-mod pauses;
-mod secrets;
 
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
@@ -36,7 +33,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
         retry_queue_url: retry_queue_url.map(Into::into),
         pauses: None,
         metrics: Metrics::Off,
-        aws: Environment::default(),
+        aws: SdkSettings::default(),
     };
     (Handler::new(config, aws), requests)
 }
@@ -69,17 +66,15 @@ async fn ten_first_receives_cost_one_visibility_call_on_the_queue_they_came_from
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configured_retry_queue_wins_over_the_arn() {
-    let (handler, requests) = handler(Some("http://127.0.0.1:4566/123456789012/retries"));
-    kept_of(&handler, json!([message("m-1", "retries")])).await;
-    assert!(requests.lock().unwrap()[0].body.contains("http://127.0.0.1:4566/123456789012/retries"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_batch_of_another_queue_than_the_configured_one_is_hidden_on_its_own() {
-    let (handler, requests) = handler(Some("http://127.0.0.1:4566/123456789012/retries"));
-    kept_of(&handler, json!([message("m-1", "others")])).await;
-    assert!(requests.lock().unwrap()[0].body.contains("eu-west-1.amazonaws.com/123456789012/others"));
+async fn a_configured_url_is_used_for_its_own_queue_only() {
+    for (came_from, url) in [
+        ("retries", "http://127.0.0.1:4566/123456789012/retries"),
+        ("others", "https://sqs.eu-west-1.amazonaws.com/123456789012/others"),
+    ] {
+        let (handler, requests) = handler(Some("http://127.0.0.1:4566/123456789012/retries"));
+        kept_of(&handler, json!([message("m-1", came_from)])).await;
+        assert!(requests.lock().unwrap()[0].body.contains(url), "{came_from}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,24 +101,6 @@ async fn a_batch_of_no_known_queue_is_kept_whole() {
     message.as_object_mut().unwrap().remove("eventSourceARN");
     assert_eq!(kept_of(&handler, json!([message])).await, ["m-1"]);
     assert!(requests.lock().unwrap().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_message_without_an_id_keeps_its_whole_batch_untouched() {
-    let (handler, requests) = handler(None);
-    let mut nameless = message("", "retries");
-    nameless["messageId"] = Value::Null;
-    assert_eq!(kept_of(&handler, json!([message("m-1", "retries"), nameless])).await, ["m-1", ""]);
-    assert!(requests.lock().unwrap().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_incomplete_message_is_kept_and_its_batch_goes_on() {
-    let (handler, requests) = handler(None);
-    let mut incomplete = message("m-2", "retries");
-    incomplete["attributes"] = json!({});
-    assert_eq!(kept_of(&handler, json!([message("m-1", "retries"), incomplete])).await, ["m-1", "m-2"]);
-    assert_eq!(requests.lock().unwrap().len(), 1);
 }
 
 /// A message that can only be dead-lettered, and ten that are due, of which no invoke is answered.
@@ -208,43 +185,6 @@ fn message_sent_now(id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_message_of_an_odd_shape_is_kept_by_its_id_alone_and_its_batch_mates_are_handled() {
-    let whole = message_sent_now("m-1").to_string();
-    for (from, to) in [
-        (r#""receiptHandle":"handle""#, r#""receiptHandle":7"#),
-        (r#""ApproximateReceiveCount":"1""#, r#""ApproximateReceiveCount":1"#),
-        (r#""SentTimestamp":""#, r#""SentTimestamp":7,"other":""#),
-        (r#""attributes":{"#, r#""attributes":"none","other":{"#),
-        (r#""body":"{"#, r#""body":"\ud800{"#),
-        (r#""body":"{"#, r#""body":7,"other":"{"#),
-    ] {
-        assert!(whole.contains(from), "{from} is not in {whole}");
-        let (handler, requests) = handler(None);
-        let (odd, mate) = (whole.replace(from, to), message_sent_now("m-2"));
-        let response =
-            handled(&handler, &format!(r#"{{"Records":[{odd},{mate}]}}"#), HANDLER_TIMEOUT).await.unwrap();
-        let kept = json!({"batchItemFailures": [{"itemIdentifier": "m-2"}, {"itemIdentifier": "m-1"}]});
-        assert_eq!(response, kept, "{odd}");
-        let requests = requests.lock().unwrap();
-        assert_eq!(requests.len(), 1, "the other is hidden: {requests:?}");
-        let body: Value = serde_json::from_str(&requests[0].body).unwrap();
-        assert_eq!(body["Entries"].as_array().unwrap().len(), 1, "{odd}");
-    }
-}
-
-#[tokio::test]
-async fn members_that_the_handler_does_not_need_may_have_any_shape() {
-    let (handler, requests) = handler(None);
-    let mut odd = message_sent_now("m-1");
-    odd["messageAttributes"] = json!({"a": {"stringListValues": null, "dataType": 7}});
-    odd["md5OfBody"] = json!(7);
-    let response =
-        handled(&handler, &json!({ "Records": [odd] }).to_string(), HANDLER_TIMEOUT).await.unwrap();
-    assert_eq!(response, json!({"batchItemFailures": [{"itemIdentifier": "m-1"}]}));
-    assert_eq!(requests.lock().unwrap().len(), 1, "it is handled");
-}
-
-#[tokio::test]
 async fn a_message_that_is_no_object_keeps_its_whole_batch_untouched() {
     let (handler, requests) = handler(None);
     let event = json!({ "Records": [7, message("m-1", "retries")] }).to_string();
@@ -258,4 +198,267 @@ async fn an_event_that_is_no_batch_is_an_error() {
     let (handler, _) = handler(None);
     let error = handled(&handler, r#"{"order": 7}"#, HANDLER_TIMEOUT).await.unwrap_err().to_string();
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
+}
+
+/// The operations of the requests so far.
+fn operations(requests: &Requests) -> Vec<String> {
+    let name = |operation: &str| operation.trim_start_matches("AmazonSQS.").to_owned();
+    requests.lock().unwrap().drain(..).map(|request| name(&request.operation)).collect()
+}
+
+fn ten() -> Value {
+    (0..10).map(|id| message(&format!("m-{id}"), "retries")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_environment_looks_and_has_a_room_for_each_queue() {
+    let (handler, requests) = hiding_up_to("1000", None);
+    // (1,000 - 700) / 20 are 15.
+    assert_eq!(kept_of(&handler, ten()).await.len(), 10);
+    assert_eq!(operations(&requests), ["GetQueueAttributes", "ChangeMessageVisibilityBatch"]);
+    assert_eq!(kept_of(&handler, ten()).await.len(), 5);
+    assert_eq!(operations(&requests), ["ChangeMessageVisibilityBatch", "SendMessageBatch"]);
+    assert_eq!(kept_of(&handler, json!([message("m-1", "others")])).await, ["m-1"]);
+    assert_eq!(operations(&requests), ["GetQueueAttributes", "ChangeMessageVisibilityBatch"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_move_is_a_delayed_copy_on_the_queue_that_it_came_from_and_a_line_of_its_own() {
+    let (handler, requests) = hiding_up_to("0", None);
+    let mut traced = message("m-1", "retries");
+    traced["attributes"]["AWSTraceHeader"] = json!("Root=1-5759e988-bd862e3fe1be46a994272793");
+    let batch = json!([traced, message("m-2", "retries")]);
+    let (kept, log) = logged_in(kept_of(&handler, batch.clone())).await;
+    assert_eq!(kept, [] as [&str; 0]);
+    let requests = requests.lock().unwrap();
+    let [sent] = requests.as_slice() else { panic!("{requests:?}") };
+    let sent: Value = serde_json::from_str(&sent.body).unwrap();
+    assert_eq!(sent["QueueUrl"], "https://sqs.eu-west-1.amazonaws.com/123456789012/retries");
+    let attribute =
+        r#"{"message_id":"m-1","sent":1789400814145,"first_receive":1789400814200,"receives":1,"moves":1}"#;
+    assert_eq!(
+        sent["Entries"][0],
+        json!({
+            "Id": "0", "MessageBody": batch[0]["body"], "DelaySeconds": 1,
+            "MessageAttributes": {"Comeback": {"DataType": "String", "StringValue": attribute}},
+            "MessageSystemAttributes": {"AWSTraceHeader": {
+                "DataType": "String", "StringValue": "Root=1-5759e988-bd862e3fe1be46a994272793"}},
+        })
+    );
+    assert_eq!(sent["Entries"][1]["MessageSystemAttributes"], Value::Null);
+    let lines: Vec<&str> = log.lines().collect();
+    let [first, second, moves] = lines[..] else { panic!("{log}") };
+    for (line, expected) in [
+        (first, r#""message_id":"m-1","key":"m-1""#),
+        (second, r#""message_id":"m-2","key":"m-2""#),
+        (moves, r#""action":"move","moved":2,"hidden_instead":0"#),
+    ] {
+        assert!(line.contains(expected), "{log}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_permission_messages_are_hidden_and_the_remedy_logged() {
+    let (Handler { config, .. }, _) = hiding_up_to("0", None);
+    let (aws, requests) = answering(403, "AccessDeniedException", &json!({"message": "no"}));
+    let handler = Handler::new(config, aws);
+    let (kept, log) = logged_in(kept_of(&handler, json!([message("m-1", "retries")]))).await;
+    assert_eq!(kept, ["m-1"]);
+    assert_eq!(operations(&requests), ["SendMessageBatch", "ChangeMessageVisibilityBatch"]);
+    assert!(log.contains("allow sqs:SendMessage on the retry queue"), "{log}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_is_denied_or_says_nothing_is_logged() {
+    for (status, error, said) in [
+        (403, "AccessDeniedException", "allow sqs:GetQueueAttributes on the retry queue"),
+        (200, "", "no count of the messages in flight"),
+        (500, "InternalError", "InternalError"),
+    ] {
+        let (Handler { config, .. }, _) = hiding_up_to("1000", None);
+        let (aws, _) = answering(status, error, &json!({"message": "no"}));
+        let (_, log) =
+            logged_in(kept_of(&Handler::new(config, aws), json!([message("m-1", "retries")]))).await;
+        let said_once = |line: &&str| line.contains("the messages in flight could not be counted");
+        let lines: Vec<&str> = log.lines().filter(said_once).collect();
+        assert!(lines.len() == 1 && lines[0].contains(said), "{log}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_garbled_attribute_is_ignored_with_a_warning() {
+    let (handler, requests) = handler(None);
+    let mut garbled = message("m-1", "retries");
+    garbled["messageAttributes"] = json!({"Comeback": {"stringValue": "hunter2", "dataType": "String"}});
+    let (kept, log) = logged_in(kept_of(&handler, json!([garbled]))).await;
+    assert_eq!(kept, ["m-1"]);
+    assert_eq!(operations(&requests), ["ChangeMessageVisibilityBatch"]);
+    let warning = log.lines().next().unwrap();
+    assert!(warning.contains("WARN") && warning.contains("the attribute Comeback is unreadable"), "{log}");
+    assert!(!log.contains("hunter2"), "{log}");
+}
+
+const PAUSED: &str = r#"{"v":1,"pauses":[{"target":"*","from":1789400000,"until":null,"spread":60}]}"#;
+
+/// A handler whose parameter answers this to every call, and a batch that is due.
+fn reading(status: u16, error: &'static str, body: &Value) -> (Handler, Requests, Value) {
+    let (Handler { config, .. }, _) = handler(None);
+    let (aws, requests) = answering(status, error, body);
+    let handler = Handler::new(Config { pauses: Some("/comeback/pauses".into()), ..config }, aws);
+    let mut due = message("m-1", "retries");
+    due["attributes"]["ApproximateReceiveCount"] = json!("2");
+    (handler, requests, json!({ "Records": [due] }))
+}
+
+async fn kept_after(handler: &Handler, batch: &Value, seconds: u64) -> usize {
+    let batch = BatchEvent::read(&batch.to_string()).unwrap();
+    let now = NOW.saturating_add(Duration::from_secs(60 + seconds));
+    handler.batch(batch, now, HANDLER_TIMEOUT).await.batch_item_failures.len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_environment_reads_once_in_its_interval_and_holds_what_is_paused() {
+    let body = json!({"Parameter": {"Value": PAUSED}, "Successful": [{"Id": "0"}]});
+    let (handler, requests, batch) = reading(200, "", &body);
+    let hide = "ChangeMessageVisibilityBatch";
+    for (seconds, calls) in [
+        (0, vec!["AmazonSSM.GetParameter", hide]),
+        (29, vec![hide]),
+        (38, vec!["AmazonSSM.GetParameter", hide]),
+        (40, vec![hide]),
+    ] {
+        let (kept, log) = logged_in(kept_after(&handler, &batch, seconds)).await;
+        assert_eq!((kept, operations(&requests)), (1, calls.iter().map(ToString::to_string).collect()));
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(log.contains(r#""action":"hold","delay":1344"#), "{log}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_pauses_are_unknown_no_function_is_invoked_and_each_batch_says_why_once() {
+    let (handler, requests, batch) = reading(400, "AccessDeniedException", &json!({"message": "no"}));
+    for seconds in [0, 1] {
+        let (kept, log) = logged_in(kept_after(&handler, &batch, seconds)).await;
+        assert_eq!(kept, 1);
+        let operations = operations(&requests);
+        assert_eq!(operations[0], "AmazonSSM.GetParameter");
+        assert!(!operations.iter().any(|operation| operation == "Event"), "{operations:?}");
+        let errors: Vec<&str> =
+            log.lines().filter(|line| line.contains("the pauses could not be read")).collect();
+        assert_eq!(errors.len(), 1, "{log}");
+        assert!(errors[0].contains("ERROR") && errors[0].contains("allow ssm:GetParameter"), "{log}");
+        assert!(log.contains(r#""action":"keep""#), "{log}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_variable_nothing_is_read() {
+    let (_, _, batch) = reading(200, "", &json!({}));
+    let (handler, requests) = handler(None);
+    kept_after(&handler, &batch, 0).await;
+    assert!(!operations(&requests).iter().any(|operation| operation.contains("SSM")));
+}
+
+const SECRET: &str = "hunter2";
+const NUMBER: &str = "5318008";
+
+/// Everything the handler wrote, to the log and into details, about a message with this body: once it moves
+/// what it keeps, and once it hides it and looks at the queue.
+async fn written(body: String, status: u16, error: &'static str) -> String {
+    let moving = written_hiding_up_to("0", body.clone(), status, error).await;
+    moving + &written_hiding_up_to("1000", body, status, error).await
+}
+
+async fn written_hiding_up_to(hide_up_to: &str, body: String, status: u16, error: &'static str) -> String {
+    let (Handler { config, .. }, _) = hiding_up_to(hide_up_to, None);
+    let said = format!("could not read {SECRET} or {NUMBER}");
+    let failed = json!([{"Id": "0", "SenderFault": true, "Code": "InvalidParameterValue", "Message": said}]);
+    let (aws, requests) = answering(status, error, &json!({"message": said, "Failed": failed}));
+    let handler = Handler::new(config, aws);
+    let mut message = message("m-1", "retries");
+    message["body"] = json!(body);
+    message["attributes"]["ApproximateReceiveCount"] = json!("2");
+    let batch = BatchEvent::read(&json!({ "Records": [message] }).to_string()).unwrap();
+    let now = NOW.saturating_add(Duration::from_secs(60));
+    let (_, mut written) = logged_in(handler.batch(batch, now, HANDLER_TIMEOUT)).await;
+    for request in requests.lock().unwrap().iter().filter(|request| request.operation.ends_with("Batch")) {
+        let entries: Value = serde_json::from_str(&request.body).unwrap();
+        let entry = &entries["Entries"][0];
+        let attribute = entry["MessageAttributes"]["Detail"]["StringValue"].as_str().unwrap_or_default();
+        let letter = entry["MessageBody"].as_str().and_then(|body| serde_json::from_str::<Value>(body).ok());
+        let detail = letter.map(|letter| letter["detail"].to_string()).unwrap_or_default();
+        written.push_str(&format!("\nDetail: {attribute}\ndetail: {detail}"));
+    }
+    written
+}
+
+fn record(payload: &str) -> String {
+    format!(r#"{{"requestContext":{{"functionArn":"{TARGET}"}},"requestPayload":{payload}}}"#)
+}
+
+#[track_caller]
+fn assert_silent(written: &str, expected: &str) {
+    assert!(written.contains(expected), "no {expected} in {written}");
+    assert!(!written.contains(SECRET) && !written.contains(NUMBER), "{written}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_handler_refuses() {
+    let metadata = |members: &str| {
+        record(&format!(r#"{{"_retry_metadata":{{{members}}},"_original_payload":"{SECRET}"}}"#))
+    };
+    let secret = format!("\"{SECRET}\"");
+    let forbidden = record(&secret).replace("orders", "payroll");
+    let deleted = record(&secret)
+        .replace(r#""requestPayload""#, r#""responseContext":{"statusCode":404},"requestPayload""#);
+    let large = record(&format!("\"{}\"", SECRET.repeat(1_048_000 / SECRET.len())));
+    for (body, reason) in [
+        (secret.clone(), "malformed_record"),
+        (format!("{{{secret}"), "malformed_record"),
+        (format!("{{{secret}:{NUMBER}}}"), "malformed_record"),
+        (record(&secret).replace(&format!("\"{TARGET}\""), NUMBER), "malformed_record"),
+        (metadata(&format!(r#""attempt":{secret},"initial_timestamp":1"#)), "malformed_envelope"),
+        (metadata(&format!(r#""attempt":{NUMBER}.5,"initial_timestamp":1"#)), "malformed_envelope"),
+        (metadata(&format!(r#""attempt":1,"initial_timestamp":{secret}"#)), "malformed_envelope"),
+        (
+            metadata(&format!(r#""attempt":1,"initial_timestamp":1,"origin_request_id":[{secret}]"#)),
+            "malformed_envelope",
+        ),
+        (metadata(&format!(r#""attempt":1,"initial_timestamp":1,"style":{secret}"#)), "malformed_envelope"),
+        (
+            metadata(r#""attempt":1,"initial_timestamp":1"#)
+                .replace("_original", &format!("{SECRET}\":1,\"_original")),
+            "malformed_envelope",
+        ),
+        (metadata(r#""attempt":1,"initial_timestamp":1"#), "max_age"),
+        (metadata(r#""attempt":9999,"initial_timestamp":1789400814"#), "max_retries"),
+        (forbidden, "target_not_allowed"),
+        (deleted, "target_not_found"),
+        (large, "payload_too_large"),
+    ] {
+        assert_silent(&written(body, 200, "").await, reason);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_service_says_of_a_request() {
+    for (status, error) in [
+        (400, "InvalidRequestContentException"),
+        (400, "InvalidParameterValueException"),
+        (400, "InvalidMessageContents"),
+        (400, "SomethingNewException"),
+        (400, ""),
+        (413, "RequestTooLargeException"),
+        (415, "UnsupportedMediaTypeException"),
+        (500, "ServiceException"),
+        (503, ""),
+        (504, ""),
+        (200, ""),
+    ] {
+        let due = written(record(&format!("\"{SECRET}\"")), status, error).await;
+        assert_silent(&due, r#""retry":1"#);
+        // It is dead-lettered at once, by a call that gets the same answer.
+        let malformed = written(format!("\"{SECRET}\""), status, error).await;
+        assert_silent(&malformed, r#""problem""#);
+    }
 }

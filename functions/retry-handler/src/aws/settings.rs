@@ -1,4 +1,4 @@
-//! What Lambda, or whoever deploys the handler, says to the SDK by its environment.
+//! The AWS SDK's settings, from the variables that every AWS SDK reads.
 
 use aws_config::ecs::EcsCredentialsProvider;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
@@ -8,22 +8,22 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_sqs::config::{Region, SharedCredentialsProvider, SharedHttpClient};
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
-use super::trust::TrustedFile;
+use super::transport::TrustedFile;
 
-/// The services that the handler calls, as the names of variables have them.
+/// The services that the handler calls, as variables name them.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
-/// The keys that Lambda sets, and where a container, or a function with SnapStart, is given its own. In every SDK they go
-/// before a profile.
+/// The keys that Lambda sets, and where a container, or a function with SnapStart, gets its own. In every SDK they take
+/// precedence over a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
-/// By these, profiles are asked for.
+/// These ask for a profile.
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
-/// What the variables say that all AWS SDKs read. Nothing else is asked: neither shared configuration files nor the
-/// services that give credentials outside of Lambda.
+/// The SDK's settings. Nothing else is read: no shared configuration files, and none of the services that give credentials
+/// outside Lambda.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Environment {
+pub(crate) struct SdkSettings {
     region: Option<String>,
     use_fips: Option<bool>,
     use_dual_stack: Option<bool>,
@@ -31,14 +31,14 @@ pub(crate) struct Environment {
     pub(super) trusted: Vec<TrustedFile>,
 }
 
-/// The endpoint of every service, if another than AWS's own is named, and those of some, by their names.
+/// The endpoint of every service, if one is set, and those of single services by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Endpoints {
     of_all: Option<String>,
     of_some: Vec<(&'static str, String)>,
 }
 
-/// A variable that asks for what the handler does not do.
+/// A variable that asks for something the handler does not do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error("{0} is {1:?}; it must be true or false")]
@@ -57,12 +57,12 @@ impl LoadServiceConfig for Endpoints {
     }
 }
 
-impl Environment {
-    /// An empty variable is an unset one.
+impl SdkSettings {
+    /// An empty variable counts as unset.
     ///
     /// # Errors
     ///
-    /// A variable says neither true nor false, and would have to; or credentials are to come from a profile.
+    /// A variable must be true or false and is not, or credentials are to come from a profile.
     pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Unusable> {
         let text = |name: &str| lookup(name).filter(|value| !value.is_empty());
         let is_set = |name: &&str| text(name).is_some();

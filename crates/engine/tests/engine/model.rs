@@ -1,32 +1,18 @@
 //! One event's protocol, model-checked: the queue, the handler, the target and the dead-letter queue,
 //! in every order of steps, faults and outages that a bound on the faults allows.
 //!
-//! The handler is not modelled: each of its steps is a call of `handle_batch`, and so of `decide`, on
-//! a real record at a virtual time. The checker stops when it has seen every state, so that an end
+//! The handler is not modelled: each of its steps is a call of `Environment::handle`, and so of `decide`,
+//! on a real record at a virtual time. The checker stops when it has seen every state, so that an end
 //! to each path is part of what it proves.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `state` | the world around the handler |
-//! | `protocol` | its steps |
-//! | `handler` | the handler and its faults |
-//! | `rule` | how the handler is made to do without a rule |
-//! | `properties` | what must hold in each state |
 
 mod handler;
-mod properties;
 mod protocol;
-mod rule;
-mod state;
 
 use comeback_engine::{Jitter, Settings};
 use stateright::{Checker, HasDiscoveries, Model, Path};
 
-use self::handler::Handler;
-use self::properties::*;
-use self::protocol::{Action, PAYMENTS, Protocol};
-use self::rule::Rule;
-use self::state::{FATAL, State};
+use self::handler::{Handler, PAYMENTS, Rule};
+use self::protocol::*;
 use crate::support::*;
 
 fn protocol(change: impl FnOnce(&mut Settings)) -> Protocol {

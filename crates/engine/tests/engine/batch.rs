@@ -1,0 +1,443 @@
+//! A batch performed: grouped, in order, concurrently, each message once; and what is kept, hidden or dead-lettered when
+//! calls fail or must not start, or while no function may be re-invoked.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use comeback_engine::{
+    BatchEvent, Environment, HideUpTo, IncompleteMessage, Policy, Record, Retry, Step, Timestamp,
+};
+use proptest::prelude::*;
+
+use crate::fakes::{Batch, Call, Invoke, World, failure, run};
+use crate::support::*;
+
+#[test]
+fn ten_first_receives_are_one_visibility_call_and_all_kept() {
+    let world = World::default();
+    let records = first_receives(10);
+    let report = world.handle(&records, &policy(|settings| settings.base_backoff = 9), NOW);
+    let hidden = (0..10).map(|n| (format!("h-{n}"), 9)).collect();
+    assert_eq!(*world.calls.borrow(), [Call::Hide(hidden)]);
+    assert_eq!(kept(&report), ids(0..10));
+    for outcome in &report.outcomes {
+        let (due, visibility_timeout) = (after(NOW, 9_000), Duration::from_secs(9));
+        assert_eq!(outcome.step, Some(Step::Defer { due, visibility_timeout }));
+        let retry = Retry {
+            function_arn: TARGET.into(),
+            number: 1,
+            key: "r-1".into(),
+            request_id: Some("r-1".into()),
+            error_type: Some("Timeout".into()),
+            directive: None,
+            first_failure: T0,
+        };
+        assert_eq!(outcome.retry, Some(retry));
+        assert_eq!((outcome.problem.as_ref(), outcome.hidden_for), (None, None));
+    }
+}
+
+#[test]
+fn any_number_of_deferrals_go_to_the_queue_at_once_in_order() {
+    let world = World::default();
+    world.handle(&first_receives(25), &policy(|_| ()), NOW);
+    let calls = world.calls.borrow();
+    let [Call::Hide(entries)] = calls.as_slice() else { panic!("{calls:?}") };
+    let handles: Vec<&str> = entries.iter().map(|(handle, _)| handle.as_str()).collect();
+    assert_eq!(handles, (0..25).map(|n| format!("h-{n}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn ten_due_messages_are_ten_concurrent_invokes_of_the_arn_as_it_stands() {
+    let world = World { invoke_steps: 100, ..World::default() };
+    let records = due(10);
+    let report = world.handle(&records, &policy(|_| ()), NOW);
+    let payload = |n| enveloped(1, &format!("{n}")).replace("r-0", "r-1");
+    let expected: Vec<Call> = (0..10).map(|n| Call::Invoke(TARGET.into(), payload(n))).collect();
+    assert_eq!(*world.calls.borrow(), expected);
+    assert_eq!(world.most_in_flight.get(), 10, "all at once");
+    assert!(kept(&report).is_empty());
+    assert!(report.outcomes.iter().all(|outcome| outcome.settled() && outcome.problem.is_none()));
+    let mut made: Vec<_> = report.outcomes.iter().filter_map(|it| it.invoke_request_id.clone()).collect();
+    made.sort();
+    assert_eq!(made.len(), 10, "each has the request id that its invoke was answered with");
+    made.dedup();
+    assert_eq!(made.len(), 10);
+}
+
+#[test]
+fn deferrals_go_out_first_then_invokes_then_dead_letters() {
+    let mut records = [garbage(1), due(1), first_receives(1)].concat();
+    for (n, record) in records.iter_mut().enumerate() {
+        record.message_id = format!("m-{n}");
+    }
+    let world = World::default();
+    let report = world.handle(&records, &policy(|_| ()), NOW);
+    assert!(matches!(world.calls.borrow()[..], [Call::Hide(_), Call::Invoke(..), Call::Send(_)]));
+    assert_eq!(kept(&report), ["m-2"]);
+    // The report keeps the order of the batch.
+    let steps: Vec<_> = report.outcomes.iter().filter_map(|outcome| outcome.step.as_ref()).collect();
+    assert_eq!(steps.into_iter().map(Step::name).collect::<Vec<_>>(), ["dead_letter", "reinvoke", "defer"]);
+}
+
+#[test]
+fn any_number_of_dead_letters_go_to_the_queue_at_once_in_order() {
+    let world = World::default();
+    world.handle(&garbage(23), &policy(|_| ()), NOW);
+    assert_eq!(world.calls.borrow().len(), 1);
+    let bodies: Vec<String> = world.sent.borrow().iter().map(|letter| letter.body.clone()).collect();
+    assert_eq!(bodies, (0..23).map(|n| format!("garbage {n}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn copies_of_one_message_are_handled_once_by_the_later_receipt() {
+    let copy = |handle: &str, receive_count| Record {
+        receipt_handle: handle.into(),
+        receive_count,
+        ..record(body("7"))
+    };
+    let policy = policy(|settings| settings.base_backoff = 2_000);
+    let early = after(FIRST_RECEIVE, 1_000);
+    for (records, handle) in [
+        ([copy("a", 2), copy("b", 3)], "b"),
+        ([copy("a", 3), copy("b", 2)], "a"),
+        ([copy("a", 2), copy("b", 2)], "b"),
+    ] {
+        let world = World::default();
+        let report = world.handle(&records, &policy, early);
+        assert_eq!(*world.calls.borrow(), [Call::Hide(vec![(handle.into(), 1_999)])]);
+        assert_eq!(kept(&report), ["m-1"]);
+    }
+    let world = World::default();
+    let report = world.handle(&[copy("a", 2), copy("b", 3)], &policy, NOW).batch_item_failures().count();
+    assert_eq!((world.invoked.borrow().len(), report), (1, 0));
+}
+
+#[test]
+fn a_re_invocation_goes_on_with_its_events_trace() {
+    let headers = ["Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1", "Root=1"];
+    let mut records = due(3);
+    for (record, header) in records.iter_mut().zip(headers) {
+        record.trace_header = Some(header.into());
+    }
+    let world = World::default();
+    let report = world.handle(&records, &policy(|_| ()), NOW);
+    assert_eq!(*world.traces.borrow(), [Some(headers[0].to_owned()), None, None]);
+    let roots: Vec<Option<&str>> = report.outcomes.iter().map(|outcome| outcome.trace).collect();
+    assert_eq!(roots, [Some("1-5759e988-bd862e3fe1be46a994272793"), None, None]);
+}
+
+fn a_mixed_batch() -> Vec<Record> {
+    let mut records = [first_receives(3), due(3), garbage(3)].concat();
+    for (n, record) in records.iter_mut().enumerate() {
+        record.message_id = format!("m-{n}");
+    }
+    records
+}
+
+#[test]
+fn past_the_deadline_nothing_is_called_and_all_is_kept() {
+    let world = World::default();
+    let records = a_mixed_batch();
+    let report = world.handle_until(&records, &policy(|_| ()), NOW, 0);
+    assert!(world.calls.borrow().is_empty());
+    assert_eq!(kept(&report), ids(0..9));
+    for outcome in &report.outcomes {
+        assert_eq!(problem(outcome), "not started: too close to the function's deadline");
+    }
+}
+
+#[test]
+fn a_deadline_in_the_middle_lets_no_further_call_start() {
+    // Whole, the batch costs one visibility call, three invokes and one call of dead-letters.
+    for (calls, settled) in [(1, 0), (2, 1), (3, 2), (4, 3), (5, 6)] {
+        let world = World::default();
+        let records = a_mixed_batch();
+        let report = world.handle_until(&records, &policy(|_| ()), NOW, calls);
+        assert_eq!(world.calls.borrow().len(), calls);
+        assert_eq!(kept(&report).len(), 9 - settled, "after {calls} calls");
+        assert_eq!(world.invoked.borrow().len() + world.sent.borrow().len(), settled);
+    }
+}
+
+#[test]
+fn the_queues_are_given_the_deadline_of_the_batch() {
+    // One visibility call, three invokes, one call of dead-letters.
+    for (calls, passed) in
+        [(1, vec![true]), (2, vec![false]), (5, vec![false, true]), (6, vec![false, false])]
+    {
+        let world = World::default();
+        world.handle_until(&a_mixed_batch(), &policy(|_| ()), NOW, calls);
+        assert_eq!(*world.passed.borrow(), passed, "after {calls} calls");
+    }
+}
+
+#[test]
+fn a_deferral_is_kept_whether_its_call_worked_or_not_and_not_hidden_again() {
+    use Batch::*;
+    for hide in [Works, Fails, FailsFor(1), AnswersOnly(1), AnswersTooMuch, Panics, PanicsBeforeItsFuture] {
+        let world = World { hide: Box::new(move || hide), ..World::default() };
+        let records = first_receives(3);
+        let report = world.handle(&records, &policy(|_| ()), NOW);
+        assert_eq!(kept(&report), ids(0..3), "{hide:?}");
+        assert_eq!(world.calls.borrow().len(), 1, "{hide:?}");
+        let failed = report.outcomes.iter().map(|outcome| outcome.problem.is_some());
+        let expected = match hide {
+            Works | AnswersTooMuch => [false; 3],
+            FailsFor(_) => [false, true, false],
+            AnswersOnly(_) => [false, true, true],
+            _ => [true; 3],
+        };
+        assert_eq!(failed.collect::<Vec<_>>(), expected, "{hide:?}");
+    }
+}
+
+#[test]
+fn an_invoke_that_may_work_later_is_kept_and_hidden() {
+    for invoke in [Invoke::Later, Invoke::AnswerLost, Invoke::Panics, Invoke::PanicsBeforeItsFuture] {
+        let next = Cell::new(0);
+        // Only the second of three fails.
+        let fails = || if next.replace(next.get() + 1) == 1 { invoke } else { Invoke::Works };
+        let world = World { invoke: Box::new(fails), ..World::default() };
+        let records = due(3);
+        let report = world.handle(&records, &policy(|_| ()), NOW);
+        assert_eq!(kept(&report), ["m-1"], "{invoke:?}");
+        let outcome = &report.outcomes[1];
+        let delay = outcome.hidden_for.unwrap().as_secs();
+        assert_eq!(world.calls.borrow().last(), Some(&Call::Hide(vec![("h-1".into(), delay)])));
+        assert!(matches!(outcome.step, Some(Step::Reinvoke { .. })));
+        match invoke {
+            Invoke::Later => {
+                assert_eq!(outcome.problem, Some(failure()));
+                assert!((1..=4).contains(&delay), "full jitter under 2^2 s: {delay}");
+            }
+            Invoke::AnswerLost => assert_eq!(problem(outcome), "no answer"),
+            _ => assert_eq!(problem(outcome), "internal error (a panic; see the log above)"),
+        }
+        if invoke != Invoke::Later {
+            assert!((3_600..=7_200).contains(&delay), "it may have been accepted: {delay}");
+            assert!(outcome.problem.as_ref().unwrap().remedy.is_some(), "an ERROR in the log");
+        }
+    }
+}
+
+/// How long a message is hidden whose invoke at `now` was not answered.
+fn hidden_unanswered(record: Record, policy: &Policy, now: Timestamp) -> u64 {
+    let world = World { invoke: Box::new(|| Invoke::AnswerLost), ..World::default() };
+    let records = [record];
+    let report = world.handle(&records, policy, now);
+    assert!(!report.outcomes[0].settled());
+    report.outcomes[0].hidden_for.expect("it was hidden").as_secs()
+}
+
+#[test]
+fn unanswered_invokes_are_hidden_evenly_between_one_and_two_hours() {
+    let hidden: Vec<u64> = (0..2_000)
+        .map(|n| {
+            let record = Record { message_id: format!("m-{n}"), ..received_again(body("7")) };
+            hidden_unanswered(record, &policy(|_| ()), NOW)
+        })
+        .collect();
+    assert!(hidden.iter().all(|secs| (3_600..=7_200).contains(secs)));
+    let mean = hidden.iter().sum::<u64>() / 2_000;
+    assert!((5_350..=5_450).contains(&mean), "{mean} s on average");
+    let quarters =
+        [0, 1, 2, 3].map(|n| hidden.iter().filter(|&&secs| (secs - 3_600).min(3_599) / 900 == n).count());
+    assert!(quarters.iter().all(|count| (430..570).contains(count)), "{quarters:?} of 2,000 in each quarter");
+    let again = |receive_count| {
+        let record = Record { receive_count, ..received_again(body("7")) };
+        hidden_unanswered(record, &policy(|_| ()), NOW)
+    };
+    assert_ne!(again(3), again(4), "each receive draws anew");
+}
+
+#[test]
+fn an_unanswered_invoke_leaves_time_for_a_last_try() {
+    // The invoke took 20 s, and the last try comes `margin` before the end.
+    for (max_age, margin) in [(86_400, 60), (7_200, 60), (100, 10), (60, 6)] {
+        let policy = policy(|settings| settings.max_age = max_age);
+        let before_the_end = |secs| Timestamp::from_secs(T0.as_secs() + max_age - secs);
+        for left in [3_660, 3_600, 20 + 2 * margin + 1, 20 + 2 * margin] {
+            if left < max_age {
+                let hidden = hidden_unanswered(received_again(body("7")), &policy, before_the_end(left));
+                assert_eq!(hidden, left - 20 - margin, "{left} s before {max_age} s end");
+            }
+        }
+        let too_late = before_the_end(20 + 2 * margin - 1);
+        let hidden = hidden_unanswered(received_again(body("7")), &policy, too_late);
+        assert!(hidden >= 3_600, "no last try is left: what comes back is given up");
+    }
+}
+
+#[test]
+fn a_message_that_could_not_be_hidden_says_no_delay() {
+    let world =
+        World { invoke: Box::new(|| Invoke::Later), hide: Box::new(|| Batch::Fails), ..World::default() };
+    let records = due(1);
+    let report = world.handle(&records, &policy(|_| ()), NOW);
+    assert_eq!((report.outcomes[0].hidden_for, kept(&report)), (None, ids(0..1)));
+    assert_eq!(report.outcomes[0].problem, Some(failure()));
+}
+
+#[test]
+fn an_invoke_that_never_works_is_dead_lettered() {
+    for (invoke, code, detail) in [
+        (Invoke::NotFound, "target_not_found", "gone"),
+        (Invoke::TooLarge, "payload_too_large", "too much"),
+        (Invoke::Refused, "target_refused", "never"),
+    ] {
+        let world = World { invoke: Box::new(move || invoke), ..World::default() };
+        let records = due(2);
+        let report = world.handle(&records, &policy(|_| ()), NOW);
+        assert!(kept(&report).is_empty());
+        for (n, letter) in world.sent.borrow().iter().enumerate() {
+            let body: serde_json::Value = serde_json::from_str(&letter.body).unwrap();
+            assert_eq!(
+                (&body["reason"], &body["detail"], &body["payload"]),
+                (&code.into(), &detail.into(), &n.into())
+            );
+            assert_eq!(body["retries_made"], 0, "the retry that was refused was not made");
+        }
+        let outcome = &report.outcomes[0];
+        assert!(matches!(outcome.step, Some(Step::DeadLetter { due: Some(_), .. })));
+        assert_eq!(outcome.reason().unwrap().to_string(), format!("{code}: {detail}"));
+        assert_eq!(world.sent.borrow().len(), 2);
+    }
+}
+
+#[test]
+fn a_dead_letter_that_could_not_be_sent_is_kept_and_hidden() {
+    use Batch::*;
+    for send in [Fails, FailsFor(1), AnswersOnly(1), Panics, PanicsBeforeItsFuture] {
+        let world = World { send: Box::new(move || send), ..World::default() };
+        let records = garbage(3);
+        let report = world.handle(&records, &policy(|_| ()), NOW);
+        let expected = match send {
+            FailsFor(_) => ids(1..2),
+            AnswersOnly(_) => ids(1..3),
+            _ => ids(0..3),
+        };
+        assert_eq!(kept(&report), expected, "{send:?}");
+        assert_eq!(world.sent.borrow().len(), 3 - expected.len());
+        let Some(Call::Hide(hidden)) = world.calls.borrow().last().cloned() else { panic!("not hidden") };
+        let handles: Vec<String> = hidden.iter().map(|(handle, _)| handle.replace('h', "m")).collect();
+        assert_eq!(handles, expected, "{send:?}");
+        let failed = report.outcomes.iter().filter(|outcome| outcome.problem.is_some());
+        assert!(failed.clone().all(|outcome| outcome.reason().is_some() && outcome.hidden_for.is_some()));
+        match send {
+            AnswersOnly(_) => {
+                assert!(failed.clone().all(|o| problem(o) == "the service gave no answer for this entry"),)
+            }
+            Fails | FailsFor(_) => assert!(failed.clone().all(|o| o.problem == Some(failure()))),
+            _ => {}
+        }
+    }
+}
+
+/// How long a message is hidden whose dead-letter cannot be sent.
+fn hidden(message_id: &str, receive_count: u32) -> u64 {
+    let world = World { send: Box::new(|| Batch::Fails), ..World::default() };
+    let record = Record { message_id: message_id.into(), receive_count, ..record("garbage") };
+    let report = world.handle(&[record], &policy(|_| ()), NOW).outcomes[0].hidden_for;
+    report.expect("it was hidden").as_secs()
+}
+
+#[test]
+fn a_thousand_failed_receives_outlast_the_retention() {
+    let total: u64 = (1..=1_000).map(|receive_count| hidden("m-1", receive_count)).sum();
+    assert!(total > 14 * 86_400, "{total} s");
+}
+
+#[test]
+fn messages_that_failed_together_do_not_come_back_together() {
+    let delays: std::collections::HashSet<u64> = (0..200).map(|n| hidden(&format!("m-{n}"), 11)).collect();
+    assert!(delays.len() > 150, "{} of 200 delays within 2,048 s", delays.len());
+}
+
+proptest! {
+    #[test]
+    fn hiding_is_jittered_under_two_to_the_receive_count(id in "[a-z0-9]{1,9}", receive_count: u32, low in 0..14u32) {
+        prop_assert!((1..=3_600).contains(&hidden(&id, receive_count)));
+        prop_assert!((1..=3_600.min(1 << low)).contains(&hidden(&id, low)));
+    }
+}
+
+/// Of a handler to which nothing is attached yet.
+fn nothing_attached() -> Policy {
+    policy(|settings| settings.target_functions.clear())
+}
+
+/// For how long one message is hidden.
+fn kept_hidden(record: Record) -> u64 {
+    let world = World::default();
+    let report = world.handle(std::slice::from_ref(&record), &nothing_attached(), NOW);
+    report.outcomes[0].visibility_timeout().expect("it was hidden").as_secs()
+}
+
+#[test]
+fn every_message_is_kept_and_hidden_in_one_call_whatever_it_holds() {
+    let mut records = [garbage(1), due(1), first_receives(1)].concat();
+    for (n, record) in records.iter_mut().enumerate() {
+        (record.message_id, record.receipt_handle) = (format!("m-{n}"), format!("h-{n}"));
+    }
+    let world = World::default();
+    let report = world.handle(&records, &nothing_attached(), NOW);
+    assert_eq!(kept(&report), ids(0..3));
+    let hidden: Vec<_> = (0..3).map(|n| (format!("h-{n}"), kept_hidden(records[n].clone()))).collect();
+    assert_eq!(*world.calls.borrow(), [Call::Hide(hidden)]);
+    for outcome in &report.outcomes {
+        assert_eq!(outcome.step.as_ref().map(Step::name), Some("keep"));
+        assert_eq!((&outcome.retry, &outcome.problem, outcome.due()), (&None, &None, None));
+    }
+}
+
+/// The dead-letter queue needs no target, and SQS would delete the message soon.
+#[test]
+fn a_message_is_dead_lettered_before_its_retention_ends() {
+    let world = World::default();
+    let limit = after(SENT, (13 * 24 + 12) * 3_600_000);
+    for record in [record(body("7")), record("garbage")] {
+        let records = [record];
+        assert_eq!(kept(&world.handle(&records, &nothing_attached(), limit)), ["m-1"]);
+        let report = world.handle(&records, &nothing_attached(), after(limit, 1));
+        assert!(kept(&report).is_empty());
+        assert_eq!(report.outcomes[0].reason().map(|reason| reason.code.name()), Some("max_age"));
+    }
+    let sent = world.sent.borrow();
+    assert!(sent[0].body.contains(r#""payload":7"#) && sent[1].body == "garbage", "{sent:?}");
+}
+
+#[test]
+fn incomplete_messages_are_kept_beside_what_failed() {
+    let world = World::default();
+    let incomplete = vec![IncompleteMessage { message_id: "m-9".into(), what: "body" }];
+    let records = [due(1), first_receives(2).split_off(1)].concat();
+    let batch = BatchEvent { records, incomplete, ..BatchEvent::default() };
+    let mut environment = Environment::new(policy(|_| ()));
+    let report = run(environment.handle(&batch, NOW, &|| false, &world));
+    assert_eq!((kept(&report), world.invoked.borrow().len()), (vec!["m-1".into(), "m-9".into()], 1));
+}
+
+/// What is not reported is deleted, and a message without an id cannot be reported.
+#[test]
+fn a_message_without_an_id_keeps_its_whole_batch_untouched() {
+    let world = World::default();
+    let incomplete = vec![IncompleteMessage { message_id: String::new(), what: "messageId" }];
+    let batch = BatchEvent { records: due(1), incomplete, ..BatchEvent::default() };
+    let mut environment = Environment::new(policy(|_| ())).reading_pauses();
+    let report = run(environment.handle(&batch, NOW, &|| false, &world));
+    assert_eq!((kept(&report), report.kept_whole.is_some()), (vec!["m-0".into(), String::new()], true));
+    assert!(report.outcomes.is_empty() && world.calls.borrow().is_empty());
+}
+
+#[test]
+fn the_room_of_another_queue_is_unknown() {
+    let world = World::default();
+    let mut environment = Environment::new(policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000)));
+    for (queue, looks) in [("a", 1), ("a", 1), ("b", 2), ("b", 2)] {
+        let queue_arn = Some(format!("arn:aws:sqs:eu-west-1:123456789012:{queue}"));
+        let batch = BatchEvent { records: first_receives(1), queue_arn, ..BatchEvent::default() };
+        run(environment.handle(&batch, NOW, &|| false, &world));
+        assert_eq!(world.calls.borrow().iter().filter(|call| **call == Call::Look).count(), looks, "{queue}");
+    }
+}

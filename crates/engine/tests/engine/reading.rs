@@ -1,0 +1,441 @@
+//! What a message says: what a record may lack, payload bytes kept to the end; which retry comes next, since when, of
+//! which payload; and that an event is read as AWS's own crate reads it.
+
+use std::fs;
+
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use comeback_engine::{
+    Action, BatchEvent, Envelope, FailedEvent, InvocationRecord, Record, SQS_MESSAGE_BYTES, Style, Timestamp,
+};
+
+use crate::fakes::World;
+use crate::support::*;
+
+#[test]
+fn reads_a_whole_record() {
+    let body = body(r#"{"order": 7}"#);
+    let record = InvocationRecord::read(&body).unwrap();
+    assert_eq!(record.function_arn, TARGET);
+    assert_eq!(record.request_id.as_deref(), Some("r-1"));
+    assert_eq!(record.timestamp, Some(after(T0, 145)));
+    assert_eq!(record.request_payload.get(), r#"{"order": 7}"#);
+    assert!(!record.not_found);
+    let error = record.error.unwrap();
+    assert_eq!(error.error_type.unwrap().get(), r#""Timeout""#);
+    assert_eq!(error.message.unwrap().get(), r#""too slow""#);
+}
+
+#[test]
+fn needs_only_a_function_and_a_payload() {
+    let body = r#"{"requestContext":{"functionArn":"f"},"requestPayload":null}"#;
+    let record = InvocationRecord::read(body).unwrap();
+    assert_eq!((&*record.function_arn, record.request_payload.get()), ("f", "null"));
+    assert_eq!((record.request_id, record.timestamp, record.not_found), (None, None, false));
+    assert!(record.error.is_none());
+}
+
+#[test]
+fn says_what_is_missing() {
+    for (body, text) in [
+        ("", "not a JSON object"),
+        ("null", "not a JSON object"),
+        (r#"[{},{"functionArn":"f"},7]"#, "not a JSON object"),
+        ("{", "EOF while parsing an object at line 1 column 1"),
+        (r#"{"requestPayload":7}"#, "missing field `requestContext` at line 1 column 20"),
+        (r#"{"requestContext":{"functionArn":"f"}}"#, "missing field `requestPayload` at line 1 column 38"),
+        (
+            r#"{"requestContext":{},"requestPayload":7}"#,
+            "requestContext: missing field `functionArn` at line 1 column 2",
+        ),
+        (r#"{"requestContext":["f"],"requestPayload":7}"#, "requestContext: not a JSON object"),
+        (
+            r#"{"requestContext":{"functionArn":null},"requestPayload":7}"#,
+            "requestContext: wrong type, expected a string at line 1 column 19",
+        ),
+        (
+            r#"{"requestContext":{"functionArn":"f","condition":"Success"},"requestPayload":7}"#,
+            "condition is Success: attach the retry queue as on-failure destination",
+        ),
+        (
+            r#"{"requestContext":{"functionArn":"f"},"requestPayload":7}}"#,
+            "trailing characters at line 1 column 58",
+        ),
+        (
+            r#"{"requestContext":{"functionArn":"f"},"requestPayload":7,"requestPayload":8}"#,
+            "duplicate field `requestPayload` at line 1 column 73",
+        ),
+    ] {
+        assert_eq!(InvocationRecord::read(body).unwrap_err(), text, "{body}");
+    }
+}
+
+/// One member of a record in another shape: what is still known of the rest.
+#[test]
+fn leaves_unknown_what_is_missing_or_of_another_shape() {
+    let whole = body("7");
+    let context =
+        r#""responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"}"#;
+    let response = r#""responsePayload":{"errorType":"Timeout","errorMessage":"too slow"}"#;
+    let timestamp = r#""timestamp":"2026-09-14T15:46:54.145Z""#;
+    for (from, to) in [
+        (context, r#""responseContext":null"#),
+        (context, r#""responseContext":[]"#),
+        (context, r#""responseContext":[404]"#),
+        (context, r#""responseContext":404"#),
+        (context, r#""responseContext":{"statusCode":null}"#),
+        (context, r#""responseContext":{"statusCode":500}"#),
+        (context, r#""responseContext":{"statusCode":4040}"#),
+        (context, r#""responseContext":{"statusCode":"404"}"#),
+        (context, r#""responseContext":{"statusCode":404,"statusCode":404}"#),
+        (context, r#""other":1"#),
+        (response, r#""responsePayload":null"#),
+        (response, r#""responsePayload":"text""#),
+        (response, r#""responsePayload":["Timeout","too slow"]"#),
+        (response, r#""responsePayload":{}"#),
+        (response, r#""responsePayload":{"errorType":"A","errorType":"B"}"#),
+        (response, r#""responsePayload":{"\ud800":1,"errorType":"A"}"#),
+        (response, r#""other":1"#),
+        (timestamp, r#""timestamp":1789400814"#),
+        (timestamp, r#""timestamp":null"#),
+        (timestamp, r#""timestamp":["2026-09-14T15:46:54.145Z"]"#),
+        (timestamp, r#""timestamp":"14 September""#),
+        (timestamp, r#""timestamp":"\ud800""#),
+        (timestamp, r#""other":1"#),
+        (r#""requestId":"r-1""#, r#""requestId":["r-1"]"#),
+        (r#""condition":"RetriesExhausted""#, r#""condition":{"new":true}"#),
+        (r#""approximateInvokeCount":1"#, r#""approximateInvokeCount":"many""#),
+        (r#""version":"1.0""#, r#""version":[2,0]"#),
+    ] {
+        let body = replaced(&whole, from, to);
+        let record = InvocationRecord::read(&body).unwrap();
+        assert_eq!((&*record.function_arn, record.request_payload.get()), (TARGET, "7"), "{to}");
+        assert!(!record.not_found, "{to}");
+        assert_eq!(record.timestamp.is_none(), from == timestamp, "{to}");
+        assert_eq!(record.error.is_none(), from == response, "{to}");
+        let first = Record { receive_count: 1, ..self::record(body.clone()) };
+        assert_eq!(decided(&first, &policy(|_| ()), SENT), Seen::Defer(1), "{to}");
+    }
+}
+
+#[test]
+fn reads_the_half_of_an_error_that_is_there() {
+    let response = r#"{"errorType":"Timeout","errorMessage":"too slow"}"#;
+    for (payload, error_type, message) in [
+        (r#"{"errorType":"A"}"#, Some(r#""A""#), None),
+        (r#"{"errorMessage":"\ud800 half"}"#, None, Some(r#""\ud800 half""#)),
+        (r#"{"errorType":null,"errorMessage":{"a": 1}}"#, Some("null"), Some(r#"{"a": 1}"#)),
+    ] {
+        let body = replaced(&body("7"), response, payload);
+        let error = InvocationRecord::read(&body).unwrap().error.unwrap();
+        assert_eq!(error.error_type.map(|raw| raw.get()), error_type);
+        assert_eq!(error.message.map(|raw| raw.get()), message);
+    }
+}
+
+#[test]
+fn knows_a_deleted_function() {
+    let body = format!(
+        r#"{{"requestContext":{{"functionArn":"{TARGET}"}},"requestPayload":7,"responseContext":{{"statusCode":404}}}}"#
+    );
+    assert!(InvocationRecord::read(&body).unwrap().not_found);
+}
+
+#[test]
+fn an_escaped_arn_is_the_arn() {
+    let body = replaced(&body("7"), "arn:aws", r"\u0061rn:aws");
+    assert_eq!(InvocationRecord::read(&body).unwrap().function_arn, TARGET);
+    assert_eq!(decided(&record(body), &policy(|_| ()), SENT), Seen::Defer(1));
+}
+
+#[test]
+fn deeply_nested_payloads_are_payloads() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let record = received_again(body(&deep));
+    assert_eq!(decided(&record, &policy(|_| ()), long_after(SENT)), Seen::Reinvoke(1));
+}
+
+/// What a parser would make something else of.
+const VERBATIM: [&str; 16] = [
+    "null",
+    "7",
+    "1.0",
+    "-0.0",
+    "1E400",
+    "123456789012345678901234567890",
+    r#""text""#,
+    r#""\u0041\/\ud800 \ud83d\ude00 \u0000""#,
+    "\"é\u{7f}\u{2028}\"",
+    "[]",
+    "[ 1 ,\n2\t]",
+    "{}",
+    "{ }",
+    r#"{ "a" : 1 , "a" : 2 }"#,
+    r#"{"\ud800":1.10,"_original_payload":{"_retry_metadata":1}}"#,
+    r#"{"attempt":1,"nested":{"_retry_metadata":{"attempt":1}}}"#,
+];
+
+/// From the record into its envelope, out of it again on the next failure, and so on to the
+/// dead-letter and a redrive of that: the payload's bytes never change.
+#[test]
+fn payload_bytes_are_kept_to_the_end() {
+    for style in Style::ALL {
+        for payload in VERBATIM {
+            let policy = policy(|settings| {
+                settings.envelope = style;
+                settings.max_retries = 3;
+            });
+            let mut event = payload.to_owned();
+            for attempt in 1..=3 {
+                let record = received_again(body(&event));
+                let Action::Reinvoke { envelope, .. } = decide(&record, &policy, after(SENT, 60_000)) else {
+                    panic!("{payload} is not re-invoked")
+                };
+                assert_eq!(envelope.metadata.attempt, attempt, "{payload}");
+                assert_eq!(envelope.original_payload.get(), payload);
+                event = envelope.seal(style);
+                assert!(style == Style::Inline || event.contains(payload));
+            }
+            let world = World::default();
+            world.handle(&[received_again(body(&event))], &policy, after(SENT, 60_000));
+            let letter = world.sent.borrow()[0].body.clone();
+            assert!(letter.ends_with(&format!(r#","payload":{payload}}}"#)), "{letter}");
+            let redriven = received_again(letter);
+            let Action::Reinvoke { envelope, .. } = decide(&redriven, &policy, after(SENT, 60_000)) else {
+                panic!("{payload} is not redriven")
+            };
+            assert_eq!(envelope.original_payload.get(), payload);
+        }
+    }
+}
+
+#[test]
+fn a_body_of_a_mebibyte_is_read() {
+    let payload = format!("\"{}\"", "x".repeat(SQS_MESSAGE_BYTES - body("\"\"").len()));
+    let body = body(&payload);
+    assert_eq!(body.len(), SQS_MESSAGE_BYTES);
+    assert_eq!(decided(&record(body), &policy(|_| ()), Timestamp::from_secs(0)), Seen::Defer(1));
+}
+
+fn read(record: &Record) -> FailedEvent<'_> {
+    FailedEvent::read(record).expect("the test's message is an event")
+}
+
+/// What the target is called with once the message is due.
+fn reinvoked(record: &Record) -> Envelope<'_> {
+    match decide(record, &policy(|_| ()), after(SENT, 60_000)) {
+        Action::Reinvoke { envelope, .. } => envelope,
+        other => panic!("not re-invoked: {other:?}"),
+    }
+}
+
+#[test]
+fn a_first_failure_is_followed_by_retry_one() {
+    let record = received_again(body(r#"{"order": 7}"#));
+    let event = read(&record);
+    assert_eq!(event.function_arn, TARGET);
+    assert_eq!((event.retry, event.retries_made()), (1, 0));
+    assert_eq!(event.first_failure, T0);
+    assert_eq!(event.origin_request_id, "r-1");
+    assert_eq!(event.error_type(), Some("Timeout"));
+
+    let Envelope { metadata, original_payload } = reinvoked(&record);
+    assert_eq!(metadata.attempt, 1);
+    assert_eq!(metadata.initial_timestamp, T0.as_secs());
+    assert_eq!(metadata.origin_request_id.as_deref(), Some("r-1"));
+    assert_eq!(original_payload.get(), r#"{"order": 7}"#);
+}
+
+#[test]
+fn a_failure_of_attempt_k_is_followed_by_retry_k_plus_one() {
+    for payload in [
+        enveloped(4, r#"{"order": 7}"#),
+        format!(
+            r#"{{"order": 7,"_retry_metadata":{{"attempt":4,"initial_timestamp":{},"origin_request_id":"r-0","style":"inline"}}}}"#,
+            T0.as_secs()
+        ),
+    ] {
+        let record = received_again(body(&payload));
+        assert_eq!((read(&record).retry, read(&record).retries_made()), (5, 4));
+        assert_eq!(
+            read(&record).request_id.as_deref(),
+            Some("r-1"),
+            "the attempt that failed, not the first"
+        );
+        let Envelope { metadata, original_payload } = reinvoked(&record);
+        assert_eq!(metadata.attempt, 5);
+        assert_eq!(metadata.initial_timestamp, T0.as_secs());
+        assert_eq!(metadata.origin_request_id.as_deref(), Some("r-0"));
+        assert_eq!(original_payload.get(), r#"{"order": 7}"#);
+    }
+}
+
+#[test]
+fn an_envelope_without_an_id_gets_this_records() {
+    let payload = replaced(&enveloped(1, "7"), r#","origin_request_id":"r-0""#, "");
+    let record = received_again(body(&payload));
+    assert_eq!(reinvoked(&record).metadata.origin_request_id.as_deref(), Some("r-1"));
+}
+
+#[test]
+fn a_record_without_an_id_gives_the_messages() {
+    for id in ["", r#""requestId":null,"#, r#""requestId":"","#, r#""requestId":7,"#] {
+        let record = received_again(replaced(&body("7"), r#""requestId":"r-1","#, id));
+        assert_eq!(reinvoked(&record).metadata.origin_request_id.as_deref(), Some("m-1"), "{id}");
+    }
+}
+
+fn first_failure(body: String) -> Timestamp {
+    read(&record(body)).first_failure
+}
+
+#[test]
+fn a_first_failure_is_when_the_record_says_but_never_after_it_was_sent() {
+    let timestamp = "2026-09-14T15:46:54.145Z";
+    let at = |text| first_failure(replaced(&body("7"), timestamp, text));
+    assert_eq!(at("2026-09-14T15:46:50.999Z"), Timestamp::from_secs(T0.as_secs() - 4));
+    assert_eq!(at("2026-09-14T15:46:55.000Z"), T0);
+    assert_eq!(at("2999-01-01T00:00:00Z"), T0);
+    assert_eq!(at("some day"), T0);
+    assert_eq!(first_failure(replaced(&body("7"), &format!(r#""timestamp":"{timestamp}","#), "")), T0);
+}
+
+#[test]
+fn an_envelope_says_when_the_event_first_failed_but_never_after_this_message_was_sent() {
+    let at = |secs: &str| first_failure(body(&replaced(&enveloped(1, "7"), "1789400814", secs)));
+    assert_eq!(at("1789400000"), Timestamp::from_secs(1_789_400_000));
+    assert_eq!(at("0"), Timestamp::from_secs(0));
+    assert_eq!(at("1789400815"), T0);
+    assert_eq!(at("18446744073709551615"), T0);
+}
+
+#[test]
+fn every_retry_counts_from_the_same_moment() {
+    let first = received_again(body("7"));
+    let sealed = reinvoked(&first).seal(comeback_engine::Style::Wrap);
+    let sent = after(SENT, 3_600_000);
+    let next = Record { sent, ..record(replaced(&body(&sealed), "15:46:54.145Z", "16:46:54.145Z")) };
+    assert_eq!(read(&next).first_failure, read(&first).first_failure);
+    assert_eq!(read(&next).origin_request_id, read(&first).origin_request_id);
+}
+
+fn letter(payload: &str) -> String {
+    format!(
+        r#"{{"reason":"non_retryable_error","detail":"","function_arn":"{TARGET}","retries_made":9,"initial_timestamp":1,"dead_lettered_at":2,"origin_request_id":"r-0","error":{{"type":"Fatal","message":null}},"payload":{payload}}}"#
+    )
+}
+
+#[test]
+fn a_redriven_dead_letter_starts_anew() {
+    let policy = policy(|settings| settings.non_retryable_errors = vec!["Fatal".into()]);
+    let first = record(letter(r#"{"n": 1E400}"#));
+    assert_eq!(decided(&first, &policy, SENT), Seen::Defer(1));
+    let again = Record { receive_count: 2, ..first };
+    let Envelope { metadata, original_payload } = reinvoked(&again);
+    assert_eq!(metadata.attempt, 1);
+    assert_eq!(metadata.initial_timestamp, SENT.as_secs());
+    assert_eq!(metadata.origin_request_id.as_deref(), Some("r-0"));
+    assert_eq!(original_payload.get(), r#"{"n": 1E400}"#);
+}
+
+#[test]
+fn a_redriven_dead_letter_without_a_readable_id_gets_the_messages() {
+    for id in ["null", "7", r#""""#, r#""\ud800""#] {
+        let record = record(replaced(&letter("7"), r#""r-0""#, id));
+        assert_eq!(read(&record).origin_request_id, "m-1", "{id}");
+    }
+}
+
+#[test]
+fn the_allow_list_holds_for_a_redriven_dead_letter() {
+    let record = record(replaced(&letter("7"), "orders", "payments"));
+    assert_eq!(decided(&record, &policy(|_| ()), SENT), Seen::DeadLetter("target_not_allowed"));
+}
+
+#[test]
+fn a_redriven_payload_is_never_enveloped_twice() {
+    let written_by_hand = received_again(letter(&enveloped(3, "7")));
+    assert_eq!(reinvoked(&written_by_hand).metadata.attempt, 1);
+    assert_eq!(reinvoked(&written_by_hand).original_payload.get(), "7");
+    assert_eq!(read(&written_by_hand).request_id, None, "no attempt of its new life has failed");
+    let malformed = record(letter(r#"{"_retry_metadata":{}}"#));
+    assert_eq!(decided(&malformed, &policy(|_| ()), SENT), Seen::DeadLetter("malformed_envelope"));
+}
+
+/// SQS's own redrive took the record to the dead-letter queue, and an operator moved it back.
+#[test]
+fn a_record_that_was_redriven_starts_anew() {
+    let policy = policy(|settings| settings.non_retryable_errors = vec!["Timeout".into()]);
+    let written = Timestamp::from_millis(T0.as_millis() + 145);
+    let redriven = |payload: &str, millis| {
+        let sent = after(written, millis);
+        Record { sent, first_receive: sent, ..record(body(payload)) }
+    };
+    let payload = enveloped(9, r#"{"n": 1E400}"#);
+    let in_time = redriven(&payload, 86_400_000);
+    assert_eq!(decided(&in_time, &policy, in_time.sent), Seen::DeadLetter("non_retryable_error"));
+    let late = redriven(&payload, 86_400_001);
+    assert_eq!(decided(&late, &policy, late.sent), Seen::Defer(1));
+    let event = read(&late);
+    assert_eq!((event.retry, event.first_failure.as_secs()), (1, late.sent.as_secs()));
+    assert_eq!((event.origin_request_id.as_str(), event.payload.get()), ("r-0", r#"{"n": 1E400}"#));
+    assert_eq!(read(&redriven("7", 86_400_001)).origin_request_id, "r-1");
+    let deleted = replaced(&late.body, r#""statusCode":200"#, r#""statusCode":404"#);
+    let deleted = Record { body: deleted, ..late.clone() };
+    assert_eq!(decided(&deleted, &policy, late.sent), Seen::Defer(1), "the function may be back");
+    let malformed = redriven(r#"{"_retry_metadata":1}"#, 86_400_001);
+    assert_eq!(decided(&malformed, &policy, malformed.sent), Seen::DeadLetter("malformed_envelope"));
+    let elsewhere = Record { body: replaced(&late.body, "orders", "payments"), ..late };
+    assert_eq!(decided(&elsewhere, &policy, elsewhere.sent), Seen::DeadLetter("target_not_allowed"));
+}
+
+#[test]
+fn only_our_own_dead_letters_are_redriven() {
+    let letter = letter("7");
+    for other in [
+        replaced(&letter, "non_retryable_error", "because"),
+        replaced(&letter, r#""dead_lettered_at":2,"#, ""),
+        replaced(&letter, r#""origin_request_id":"r-0","#, ""),
+        replaced(&letter, r#""function_arn""#, r#""function""#),
+        replaced(&letter, r#","payload":7"#, ""),
+        format!("[{letter}]"),
+    ] {
+        assert_eq!(decided(&record(&*other), &policy(|_| ()), SENT), Seen::DeadLetter("malformed_record"));
+    }
+}
+
+fn record_of(message: &SqsMessage) -> Option<Record> {
+    let number = |attribute: &str| message.attributes.get(attribute)?.parse::<u64>().ok();
+    let mut record = Record {
+        message_id: message.message_id.clone()?,
+        receipt_handle: message.receipt_handle.clone()?,
+        body: message.body.clone()?,
+        receive_count: number("ApproximateReceiveCount")?.try_into().ok()?,
+        sent: Timestamp::from_millis(number("SentTimestamp")?),
+        first_receive: Timestamp::from_millis(number("ApproximateFirstReceiveTimestamp")?),
+        moved: None,
+        trace_header: message.attributes.get("AWSTraceHeader").cloned(),
+    };
+    let attribute = message.message_attributes.get("Comeback");
+    if let Some(text) = attribute.and_then(|attribute| attribute.string_value.as_ref()) {
+        // One that cannot be read changes nothing.
+        let _ = record.restore(text);
+    }
+    Some(record)
+}
+
+/// AWS's own crate reads them strictly.
+#[test]
+fn the_samples_are_read_as_the_published_types_read_them() {
+    let mut read = 0;
+    for file in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../events")).unwrap() {
+        let path = file.unwrap().path();
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let Ok(event) = serde_json::from_str::<SqsEvent>(&text) else { continue };
+        let batch = BatchEvent::read(&text).unwrap();
+        assert_eq!(batch.records, event.records.iter().filter_map(record_of).collect::<Vec<_>>(), "{path:?}");
+        assert_eq!(batch.queue_arn, event.records[0].event_source_arn, "{path:?}");
+        assert_eq!(batch.message_ids().count(), event.records.len(), "{path:?}");
+        read += 1;
+    }
+    assert!(read > 10, "only {read} samples");
+}

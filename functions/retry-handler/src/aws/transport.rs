@@ -1,0 +1,200 @@
+//! The HTTP client of all of the handler's clients, with new connections and the certificate authorities they trust.
+//! HTTP/1.1, which every service takes: the SDK's own client brings HTTP/2 with it, and takes trusted certificates only as
+//! text, which it parses one by one at the start.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use aws_sdk_sqs::config::{HttpClient, RuntimeComponents, SharedHttpClient};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::connection::{CaptureSmithyConnection, ConnectionMetadata};
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector as SmithyConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::retry::ErrorKind;
+use http::Uri;
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::{CaptureConnection, HttpConnector, capture_connection};
+use hyper_util::client::legacy::{Client, Error as HttpError};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::crypto::ring::default_provider;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_native_certs::load_certs_from_paths;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tower_service::Service;
+use webpki_roots::TLS_SERVER_ROOTS;
+
+/// A connection that was idle for longer is not reused. Its other end may have closed it while the function's environment
+/// was frozen, and an `Invoke` sent on it would count as unanswered.
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// One connector for every client. The SDK would create one for each timeout and each client.
+#[derive(Debug)]
+struct OneConnector(SharedHttpConnector);
+
+impl HttpClient for OneConnector {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        self.0.clone()
+    }
+}
+
+pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
+    let connections = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .build(Connect::trusting(trusted));
+    SharedHttpClient::new(OneConnector(SharedHttpConnector::new(Connections(connections))))
+}
+
+/// Connections; idle ones are reused.
+#[derive(Debug)]
+struct Connections(Client<Connect, SdkBody>);
+
+impl SmithyConnector for Connections {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let mut request = match request.try_into_http1x() {
+            Ok(request) => request,
+            Err(error) => return HttpConnectorFuture::ready(Err(ConnectorError::user(error.into()))),
+        };
+        let used = capture_connection(&mut request);
+        if let Some(capture) = request.extensions().get::<CaptureSmithyConnection>() {
+            capture.set_connection_retriever(move || metadata(&used));
+        }
+        let answer = self.0.request(request);
+        HttpConnectorFuture::new(async move {
+            let answer = answer.await.map_err(failure)?;
+            HttpResponse::try_from(answer.map(SdkBody::from_body_1_x))
+                .map_err(|error| ConnectorError::other(error.into(), None))
+        })
+    }
+}
+
+/// The connection that carried a request: the SDK closes it after an answer that says to try again.
+fn metadata(used: &CaptureConnection) -> Option<ConnectionMetadata> {
+    used.connection_metadata().as_ref()?;
+    let used = used.clone();
+    let close = move || used.connection_metadata().iter().for_each(|connection| connection.poison());
+    Some(ConnectionMetadata::builder().proxied(false).poison_fn(close).build())
+}
+
+/// A request without an answer, as the SDK's own HTTP client would report it.
+fn failure(error: HttpError) -> ConnectorError {
+    let in_time = cause::<TookTooLong>(&error).is_none();
+    let of_connection = error.is_connect() || cause::<std::io::Error>(&error).is_some();
+    let said = cause::<hyper::Error>(&error);
+    let is = |what: fn(&hyper::Error) -> bool| said.is_some_and(what);
+    if !in_time || is(hyper::Error::is_timeout) {
+        ConnectorError::timeout(error.into())
+    } else if is(hyper::Error::is_user) {
+        ConnectorError::user(error.into())
+    } else if of_connection || is(hyper::Error::is_closed) || is(hyper::Error::is_canceled) {
+        ConnectorError::io(error.into())
+    } else if is(hyper::Error::is_incomplete_message) {
+        ConnectorError::other(error.into(), Some(ErrorKind::TransientError))
+    } else {
+        ConnectorError::other(error.into(), None)
+    }
+}
+
+/// The first such error among the causes.
+fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
+    std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source())
+        .find_map(|error| error.downcast_ref())
+}
+
+/// How long a connection may take: resolving its host, TCP and TLS.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// Makes new connections: TCP, and TLS if the endpoint's URL says so.
+#[derive(Clone, Debug)]
+struct Connect(HttpsConnector<HttpConnector>);
+
+/// A connection that was not made in time.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection within {CONNECT_TIMEOUT:?}")]
+struct TookTooLong;
+
+impl Connect {
+    fn trusting(authorities: RootCertStore) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let mut tls = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("BUG: the provider has ciphers for these versions")
+            .with_root_certificates(authorities)
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![b"http/1.1".into()];
+        Self(HttpsConnector::from((tcp, tls)))
+    }
+}
+
+impl Service<Uri> for Connect {
+    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, endpoint: Uri) -> Self::Future {
+        let connecting = timeout(CONNECT_TIMEOUT, self.0.call(endpoint));
+        Box::pin(async { connecting.await.unwrap_or_else(|_| Err(TookTooLong.into())) })
+    }
+}
+
+/// A file of certificates (PEM), or a folder of such files, and the variable that names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TrustedFile {
+    pub(crate) variable: &'static str,
+    pub(crate) path: PathBuf,
+}
+
+/// A variable whose file holds no certificate that can be trusted.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{variable} is {path:?}, from which no certificate could be read ({problem}); name a file of certificates in PEM"
+)]
+pub(crate) struct NoCertificate {
+    variable: &'static str,
+    path: PathBuf,
+    problem: String,
+}
+
+/// The certificate authorities to trust: those in the files, or Mozilla's, which are built in, if none is named.
+pub(super) fn trusted(files: &[TrustedFile]) -> Result<RootCertStore, NoCertificate> {
+    if files.is_empty() {
+        return Ok(RootCertStore { roots: TLS_SERVER_ROOTS.to_vec() });
+    }
+    let mut store = RootCertStore::empty();
+    for file in files {
+        file.add_to(&mut store)?;
+    }
+    Ok(store)
+}
+
+impl TrustedFile {
+    /// Adds its certificates. Skips those that nothing can be checked against, which a system's bundle may contain.
+    fn add_to(&self, store: &mut RootCertStore) -> Result<(), NoCertificate> {
+        let read = if self.path.is_dir() {
+            load_certs_from_paths(None, Some(&self.path))
+        } else {
+            load_certs_from_paths(Some(&self.path), None)
+        };
+        let (added, _) = store.add_parsable_certificates(read.certs);
+        if added == 0 {
+            let problem = read.errors.first().map_or("it holds none".into(), ToString::to_string);
+            return Err(NoCertificate { variable: self.variable, path: self.path.clone(), problem });
+        }
+        Ok(())
+    }
+}
