@@ -5,12 +5,12 @@ use comeback_engine::{
     MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policy, Record, Settings, Style, Timestamp,
 };
 
-/// A message, a policy, a pause and a time. Any bytes are one: numbers of fixed width, then the body.
+/// A message, a policy, a pause and a time. Any bytes are a question: numbers of fixed width, then the body.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// What `Policy` is made from: its numbers, `JITTER` and `ENVELOPE` are free.
+    /// The policy's settings: its numbers, `JITTER` and `ENVELOPE` are free.
     pub settings: Settings,
-    /// A pause of every function, from its start to its end and its spread in seconds; an end of 0 is none yet.
+    /// A pause of every function, from its start to its end and its spread in seconds; an end of 0 means that it is open.
     pub pause: Option<(u64, u64, u64)>,
     /// Its id is a number.
     pub record: Record,
@@ -28,7 +28,7 @@ pub fn decide(data: &[u8]) {
 }
 
 impl Question {
-    /// Reads bytes; what is missing is zero, what is out of range is brought into it.
+    /// Reads bytes: missing ones are zero, and numbers out of range are brought into it.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
         let mut rest = data;

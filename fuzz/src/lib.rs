@@ -21,7 +21,7 @@ pub use decide::{Question, decide};
 ///
 /// # Panics
 ///
-/// If a message is lost, or read otherwise than another JSON parser reads it.
+/// If a message is lost, or read differently than by another JSON parser.
 pub fn batch_event(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let batch = match BatchEvent::read(text) {
@@ -50,7 +50,7 @@ pub fn batch_event(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// If a record is read otherwise than another JSON parser reads it, or a part of it was changed.
+/// If a record is read differently than by another JSON parser, or a part of it was changed.
 pub fn invocation_record(data: &[u8]) {
     let Ok(body) = std::str::from_utf8(data) else { return };
     let read = InvocationRecord::read(body);
@@ -90,15 +90,15 @@ pub fn invocation_record(data: &[u8]) {
             }
         }
         (Err(reason), read) => {
-            // A redriven dead-letter is no record either, and may hold a malformed envelope.
+            // A redriven dead-letter is not a record either, and may hold a malformed envelope.
             let malformed = reason.code == ReasonCode::MalformedEnvelope;
             assert!(malformed || (reason.code == ReasonCode::MalformedRecord && read.is_err()), "{reason}");
         }
     }
 }
 
-/// The bytes as an event: a payload, an envelope, or no JSON. Whatever opens is sealed again with an
-/// id made of the event's own characters.
+/// The bytes as an event: a payload, an envelope, or not JSON. Whatever opens is sealed again, with an id made of the
+/// event's own characters.
 ///
 /// # Panics
 ///
@@ -184,7 +184,7 @@ fn seeds_of(file: &Path) -> Vec<Seed> {
     std::iter::once(batch).chain(seeds).collect()
 }
 
-/// Zero stands for what a sample lacks.
+/// Whatever a sample lacks is zero.
 fn question(message: &Value, body: &str) -> Question {
     let number = |attribute: &str| {
         message["attributes"][attribute].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()

@@ -507,7 +507,7 @@ mod tests {
             moved: None,
             trace_header: None,
         };
-        let problem = isolated(|| resume_unwind(Box::new("planned"))).map(|()| ()).unwrap_err();
+        let problem = isolated::<()>(|| resume_unwind(Box::new("planned"))).unwrap_err();
         let undecided = |now| {
             let mut message = Message::new(&record);
             message.keep_undecided(problem.clone(), now);

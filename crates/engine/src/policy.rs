@@ -21,13 +21,13 @@ pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 /// `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive and
 /// refuses 43,200 s in practice, hence 30 s less.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=12 * 3_600 - 30;
-/// `HIDE_UP_TO`, where it is a number: twice the most, and a batch of each of 1,000 pollers, are SQS's
-/// 120,000 messages in flight.
+/// `HIDE_UP_TO`, where it is a number: twice the most, and a batch for each of 1,000 pollers, are SQS's 120,000 messages
+/// in flight.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
 /// `MAXIMUM_CONCURRENCY`: Lambda's own range of an event source mapping's `MaximumConcurrency`.
 pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;
 
-/// How retries are made: [`Settings`] that were found valid.
+/// How retries are made: [`Settings`] that passed every check.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub(crate) max_age: Duration,
@@ -47,7 +47,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// All that was refused, not only the first.
+    /// Every refused setting, not only the first.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -91,8 +91,8 @@ impl Policy {
         self.max_age
     }
 
-    /// `MAX_RETRIES`: the retries of one chain at most. A chain is a failed event and its retries; a
-    /// re-invocation that was accepted without an answer, and made again, starts another.
+    /// `MAX_RETRIES`: the most retries of one chain. A chain is a failed event and its retries; a re-invocation that was
+    /// accepted without an answer, and made again, starts another.
     pub const fn max_retries(&self) -> u64 {
         self.max_retries
     }
@@ -140,12 +140,12 @@ impl Policy {
     }
 }
 
-/// `HIDE_UP_TO`: how many messages may be hidden at once, about. Others wait as delayed messages.
+/// `HIDE_UP_TO`: how many messages may be hidden at once. Others wait as delayed messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HideUpTo {
     /// Every message is hidden, however many there are.
     Always,
-    /// So many; with 0, every message is sent again.
+    /// About this many; with 0, every message is sent again.
     UpTo(u64),
 }
 
@@ -169,7 +169,7 @@ impl fmt::Display for HideUpTo {
     }
 }
 
-/// What a policy is made from; unchecked. The defaults of every setting stand here and only here.
+/// The settings of a policy, unchecked. Every default stands here and only here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// `MAX_AGE`, in seconds.
@@ -188,11 +188,11 @@ pub struct Settings {
     pub directives: bool,
     /// `HIDE_UP_TO`.
     pub hide_up_to: HideUpTo,
-    /// `MAXIMUM_CONCURRENCY`: the event source mapping's, so the most pollers there can be.
+    /// `MAXIMUM_CONCURRENCY`: the event source mapping's, and so the most pollers.
     pub maximum_concurrency: u64,
     /// `NON_RETRYABLE_ERRORS`: `errorType` globs, `*` and `?`, of the whole type or its simple name.
     pub non_retryable_errors: Vec<String>,
-    /// `TARGET_FUNCTIONS`: function ARNs, `*` allowed in the name. Without any, every message is kept.
+    /// `TARGET_FUNCTIONS`: function ARNs, with `*` allowed in the name. Without any, every message is kept.
     pub target_functions: Vec<String>,
     /// The handler itself, where it runs as a Lambda.
     pub handler: Option<HandlerFunction>,
@@ -223,7 +223,7 @@ impl Settings {
         let Self { max_age, max_retries, base_backoff: base, max_backoff, .. } = *self;
         let Self { hide_up_to, maximum_concurrency: pollers, .. } = *self;
         let hidden = if let HideUpTo::UpTo(messages) = hide_up_to { messages } else { 0 };
-        // A base is not refused for a cap that is refused itself.
+        // Only the cap is refused if it is bad itself, not the base for it.
         let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
         let checks = [
             (MAX_AGE_RANGE.contains(&max_age), SettingError::MaxAge(max_age)),
@@ -237,7 +237,7 @@ impl Settings {
     }
 }
 
-/// A setting that was refused. Nothing is ever clamped instead.
+/// A refused setting. Nothing is ever clamped instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// Outside [`MAX_AGE_RANGE`].
@@ -263,12 +263,12 @@ pub enum SettingError {
     /// Outside [`MAXIMUM_CONCURRENCY_RANGE`].
     #[error("MAXIMUM_CONCURRENCY is {0}; it must be 2 to 1000")]
     MaximumConcurrency(u64),
-    /// Not set, which is not the same as set to nothing: then nothing is attached yet.
+    /// Not set. Set to nothing, it would mean that no function is attached yet.
     #[error(
         "TARGET_FUNCTIONS is not set; name the function ARNs that may be re-invoked, or set it to nothing to keep what arrives"
     )]
     NoTargetFunctions,
-    /// An entry that is no pattern.
+    /// An entry that is not a pattern.
     #[error("TARGET_FUNCTIONS entry {entry:?} {problem}")]
     TargetFunction {
         /// The entry.
@@ -279,7 +279,7 @@ pub enum SettingError {
     /// An entry that names the handler.
     #[error("TARGET_FUNCTIONS entry {0:?} is the retry handler itself, which must never be its own target")]
     HandlerAsTarget(String),
-    /// Text that is no value of the variable.
+    /// Text that is not a value of the variable.
     #[error("{name} is {value:?}; it {expected}")]
     Unreadable {
         /// The variable.
@@ -292,11 +292,11 @@ pub enum SettingError {
 }
 
 impl Policy {
-    /// Reads each policy variable through `lookup`; one that is not set has its default.
+    /// Reads every policy variable through `lookup`; one that is not set has its default.
     ///
     /// # Errors
     ///
-    /// Every variable that was refused.
+    /// Every refused variable.
     ///
     /// ```
     /// use comeback_engine::Policy;
@@ -351,8 +351,7 @@ struct Reader<F> {
 }
 
 impl<F: Fn(&str) -> Option<String>> Reader<F> {
-    /// The variable's value. One that cannot be read is noted, and its default stands in so that
-    /// the others are still checked.
+    /// The variable's value. One that cannot be read is noted, and its default used, so that the others are still checked.
     fn read<T>(&mut self, name: &'static str, default: T, read: fn(&str) -> Result<T, String>) -> T {
         let Some(value) = (self.lookup)(name) else { return default };
         match read(value.trim()) {
@@ -364,7 +363,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
     }
 
-    /// Comma-separated; white space around entries and empty entries do not count.
+    /// A comma-separated list, without empty entries and white space around entries.
     fn list(&self, name: &str) -> Vec<String> {
         let value = (self.lookup)(name).unwrap_or_default();
         value.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(Into::into).collect()
