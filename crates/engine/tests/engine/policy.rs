@@ -43,7 +43,8 @@ fn the_defaults() {
 fn numbers_are_held_to_their_ranges() {
     let max_age = "it must be 60 s to 1209600 s (14 days)";
     let max_backoff = "it must be 1 s to 43170 s (12 hours less 30 s)";
-    let cases: [(fn(&mut Settings, u64), u64, String); 11] = [
+    type Set = fn(&mut Settings, u64);
+    let cases: [(Set, u64, String); 11] = [
         (|s, n| s.max_age = n, 59, format!("MAX_AGE is 59 s; {max_age}")),
         (|s, n| s.max_age = n, 1_209_601, format!("MAX_AGE is 1209601 s; {max_age}")),
         (|s, n| s.max_retries = n, 10_001, "MAX_RETRIES is 10001; it must be 0 to 10000".into()),
