@@ -1,6 +1,5 @@
-//! Retries in fast motion: SQS, Lambda and the event source mapping on a virtual clock, driving
-//! `comeback_engine::handle_batch` itself. What is rehearsed here is the code that ships; nothing
-//! in this crate decides about a retry.
+//! Retries in fast motion: SQS, Lambda and the event source mapping on a virtual clock, driving the retry handler's own
+//! code, `comeback_engine::Environment`.
 //!
 //! ```
 //! use comeback_engine::{Policy, Settings};
@@ -11,22 +10,22 @@
 //! assert_eq!(summary.delivered, 50);
 //! ```
 //!
+//! [`run`] takes a [`Scenario`] and a policy and gives a [`Summary`], or the [`Violation`] of an [`Invariant`].
+//! [`Schedule`] follows events that fail every time, and [`Plan`] looks for the cheapest policy that meets a goal.
+//!
 //! | file | holds |
 //! |---|---|
-//! | `scenario` | [`Scenario`]: what happens in a run, validated |
 //! | `simulation` | [`run`]: the loop over the agenda, and one batch through the handler |
-//! | `rehearsal` | [`rehearse`]: one batch on AWS that always works |
-//! | `operators` | [`OperatorPause`]: what operators do during a run |
-//! | `event` | [`EventNumber`]: which event; and the payload that it carries |
+//! | `world` | the simulated account: what each happening leads to, the handler's calls, and what strikes them |
 //! | `aws` | SQS, the event source mapping and Lambda |
-//! | `world` | the simulated account: its parts, how one leads to another, and the calls it takes |
+//! | `check` | [`Invariant`]: what must hold of every run; the oracle that checks it |
 //! | `faults` | [`Fault`]: what goes wrong, how often and when |
-//! | `check` | [`Invariant`]: what must hold of every run; [`Violation`]: one that did not |
-//! | `figures` | [`Summary`]: the figures of a run |
-//! | `watch` | [`Watcher`]: sees a run as it goes; [`Trace`]: writes it down |
-//! | `plan` | [`Plan`]: from a goal to a policy, by rehearsing a grid of them
-//! | `schedule` | [`Schedule`]: what a policy means, by following events that fail every time |
+//! | `account`, `rehearsal` | the handler's deliveries; [`rehearse`]: one batch on an AWS that accepts everything |
+//! | `scenario`, `operators`, `event` | what happens in a run: its settings, its pauses, its events |
+//! | `figures`, `watch` | what is seen of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
+//! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
 
+mod account;
 mod aws;
 mod check;
 mod event;
@@ -41,31 +40,26 @@ mod simulation;
 mod watch;
 mod world;
 
+pub use aws::agenda::START;
 #[doc(hidden)]
 pub use aws::contract::QueueUnderContract;
-pub use aws::failure_record::TargetError;
 pub use aws::queue::IN_FLIGHT_LIMIT;
 #[doc(hidden)]
 pub use aws::queue::{Attributes, Depth};
-pub use aws::target::TARGET_ARN;
+pub use aws::target::{TARGET_ARN, TargetError};
 pub use check::invariants::Invariant;
-pub use check::violation::Violation;
 pub use event::EventNumber;
 pub use faults::fault::{Fault, UnknownFault};
 pub use faults::mix::{Faults, Strikes};
 pub use faults::records::UNLISTED_ARN;
-pub use figures::calls::{ApiCall, CallCounts};
-pub use figures::percentiles::Percentiles;
-pub use figures::prices;
-pub use figures::summary::{FaultCounts, Summary};
+pub use figures::prices::{self, ApiCall, CallCounts};
+pub use figures::summary::{FaultCounts, Percentiles, Summary};
+pub use figures::Minute;
 pub use operators::OperatorPause;
 pub use plan::{Candidate, EVENTS as EVENTS_OF_A_PLAN, Goal, Limit, Plan, PlanError};
 pub use rehearsal::{Call, Rehearsal, rehearse};
-pub use scenario::{START, Scenario, ScenarioError};
-pub use schedule::in_flight::InFlight;
-pub use schedule::moves::Moves;
+pub use scenario::{Scenario, ScenarioError};
+pub use schedule::in_flight::{InFlight, Moves};
 pub use schedule::{MAX_EVENTS, RetriesMade, Schedule, ScheduledRetry, Spread};
 pub use simulation::{RunError, run};
-pub use watch::trace::Trace;
-pub use watch::watcher::Watcher;
-pub use world::minutes::Minute;
+pub use watch::{Trace, Violation, Watcher};

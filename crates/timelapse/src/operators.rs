@@ -5,8 +5,8 @@ use std::time::Duration;
 use comeback_engine::{Concurrency, LONGEST_SPREAD, Pause, PauseTarget, Pauses, Timestamp};
 use rand::RngExt;
 
-use crate::faults::generator::generator;
-use crate::scenario::START;
+use crate::aws::agenda::START;
+use crate::faults::mix::generator;
 
 /// A pause that an operator opens. Times are whole seconds; `at` counts from the run's start.
 #[derive(Clone, Debug, PartialEq)]

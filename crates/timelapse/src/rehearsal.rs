@@ -1,17 +1,14 @@
-//! One batch on AWS that always works, and every call it makes.
+//! One batch on an AWS that accepts everything, and every call that the handler makes.
 
 use std::cell::RefCell;
-use std::future::ready;
 
-use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use comeback_delivery::{Operation, Sender};
 use comeback_engine::{
-    Account, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, InvokeFailure, Look,
-    Move, MoveFailure, Policy, Record, Timestamp, VisibilityChange,
+    BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, InvokeFailure, Look, Move, Policy,
+    Record, Timestamp, VisibilityChange,
 };
 use futures_util::FutureExt;
 
-use crate::world::account::{Answers, deliver, deliver_copies};
+use crate::account::{Answers, Service, SimulatedAccount};
 
 /// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,141 +37,73 @@ pub enum Call {
     },
 }
 
-/// The handler's report on a batch, and the calls that it made, in order.
+/// The handler's report on a batch, and its calls in order.
 #[derive(Debug)]
 pub struct Rehearsal<'a> {
-    /// What became of each message.
+    /// Outcome of each message.
     pub report: BatchReport<'a>,
-    /// Every call that it made about a message.
+    /// Every call about a message.
     pub calls: Vec<Call>,
 }
 
-/// Runs a new environment of the handler on a batch at `now`. Every call is accepted, nothing is in flight,
-/// and no function is paused.
+/// Runs a new environment of the handler on a batch at `now`. Every call is accepted, nothing is in flight, and no
+/// function is paused.
 pub fn rehearse<'a>(batch: &'a BatchEvent, policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
-    let aws = WillingAws { now, calls: RefCell::default() };
-    let report = Environment::new(policy.clone())
-        .handle(batch, now, &|| false, &aws)
-        .now_or_never()
-        .expect("BUG: these calls answer at once");
-    Rehearsal { report, calls: aws.calls.into_inner() }
+    let account = SimulatedAccount::new(Recorder { now, calls: RefCell::default() });
+    let mut environment = Environment::new(policy.clone());
+    let report = environment.handle(batch, now, &|| false, &account).now_or_never();
+    let report = report.expect("BUG: these calls answer at once");
+    Rehearsal { report, calls: account.service.calls.into_inner() }
 }
 
-struct WillingAws {
+struct Recorder {
     now: Timestamp,
     calls: RefCell<Vec<Call>>,
 }
 
-impl Account for WillingAws {
-    async fn change_visibility(
-        &self,
-        changes: &[VisibilityChange<'_>],
-        past_deadline: &dyn Fn() -> bool,
-    ) -> Vec<Result<(), CallFailure>> {
-        deliver(Sender::over(ChangeVisibility(self), |_| ready(())), changes, past_deadline).await
+impl Recorder {
+    fn accept(&self, call: Call, entries: usize) -> Option<Answers> {
+        self.calls.borrow_mut().push(call);
+        Some(Ok(vec![Ok(()); entries]))
+    }
+}
+
+impl Service for Recorder {
+    fn change_visibility(&self, changes: &[&&VisibilityChange<'_>]) -> Option<Answers> {
+        let entry = |change: &&&VisibilityChange<'_>| {
+            (change.record.message_id.clone(), change.visibility_timeout.as_secs())
+        };
+        let entries = changes.iter().map(entry).collect();
+        self.accept(Call::ChangeMessageVisibilityBatch { entries }, changes.len())
     }
 
-    async fn invoke(
+    fn invoke(
         &self,
         _: &Record,
         function_arn: &str,
         payload: String,
-    ) -> Result<Option<String>, InvokeFailure> {
+    ) -> Option<Result<Option<String>, InvokeFailure>> {
         self.calls.borrow_mut().push(Call::Invoke { function_arn: function_arn.into(), payload });
-        Ok(None)
+        Some(Ok(None))
     }
 
-    async fn send_dead_letters(
-        &self,
-        given_up: &[GivenUp<'_>],
-        past_deadline: &dyn Fn() -> bool,
-    ) -> Vec<Result<(), CallFailure>> {
-        let letters = given_up.iter().map(|given_up| given_up.letter);
-        deliver(Sender::over(SendMessages(self), |_| ready(())), letters, past_deadline).await
+    fn send_dead_letters(&self, given_up: &[&&GivenUp<'_>]) -> Option<Answers> {
+        let messages = given_up.iter().map(|given_up| given_up.letter.clone()).collect();
+        self.accept(Call::SendMessageBatch { messages }, given_up.len())
     }
 
-    async fn send_again(
-        &self,
-        moves: &[Move<'_>],
-        past_deadline: &dyn Fn() -> bool,
-    ) -> Vec<Result<(), MoveFailure>> {
-        deliver_copies(Sender::over(SendAgain(self), |_| ready(())), moves, past_deadline).await
-    }
-
-    async fn look(&self) -> Result<Look, CallFailure> {
-        Ok(Look { in_flight: 0, at: self.now })
-    }
-
-    async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
-        Ok(None)
-    }
-}
-
-struct SendAgain<'a>(&'a WillingAws);
-
-impl<'a> Operation for SendAgain<'a> {
-    type Entry = &'a Move<'a>;
-    type Receipt = ();
-
-    fn limits(&self) -> Limits {
-        SQS_SEND
-    }
-
-    fn size(&self, copy: &Self::Entry) -> usize {
-        copy.size()
-    }
-
-    fn call(&self, moves: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
-        let copy = |copy: &&Self::Entry| {
+    fn send_again(&self, moves: &[&&Move<'_>]) -> Option<Answers> {
+        let copy = |copy: &&&Move<'_>| {
             (copy.record.message_id.clone(), copy.delay.as_secs(), copy.attribute.clone())
         };
-        let copies = moves.iter().map(copy).collect();
-        self.0.calls.borrow_mut().push(Call::SendAgain { copies });
-        ready(Ok(vec![Ok(()); moves.len()]))
-    }
-}
-
-struct ChangeVisibility<'a>(&'a WillingAws);
-
-impl<'a> Operation for ChangeVisibility<'a> {
-    type Entry = &'a VisibilityChange<'a>;
-    type Receipt = ();
-
-    fn limits(&self) -> Limits {
-        SQS_RECEIPTS
+        self.accept(Call::SendAgain { copies: moves.iter().map(copy).collect() }, moves.len())
     }
 
-    fn size(&self, change: &Self::Entry) -> usize {
-        change.record.receipt_handle.len()
+    fn look(&self) -> Option<Result<Look, CallFailure>> {
+        Some(Ok(Look { in_flight: 0, at: self.now }))
     }
 
-    fn call(&self, changes: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
-        let named =
-            |change: &&Self::Entry| (change.record.message_id.clone(), change.visibility_timeout.as_secs());
-        let entries = changes.iter().map(named).collect();
-        self.0.calls.borrow_mut().push(Call::ChangeMessageVisibilityBatch { entries });
-        ready(Ok(vec![Ok(()); changes.len()]))
-    }
-}
-
-struct SendMessages<'a>(&'a WillingAws);
-
-impl<'a> Operation for SendMessages<'a> {
-    type Entry = &'a DeadLetter;
-    type Receipt = ();
-
-    fn limits(&self) -> Limits {
-        SQS_SEND
-    }
-
-    fn size(&self, message: &Self::Entry) -> usize {
-        message.size()
-    }
-
-    fn call(&self, messages: &[&Self::Entry]) -> impl Future<Output = Answers> + Send {
-        let answers = vec![Ok(()); messages.len()];
-        let messages = messages.iter().map(|&&message| message.clone()).collect();
-        self.0.calls.borrow_mut().push(Call::SendMessageBatch { messages });
-        ready(Ok(answers))
+    fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
+        Some(Ok(None))
     }
 }

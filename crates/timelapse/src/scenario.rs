@@ -5,12 +5,10 @@ use comeback_engine::{HANDLER_TIMEOUT, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
+use crate::aws::agenda::START;
 use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
 use crate::operators::{OperatorPause, parameter};
-
-/// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
-pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 /// What a target may ask for: SQS keeps no message longer.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);

@@ -1,29 +1,30 @@
-use std::sync::Arc;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-use comeback_engine::{BatchEvent, BatchReport, Environment, HANDLER_TIMEOUT, Policy, RESERVE, Record};
+use comeback_engine::{
+    BatchReport, CallFailure, Environment, GivenUp, HANDLER_TIMEOUT, InvokeFailure, Look, Move, Policy,
+    RESERVE, Record, Timestamp, VisibilityChange,
+};
 use futures_util::FutureExt;
 
+use crate::account::{Answers, Service, SimulatedAccount};
+use crate::aws::agenda::START;
 use crate::aws::mapping::kept;
 use crate::check::invariants::Broken;
-use crate::check::violation::{Recorder, Violation};
-use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::summary::Summary;
-use crate::scenario::{START, Scenario, ScenarioError};
-use crate::watch::watcher::Watcher;
-use crate::world::World;
-use crate::world::account::SimulatedAccount;
+use crate::scenario::{Scenario, ScenarioError};
+use crate::watch::{Recorder, Violation, Watcher};
 use crate::world::batch::Batch;
-use crate::world::happening::Happened;
+use crate::world::{Happened, World};
 
-/// Between one call of [`Watcher::clock`] and the next.
+/// Happenings between two calls of [`Watcher::clock`].
 const HAPPENINGS_PER_CLOCK: u64 = 4_096;
 
 /// Why a run has no summary.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// All settings of the scenario that were refused.
+    /// Every setting of the scenario that was refused.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<ScenarioError>),
     /// An invariant did not hold.
@@ -31,12 +32,9 @@ pub enum RunError {
     Violated(Box<Violation>),
 }
 
-/// Runs a scenario under a policy, to the end of its time or to the first [`Invariant`] that is
-/// broken.
+/// Runs a scenario under a policy, to the end of its time or to the first broken [`Invariant`](crate::Invariant).
 ///
-/// A run that breaks one is made again, to record what led to it. The watcher sees only the first run.
-///
-/// [`Invariant`]: crate::Invariant
+/// A run that breaks one is made again to record what led to it. The watcher sees only the first run.
 ///
 /// # Errors
 ///
@@ -56,21 +54,23 @@ fn simulate(
     policy: &Policy,
     watcher: &mut impl Watcher,
 ) -> Result<Summary, (Broken, Duration)> {
-    let aws = SimulatedAccount::new(World::new(scenario.clone(), policy));
+    let account = SimulatedAccount::new(Simulated::new(World::new(scenario, policy)));
+    let old_handler = Environment::new(policy.clone()).hiding_everything();
     let mut happenings = 0u64;
-    while let Some(happened) = next(&aws) {
+    while let Some(happened) = account.service.next() {
         match happened {
             Happened::Inside => {}
             Happened::Invoked(ended) => {
                 let error = ended.failure.map(|(error, _)| error);
-                watcher.invoked(elapsed(&aws), ended.carried.event, ended.carried.number, error);
+                let at = account.service.world.borrow().now.since(START);
+                watcher.invoked(at, ended.carried.event, ended.carried.number, error);
             }
-            Happened::BatchOpened(batch) => handle(&aws, *batch, watcher),
+            Happened::BatchOpened(batch) => handle(&account, *batch, &old_handler, watcher),
         }
-        let world = &mut *aws.0.borrow_mut();
+        let world = &mut *account.service.world.borrow_mut();
         world.follow_up();
         report_strikes(world, watcher);
-        if let Some(broken) = world.broken.take() {
+        if let Some(broken) = world.oracle.take_broken() {
             return Err((broken, world.now.since(START)));
         }
         happenings += 1;
@@ -78,16 +78,11 @@ fn simulate(
             watcher.clock(world.now.since(START));
         }
     }
-    Summary::of(aws.0.into_inner()).map_err(|broken| (broken, scenario.duration))
-}
-
-// A function of its own, so that the world is free again when the handler calls it.
-fn next(aws: &SimulatedAccount) -> Option<Happened> {
-    aws.0.borrow_mut().next()
-}
-
-fn elapsed(aws: &SimulatedAccount) -> Duration {
-    aws.0.borrow().now.since(START)
+    let mut world = account.service.world.into_inner();
+    world.finish();
+    let World { oracle, tallies, dice, .. } = world;
+    let (ledger, balance) = oracle.end().map_err(|broken| (broken, scenario.duration))?;
+    Ok(Summary::of(scenario, tallies, (&ledger, balance), dice.struck()))
 }
 
 fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
@@ -97,68 +92,120 @@ fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
     }
 }
 
-/// One batch through the handler that ships. It reads its clock when it starts; its calls come at
-/// the end of its run time, and none once its deadline has passed.
-fn handle(aws: &SimulatedAccount, mut batch: Batch, watcher: &mut impl Watcher) {
-    let struck = batch.struck.take();
-    let records = std::mem::take(&mut batch.records);
-    let whole = BatchEvent { records, ..BatchEvent::default() };
-    let mut environment = batch.environment.engine.clone();
-    if batch.old_handler {
-        environment = Environment::new(Arc::clone(environment.policy())).hiding_everything();
-    }
-    let report = drive(aws, &batch, struck.as_ref().unwrap_or(&whole), &mut environment);
-    let world = &mut *aws.0.borrow_mut();
+/// One batch through the handler that ships. It reads its clock when it starts; its calls come at the end of its run time,
+/// and none once its deadline has passed.
+fn handle(
+    account: &SimulatedAccount<Simulated>,
+    mut batch: Batch,
+    old_handler: &Environment,
+    watcher: &mut impl Watcher,
+) {
+    let mut old_handler = batch.old_handler.then(|| old_handler.clone());
+    let handler = old_handler.as_mut().unwrap_or(&mut batch.environment.handler);
+    let event = batch.struck.take();
+    let event = event.as_ref().unwrap_or(&batch.event);
+    let past_deadline = account.service.past_deadline(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
+    let report = handler.handle(event, batch.clock, &past_deadline, account).now_or_never();
+    assert!(!account.service.at_work.get(), "BUG: a simulated call panicked; see above");
+    let world = &mut *account.service.world.borrow_mut();
     report_strikes(world, watcher);
-    let died = world.handling.as_ref().is_some_and(|handling| handling.died);
     let report = match (report, batch.death) {
-        (Some(report), _) if report.kept_whole.is_some() => {
-            let all = vec![true; whole.records.len()];
-            batch.records = whole.records;
-            return world.delete_settled(batch, &all);
-        }
         (Some(report), None) => report,
-        // It made only one call, so that there was nothing for it to die between; or no move to die of.
-        (Some(report), Some(death)) if death.fault == Fault::HandlerDiedBetween => report,
-        (Some(report), Some(death)) if death.fault == Fault::HandlerDiedAfterMove && !died => report,
-        (_, Some(death)) => {
-            batch.records = whole.records;
-            return world.bury(batch, death.fault);
-        }
+        (Some(report), Some(death)) if survives(&report, death.fault, world) => report,
+        (_, Some(death)) => return world.bury(batch, death.fault),
         (None, None) => panic!("BUG: a simulated call did not answer at once"),
     };
     for outcome in &report.outcomes {
-        watcher.decided(
-            world.now.since(START),
-            event_of(&batch, &whole.records, outcome.message_id),
-            outcome,
-        );
+        watcher.decided(world.now.since(START), batch.event_of(outcome.message_id), outcome);
     }
-    world.check_hops(&batch, &report);
-    if !batch.old_handler {
-        batch.environment.engine = environment;
-        world.remember_reads(&mut batch.environment);
-    }
+    world.note_report(&report);
     let failures: Vec<&str> = report.batch_item_failures().collect();
-    let kept = kept(&whole.records, &failures);
-    batch.records = whole.records;
+    let kept = kept(&batch.event.records, &failures);
     world.delete_settled(batch, &kept);
 }
 
-/// `None` if the handler dies on the way and does nothing more.
-fn drive<'a>(
-    aws: &SimulatedAccount,
-    batch: &Batch,
-    event: &'a BatchEvent,
-    environment: &mut Environment,
-) -> Option<BatchReport<'a>> {
-    let past_deadline = aws.past_deadline(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
-    let report = environment.handle(event, batch.clock, &past_deadline, aws).now_or_never();
-    assert!(!aws.0.borrow().at_work, "BUG: a simulated call panicked; see above");
-    report
+/// Whether a handler that was to die has answered: it did nothing, or made only one call, or moved nothing.
+fn survives(report: &BatchReport<'_>, fault: Fault, world: &World) -> bool {
+    report.kept_whole.is_some()
+        || fault == Fault::HandlerDiedBetween
+        || fault == Fault::HandlerDiedAfterMove && world.at_hand.as_ref().is_some_and(|at_hand| !at_hand.died)
 }
 
-fn event_of(batch: &Batch, records: &[Record], message_id: &str) -> EventNumber {
-    let index = records.iter().position(|record| record.message_id == message_id);
-    batch.messages[index.expect("BUG: an outcome of another batch")].origin.event
+/// The world as a service of the handler's calls, at the world's present moment: the end of the handler's run time.
+pub(crate) struct Simulated {
+    world: RefCell<World>,
+    /// How long the handler has waited between its calls. The world stands still meanwhile; only its deadline comes nearer.
+    waited: Cell<Duration>,
+    /// A call is being performed. A panic in it is ours, but the handler takes it for the call's and goes on.
+    at_work: Cell<bool>,
+}
+
+impl Simulated {
+    fn new(world: World) -> Self {
+        Self { world: RefCell::new(world), waited: Cell::default(), at_work: Cell::default() }
+    }
+
+    // A function of its own, so that the world is free again when the handler calls it.
+    fn next(&self) -> Option<Happened> {
+        self.world.borrow_mut().next()
+    }
+
+    /// A deadline: whether the virtual clock has reached this moment, with the time that the handler waits from now on.
+    fn past_deadline(&self, moment: Timestamp) -> impl Fn() -> bool {
+        self.waited.set(Duration::ZERO);
+        let now = self.world.borrow().now;
+        move || now.saturating_add(self.waited.get()) >= moment
+    }
+
+    /// One API call. It is never answered if the handler has died.
+    fn call<T>(&self, call: impl FnOnce(&mut World) -> T) -> Option<T> {
+        let lives = self.world.borrow_mut().at_hand_mut().lives_on();
+        lives.then(|| self.perform(call))
+    }
+
+    fn perform<T>(&self, work: impl FnOnce(&mut World) -> T) -> T {
+        assert!(!self.at_work.replace(true), "BUG: an earlier call panicked");
+        let done = work(&mut self.world.borrow_mut());
+        self.at_work.set(false);
+        done
+    }
+}
+
+impl Service for Simulated {
+    fn change_visibility(&self, changes: &[&&VisibilityChange<'_>]) -> Option<Answers> {
+        self.call(|world| world.change_visibility(changes))
+    }
+
+    fn invoke(
+        &self,
+        record: &Record,
+        function_arn: &str,
+        payload: String,
+    ) -> Option<Result<Option<String>, InvokeFailure>> {
+        self.call(|world| world.invoke(record, function_arn, payload))
+    }
+
+    fn gives_up(&self, given_up: &[GivenUp<'_>]) {
+        self.perform(|world| world.note_given_up(given_up));
+    }
+
+    fn send_dead_letters(&self, given_up: &[&&GivenUp<'_>]) -> Option<Answers> {
+        self.call(|world| world.send_dead_letters(given_up))
+    }
+
+    fn send_again(&self, moves: &[&&Move<'_>]) -> Option<Answers> {
+        self.call(|world| world.send_again(moves))
+    }
+
+    fn look(&self) -> Option<Result<Look, CallFailure>> {
+        self.call(World::look)
+    }
+
+    fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
+        self.call(World::read_pauses)
+    }
+
+    fn wait(&self, wait: Duration) {
+        self.waited.set(self.waited.get().saturating_add(wait));
+    }
 }

@@ -3,14 +3,16 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use comeback_engine::Timestamp;
 
-/// The moment, how many were planned before it, and what happens; the earliest is the greatest.
+/// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
+pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
+
+/// The moment, a sequence number, and what happens; the earliest is the greatest.
 type Entry<H> = Reverse<(Timestamp, u64, H)>;
 
-/// What happens when, ordered by time and, within one moment, by when it was planned. Nothing else
-/// orders a run, so the same seed gives the same run.
+/// What happens when, ordered by time and, within one moment, by when it was planned. Nothing else orders a run, so the
+/// same seed gives the same run.
 ///
-/// Only the current second is sorted. One heap of everything would outgrow the processor's caches
-/// with a million events, and each event would cost more the more there are.
+/// Only the current second is sorted. With a million events one heap would outgrow the processor's caches.
 #[derive(Debug)]
 pub(crate) struct Agenda<H> {
     /// Everything up to the end of `second`.

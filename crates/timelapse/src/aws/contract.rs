@@ -1,5 +1,5 @@
-//! The queue, the mapping and Lambda's records of failures with no world around them, for the tests of
-//! the contract that they and the real ones fulfil.
+//! The queue, the mapping and Lambda's records of failures by themselves, for the tests of the contract that the real
+//! ones fulfil too.
 
 use std::time::Duration;
 
@@ -7,15 +7,10 @@ use comeback_engine::{Record, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use super::agenda::Agenda;
-use super::failure_record::{FailureRecords, TargetError};
-use super::id::Id;
+use super::agenda::{Agenda, START};
 use super::mapping::kept;
 use super::queue::{Attributes, Depth, Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
-use super::target::TARGET_ARN;
-
-/// Any moment will do.
-const START: Timestamp = Timestamp::from_secs(1_000_000_000);
+use super::target::{FailureRecords, Id, TARGET_ARN, TargetError};
 
 /// A queue whose clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
 #[derive(Debug)]
@@ -105,7 +100,7 @@ impl QueueUnderContract {
             .map_err(|error| error.to_string())
     }
 
-    /// `DeleteMessage`, which succeeds whatever comes of it.
+    /// `DeleteMessage`, which always succeeds.
     pub fn delete(&mut self, handle: &str) {
         self.tick();
         if let Some(receipt) = Receipt::parse(handle) {
@@ -128,7 +123,7 @@ impl QueueUnderContract {
         self.queue.depth()
     }
 
-    /// Moves the clock to when the next delay or visibility timeout runs out; false if none will.
+    /// Moves the clock to the end of the next delay or visibility timeout; false if none is running.
     pub fn wait(&mut self) -> bool {
         let Some((at, timer)) = self.agenda.next_until(START.saturating_add(Duration::MAX)) else {
             return false;

@@ -13,11 +13,11 @@ const QUIET_POLLERS: usize = 5;
 /// make 15 empty polls a minute, 648,000 in 30 days, which is what idle queues are billed.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// Names a batch under way in the mapping's list.
+/// Index of a batch in the mapping's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BatchKey(usize);
 
-/// The mapping. What a batch (`B`) is made of, its user says.
+/// The mapping. Its user says what a batch (`B`) is made of.
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
     under_way: Slab<UnderWay<B>>,
@@ -112,19 +112,6 @@ mod tests {
         Timestamp::from_secs(1_000 + secs)
     }
 
-    fn record(id: &str) -> Record {
-        Record {
-            message_id: id.into(),
-            receipt_handle: String::new(),
-            body: String::new(),
-            receive_count: 1,
-            sent: at(0),
-            first_receive: at(0),
-            moved: None,
-            trace_header: None,
-        }
-    }
-
     #[test]
     fn a_quiet_minute_costs_fifteen_polls() {
         let mapping = Mapping::<()>::new(at(0));
@@ -148,19 +135,5 @@ mod tests {
         let billed: Vec<u64> = (0..7).map(|_| mapping.start(at(20), ()).1).collect();
         assert_eq!(billed, [1, 1, 1, 1, 1, 0, 0]);
         assert_eq!(mapping.batches_under_way(), 7);
-    }
-
-    #[test]
-    fn a_partial_response_keeps_what_it_names() {
-        let records = [record("a"), record("b"), record("c")];
-        assert_eq!(kept(&records, &["c", "a"]), [true, false, true]);
-        assert_eq!(kept(&records, &[]), [false, false, false]);
-    }
-
-    #[test]
-    fn an_unknown_or_empty_id_keeps_the_whole_batch() {
-        let records = [record("a"), record("b")];
-        assert_eq!(kept(&records, &["a", "x"]), [true, true]);
-        assert_eq!(kept(&records, &[""]), [true, true]);
     }
 }

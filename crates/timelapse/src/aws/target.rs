@@ -1,14 +1,13 @@
-//! Asynchronous invocations of the target, which is down for a while and fails now and then.
+//! Asynchronous invocations of the target, which is down for a while and fails now and then, and Lambda's records of them.
 
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
 use rand::rngs::Xoshiro256PlusPlus;
-use rand::{RngExt, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use slab::Slab;
-
-use super::failure_record::{FailureRecords, TargetError};
-use super::id::Id;
+use uuid::{Builder, Uuid};
 
 /// The function whose events are retried; a policy must allow it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -23,7 +22,7 @@ pub(crate) const DOWN: TargetError = TargetError {
 const FLAKY: TargetError =
     TargetError { error_type: "TargetFlaky", error_message: "it failed by chance", retry_after: None };
 
-/// Names an invocation in Lambda's list.
+/// Index of an invocation in Lambda's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct InvocationKey(usize);
 
@@ -44,7 +43,7 @@ pub(crate) struct Ended<T> {
     pub(crate) failure: Option<(TargetError, String)>,
 }
 
-/// The target. Each invocation carries something of its caller's (`T`), which Lambda never looks at.
+/// The target. Each invocation carries something of its caller's (`T`), which Lambda never reads.
 #[derive(Debug)]
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
@@ -59,8 +58,8 @@ pub(crate) struct Target<T> {
 }
 
 impl<T> Target<T> {
-    /// A target that is down until `outage_end`, and afterwards fails this share of its invocations. It asks to be
-    /// retried after `retry_after`.
+    /// A target that is down until `outage_end`, and then fails this share of its invocations. It asks to be retried
+    /// after `retry_after`.
     pub(crate) fn new(
         outage_end: Timestamp,
         failure_rate: f64,
@@ -116,9 +115,159 @@ impl<T> Target<T> {
         copy
     }
 
-    /// Takes a record that is no longer needed, for its buffer. With many events this saves a
-    /// twentieth of the time that a retry takes.
+    /// Takes a record's buffer back. With many events this saves a twentieth of a retry's time.
     pub(crate) fn reuse(&mut self, record: String) {
         self.spare.push(record);
+    }
+}
+
+/// The error that a run of the target failed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetError {
+    /// `errorType`.
+    pub error_type: &'static str,
+    /// `errorMessage`.
+    pub error_message: &'static str,
+    /// What a `RetryAfter` asks for, in whole seconds. It stands before the message.
+    pub retry_after: Option<Duration>,
+}
+
+/// Writes the records that Lambda sends to an asynchronous function's failure destination.
+/// Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide; members and their order as there.
+///
+/// The text of the current minute is cached: formatting a date for each of a million records would take longer than
+/// handling them.
+#[derive(Debug)]
+pub(crate) struct FailureRecords {
+    function_arn: &'static str,
+    minute: Option<u64>,
+    /// `2026-09-14T15:46:`
+    minute_text: String,
+}
+
+impl FailureRecords {
+    pub(crate) fn of(function_arn: &'static str) -> Self {
+        Self { function_arn, minute: None, minute_text: String::new() }
+    }
+
+    /// The record of a run that ended now, in the buffer of `text`. It has `payload` byte for byte.
+    pub(crate) fn write(
+        &mut self,
+        now: Timestamp,
+        request_id: Id,
+        payload: &str,
+        error: TargetError,
+        mut text: String,
+    ) -> String {
+        text.clear();
+        text.reserve_exact(payload.len() + 640);
+        text.push_str(r#"{"version":"1.0","timestamp":""#);
+        self.write_time(now, &mut text);
+        text.push_str(r#"","requestContext":{"requestId":""#);
+        request_id.write(&mut text);
+        text.push_str(r#"","functionArn":""#);
+        text.push_str(self.function_arn);
+        // Lambda's own retries of the target are off (MaximumRetryAttempts 0), so there is one invoke.
+        text.push_str(
+            r#":$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":"#,
+        );
+        text.push_str(payload);
+        text.push_str(r#","responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":""#);
+        text.push_str(error.error_type);
+        text.push_str(r#"","errorMessage":""#);
+        if let Some(wait) = error.retry_after {
+            write!(text, "{}; ", wait.as_secs()).expect("BUG: writing to a String");
+        }
+        text.push_str(error.error_message);
+        text.push_str(r#""}}"#);
+        text
+    }
+
+    fn write_time(&mut self, now: Timestamp, text: &mut String) {
+        const MINUTE: u64 = 60_000;
+        let (minute, millis) = (now.as_millis() / MINUTE, now.as_millis() % MINUTE);
+        if self.minute != Some(minute) {
+            self.minute = Some(minute);
+            self.minute_text = now.to_string();
+            self.minute_text.truncate("2026-09-14T15:46:".len());
+        }
+        text.push_str(&self.minute_text);
+        let digits = [millis / 10_000, millis / 1_000, millis / 100, millis / 10, millis];
+        for (index, digit) in digits.into_iter().enumerate() {
+            if index == 2 {
+                text.push('.');
+            }
+            text.push(char::from(b'0' + (digit % 10) as u8));
+        }
+        text.push('Z');
+    }
+}
+
+/// A version 4 UUID, as AWS uses them for request and message ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Id(Uuid);
+
+impl Id {
+    pub(crate) fn draw(rng: &mut impl Rng) -> Self {
+        let random = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
+        Self(Builder::from_random_bytes(random.to_be_bytes()).into_uuid())
+    }
+
+    /// Appends the usual 36 characters. Not by way of `Display`, which is slower: three ids are written
+    /// for each retry.
+    pub(crate) fn write(self, text: &mut String) {
+        text.push_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::InvocationRecord;
+
+    use super::*;
+
+    const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+    const DOWN: TargetError =
+        TargetError { error_type: "TargetDown", error_message: "the target is down", retry_after: None };
+
+    #[test]
+    fn a_record_is_written_as_lambda_writes_it() {
+        let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let now = Timestamp::from_millis(1_789_400_814_145);
+        let another = "another record".to_owned();
+        let record = FailureRecords::of(ORDERS).write(now, request_id, r#"{"n": 1.0}"#, DOWN, another);
+        let expected = r#"{"version":"1.0","timestamp":"2026-09-14T15:46:54.145Z","requestContext":{"requestId":"ID","functionArn":"arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":{"n": 1.0},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":"TargetDown","errorMessage":"the target is down"}}"#;
+        assert_eq!(record, expected.replace("ID", &request_id.to_string()));
+        assert_eq!(InvocationRecord::read(&record).unwrap().timestamp, Some(now));
+    }
+
+    #[test]
+    fn a_wait_that_is_asked_for_stands_before_the_message() {
+        let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let error =
+            TargetError { error_type: "RetryAfter", retry_after: Some(Duration::from_secs(900)), ..DOWN };
+        let record =
+            FailureRecords::of(ORDERS).write(Timestamp::from_secs(1), request_id, "7", error, String::new());
+        let asked = r#"{"errorType":"RetryAfter","errorMessage":"900; the target is down"}}"#;
+        assert!(record.ends_with(asked), "{record}");
+    }
+
+
+    #[test]
+    fn writes_as_a_version_4_uuid() {
+        let mut text = String::from("id ");
+        Id(Uuid::from_u128(0x0123_4567_89ab_4def_8123_4567_89ab_cdef)).write(&mut text);
+        assert_eq!(text, "id 01234567-89ab-4def-8123-456789abcdef");
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let (one, other) = (Id::draw(&mut rng).to_string(), Id::draw(&mut rng).to_string());
+        assert_ne!(one, other);
+        assert_eq!(one.as_bytes()[14], b'4');
+        assert!(matches!(one.as_bytes()[19], b'8' | b'9' | b'a' | b'b'), "{one}");
     }
 }

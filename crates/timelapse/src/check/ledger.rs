@@ -1,5 +1,4 @@
-//! What became of each event, by what the simulated world sees, never by what the handler says of
-//! itself.
+//! How each event ended, by what the simulated world sees, never by what the handler says of itself.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +7,10 @@ use comeback_engine::Timestamp;
 use super::invariants::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Why an event is on the dead-letter queue that the handler did not send there: SQS moved it.
-pub(crate) const MAX_RECEIVE_COUNT: &str = "max_receive_count";
-/// Why an event is nowhere at all: SQS deleted its message at the end of its retention.
-pub(crate) const EXPIRED: &str = "expired";
+/// Reason of an event that SQS itself moved to the dead-letter queue.
+pub(super) const MAX_RECEIVE_COUNT: &str = "max_receive_count";
+/// Reason of an event whose message SQS deleted at the end of its retention.
+pub(super) const EXPIRED: &str = "expired";
 
 /// One event's life. An event is carried by its invocations and its messages.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,8 +23,20 @@ struct Life {
     given_up: Option<&'static str>,
 }
 
+/// The lives of all events.
 #[derive(Debug)]
-pub(crate) struct Ledger(Vec<Life>);
+pub(crate) struct Ledger {
+    lives: Vec<Life>,
+    pub(crate) duplicates: Duplicates,
+}
+
+/// Settlings of a message that was settled before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Duplicates {
+    pub(crate) retries: u64,
+    pub(crate) dead_letters: u64,
+    pub(crate) moves: u64,
+}
 
 /// How many events ended how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,54 +49,57 @@ pub(crate) struct Balance {
 
 impl Ledger {
     pub(crate) fn new(events: usize) -> Self {
-        Self(vec![Life::default(); events])
+        Self { lives: vec![Life::default(); events], duplicates: Duplicates::default() }
     }
 
+    /// The event reaches the target: its first invocation carries it.
     pub(crate) fn arrives(&mut self, event: EventNumber, now: Timestamp) {
-        self.0[event.0].arrived = Some(now);
+        self.lives[event.0].arrived = Some(now);
+        self.carry(event);
     }
 
     /// Something carries the event from here on: an invocation or a message.
     pub(crate) fn carry(&mut self, event: EventNumber) {
-        self.0[event.0].carriers += 1;
+        self.lives[event.0].carriers += 1;
     }
 
     /// An invocation or a message of the event is gone. Unless the event is delivered or given up by
     /// now, something else must carry it.
     pub(crate) fn drop_carrier(&mut self, event: EventNumber) -> Result<(), Broken> {
-        let life = &mut self.0[event.0];
+        let life = &mut self.lives[event.0];
         life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
         life.end(event).map(|_| ())
     }
 
-    /// A retry begins. Where an event has several chains, the longest counts.
+    /// A retry begins, which carries the event. If an event has several chains, the longest counts.
     pub(crate) fn attempt(&mut self, event: EventNumber, attempt: u64) {
-        let life = &mut self.0[event.0];
+        self.carry(event);
+        let life = &mut self.lives[event.0];
         life.attempts =
             life.attempts.max(u32::try_from(attempt).expect("BUG: MAX_RETRIES is 10,000 at most"));
     }
 
     pub(crate) fn fail(&mut self, event: EventNumber, now: Timestamp) {
-        self.0[event.0].first_failure.get_or_insert(now);
+        self.lives[event.0].first_failure.get_or_insert(now);
     }
 
     /// When the event's first invocation failed.
     pub(crate) fn first_failure(&self, event: EventNumber) -> Timestamp {
-        self.0[event.0].first_failure.expect("BUG: only events that have failed are handled")
+        self.lives[event.0].first_failure.expect("BUG: only events that have failed are handled")
     }
 
     pub(crate) fn deliver(&mut self, event: EventNumber, now: Timestamp) {
-        self.0[event.0].delivered.get_or_insert(now);
+        self.lives[event.0].delivered.get_or_insert(now);
     }
 
     pub(crate) fn give_up(&mut self, event: EventNumber, reason: &'static str) {
-        self.0[event.0].given_up.get_or_insert(reason);
+        self.lives[event.0].given_up.get_or_insert(reason);
     }
 
     /// Counts every event once, unless one has vanished.
     pub(crate) fn balance(&self) -> Result<Balance, Broken> {
         let mut balance = Balance::default();
-        for (event, life) in self.0.iter().enumerate() {
+        for (event, life) in self.lives.iter().enumerate() {
             match life.end(EventNumber(event))? {
                 End::Delivered => balance.delivered += 1,
                 End::Waiting => balance.waiting += 1,
@@ -95,20 +109,20 @@ impl Ledger {
         }
         let given_up: usize = balance.given_up.values().sum();
         let all = balance.delivered + given_up + balance.waiting + balance.not_arrived;
-        assert_eq!(all, self.0.len(), "BUG: an event is counted twice or not at all");
+        assert_eq!(all, self.lives.len(), "BUG: an event is counted twice or not at all");
         Ok(balance)
     }
 
     /// Of each event that arrived, the number of the last retry that carried it.
     pub(crate) fn attempts(&self) -> Vec<u64> {
-        let arrived = self.0.iter().filter(|life| life.arrived.is_some());
+        let arrived = self.lives.iter().filter(|life| life.arrived.is_some());
         arrived.map(|life| u64::from(life.attempts)).collect()
     }
 
     /// How many events had arrived before `outage_end`; and, of those that were delivered, how long
     /// after it in ms, in ascending order.
     pub(crate) fn recovery(&self, outage_end: Timestamp) -> (usize, Vec<u64>) {
-        let hit = self.0.iter().filter(|life| life.arrived.is_some_and(|arrived| arrived < outage_end));
+        let hit = self.lives.iter().filter(|life| life.arrived.is_some_and(|arrived| arrived < outage_end));
         let delay = |delivered: Timestamp| delivered.since(outage_end).as_millis() as u64;
         let mut delays: Vec<u64> = hit.clone().filter_map(|life| life.delivered).map(delay).collect();
         delays.sort_unstable();
@@ -148,7 +162,6 @@ mod tests {
     fn carried_twice() -> Ledger {
         let mut ledger = Ledger::new(1);
         ledger.arrives(EVENT, Timestamp::from_secs(1));
-        ledger.carry(EVENT);
         ledger.carry(EVENT);
         ledger
     }

@@ -1,15 +1,14 @@
-//! What the handler of a batch can know of the pauses: by what the operators had done when its environment last
-//! read, and with arithmetic of its own.
+//! What the handler of a batch can know of the pauses, by what the operators had done when its environment last read.
 
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
 
+use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 use crate::operators::OperatorPause;
-use crate::scenario::START;
 
-/// For how long a message of a paused function is hidden at most.
+/// Longest hiding of a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
 /// An environment reads again this long after it has tried to, at the latest: at least every 30 s, or 0.3 s for
 /// each environment that there may be, and a quarter more.
@@ -18,7 +17,7 @@ const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 /// Visibility timeouts are whole seconds, rounded up.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The longest time between two reads of one of so many environments.
+/// The longest time between two reads of an environment, if there may be this many.
 pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
@@ -41,12 +40,12 @@ pub(crate) struct Span {
 }
 
 impl Known {
-    /// Of a handler that reads no parameter.
+    /// No pauses: a handler that reads no parameter.
     pub(crate) const fn none() -> Self {
         Self::Pauses(Vec::new())
     }
 
-    /// What there was to know at a moment.
+    /// The pauses at a moment.
     pub(crate) fn at(all: &[OperatorPause], moment: Timestamp) -> Self {
         let begun = all
             .iter()
@@ -79,8 +78,8 @@ impl Known {
         }
     }
 
-    /// Whether a wait at `now` may be that of an event which is held, of a message that was received so often,
-    /// or of one that is kept because nothing is known: as long as after a failed step.
+    /// Whether a wait at `now` may be that of a held event, or of one that is kept because nothing is known: as long as
+    /// after a failed call.
     pub(crate) fn may_keep(
         &self,
         now: Timestamp,
@@ -94,18 +93,18 @@ impl Known {
         }
     }
 
-    /// How long such a wait is at most.
+    /// Longest wait of that kind.
     pub(crate) fn longest_keep(&self, after_failure: Duration) -> Duration {
         if self.is_nothing() { after_failure } else { HOLD }
     }
 
-    /// Whether any function may be paused, for all that the handler knows.
+    /// Whether the handler has never read the pauses, so that any function may be paused.
     pub(crate) const fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing)
     }
 
-    /// When an event is too old at `now`: once `max_age` has passed while no handler could know of a pause, nor have
-    /// held it for one that was over for less than the time `between_reads`. While nothing is known, as if there were no pauses.
+    /// When an event is too old, as seen at `now`: `max_age` counts only while no handler could know of a pause, nor hold
+    /// the event for one that was over for less than `between_reads`. While nothing is known, all time counts.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -129,7 +128,7 @@ impl Known {
         clock.saturating_add(left)
     }
 
-    /// The latest that an event is due at `now` whose wait from `start` ends at `latest` at the latest.
+    /// The latest due time at `now` of a wait from `start` that ends at `latest` at the latest.
     pub(crate) fn latest_due(&self, start: Timestamp, latest: Timestamp, now: Timestamp) -> Timestamp {
         let over = self.spans().iter().filter_map(|span| Some((span.until?, span.spread)));
         let after = over.filter(|(until, _)| start < *until && *until <= now);
@@ -142,8 +141,8 @@ impl Known {
         self.spans().iter().any(|span| span.until.is_some_and(|until| start < until && until <= now))
     }
 
-    /// How many beginnings and ends of pauses are known. Each may be the beginning of another wait.
-    pub(crate) fn changes(&self, now: Timestamp) -> usize {
+    /// Pause boundaries known so far. Each may begin another wait.
+    pub(crate) fn boundaries(&self, now: Timestamp) -> usize {
         let ends = self.spans().iter().filter(|span| span.until.is_some_and(|until| until <= now));
         self.spans().len() + ends.count()
     }

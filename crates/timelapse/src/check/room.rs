@@ -1,15 +1,13 @@
-//! What the room for hidden messages guarantees, where nothing but the handler keeps messages in flight.
-
 use comeback_engine::{HideUpTo, Policy};
 
 use super::invariants::{Broken, Invariant};
 use crate::faults::fault::Fault;
 use crate::scenario::Scenario;
 
-/// What the room guarantees in a run.
+/// What the room for hidden messages guarantees in a run, if only the handler keeps messages in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlightBound {
-    /// The most messages that may be in flight; `None` where that is not bounded.
+    /// The most messages that may be in flight; `None` if they are not bounded.
     most: Option<usize>,
     /// The queue's limit may not be reached.
     no_stall: bool,

@@ -1,189 +1,125 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Something that goes wrong on AWS. Each says what its rate is a share *of*.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
-    /// Of the messages received: SQS hands it out again while it is hidden, in the same batch or
-    /// within the hour.
-    DuplicateDelivery,
-    /// Of the messages received: its receipt handle is stale from the start, so that it comes back
-    /// after the queue's own visibility timeout.
-    StaleReceiptHandle,
-    /// Of the messages received: `ApproximateReceiveCount` is one too high.
-    ReceiveCountHigh,
-    /// Of the messages received: `ApproximateReceiveCount` is one too low.
-    ReceiveCountLow,
-    /// Of the `ChangeMessageVisibilityBatch` calls: refused whole.
-    VisibilityRefused,
-    /// Of the `ChangeMessageVisibilityBatch` calls: done, but the answer is lost.
-    VisibilityLost,
-    /// Of the `ChangeMessageVisibilityBatch` calls: about half of the entries are refused.
-    VisibilityHalfRefused,
-    /// Of the `Invoke` calls: throttled.
-    InvokeThrottled,
-    /// Of the `Invoke` calls: it never reaches Lambda, and no answer comes.
-    InvokeTimedOut,
-    /// Of the `Invoke` calls: accepted, but the answer is lost.
-    InvokeAnswerLost,
-    /// Of the batches: the handler dies before its first call.
-    HandlerDiedBefore,
-    /// Of the batches: the handler dies with some of its calls made. Strikes only batches that take
-    /// more than one.
-    HandlerDiedBetween,
-    /// Of the batches: the handler dies with all of its calls made and nothing answered.
-    HandlerDiedAfter,
-    /// Of the batches: the handler is slow, makes some calls and is stopped by its timeout.
-    HandlerTimedOut,
-    /// Of the `SendMessageBatch` calls to the dead-letter queue: refused whole.
-    DeadLetterRefused,
-    /// Of the `SendMessageBatch` calls to the dead-letter queue: done, but the answer is lost.
-    DeadLetterLost,
-    /// Of the batches: Lambda throttles the poller. The messages were received, the handler never
-    /// sees them.
-    PollerThrottled,
-    /// Of the batches: the handler's clock is up to 5 s ahead of SQS's or behind it.
-    ClockSkew,
-    /// Of the batches: the handler fails before its first call. Within a window this is an outage.
-    HandlerOutage,
-    /// Of the polls: nothing is handed out, as at the in-flight limit.
-    InFlightLimit,
-    /// Of the messages handed to the handler: a field that SQS always writes is missing.
-    IncompleteMessage,
-    /// Of the invocation records: a member is missing, required or not.
-    IncompleteRecord,
-    /// Of the invocation records that are otherwise whole: its error is a `RetryAfter` whose message nobody would write.
-    HostileMessage,
-    /// Of the invocation records: it names a function that is not on `TARGET_FUNCTIONS`. The policy
-    /// under test must not allow that function.
-    UnlistedFunction,
-    /// Of the `SendMessageBatch` calls to the retry queue, which move messages: refused for good.
-    MoveRefused,
-    /// Of the same calls: throttled.
-    MoveThrottled,
-    /// Of the same calls: done, but the answer is lost.
-    MoveLost,
-    /// Of the batches: the handler dies once it has moved messages. Strikes only batches with moves.
-    HandlerDiedAfterMove,
-    /// Of the batches: the event source mapping's `DeleteMessageBatch` does nothing.
-    DeleteLost,
-    /// Of the looks at the queue: no count comes.
-    LookFailed,
-    /// Of the looks at the queue: the count is ten minutes old, instead of a minute at most.
-    LookStale,
-    /// Of the messages moved: the copy's attribute cannot be read. It counts as a new message. Strikes only
-    /// those whose record says when it was written.
-    AttributeGarbled,
-    /// Of the same messages: the copy has lost the attribute, and counts as a new message.
-    AttributeStripped,
-    /// Of the batches: a handler takes it that is older than moves and pauses. It ignores the attribute, hides
-    /// every message, and reads no pauses.
-    OldHandler,
-    /// Of the reads of the pauses: denied.
-    PausesDenied,
-    /// Of the reads of the pauses: throttled.
-    PausesThrottled,
-    /// Of the reads of the pauses: the answer comes too late.
-    PausesLate,
-    /// Of the reads of the pauses that find any: the text is unreadable.
-    PausesGarbled,
-    /// Of the reads of the pauses: the answer is ten minutes old.
-    PausesStale,
-    /// Of the messages sent: its retention ends within 12 hours. Such events are counted as
-    /// `expired`. Never part of [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent it.
-    RetentionEnded,
+macro_rules! faults {
+    ($($(#[doc = $doc:literal])* $fault:ident = $name:literal, $rate:literal;)*) => {
+        /// Something that goes wrong on AWS. Each says what its rate is a share *of*.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Fault {
+            $($(#[doc = $doc])* $fault,)*
+        }
+
+        impl Fault {
+            /// Every fault, in the order of the documentation.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$fault),*];
+
+            /// Its name in flags and in JSON. It also seeds the fault's dice.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$fault => $name,)*
+                }
+            }
+
+            /// Its rate through the whole of a run with chaos; 0 if it does not strike that way.
+            pub(super) const fn chaos(self) -> f64 {
+                match self {
+                    $(Self::$fault => $rate,)*
+                }
+            }
+        }
+    };
 }
 
-impl Fault {
-    /// Every fault, in the order of the documentation.
-    pub const ALL: [Self; 40] = [
-        Self::DuplicateDelivery,
-        Self::StaleReceiptHandle,
-        Self::ReceiveCountHigh,
-        Self::ReceiveCountLow,
-        Self::VisibilityRefused,
-        Self::VisibilityLost,
-        Self::VisibilityHalfRefused,
-        Self::InvokeThrottled,
-        Self::InvokeTimedOut,
-        Self::InvokeAnswerLost,
-        Self::HandlerDiedBefore,
-        Self::HandlerDiedBetween,
-        Self::HandlerDiedAfter,
-        Self::HandlerTimedOut,
-        Self::DeadLetterRefused,
-        Self::DeadLetterLost,
-        Self::PollerThrottled,
-        Self::ClockSkew,
-        Self::HandlerOutage,
-        Self::InFlightLimit,
-        Self::IncompleteMessage,
-        Self::IncompleteRecord,
-        Self::HostileMessage,
-        Self::UnlistedFunction,
-        Self::MoveRefused,
-        Self::MoveThrottled,
-        Self::MoveLost,
-        Self::HandlerDiedAfterMove,
-        Self::DeleteLost,
-        Self::LookFailed,
-        Self::LookStale,
-        Self::AttributeGarbled,
-        Self::AttributeStripped,
-        Self::OldHandler,
-        Self::PausesDenied,
-        Self::PausesThrottled,
-        Self::PausesLate,
-        Self::PausesGarbled,
-        Self::PausesStale,
-        Self::RetentionEnded,
-    ];
-
-    /// Its name in flags and in JSON, which its dice are seeded with too.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DuplicateDelivery => "duplicate_delivery",
-            Self::StaleReceiptHandle => "stale_receipt_handle",
-            Self::ReceiveCountHigh => "receive_count_high",
-            Self::ReceiveCountLow => "receive_count_low",
-            Self::VisibilityRefused => "visibility_refused",
-            Self::VisibilityLost => "visibility_lost",
-            Self::VisibilityHalfRefused => "visibility_half_refused",
-            Self::InvokeThrottled => "invoke_throttled",
-            Self::InvokeTimedOut => "invoke_timed_out",
-            Self::InvokeAnswerLost => "invoke_answer_lost",
-            Self::HandlerDiedBefore => "handler_died_before",
-            Self::HandlerDiedBetween => "handler_died_between",
-            Self::HandlerDiedAfter => "handler_died_after",
-            Self::HandlerTimedOut => "handler_timed_out",
-            Self::DeadLetterRefused => "dead_letter_refused",
-            Self::DeadLetterLost => "dead_letter_lost",
-            Self::PollerThrottled => "poller_throttled",
-            Self::ClockSkew => "clock_skew",
-            Self::HandlerOutage => "handler_outage",
-            Self::InFlightLimit => "in_flight_limit",
-            Self::IncompleteMessage => "incomplete_message",
-            Self::IncompleteRecord => "incomplete_record",
-            Self::HostileMessage => "hostile_message",
-            Self::UnlistedFunction => "unlisted_function",
-            Self::MoveRefused => "move_refused",
-            Self::MoveThrottled => "move_throttled",
-            Self::MoveLost => "move_lost",
-            Self::HandlerDiedAfterMove => "handler_died_after_move",
-            Self::DeleteLost => "delete_lost",
-            Self::LookFailed => "look_failed",
-            Self::LookStale => "look_stale",
-            Self::AttributeGarbled => "attribute_garbled",
-            Self::AttributeStripped => "attribute_stripped",
-            Self::OldHandler => "old_handler",
-            Self::PausesDenied => "pauses_denied",
-            Self::PausesThrottled => "pauses_throttled",
-            Self::PausesLate => "pauses_late",
-            Self::PausesGarbled => "pauses_garbled",
-            Self::PausesStale => "pauses_stale",
-            Self::RetentionEnded => "retention_ended",
-        }
-    }
+// The rates of chaos are high enough for each fault to strike dozens of times in a run of 2,000 events, and low enough
+// for most events to be delivered. Deliveries repeat a refused call up to three times, so the rates of these are high,
+// as are those of calls that are rare: looks, dead-letters, reads of pauses.
+faults! {
+    /// Of the messages received: SQS hands it out again while it is hidden, in the same batch or within the hour.
+    DuplicateDelivery = "duplicate_delivery", 0.01;
+    /// Of the messages received: its receipt handle is stale from the start, so that it comes back
+    /// after the queue's own visibility timeout.
+    StaleReceiptHandle = "stale_receipt_handle", 0.005;
+    /// Of the messages received: `ApproximateReceiveCount` is one too high.
+    ReceiveCountHigh = "receive_count_high", 0.01;
+    /// Of the messages received: `ApproximateReceiveCount` is one too low.
+    ReceiveCountLow = "receive_count_low", 0.01;
+    /// Of the `ChangeMessageVisibilityBatch` calls: refused whole.
+    VisibilityRefused = "visibility_refused", 0.15;
+    /// Of the `ChangeMessageVisibilityBatch` calls: done, but the answer is lost.
+    VisibilityLost = "visibility_lost", 0.05;
+    /// Of the `ChangeMessageVisibilityBatch` calls: about half of the entries are refused.
+    VisibilityHalfRefused = "visibility_half_refused", 0.15;
+    /// Of the `Invoke` calls: throttled.
+    InvokeThrottled = "invoke_throttled", 0.01;
+    /// Of the `Invoke` calls: it never reaches Lambda, and no answer comes.
+    InvokeTimedOut = "invoke_timed_out", 0.005;
+    /// Of the `Invoke` calls: accepted, but the answer is lost.
+    InvokeAnswerLost = "invoke_answer_lost", 0.005;
+    /// Of the batches: the handler dies before its first call.
+    HandlerDiedBefore = "handler_died_before", 0.005;
+    /// Of the batches: the handler dies with some of its calls made. Strikes only batches with more than one.
+    HandlerDiedBetween = "handler_died_between", 0.1;
+    /// Of the batches: the handler dies with all of its calls made and nothing answered.
+    HandlerDiedAfter = "handler_died_after", 0.005;
+    /// Of the batches: the handler is slow, makes some calls and is stopped by its timeout.
+    HandlerTimedOut = "handler_timed_out", 0.005;
+    /// Of the `SendMessageBatch` calls to the dead-letter queue: refused whole.
+    DeadLetterRefused = "dead_letter_refused", 0.3;
+    /// Of the `SendMessageBatch` calls to the dead-letter queue: done, but the answer is lost.
+    DeadLetterLost = "dead_letter_lost", 0.3;
+    /// Of the batches: Lambda throttles the poller. The messages were received, and the handler never sees them.
+    PollerThrottled = "poller_throttled", 0.01;
+    /// Of the batches: the handler's clock is up to 5 s ahead of SQS's or behind it.
+    ClockSkew = "clock_skew", 0.2;
+    /// Of the batches: the handler fails before its first call. Within a window this is an outage.
+    HandlerOutage = "handler_outage", 0.0;
+    /// Of the polls: nothing is handed out, as at the in-flight limit.
+    InFlightLimit = "in_flight_limit", 0.0;
+    /// Of the messages handed to the handler: a field that SQS always writes is missing.
+    IncompleteMessage = "incomplete_message", 0.005;
+    /// Of the invocation records: a member is missing, required or not.
+    IncompleteRecord = "incomplete_record", 0.01;
+    /// Of the invocation records that are otherwise whole: its error is a `RetryAfter` whose message nobody would write.
+    HostileMessage = "hostile_message", 0.005;
+    /// Of the invocation records: it names a function that is not on `TARGET_FUNCTIONS`. The policy
+    /// under test must not allow that function.
+    UnlistedFunction = "unlisted_function", 0.005;
+    /// Of the `SendMessageBatch` calls to the retry queue, which move messages: refused for good.
+    MoveRefused = "move_refused", 0.02;
+    /// Of the `SendMessageBatch` calls to the retry queue: throttled.
+    MoveThrottled = "move_throttled", 0.1;
+    /// Of the `SendMessageBatch` calls to the retry queue: done, but the answer is lost.
+    MoveLost = "move_lost", 0.03;
+    /// Of the batches: the handler dies once it has moved messages. Strikes only batches with moves.
+    HandlerDiedAfterMove = "handler_died_after_move", 0.01;
+    /// Of the batches: the event source mapping's `DeleteMessageBatch` does nothing.
+    DeleteLost = "delete_lost", 0.005;
+    /// Of the looks at the queue: no count comes.
+    LookFailed = "look_failed", 0.2;
+    /// Of the looks at the queue: the count is ten minutes old, instead of a minute at most.
+    LookStale = "look_stale", 0.2;
+    /// Of the messages moved whose record says when it was written: the copy's attribute cannot be read, so that it
+    /// counts as a new message.
+    AttributeGarbled = "attribute_garbled", 0.005;
+    /// Of the messages moved whose record says when it was written: the copy has lost the attribute, and counts as a
+    /// new message.
+    AttributeStripped = "attribute_stripped", 0.005;
+    /// Of the batches: a handler takes it that is older than moves and pauses. It ignores the attribute, hides every
+    /// message, and reads no pauses.
+    OldHandler = "old_handler", 0.01;
+    /// Of the reads of the pauses: denied.
+    PausesDenied = "pauses_denied", 0.05;
+    /// Of the reads of the pauses: throttled.
+    PausesThrottled = "pauses_throttled", 0.05;
+    /// Of the reads of the pauses: the answer comes too late.
+    PausesLate = "pauses_late", 0.05;
+    /// Of the reads of the pauses that find any: the text is unreadable.
+    PausesGarbled = "pauses_garbled", 0.05;
+    /// Of the reads of the pauses: the answer is ten minutes old.
+    PausesStale = "pauses_stale", 0.05;
+    /// Of the messages sent: its retention ends within 12 hours. Such events count as `expired`. Not part of
+    /// [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent it.
+    RetentionEnded = "retention_ended", 0.0;
 }
 
 /// No fault has this name.
@@ -219,10 +155,7 @@ mod tests {
 
     #[test]
     fn names_read_back() {
-        for (index, fault) in Fault::ALL.into_iter().enumerate() {
-            assert_eq!(fault.name().parse(), Ok(fault));
-            assert_eq!(fault as usize, index, "dice are in this order");
-        }
+        assert!(Fault::ALL.into_iter().all(|fault| fault.name().parse() == Ok(fault)));
         let refused = "gremlins".parse::<Fault>().unwrap_err().to_string();
         assert!(refused.starts_with("must be one of duplicate_delivery, stale_receipt_handle,"), "{refused}");
     }

@@ -1,11 +1,13 @@
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 use std::ops::Range;
 use std::time::Duration;
 
-use rand::RngExt;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use siphasher::sip::SipHasher13;
 
 use super::fault::Fault;
-use super::generator::generator;
 
 /// How often a fault strikes, and when.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,52 +40,6 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// The mix of [`Faults::chaos`], through the whole run. Rates are high enough for each fault to
-/// strike dozens of times in a run of 2,000 events, and low enough for most events to be delivered.
-const CHAOS: [(Fault, f64); 37] = [
-    (Fault::DuplicateDelivery, 0.01),
-    (Fault::StaleReceiptHandle, 0.005),
-    (Fault::ReceiveCountHigh, 0.01),
-    (Fault::ReceiveCountLow, 0.01),
-    // A call that fails for a moment is made up to three times more; now and then all of them fail.
-    (Fault::VisibilityRefused, 0.15),
-    (Fault::VisibilityLost, 0.05),
-    (Fault::VisibilityHalfRefused, 0.15),
-    (Fault::InvokeThrottled, 0.01),
-    (Fault::InvokeTimedOut, 0.005),
-    (Fault::InvokeAnswerLost, 0.005),
-    (Fault::HandlerDiedBefore, 0.005),
-    // It spares most batches, which take only one call.
-    (Fault::HandlerDiedBetween, 0.1),
-    (Fault::HandlerDiedAfter, 0.005),
-    (Fault::HandlerTimedOut, 0.005),
-    // These calls are made up to three times more as well, and there are few of them.
-    (Fault::DeadLetterRefused, 0.3),
-    (Fault::DeadLetterLost, 0.3),
-    (Fault::PollerThrottled, 0.01),
-    (Fault::ClockSkew, 0.2),
-    (Fault::IncompleteMessage, 0.005),
-    (Fault::IncompleteRecord, 0.01),
-    (Fault::HostileMessage, 0.005),
-    (Fault::UnlistedFunction, 0.005),
-    (Fault::MoveRefused, 0.02),
-    (Fault::MoveThrottled, 0.1),
-    (Fault::MoveLost, 0.03),
-    (Fault::HandlerDiedAfterMove, 0.01),
-    (Fault::DeleteLost, 0.005),
-    // There are few looks.
-    (Fault::LookFailed, 0.2),
-    (Fault::LookStale, 0.2),
-    (Fault::AttributeGarbled, 0.005),
-    (Fault::AttributeStripped, 0.005),
-    (Fault::OldHandler, 0.01),
-    (Fault::PausesDenied, 0.05),
-    (Fault::PausesThrottled, 0.05),
-    (Fault::PausesLate, 0.05),
-    (Fault::PausesGarbled, 0.05),
-    (Fault::PausesStale, 0.05),
-];
-
 /// The ways in which the handler's calls and its end can fail in [`Faults::storm`].
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
@@ -106,7 +62,8 @@ impl Faults {
     /// the run. In 24 hours that is within the first three: the handler is down for one to two hours,
     /// and the limit is reached for half an hour to one hour.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
-        let mut faults = Self(CHAOS.map(|(fault, rate)| (fault, Strikes::always(rate))).into());
+        let steady = Fault::ALL.into_iter().filter(|fault| fault.chaos() > 0.0);
+        let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.chaos()))).collect());
         for (fault, longest) in [(Fault::HandlerOutage, duration / 12), (Fault::InFlightLimit, duration / 24)]
         {
             // A generator of its own, so that the fault's dice roll the same with and without a window.
@@ -137,6 +94,17 @@ impl Faults {
     pub fn iter(&self) -> impl Iterator<Item = (Fault, &Strikes)> {
         self.0.iter().map(|(&fault, strikes)| (fault, strikes))
     }
+}
+
+/// One generator for each fault and purpose.
+pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
+    let mut hasher = SipHasher13::new();
+    hasher.write(&seed.to_le_bytes());
+    hasher.write(fault.as_bytes());
+    // No name has a colon, so no two inputs meet.
+    hasher.write(b":");
+    hasher.write(purpose.as_bytes());
+    Xoshiro256PlusPlus::seed_from_u64(hasher.finish())
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ mod tests {
     use crate::aws::failure_record::FailureRecords;
     use crate::aws::id::Id;
     use crate::aws::target::DOWN;
-    use crate::scenario::START;
+    use crate::aws::agenda::START;
 
     fn written(rng: &mut Xoshiro256PlusPlus, payload: &str) -> String {
         FailureRecords::of(TARGET_ARN).write(START, Id::draw(rng), payload, DOWN, String::new())

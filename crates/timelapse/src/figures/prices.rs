@@ -1,13 +1,17 @@
-//! What AWS charges at list price: US dollars, us-east-1, first tier, without the free tier.
+//! AWS's list prices: US dollars, us-east-1, first tier, without the free tier.
 //! Sources: aws.amazon.com/sqs/pricing (standard queues), aws.amazon.com/lambda/pricing (arm64) and
 //! aws.amazon.com/cloudwatch/pricing (standard log class).
 
 use std::time::Duration;
 
-use super::calls::ApiCall;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::scenario::Scenario;
 
 /// A million SQS requests.
 const SQS_REQUESTS: f64 = 0.40;
+/// SQS bills each chunk of this many bytes that a call carries as a request.
+const SQS_CHUNK: usize = 64 * 1_024;
 /// A million Lambda requests.
 const LAMBDA_REQUESTS: f64 = 0.20;
 /// A GB-second of Lambda on arm64.
@@ -22,45 +26,170 @@ const INVOCATION_LINES: u64 = 272;
 
 /// Memory of the retry handler in `template.yaml`, in GB.
 pub const HANDLER_MEMORY_GB: f64 = 0.25;
-/// Memory of the example target in `template.yaml`, in GB. Your own target's may be another.
+/// Memory of the example target in `template.yaml`, in GB. Your own target's may differ.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
-/// The price of so many requests of a call, in US dollars.
+/// Enough batches that no part of a cent is lost.
+const BATCHES: u64 = 100_000;
+
+macro_rules! api_calls {
+    ($($(#[doc = $doc:literal])* $call:ident = $name:literal,)*) => {
+        /// An API call that Comeback causes and AWS bills. The target's first invocations are not among
+        /// them: they happen with or without retries.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum ApiCall {
+            $($(#[doc = $doc])* $call,)*
+        }
+
+        impl ApiCall {
+            /// Every call, in the order in which they are listed.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$call),*];
+
+            /// `service:Operation`. The two kinds of `Invoke` add the function.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$call => $name,)*
+                }
+            }
+        }
+    };
+}
+
+api_calls! {
+    /// Lambda writes an invocation record to the retry queue.
+    SendMessage = "sqs:SendMessage",
+    /// The event source mapping polls, empty polls included.
+    ReceiveMessage = "sqs:ReceiveMessage",
+    /// The handler hides messages.
+    ChangeMessageVisibilityBatch = "sqs:ChangeMessageVisibilityBatch",
+    /// The mapping deletes the settled messages of a batch.
+    DeleteMessageBatch = "sqs:DeleteMessageBatch",
+    /// The handler dead-letters.
+    SendMessageBatch = "sqs:SendMessageBatch",
+    /// The handler moves messages: it sends them to the retry queue again.
+    SendAgain = "sqs:SendMessageBatch (retry queue)",
+    /// The handler asks how many messages are in flight.
+    Look = "sqs:GetQueueAttributes",
+    /// The handler reads the pauses.
+    ReadPauses = "ssm:GetParameter",
+    /// The mapping invokes the retry handler.
+    InvokeHandler = "lambda:Invoke (retry handler)",
+    /// The handler invokes the target.
+    InvokeTarget = "lambda:Invoke (target)",
+}
+
+/// How often each call was made, and how many requests AWS bills for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    calls: [u64; ApiCall::ALL.len()],
+    requests: [u64; ApiCall::ALL.len()],
+}
+
+impl CallCounts {
+    /// How often this call was made.
+    pub const fn of(&self, call: ApiCall) -> u64 {
+        self.calls[call as usize]
+    }
+
+    /// The requests that these calls are billed as: more than one for a call that carries much.
+    pub const fn requests(&self, call: ApiCall) -> u64 {
+        self.requests[call as usize]
+    }
+
+    /// Adds calls that are billed as one request each.
+    pub(crate) const fn add(&mut self, call: ApiCall, calls: u64) {
+        self.calls[call as usize] += calls;
+        self.requests[call as usize] += calls;
+    }
+
+    /// Adds a call that carries this many bytes.
+    pub(crate) fn add_carrying(&mut self, call: ApiCall, bytes: usize) {
+        self.calls[call as usize] += 1;
+        self.requests[call as usize] += chunks(bytes);
+    }
+}
+
+/// Requests that SQS bills for a call that carries this many bytes.
+fn chunks(bytes: usize) -> u64 {
+    bytes.div_ceil(SQS_CHUNK).max(1) as u64
+}
+
+/// An object from a call's name to its count, in the order of [`ApiCall::ALL`]. Reads of the pauses are left out
+/// of a run without pauses.
+impl Serialize for CallCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for call in ApiCall::ALL.into_iter().filter(|&call| call != ApiCall::ReadPauses || self.of(call) > 0)
+        {
+            map.serialize_entry(call.name(), &self.of(call))?;
+        }
+        map.end()
+    }
+}
+
+/// Price of requests, in US dollars.
 pub fn requests(call: ApiCall, requests: u64) -> f64 {
     let a_million = match call {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
-        ApiCall::SendMessage
-        | ApiCall::ReceiveMessage
-        | ApiCall::ChangeMessageVisibilityBatch
-        | ApiCall::DeleteMessageBatch
-        | ApiCall::SendMessageBatch
-        | ApiCall::SendAgain
-        | ApiCall::Look => SQS_REQUESTS,
         // Standard parameters at the standard throughput are free: aws.amazon.com/systems-manager/pricing.
         ApiCall::ReadPauses => 0.0,
+        _ => SQS_REQUESTS,
     };
     requests as f64 / 1e6 * a_million
 }
 
-/// GB-seconds of so many invocations. Lambda bills each in whole milliseconds.
+/// GB-seconds of invocations. Lambda bills each in whole milliseconds.
 pub fn gb_seconds(invocations: u64, run_time: Duration, memory_gb: f64) -> f64 {
     invocations as f64 * run_time.as_millis() as f64 / 1e3 * memory_gb
 }
 
-/// The price of so many GB-seconds, in US dollars.
+/// Price of GB-seconds, in US dollars.
 pub fn compute(gb_seconds: f64) -> f64 {
     gb_seconds * LAMBDA_GB_SECOND
 }
 
-/// Bytes that the handler's decisions and the invocations, of the handler and of the target, write to
-/// the log.
+/// Bytes in the log: the handler's decisions, and Lambda's lines about invocations of the handler and the target.
 pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
     decisions * DECISION_LINE + invocations * INVOCATION_LINES
 }
 
-/// The price of so many bytes in the log, in US dollars.
+/// Price of bytes in the log, in US dollars.
 pub fn logs(bytes: u64) -> f64 {
     bytes as f64 / 1e9 * LOGS_GB
+}
+
+/// Price of a retry in a full batch of small messages: its record is sent, and received twice, once to be hidden and
+/// once to be re-invoked and deleted.
+pub(crate) fn usd_a_retry() -> f64 {
+    let Scenario { handler_run_time, run_time, batch_size, .. } = Scenario::default();
+    let retries = BATCHES * batch_size as u64;
+    let calls = [
+        (ApiCall::SendMessage, retries),
+        (ApiCall::InvokeTarget, retries),
+        (ApiCall::ReceiveMessage, 2 * BATCHES),
+        (ApiCall::InvokeHandler, 2 * BATCHES),
+        (ApiCall::ChangeMessageVisibilityBatch, BATCHES),
+        (ApiCall::DeleteMessageBatch, BATCHES),
+    ];
+    let gb_seconds = gb_seconds(2 * BATCHES, handler_run_time, HANDLER_MEMORY_GB)
+        + gb_seconds(retries, run_time, TARGET_MEMORY_GB);
+    usd(&calls, gb_seconds, log_bytes(2 * retries, 2 * BATCHES + retries)) / retries as f64
+}
+
+/// Price of a move in a full batch of small messages: it is sent, received and deleted. The moves of a batch have one
+/// line in the log.
+pub(crate) fn usd_a_move() -> f64 {
+    let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
+    let calls =
+        [ApiCall::SendAgain, ApiCall::ReceiveMessage, ApiCall::InvokeHandler, ApiCall::DeleteMessageBatch]
+            .map(|call| (call, BATCHES));
+    let gb_seconds = gb_seconds(BATCHES, handler_run_time, HANDLER_MEMORY_GB);
+    usd(&calls, gb_seconds, log_bytes(BATCHES, BATCHES)) / (BATCHES * batch_size as u64) as f64
+}
+
+fn usd(calls: &[(ApiCall, u64)], gb_seconds: f64, log_bytes: u64) -> f64 {
+    let requests: f64 = calls.iter().map(|&(call, made)| requests(call, made)).sum();
+    requests + compute(gb_seconds) + logs(log_bytes)
 }
 
 #[cfg(test)]
@@ -68,18 +197,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_64_kib_of_a_call_are_a_request() {
+        assert_eq!([0, 1, 65_536, 65_537, 1_048_576].map(chunks), [1, 1, 1, 2, 16]);
+    }
+
+    #[test]
     fn a_million_of_each() {
         assert!((requests(ApiCall::ReceiveMessage, 1_000_000) - 0.40).abs() < 1e-12);
         assert!((requests(ApiCall::InvokeTarget, 1_000_000) - 0.20).abs() < 1e-12);
         let gb_seconds = gb_seconds(1_000_000, Duration::from_millis(100), HANDLER_MEMORY_GB);
-        assert!((gb_seconds - 25_000.0).abs() < 1e-6);
         assert!((compute(gb_seconds) - 0.333_335).abs() < 1e-9);
+        // Two decisions a retry, a tenth of two batches, and the retry's own invocation.
+        assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 
-    /// Two decisions a retry, a tenth of two batches, and the retry's own invocation.
+    /// A tenth of three SQS requests, 0.12 USD a million; of an invocation, 0.02; of 0.1 s of 0.25 GB,
+    /// 0.033,333,5; and of 702 bytes of log, 0.0351.
     #[test]
-    fn a_million_retries_in_full_batches_log_for_six_tenths_of_a_dollar() {
-        let usd = logs(log_bytes(2_000_000, 200_000 + 1_000_000));
-        assert!((usd - 0.593_2).abs() < 1e-9, "{usd}");
+    fn a_million_moves_cost_a_fifth_of_a_dollar() {
+        assert!((usd_a_move() * 1e6 - 0.208_433_5).abs() < 1e-9, "{}", usd_a_move());
     }
 }

@@ -3,13 +3,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::calls::{ApiCall, CallCounts};
-use super::percentiles::Percentiles;
-use super::prices;
-use crate::check::invariants::Broken;
+use super::prices::{self, ApiCall, CallCounts};
+use super::{Minute, Tallies};
+use crate::check::ledger::{Balance, Duplicates, Ledger};
 use crate::scenario::Scenario;
-use crate::world::World;
-use crate::world::minutes::Minute;
 
 /// The figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`, always.
 ///
@@ -31,7 +28,7 @@ pub struct Summary {
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events still on their way.
     pub waiting: usize,
-    /// Events that the run ended before: they were to arrive later.
+    /// Events that would have arrived after the end of the run.
     pub not_arrived: usize,
     /// Re-invocations that Lambda accepted.
     pub retries: u64,
@@ -44,15 +41,15 @@ pub struct Summary {
     pub peak_in_flight: usize,
     /// The scenario's.
     pub in_flight_limit: usize,
-    /// Most messages visible at once: ready, and not yet received. They pile up where there are too few
-    /// pollers (`MaximumConcurrency`), or at the in-flight limit.
+    /// Most messages visible at once: ready to be received. They pile up with too few pollers
+    /// (`MaximumConcurrency`), or at the in-flight limit.
     pub peak_visible: usize,
     /// Most messages delayed at once: sent again, and neither visible nor in flight until their delay is over.
     pub peak_delayed: usize,
     /// Times that a message was sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Of those, the ones made while messages in flight were under half of `HIDE_UP_TO`: each environment
-    /// of the handler has a share of the room, and cannot use another's.
+    /// Moves made while messages in flight were under half of `HIDE_UP_TO`: each environment of the handler has a
+    /// share of the room, and cannot use another's.
     pub moves_with_room: u64,
     /// How often each API call was made.
     pub api_calls: CallCounts,
@@ -90,40 +87,31 @@ pub struct FaultCounts {
     pub struck: BTreeMap<&'static str, u64>,
     /// Re-invocations of a message that had been re-invoked or dead-lettered before.
     pub duplicate_retries: u64,
-    /// Dead-letters of a message that had been.
+    /// Dead-letters of such a message.
     pub duplicate_dead_letters: u64,
-    /// Copies of a message that had been, or that had a copy.
+    /// Copies of such a message, or of one that had a copy.
     pub duplicate_moves: u64,
 }
 
 impl Summary {
-    /// The figures of a run that has ended. An error if an event has vanished.
-    pub(crate) fn of(mut world: World) -> Result<Self, Broken> {
-        let scenario: Scenario = world.scenario.clone();
-        world.advance(scenario.end());
-        world.calls.add(ApiCall::ReceiveMessage, world.mapping.empty_polls(scenario.end()));
-        let balance = world.ledger.balance()?;
-        let calls = world.calls;
-        let handler = prices::gb_seconds(
-            calls.of(ApiCall::InvokeHandler),
-            scenario.handler_run_time,
-            prices::HANDLER_MEMORY_GB,
-        );
-        let retries = world.retries;
+    /// Sums up a run that has ended, in which these faults could strike.
+    pub(crate) fn of(
+        scenario: &Scenario,
+        Tallies { calls, decisions, retries, moves, moves_with_room, minutes }: Tallies,
+        (ledger, balance): (&Ledger, Balance),
+        struck: Option<BTreeMap<&'static str, u64>>,
+    ) -> Self {
+        let handler_runs = calls.of(ApiCall::InvokeHandler);
+        let handler =
+            prices::gb_seconds(handler_runs, scenario.handler_run_time, prices::HANDLER_MEMORY_GB);
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
-        let attempts = world.ledger.attempts();
-        let (events_hit, recovery_delays_ms) = world.ledger.recovery(scenario.outage_end());
+        let attempts = ledger.attempts();
+        let (events_hit, recovery_delays_ms) = ledger.recovery(scenario.outage_end());
         let requests = ApiCall::ALL.map(|call| prices::requests(call, calls.requests(call)));
-        let log_bytes = prices::log_bytes(world.decisions, calls.of(ApiCall::InvokeHandler) + retries);
-        let faults = world.dice.struck().map(|struck| FaultCounts {
-            struck: struck.into_iter().map(|(fault, count)| (fault.name(), count)).collect(),
-            duplicate_retries: world.duplicate_retries,
-            duplicate_dead_letters: world.duplicate_dead_letters,
-            duplicate_moves: world.duplicate_moves,
-        });
-        let minutes = world.minutes.into_vec();
+        let log_bytes = prices::log_bytes(decisions, handler_runs + retries);
+        let Duplicates { retries: duplicate_retries, dead_letters, moves: duplicate_moves } = ledger.duplicates;
         let peak = |depth: fn(&Minute) -> u32| minutes.iter().map(depth).max().unwrap_or_default() as usize;
-        Ok(Self {
+        Self {
             seed: scenario.seed,
             events: scenario.events,
             virtual_seconds: scenario.duration.as_secs(),
@@ -139,8 +127,8 @@ impl Summary {
             in_flight_limit: scenario.in_flight_limit,
             peak_visible: peak(|minute| minute.visible),
             peak_delayed: peak(|minute| minute.delayed),
-            moves: world.moves,
-            moves_with_room: world.moves_with_room,
+            moves,
+            moves_with_room,
             api_calls: calls,
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),
@@ -151,11 +139,16 @@ impl Summary {
                     + prices::compute(target)
                     + prices::logs(log_bytes),
             ),
-            faults,
+            faults: struck.map(|struck| FaultCounts {
+                struck,
+                duplicate_retries,
+                duplicate_dead_letters: dead_letters,
+                duplicate_moves,
+            }),
             minutes,
             events_hit,
             recovery_delays_ms,
-        })
+        }
     }
 
     /// Length of the run.
@@ -176,4 +169,52 @@ fn counts(values: &[u64]) -> Vec<usize> {
 /// To a millionth, which hides the last bits of floating-point arithmetic.
 fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
+}
+
+/// Median, 99th percentile and maximum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Percentiles {
+    /// Half of the values are at most this.
+    pub p50: u64,
+    /// 99 in 100 values are at most this.
+    pub p99: u64,
+    /// The largest value.
+    pub max: u64,
+}
+
+impl Percentiles {
+    /// By nearest rank, so that each is one of the values; `None` if there are none.
+    ///
+    /// ```
+    /// use comeback_timelapse::Percentiles;
+    ///
+    /// let percentiles = Percentiles::of((1..=200).collect());
+    /// assert_eq!(percentiles, Some(Percentiles { p50: 100, p99: 198, max: 200 }));
+    /// ```
+    pub fn of(mut values: Vec<u64>) -> Option<Self> {
+        values.sort_unstable();
+        let rank = |percent| nearest_rank(&values, percent);
+        Some(Self { p50: rank(50)?, p99: rank(99)?, max: rank(100)? })
+    }
+}
+
+/// The value at this percentile by nearest rank; `None` if there are none.
+pub(crate) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+    sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Percentiles;
+
+    #[test]
+    fn are_values_at_their_nearest_rank() {
+        let of = |values: &[u64]| Percentiles::of(values.to_vec()).map(|p| (p.p50, p.p99, p.max));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[7]), Some((7, 7, 7)));
+        assert_eq!(of(&[9, 1]), Some((1, 9, 9)));
+        assert_eq!(of(&[3, 1, 2]), Some((2, 3, 3)));
+        assert_eq!(of(&(1..=100).rev().collect::<Vec<_>>()), Some((50, 99, 100)));
+        assert_eq!(of(&(1..=101).collect::<Vec<_>>()), Some((51, 100, 101)));
+    }
 }

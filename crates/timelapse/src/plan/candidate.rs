@@ -4,24 +4,23 @@ use std::time::Duration;
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE, Policy, Settings};
 use serde::Serialize;
 
-use super::costs::usd_a_retry;
 use super::goal::Goal;
 use crate::aws::queue::{IN_FLIGHT_LIMIT, LONGEST_DELAY};
-use crate::figures::percentiles::Percentiles;
-use crate::figures::summary::Summary;
+use crate::figures::Minute;
+use crate::figures::prices::{usd_a_move, usd_a_retry};
+use crate::figures::summary::{Percentiles, Summary};
 use crate::scenario::Scenario;
-use crate::schedule::moves::{pollers, usd_a_move};
+use crate::schedule::in_flight::pollers;
 use crate::schedule::{RetriesMade, Schedule};
 use crate::simulation::{RunError, run};
-use crate::world::minutes::Minute;
 
-/// Events that are rehearsed under each policy. They stand for all, because events only meet in the queue.
+/// Events rehearsed under each policy. They stand for all, because events only meet in the queue.
 pub const EVENTS: usize = 1_000;
 /// Events that never succeed are all alike, so fewer are followed.
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
 
-/// A policy of the grid, and what it comes to at the goal's rate of events.
+/// A policy of the grid with its figures at the goal's rate of events.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Candidate {
     /// `MAX_BACKOFF`, in seconds.
@@ -30,13 +29,14 @@ pub struct Candidate {
     pub jitter: &'static str,
     /// `BASE_BACKOFF`, in seconds.
     pub base_backoff: u64,
-    /// From the end of the outage until an event that failed in it is delivered, in milliseconds; none if none is.
+    /// From the end of the outage until an event that failed in it is delivered, in milliseconds. `None` if no event
+    /// is delivered.
     pub recovery_ms: Option<Percentiles>,
     /// Retries of an event that reaches the target in the outage: the mean.
     pub retries_per_event: f64,
     /// Retries a second in the busiest minute from the end of the outage on.
     pub peak_retries_per_second: f64,
-    /// The same beside the usual rate of events, which comes on top of it.
+    /// The same, divided by the usual rate of events, which comes on top of it.
     pub peak_load: f64,
     /// Most events that wait at once.
     pub waiting: f64,
@@ -44,13 +44,13 @@ pub struct Candidate {
     pub usd_per_million_events: f64,
     /// Batches under way at once in the busiest minute: the least `MAXIMUM_CONCURRENCY`.
     pub maximum_concurrency: u64,
-    /// Of the 1,000 events that were rehearsed and could have succeeded, those that were given up, by reason.
+    /// Rehearsed events that could have succeeded and were given up, by reason; 1,000 were rehearsed.
     pub given_up: BTreeMap<&'static str, usize>,
 }
 
 impl Candidate {
-    /// Rehearses the outage. In the run every message can be hidden, and none waits for a poller: what hiding and
-    /// polling come to is reckoned at the goal's own rate instead.
+    /// Rehearses the outage. In the run every message can be hidden, and none waits for a poller: hiding and polling
+    /// are computed at the goal's own rate instead.
     pub(super) fn rehearse(goal: &Goal, settings: &Settings) -> Result<Self, RunError> {
         let ideal = Settings {
             hide_up_to: HideUpTo::Always,
@@ -70,10 +70,10 @@ impl Candidate {
         let policy = |settings| Policy::new(settings).expect("BUG: the grid has an invalid policy");
         let summary = run(&scenario, &policy(ideal), &mut ())?;
         let never = Never::of(goal, &policy(settings.clone()));
-        Ok(Self::reckoned(goal, settings, summary, &never))
+        Ok(Self::computed(goal, settings, summary, &never))
     }
 
-    fn reckoned(goal: &Goal, settings: &Settings, summary: Summary, never: &Never) -> Self {
+    fn computed(goal: &Goal, settings: &Settings, summary: Summary, never: &Never) -> Self {
         let rate = goal.events_per_second;
         let factor = goal.events_to_recover() / EVENTS as f64;
         let a_second = |minutes: &[Minute]| {
@@ -106,7 +106,7 @@ impl Candidate {
         }
     }
 
-    /// Whether every event that can succeed does, and there can be as many pollers as it takes.
+    /// Whether every event that can succeed does, with no more pollers than Lambda allows.
     pub fn loses_nothing(&self) -> bool {
         self.given_up.is_empty() && self.maximum_concurrency <= *MAXIMUM_CONCURRENCY_RANGE.end()
     }
@@ -119,7 +119,7 @@ impl Candidate {
 
 /// The events that never succeed, once as many are given up as arrive.
 struct Never {
-    /// Of one of them: the mean.
+    /// Mean of one event.
     retries: f64,
     retries_per_second: f64,
     waiting: f64,
@@ -144,7 +144,7 @@ impl Never {
     }
 }
 
-/// The events of the outage that there is no room to hide.
+/// The events of the outage that do not fit in the room for hidden messages.
 struct Delayed {
     /// All their moves: one for each 900 s that an event is delayed.
     moves: f64,
@@ -163,5 +163,36 @@ impl Delayed {
             delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));
         let longest = LONGEST_DELAY.as_secs_f64();
         Self { moves: sum * MINUTE / longest, per_second: most / longest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aws::target::TARGET_ARN;
+
+    /// The simulation counts call by call, and also the polls that find nothing and the batches that are not quite full.
+    #[test]
+    fn a_retry_costs_what_it_does_in_a_run_with_full_batches() {
+        let settings = Settings {
+            target_functions: vec![TARGET_ARN.into()],
+            max_backoff: 60,
+            base_backoff: 60,
+            hide_up_to: HideUpTo::Always,
+            ..Settings::default()
+        };
+        // So long a wait for a poller that each batch is full.
+        let scenario = Scenario {
+            events: 2_000,
+            arrival_spread: Duration::from_secs(60),
+            outage: Duration::from_secs(3_600),
+            duration: Duration::from_secs(2 * 3_600),
+            poll_delay: Duration::from_secs(20),
+            ..Scenario::default()
+        };
+        let summary = run(&scenario, &Policy::new(settings).unwrap(), &mut ()).unwrap();
+        let measured = summary.cost_usd / summary.retries as f64;
+        let ratio = usd_a_retry() / measured;
+        assert!((0.94..=1.0).contains(&ratio), "{} beside {measured}", usd_a_retry());
     }
 }

@@ -9,30 +9,30 @@ use super::candidate::Candidate;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "limit", rename_all = "snake_case")]
 pub enum Limit {
-    /// `MAX_AGE`: events are given up before the outage ends. This policy recovers soon enough otherwise.
+    /// `MAX_AGE` gives events up before the outage ends. Otherwise the policy recovers soon enough.
     MaxAge {
-        /// The one that gives the fewest up.
+        /// The policy that gives up the fewest.
         policy: Box<Candidate>,
     },
-    /// `MAX_RETRIES`: the same, because their retries are used up.
+    /// `MAX_RETRIES` gives events up before the outage ends. Otherwise the policy recovers soon enough.
     MaxRetries {
-        /// The one that gives the fewest up.
+        /// The policy that gives up the fewest.
         policy: Box<Candidate>,
     },
-    /// So many retries a second take more pollers than there can be.
+    /// The retries take more pollers than Lambda allows.
     Throughput {
-        /// The one that takes the fewest.
+        /// The policy that takes the fewest.
         policy: Box<Candidate>,
     },
-    /// None waits briefly enough: the least wait is a second, and invocations take time too.
+    /// Every policy waits too long: the shortest wait is a second, and invocations take time too.
     Waits {
-        /// The one that recovers the soonest.
+        /// The policy that recovers the soonest.
         policy: Box<Candidate>,
     },
 }
 
-/// The policies that lose nothing and that no other of these beats, the fastest first. Of several that are
-/// alike in all that counts, the first of the grid, which has the shortest cap.
+/// The policies that lose nothing and that no other such policy beats, the fastest first. Of several equals, the first
+/// of the grid, which has the shortest cap.
 pub(super) fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
@@ -45,13 +45,13 @@ pub(super) fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     unbeaten
 }
 
-/// Of the policies that lose nothing and recover in this time, the cheapest; of several, one that nothing beats.
+/// The cheapest of the unbeaten policies that recover in this time.
 pub(super) fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     let met = unbeaten(grid).into_iter().filter(|candidate| p99(candidate) <= time.as_millis() as f64);
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
 }
 
-/// What keeps those policies from meeting the goal that recover soon enough; or that there are none.
+/// What keeps the policies that recover soon enough from meeting the goal; or that none recovers soon enough.
 pub(super) fn limits(grid: &[Candidate], time: Duration) -> Vec<Limit> {
     // Where nothing is delivered at all, nothing is late either.
     let is_late =
@@ -80,7 +80,7 @@ pub(super) fn limits(grid: &[Candidate], time: Duration) -> Vec<Limit> {
     soonest.map(|policy| Limit::Waits { policy: Box::new(policy.clone()) }).into_iter().collect()
 }
 
-/// Whether one is as good as the other in every respect that counts, and better in one.
+/// Whether `one` is as good as `other` in everything that counts, and better in something.
 fn beats(one: &Candidate, other: &Candidate) -> bool {
     let (one, other) = (what_counts(one), what_counts(other));
     one != other && one.iter().zip(&other).all(|(one, other)| one <= other)
@@ -91,7 +91,7 @@ fn what_counts(candidate: &Candidate) -> [f64; 3] {
     [p99(candidate), candidate.retries_per_event, candidate.usd_per_million_events]
 }
 
-/// Endless where nothing is delivered.
+/// Infinite if nothing is delivered.
 fn p99(candidate: &Candidate) -> f64 {
     candidate.recovery_ms.map_or(f64::INFINITY, |recovery| recovery.p99 as f64)
 }

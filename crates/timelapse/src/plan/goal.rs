@@ -1,6 +1,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use comeback_engine::{BACKOFF_RANGE, Jitter, Settings};
 use serde::{Serialize, Serializer};
 
 use crate::scenario::ScenarioError;
@@ -8,15 +9,15 @@ use crate::scenario::ScenarioError;
 /// From a second, the least that SQS counts, to its longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// What is to be recovered from, and how soon.
+/// The outage to recover from, and how soon.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// Everything random is drawn from it.
+    /// Seeds everything random.
     pub seed: u64,
     /// For how long every invocation of the target fails; 1 s to 14 days.
     #[serde(rename = "outage_seconds", serialize_with = "seconds")]
     pub outage: Duration,
-    /// Events that reach the target in a second, more than 0. All that do so in the outage fail.
+    /// Events that reach the target in a second, more than 0. All of them fail in the outage.
     pub events_per_second: f64,
     /// From the end of the outage until 99 in 100 of these are delivered; 1 s to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
@@ -72,4 +73,65 @@ impl Goal {
 
 fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
+}
+
+/// `BASE_BACKOFF` in seconds. A longer one would delay events that fail by themselves, outside of an outage.
+const BASES: [u64; 3] = [1, 10, 60];
+/// `MAX_BACKOFF` in seconds; the last is the default and the longest possible.
+const CAPS: [u64; 18] = [
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1_200,
+    1_800,
+    2_700,
+    3_600,
+    2 * 3_600,
+    6 * 3_600,
+    *BACKOFF_RANGE.end(),
+];
+/// The jitters that spread retries. The events of a plan arrive evenly, which hides the flaw of `none`: events that
+/// failed together come back together every time.
+const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
+/// The policies to compare for a goal, by cap, then jitter, then base.
+pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
+    // A cap under half of the goal would only cost more.
+    let shortest = (goal.recover_within / 2).as_secs();
+    let first = CAPS.iter().rposition(|&cap| cap <= shortest).unwrap_or(0);
+    let mut grid = Vec::new();
+    for &max_backoff in &CAPS[first..] {
+        for jitter in JITTERS {
+            for base_backoff in BASES.into_iter().filter(|&base| base <= max_backoff) {
+                grid.push(Settings { base_backoff, max_backoff, jitter, ..settings.clone() });
+            }
+        }
+    }
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::Policy;
+
+    use super::*;
+
+    #[test]
+    fn it_reaches_from_half_of_the_goal_to_the_longest_cap() {
+        for (goal, shortest) in [(1, 1), (59, 15), (60, 30), (1_800, 900), (86_400 * 14, 43_170)] {
+            let goal = Goal { recover_within: Duration::from_secs(goal), ..Goal::default() };
+            let grid = super::grid(&goal, &Settings::default());
+            let caps: Vec<u64> = grid.iter().map(|settings| settings.max_backoff).collect();
+            assert_eq!((caps.first(), caps.last()), (Some(&shortest), Some(&43_170)), "{goal:?}");
+            assert!(grid.contains(&Settings::default()), "it has the defaults");
+            assert!(grid.into_iter().all(|settings| Policy::new(settings).is_ok()));
+        }
+    }
 }

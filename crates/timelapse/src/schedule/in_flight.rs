@@ -1,8 +1,10 @@
-use comeback_engine::HideUpTo;
+use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE};
 use serde::Serialize;
 
 use super::Schedule;
-use super::moves::{Moves, pollers};
+use crate::aws::queue::LONGEST_DELAY;
+use crate::figures::prices::usd_a_move;
+use crate::scenario::Scenario;
 
 /// How many events wait at a rate of events that keep failing, where, and what that takes: arrival rate ×
 /// time an event waits.
@@ -93,6 +95,49 @@ impl Schedule {
         }
         None
     }
+}
+
+/// What the moves of a rate of failing events come to, once as many events are given up as arrive.
+///
+/// # Why there are no more
+///
+/// If no message were hidden, a wait of *w* seconds would take ⌈*w* / 900⌉ moves. A message that is hidden
+/// for the whole of it takes none, which saves a move at least for each 900 s that it is hidden. So
+/// *H* hidden messages save *H* / 900 moves a second at least. (Waits are under 900 s too, and the
+/// handler hides the long ones first, so they save hardly more.)
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Moves {
+    /// Events that wait as delayed messages. This is also how many event-hours are spent delayed in an hour.
+    pub delayed: f64,
+    /// Messages sent again a second, at most.
+    pub per_second: f64,
+    /// List price of those, in US dollars: each is sent, received and deleted, and needs its share of the
+    /// handler and of its log, in full batches of small messages.
+    pub usd_per_hour: f64,
+    /// The same for a million hours that an event is delayed; none if none is.
+    pub usd_per_million_event_hours: Option<f64>,
+}
+
+impl Moves {
+    /// Of so many events that wait, of which so many are hidden. `all` moves a second would be made if
+    /// none were.
+    pub(super) fn of(all: f64, waiting: f64, hidden: f64) -> Self {
+        let delayed = waiting - hidden;
+        let saved = hidden / LONGEST_DELAY.as_secs_f64();
+        let per_second = if delayed > 0.0 { all - saved } else { 0.0 };
+        let usd_per_hour = per_second * 3_600.0 * usd_a_move();
+        let usd_per_million_event_hours = (delayed > 0.0).then(|| usd_per_hour / delayed * 1e6);
+        Self { delayed, per_second, usd_per_hour, usd_per_million_event_hours }
+    }
+}
+
+/// Batches under way at once. A message is received when it arrives and when it is due, and once for each
+/// move.
+pub(crate) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
+    let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
+    let received = 2.0 * retries_per_second + moves_per_second;
+    let busy = received * handler_run_time.as_millis() as f64 / (1_000 * batch_size) as f64;
+    (busy.ceil() as u64).max(*MAXIMUM_CONCURRENCY_RANGE.start())
 }
 
 #[cfg(test)]

@@ -1,12 +1,34 @@
+//! A batch on its way through the handler, and the environments that handle batches.
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_engine::{BatchEvent, Record, Timestamp};
+use comeback_engine::{BatchEvent, Environment, Policy, Record, Timestamp};
 
-use super::environments::Environment;
-use crate::aws::queue::{Attributes, Received};
-use crate::check::origin::Origin;
+use crate::aws::queue::{Attributes, Receipt, Received};
+use crate::check::books::{Entry, Origin};
+use crate::check::oracle::Reads;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
+
+/// Lambda ends an environment that was idle for longer. It does not say when: ten minutes are an assumption, and so are
+/// the two hours after which it replaces one.
+const IDLE: Duration = Duration::from_secs(600);
+const LIFE: Duration = Duration::from_secs(7_200);
+
+/// What a message on the retry queue carries; AWS never reads it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carried {
+    pub(crate) entry: Entry,
+    pub(crate) origin: Origin,
+}
+
+/// A message that a poller has received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Polled {
+    pub(crate) received: Received,
+    pub(crate) carried: Carried,
+}
 
 /// A batch on its way through the handler.
 #[derive(Debug)]
@@ -14,25 +36,18 @@ pub(crate) struct Batch {
     pub(crate) started: Timestamp,
     /// The handler's clock at that moment.
     pub(crate) clock: Timestamp,
-    pub(crate) records: Vec<Record>,
-    /// What else is known of each record's message, in the same order.
+    /// The event as it should be, with all messages.
+    pub(crate) event: BatchEvent,
+    /// The event as the handler gets it, if messages of it lack a field.
+    pub(crate) struck: Option<BatchEvent>,
+    /// What else is known of each message, in the same order.
     pub(crate) messages: Vec<Polled>,
-    /// The attributes of each, where it has any.
-    pub(crate) attributes: Vec<Option<Attributes>>,
+    pub(super) attributes: Vec<Option<Attributes>>,
     /// The handler's environment, until its batch ends.
-    pub(crate) environment: Environment,
+    pub(crate) environment: SimulatedEnvironment,
     /// The handler is older than moves.
     pub(crate) old_handler: bool,
     pub(crate) death: Option<Death>,
-    /// The event as the handler gets it, if messages of it lack a field.
-    pub(crate) struck: Option<BatchEvent>,
-}
-
-/// A message that a poller has received.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Polled {
-    pub(crate) received: Received,
-    pub(crate) origin: Origin,
 }
 
 /// A fault ends the handler once it has made this many calls.
@@ -45,15 +60,35 @@ pub(crate) struct Death {
 }
 
 impl Batch {
-    /// What its messages carry.
-    pub(crate) fn bytes(&self) -> usize {
-        let attributes = self.attributes.iter().flatten().map(Attributes::size);
-        self.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
+    pub(super) fn new(
+        started: Timestamp,
+        records: Vec<Record>,
+        messages: Vec<Polled>,
+        attributes: Vec<Option<Attributes>>,
+        environment: SimulatedEnvironment,
+    ) -> Self {
+        Self {
+            started,
+            clock: started,
+            event: BatchEvent { records, ..BatchEvent::default() },
+            struck: None,
+            messages,
+            attributes,
+            environment,
+            old_handler: false,
+            death: None,
+        }
     }
 
-    /// Makes moved messages those that they were first, as a handler does that knows of moves.
-    pub(crate) fn restore(&mut self) {
-        for (record, attributes) in self.records.iter_mut().zip(&self.attributes) {
+    /// Size of its messages.
+    pub(super) fn bytes(&self) -> usize {
+        let attributes = self.attributes.iter().flatten().map(Attributes::size);
+        self.event.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
+    }
+
+    /// Turns moved messages back into what they were first, as a handler does that knows of moves.
+    pub(super) fn restore(&mut self) {
+        for (record, attributes) in self.event.records.iter_mut().zip(&self.attributes) {
             let Some(attributes) = attributes else { continue };
             record.trace_header = attributes.trace_header.as_deref().map(Into::into);
             if let Some(attribute) = &attributes.comeback {
@@ -65,6 +100,106 @@ impl Batch {
 
     /// The event of each message.
     pub(crate) fn events(&self) -> impl Iterator<Item = EventNumber> {
-        self.messages.iter().map(|message| message.origin.event)
+        self.messages.iter().map(|message| message.carried.origin.attempt.event)
+    }
+
+    /// The event of a message.
+    pub(crate) fn event_of(&self, message_id: &str) -> EventNumber {
+        let index = self.event.records.iter().position(|record| record.message_id == message_id);
+        let index = index.expect("BUG: a message of another batch");
+        self.messages[index].carried.origin.attempt.event
+    }
+}
+
+/// The batch in the handler's hands, and how long the handler lives.
+#[derive(Debug)]
+pub(crate) struct AtHand {
+    pub(super) messages: Vec<Polled>,
+    pub(super) started: Timestamp,
+    pub(super) clock: Timestamp,
+    /// Calls until the handler dies.
+    pub(super) calls_left: u64,
+    /// It dies once it has moved messages.
+    pub(super) dies_of_moves: bool,
+    /// It has moved messages, and died of that.
+    pub(crate) died: bool,
+}
+
+impl AtHand {
+    pub(super) fn of(batch: &Batch) -> Self {
+        Self {
+            messages: batch.messages.clone(),
+            started: batch.started,
+            clock: batch.clock,
+            calls_left: batch.death.map_or(u64::MAX, |death| death.calls),
+            dies_of_moves: batch.death.is_some_and(|death| death.fault == Fault::HandlerDiedAfterMove),
+            died: false,
+        }
+    }
+
+    /// Whether the handler lives for one more call.
+    pub(crate) fn lives_on(&mut self) -> bool {
+        let left = self.calls_left.checked_sub(1);
+        self.calls_left = left.unwrap_or_default();
+        left.is_some()
+    }
+
+    /// The handler has moved messages.
+    pub(super) fn die_of_moves(&mut self) {
+        if self.dies_of_moves {
+            self.died = true;
+            self.calls_left = 0;
+        }
+    }
+
+    /// Where in the batch a message is.
+    pub(super) fn position(&self, record: &Record) -> usize {
+        let receipt = Receipt::parse(&record.receipt_handle);
+        let position = self.messages.iter().position(|message| Some(message.received.receipt) == receipt);
+        position.expect("BUG: a call about a message of another batch")
+    }
+
+    pub(super) fn event(&self, position: usize) -> EventNumber {
+        self.messages[position].carried.origin.attempt.event
+    }
+}
+
+/// One environment of the handler. It handles one batch at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct SimulatedEnvironment {
+    pub(crate) handler: Environment,
+    pub(super) reads: Reads,
+    born: Timestamp,
+    idle_since: Timestamp,
+}
+
+/// The environments that wait for a batch. Lambda makes and ends them.
+#[derive(Debug)]
+pub(crate) struct Environments {
+    /// The one that was used last is the last.
+    idle: Vec<SimulatedEnvironment>,
+    new: (Environment, Reads),
+}
+
+impl Environments {
+    pub(super) fn new(policy: &Policy, reads_pauses: bool, reads: Reads) -> Self {
+        let handler = Environment::new(Arc::new(policy.clone()));
+        let handler = if reads_pauses { handler.reading_pauses() } else { handler };
+        Self { idle: Vec::new(), new: (handler, reads) }
+    }
+
+    /// Lambda takes an environment for a batch, or makes one.
+    pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
+        let lives = |it: &SimulatedEnvironment| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE;
+        self.idle.retain(lives);
+        self.idle.pop().unwrap_or_else(|| {
+            let (handler, reads) = self.new.clone();
+            SimulatedEnvironment { handler, reads, born: now, idle_since: now }
+        })
+    }
+
+    /// An environment's batch has ended. One that died is never given back.
+    pub(super) fn give_back(&mut self, now: Timestamp, environment: SimulatedEnvironment) {
+        self.idle.push(SimulatedEnvironment { idle_since: now, ..environment });
     }
 }

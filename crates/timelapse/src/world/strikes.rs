@@ -1,76 +1,116 @@
-//! Faults that strike messages and batches on their way to the handler.
+//! Faults that strike records, messages and batches on their way to the handler.
 
 use std::time::Duration;
 
-use comeback_engine::{HANDLER_TIMEOUT, Record, Timestamp};
+use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, MOVED_ATTRIBUTE, Record, Timestamp};
 use rand::RngExt;
+use serde_json::{Value, json};
 
-use super::World;
-use super::batch::{Batch, Death, Polled};
-use super::happening::Happening;
-use crate::aws::queue::{Receipt, Received};
+use super::batch::{Batch, Carried, Death, Polled};
+use super::{Happening, World};
+use crate::aws::queue::{Receipt, Slot};
+use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
+use crate::faults::records::{
+    Flaw, RESPONSE_PAYLOAD, name_unlisted_function, without_a_member, write_hostile_message,
+};
 
 /// How far the clocks of SQS and of Lambda differ at most.
 const SKEW_MS: u64 = 5_000;
+/// The fields of a message that SQS always writes: the object that each is in, and its name.
+const FIELDS: [(&str, &str); 6] = [
+    ("", "messageId"),
+    ("", "receiptHandle"),
+    ("", "body"),
+    ("/attributes", "ApproximateReceiveCount"),
+    ("/attributes", "SentTimestamp"),
+    ("/attributes", "ApproximateFirstReceiveTimestamp"),
+];
 
 impl World {
-    /// The faults that strike each message on its way to a poller.
+    /// Strikes the record of a failure before it is sent.
+    pub(super) fn strike_record(
+        &mut self,
+        event: EventNumber,
+        body: &mut String,
+        asked: &mut Option<Duration>,
+    ) -> Option<Flaw> {
+        if let Some(rng) = self.dice.roll(Fault::IncompleteRecord, self.now) {
+            let flaw = without_a_member(body, rng);
+            asked.take_if(|_| !body.contains(RESPONSE_PAYLOAD));
+            self.dice.note(Fault::IncompleteRecord, [event]);
+            return flaw;
+        }
+        if self.dice.strikes(Fault::UnlistedFunction, self.now, [event]) {
+            return Some(name_unlisted_function(body));
+        }
+        if let Some(rng) = self.dice.roll(Fault::HostileMessage, self.now) {
+            *asked = write_hostile_message(body, rng);
+            self.dice.note(Fault::HostileMessage, [event]);
+        }
+        None
+    }
+
+    /// May plan an early end of a message's retention.
+    pub(super) fn strike_retention(&mut self, slot: Slot, id: Id, carried: Carried) {
+        let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) else { return };
+        let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
+        self.plan(left, Happening::ExpiresEarly(self.early_expiries.len()));
+        self.early_expiries.push((slot, id, carried));
+    }
+
+    /// A retention ends early, unless the message is gone by now.
+    pub(super) fn expire_early(&mut self, index: usize) {
+        let (slot, id, Carried { entry, origin }) = self.early_expiries[index];
+        if self.aws.queue.expire_early(slot, id) {
+            self.oracle.cut_retention(entry);
+            self.dice.note(Fault::RetentionEnded, [origin.attempt.event]);
+        }
+    }
+
+    /// Strikes each message on its way to a poller.
     pub(super) fn strike_messages(&mut self, messages: &mut Vec<Polled>, records: &mut Vec<Record>) {
         for index in 0..messages.len() {
-            let Polled { received, origin } = messages[index];
-            let event = origin.event;
+            let Polled { received, carried } = messages[index];
+            let event = carried.origin.attempt.event;
             if self.dice.strikes(Fault::ReceiveCountHigh, self.now, [event]) {
                 records[index].receive_count += 1;
             }
             if self.dice.strikes(Fault::ReceiveCountLow, self.now, [event]) {
                 records[index].receive_count -= 1;
-                // On what it takes for a first receive the handler counts a wait from now.
-                if let Some(tracked) = self.queue.carried_mut(&received) {
-                    tracked.hops.excuse();
-                }
+                self.oracle.counted_low(carried.entry);
             }
             if let Some(rng) = self.dice.roll(Fault::DuplicateDelivery, self.now) {
                 // Half of the copies come at once, in the same batch if it has room. The others come
                 // within milliseconds to an hour, each order of magnitude being equally likely.
                 if messages.len() < self.scenario.batch_size && rng.random_bool(0.5) {
-                    let receipt = received.receipt;
-                    let copy = self.queue.hand_out_again(self.now, receipt, &mut self.agenda, records);
-                    messages.push(Polled { received: copy, origin });
-                    self.duplicate(copy, event);
+                    let (receipt, agenda) = (received.receipt, &mut self.aws.agenda);
+                    let copy = self.aws.queue.hand_out_again(self.now, receipt, agenda, records);
+                    messages.push(Polled { received: copy, carried });
+                    self.duplicate(carried);
                 } else {
                     let after = Duration::from_secs_f64(10f64.powf(rng.random_range(-2.0..3.5)));
                     self.plan(after, Happening::AppearsEarly(received.receipt));
                 }
             } else if self.dice.strikes(Fault::StaleReceiptHandle, self.now, [event]) {
-                self.queue.make_stale(received.receipt, &mut self.agenda);
-                self.excuse(received);
+                self.aws.queue.make_stale(received.receipt, &mut self.aws.agenda);
+                self.oracle.made_stale(carried.entry);
             }
         }
     }
 
     /// SQS hands a message out again though it is hidden, unless it has moved on meanwhile.
     pub(super) fn appear_early(&mut self, receipt: Receipt) {
-        if let Some(received) = self.queue.appear_early(receipt) {
-            let event = self.polled(received).origin.event;
-            self.duplicate(received, event);
+        if let Some(received) = self.aws.queue.appear_early(receipt) {
+            let Polled { carried, .. } = self.polled(received);
+            self.duplicate(carried);
         }
     }
 
-    fn duplicate(&mut self, received: Received, event: EventNumber) {
-        self.dice.note(Fault::DuplicateDelivery, [event]);
-        self.excuse(received);
-        if let Some(tracked) = self.queue.carried_mut(&received) {
-            tracked.duplicated = true;
-            tracked.hops.excuse();
-        }
-    }
-
-    /// A fault explains one more copy of a message.
-    pub(super) fn excuse(&mut self, received: Received) {
-        let settled = self.queue.carried(&received).is_some_and(|tracked| tracked.settled);
-        self.copies.excuse(received.id, settled);
+    fn duplicate(&mut self, Carried { entry, origin }: Carried) {
+        self.dice.note(Fault::DuplicateDelivery, [origin.attempt.event]);
+        self.oracle.duplicated(entry);
     }
 
     /// The handler's clock when it starts on a batch.
@@ -83,27 +123,70 @@ impl World {
 
     /// Whether and how the handler dies of a batch with this many messages. The fault strikes when it does.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
-        let (now, dice) = (self.now, &mut self.dice);
-        let at_once = |fault| Death { fault, calls: 0, calls_at: None };
-        if dice.roll(Fault::HandlerOutage, now).is_some() {
-            return Some(at_once(Fault::HandlerOutage));
+        for fault in [
+            Fault::HandlerOutage,
+            Fault::HandlerDiedBefore,
+            Fault::HandlerDiedBetween,
+            Fault::HandlerDiedAfter,
+            Fault::HandlerDiedAfterMove,
+            Fault::HandlerTimedOut,
+        ] {
+            let Some(rng) = self.dice.roll(fault, self.now) else { continue };
+            let (calls, calls_at) = match fault {
+                Fault::HandlerDiedBetween => (rng.random_range(1..messages.max(2)), None),
+                Fault::HandlerDiedAfter | Fault::HandlerDiedAfterMove => (u64::MAX, None),
+                Fault::HandlerTimedOut => {
+                    let calls = rng.random_range(0..=messages);
+                    let at = rng.random_range(0..HANDLER_TIMEOUT.as_millis() as u64);
+                    (calls, Some(Duration::from_millis(at)))
+                }
+                _ => (0, None),
+            };
+            return Some(Death { fault, calls, calls_at });
         }
-        if dice.roll(Fault::HandlerDiedBefore, now).is_some() {
-            return Some(at_once(Fault::HandlerDiedBefore));
-        }
-        if let Some(rng) = dice.roll(Fault::HandlerDiedBetween, now) {
-            let calls = rng.random_range(1..messages.max(2));
-            return Some(Death { calls, ..at_once(Fault::HandlerDiedBetween) });
-        }
-        if dice.roll(Fault::HandlerDiedAfter, now).is_some() {
-            return Some(Death { calls: u64::MAX, ..at_once(Fault::HandlerDiedAfter) });
-        }
-        if dice.roll(Fault::HandlerDiedAfterMove, now).is_some() {
-            return Some(Death { calls: u64::MAX, ..at_once(Fault::HandlerDiedAfterMove) });
-        }
-        let rng = dice.roll(Fault::HandlerTimedOut, now)?;
-        let calls = rng.random_range(0..=messages);
-        let calls_at = Duration::from_millis(rng.random_range(0..HANDLER_TIMEOUT.as_millis() as u64));
-        Some(Death { fault: Fault::HandlerTimedOut, calls, calls_at: Some(calls_at) })
+        None
     }
+
+    /// Removes fields from messages of a batch. Returns which messages the handler will overlook.
+    pub(super) fn strike_fields(&mut self, batch: &mut Batch) -> Vec<usize> {
+        let mut struck = None;
+        let mut overlooked = Vec::new();
+        for (index, event) in batch.events().enumerate() {
+            let Some(rng) = self.dice.roll(Fault::IncompleteMessage, self.now) else { continue };
+            let messages = struck.get_or_insert_with(|| sqs_messages(batch));
+            let (parent, name) = FIELDS[rng.random_range(0..FIELDS.len() as u32) as usize];
+            let parent = messages[index].pointer_mut(parent).and_then(Value::as_object_mut);
+            parent.expect("BUG: a message and its attributes are objects").remove(name);
+            self.dice.note(Fault::IncompleteMessage, [event]);
+            overlooked.push(index);
+        }
+        batch.struck = struck.map(|messages| {
+            let event = json!({ "Records": messages }).to_string();
+            BatchEvent::read(&event).expect("BUG: it was just written")
+        });
+        overlooked
+    }
+}
+
+/// A batch's messages as Lambda passes them to the handler.
+fn sqs_messages(batch: &Batch) -> Vec<Value> {
+    let messages = batch.event.records.iter().zip(&batch.attributes).map(|(record, attributes)| {
+        let mut message = json!({
+            "messageId": record.message_id,
+            "receiptHandle": record.receipt_handle,
+            "body": record.body,
+            "attributes": {
+                "ApproximateReceiveCount": record.receive_count.to_string(),
+                "SentTimestamp": record.sent.as_millis().to_string(),
+                "ApproximateFirstReceiveTimestamp": record.first_receive.as_millis().to_string(),
+            },
+        });
+        let attribute = attributes.as_ref().and_then(|attributes| attributes.comeback.as_ref());
+        if let Some(text) = attribute.filter(|_| !batch.old_handler) {
+            let attribute = json!({"stringValue": text, "dataType": "String"});
+            message["messageAttributes"] = json!({ MOVED_ATTRIBUTE: attribute });
+        }
+        message
+    });
+    messages.collect()
 }

@@ -1,10 +1,84 @@
 use std::fmt;
 use std::time::Duration;
 
-use comeback_engine::{Record, Timestamp};
+use comeback_engine::{MOVED_ATTRIBUTE, QUEUE_VISIBILITY_TIMEOUT, Record, Timestamp};
 
-use super::{Attributes, Sent};
-use crate::aws::id::Id;
+use crate::aws::target::Id;
+
+/// Messages a standard queue can have in flight: received, and neither deleted nor visible again.
+/// AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
+pub const IN_FLIGHT_LIMIT: usize = 120_000;
+
+/// How a queue is set up. The defaults are those of `template.yaml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QueueSettings {
+    /// For how long a receive hides a message; 1,230 s, so that 1,000 receives outlast the retention.
+    pub(crate) visibility_timeout: Duration,
+    /// For how long SQS stores a message after it was sent; 14 days, the most there is.
+    pub(crate) retention: Duration,
+    /// `maxReceiveCount`: SQS moves a message to the dead-letter queue, instead of handing it out,
+    /// once it has been received this often; 1,000, the most there is.
+    pub(crate) max_receive_count: u32,
+    /// Messages that can be in flight (received, neither deleted nor visible again). At the limit
+    /// a long poll returns nothing.
+    pub(crate) in_flight_limit: usize,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self {
+            visibility_timeout: QUEUE_VISIBILITY_TIMEOUT,
+            retention: Duration::from_secs(14 * 24 * 3_600),
+            max_receive_count: 1_000,
+            in_flight_limit: IN_FLIGHT_LIMIT,
+        }
+    }
+}
+
+/// Why the queue removed a message by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// Moved to the dead-letter queue, for `maxReceiveCount`.
+    ReceivedTooOften,
+    /// Deleted, because its retention ended.
+    Expired,
+}
+
+/// A message that the queue removed by itself.
+#[derive(Debug)]
+pub(crate) struct Removed<T> {
+    pub(crate) carried: T,
+    pub(crate) removal: Removal,
+}
+
+/// What is sent.
+#[derive(Debug)]
+pub(crate) struct Sent<T> {
+    pub(crate) id: Id,
+    pub(crate) body: String,
+    /// `DelaySeconds`, so whole seconds: nobody receives the message before they are over.
+    pub(crate) delay: Duration,
+    /// In a box because hardly any message has some, and there may be millions of messages.
+    pub(crate) attributes: Option<Box<Attributes>>,
+    /// Comes back with the message, and never leaves the simulation.
+    pub(crate) carried: T,
+}
+
+/// What comes back with a message beside its body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// The message attribute `Comeback`, a String.
+    pub comeback: Option<Box<str>>,
+    /// The system attribute `AWSTraceHeader`.
+    pub trace_header: Option<Box<str>>,
+}
+
+impl Attributes {
+    /// What SQS counts: a system attribute is free.
+    pub(crate) fn size(&self) -> usize {
+        self.comeback.as_ref().map_or(0, |text| MOVED_ATTRIBUTE.len() + "String".len() + text.len())
+    }
+}
 
 /// Where the queue stores a message. Once the message is gone, another may have its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,6 +186,17 @@ impl<T> Message<T> {
         record.moved = None;
         record.trace_header = None;
     }
+}
+
+/// How many messages a queue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// `ApproximateNumberOfMessages`: a receive could bring them if there were no in-flight limit.
+    pub visible: usize,
+    /// `ApproximateNumberOfMessagesNotVisible`: received, and neither deleted nor visible again.
+    pub in_flight: usize,
+    /// `ApproximateNumberOfMessagesDelayed`: sent with a delay that is not over.
+    pub delayed: usize,
 }
 
 /// A record to write into.

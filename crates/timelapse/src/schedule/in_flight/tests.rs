@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::schedule::RetriesMade;
-use crate::schedule::moves::moves_of;
+use crate::schedule::moves_of;
 
 const LIMIT: usize = 1_000;
 
@@ -73,6 +73,33 @@ fn retries_are_received_twice_and_moves_once() {
     assert_eq!(always(&[600], 1_001.0).pollers, 21, "20.02 batches under way");
     // 1 move each.
     assert_eq!(schedule(&[600], HideUpTo::UpTo(0)).in_flight(1_000.0, LIMIT).pollers, 30);
+}
+
+#[test]
+fn hidden_messages_save_moves_and_what_is_left_has_a_price() {
+    // 4 moves a second if none is hidden, and 3 with 900 hidden: 10,800 an hour.
+    let moves = Moves::of(4.0, 2_700.0, 900.0);
+    assert_eq!((moves.delayed, moves.per_second), (1_800.0, 3.0));
+    assert!((moves.usd_per_hour - 10_800.0 * 0.208_433_5e-6).abs() < 1e-9, "{moves:?}");
+    // 6 moves for each hour of an event.
+    let usd = moves.usd_per_million_event_hours.unwrap();
+    assert!((usd - 6.0 * 0.208_433_5).abs() < 1e-9, "{usd}");
+}
+
+#[test]
+fn with_room_for_all_there_is_no_move() {
+    let none =
+        Moves { delayed: 0.0, per_second: 0.0, usd_per_hour: 0.0, usd_per_million_event_hours: None };
+    assert_eq!(Moves::of(4.0, 2_700.0, 2_700.0), none);
+}
+
+#[test]
+fn batches_under_way_are_rounded_up_and_two_at_least() {
+    // 10 messages are a batch, and 10 batches a second keep one poller busy.
+    assert_eq!(pollers(0.0, 0.0), 2);
+    assert_eq!(pollers(50.0, 100.0), 2, "200 messages a second");
+    assert_eq!(pollers(50.0, 101.0), 3);
+    assert_eq!(pollers(50_000.0, 500.0), 1_005);
 }
 
 proptest! {

@@ -1,11 +1,18 @@
+//! What goes wrong in a run: each [`Fault`], the [mix](mix::Faults) of a run, and the dice that say when one strikes.
+
+pub(crate) mod fault;
+pub(crate) mod mix;
+pub(crate) mod records;
+
+use std::collections::BTreeMap;
+
 use comeback_engine::Timestamp;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use super::fault::Fault;
-use super::generator::generator;
-use super::mix::Faults;
 use crate::event::EventNumber;
+use fault::Fault;
+use mix::{Faults, generator};
 
 /// Decides which fault strikes when, and counts the strikes.
 #[derive(Debug)]
@@ -72,10 +79,10 @@ impl Dice {
         std::mem::take(&mut self.notes)
     }
 
-    /// How often each fault struck, of those that can; `None` if none can.
-    pub(crate) fn struck(&self) -> Option<Vec<(Fault, u64)>> {
+    /// How often each fault struck, of those that can, by name; `None` if none can.
+    pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.into_iter().filter(|&fault| self.dice[fault as usize].is_some());
-        let struck: Vec<_> = on.map(|fault| (fault, self.struck[fault as usize])).collect();
+        let struck: BTreeMap<_, _> = on.map(|fault| (fault.name(), self.struck[fault as usize])).collect();
         (!struck.is_empty()).then_some(struck)
     }
 }
@@ -85,7 +92,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::START;
+    use crate::aws::agenda::START;
     use crate::faults::mix::Strikes;
 
     const HALF: Strikes = Strikes::always(0.5);
@@ -121,7 +128,7 @@ mod tests {
         let struck = [9_999, 10_000, 19_999, 20_000]
             .map(|ms| dice.strikes(Fault::ClockSkew, at(ms), [3, 4].map(EventNumber)));
         assert_eq!(struck, [false, true, true, false]);
-        assert_eq!(dice.struck(), Some(vec![(Fault::ClockSkew, 2)]));
+        assert_eq!(dice.struck(), Some([("clock_skew", 2)].into()));
         assert_eq!(dice.take_notes(), [3, 4, 3, 4].map(|event| (Fault::ClockSkew, EventNumber(event))));
         let mut dice = Dice::new(1, START, &Faults::default().with(Fault::ClockSkew, HALF));
         let share = rolls(&mut dice, Fault::ClockSkew).iter().filter(|&&struck| struck).count();

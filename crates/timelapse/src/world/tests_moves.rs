@@ -98,10 +98,7 @@ fn a_hop_that_ends_after_its_due_time() {
             trace: None,
             is_first_receive: false,
         };
-        let event = comeback_engine::BatchEvent::default();
         let report = BatchReport {
-            batch: &event,
-            kept_whole: None,
             outcomes: vec![outcome],
             moves: Moves::default(),
             look_failure: None,

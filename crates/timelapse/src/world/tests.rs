@@ -51,8 +51,8 @@ impl Fixture {
 
     fn hide(&mut self, secs: u64) {
         let visibility_timeout = Duration::from_secs(secs);
-        let record = &self.batch.records[0];
-        let entry = VisibilityChange { record, visibility_timeout };
+        let receipt_handle = &self.batch.records[0].receipt_handle;
+        let entry = VisibilityChange { receipt_handle, visibility_timeout };
         assert_eq!(self.world.change_visibility_batch(&[&&entry]), Ok(vec![Ok(())]));
     }
 
@@ -298,8 +298,8 @@ fn identical_dead_letters_stay_apart_when_they_are_sent_again() {
 fn a_refusal_of_the_queue_is_final() {
     let mut fixture = Fixture::new();
     let twelve_hours = Duration::from_secs(43_200 + 1);
-    let record = &fixture.batch.records[0];
-    let entry = VisibilityChange { record, visibility_timeout: twelve_hours };
+    let receipt_handle = &fixture.batch.records[0].receipt_handle;
+    let entry = VisibilityChange { receipt_handle, visibility_timeout: twelve_hours };
     let answers = fixture.world.change_visibility_batch(&[&&entry]).expect("the call is answered");
     assert_eq!(
         answers.iter().map(|answer| answer.as_ref().map_err(|error| error.kind)).collect::<Vec<_>>(),

@@ -1,27 +1,18 @@
-//! From a goal to a policy: every policy of a grid is rehearsed with the same events, and nothing is
-//! recommended that was not.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `goal` | [`Goal`]: what is to be recovered from, and how soon |
-//! | `grid` | the policies that are compared |
-//! | `candidate` | [`Candidate`]: one of them, with the figures of its run |
-//! | `costs` | what its retries and its waiting events cost |
-//! | `choice` | which of them nothing else beats, which is the cheapest, and what limits them; pure |
+//! From a goal to a policy: every policy of a grid is rehearsed with the same events, and only rehearsed policies are
+//! recommended.
 
 mod candidate;
 mod choice;
-mod costs;
 mod goal;
-mod grid;
 
 use comeback_engine::{Policy, SettingError, Settings};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::check::violation::Violation;
 use crate::scenario::ScenarioError;
 use crate::simulation::RunError;
+use crate::watch::Violation;
+use goal::grid;
 
 pub use candidate::{Candidate, EVENTS};
 pub use choice::Limit;
@@ -30,30 +21,30 @@ pub use goal::Goal;
 /// The policies of a grid beside a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// What was to be recovered from, and how soon.
+    /// The outage to recover from, and how soon.
     pub goal: Goal,
-    /// The cheapest policy that meets the goal: of all that do, none costs less.
+    /// The cheapest policy that meets the goal.
     pub cheapest: Option<Candidate>,
-    /// Why none meets the goal; empty where one does.
+    /// Why no policy meets the goal; empty if one does.
     pub limits: Vec<Limit>,
     /// Today's default settings.
     pub defaults: Candidate,
-    /// The policies that lose nothing and that no other of these beats, the fastest first: none recovers as
-    /// soon (by its 99th percentile), with as few retries and as cheaply, and is better in one of these.
+    /// The policies that lose nothing and that no other such policy beats, the fastest first. A policy beats another
+    /// if its 99th percentile of recovery, its retries and its price are no worse, and one of them is better.
     pub unbeaten: Vec<Candidate>,
-    /// Every policy that was compared.
+    /// Every policy compared.
     pub grid: Vec<Candidate>,
 }
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// All that was refused of the settings and of the goal.
+    /// Everything refused in the settings and in the goal.
     #[error("{}", texts(.settings, .goal))]
     Refused {
-        /// Of the settings.
+        /// Refused settings.
         settings: Vec<SettingError>,
-        /// Of the goal, in the words of the command line.
+        /// Refused parts of the goal, in the words of the command line.
         goal: Vec<ScenarioError>,
     },
     /// An invariant did not hold in the run of one of the policies.
@@ -81,18 +72,18 @@ impl Plan {
             candidate
         };
         // All of them, so that the first that breaks an invariant is the same each time.
-        let grid: Vec<Result<Candidate, RunError>> =
-            grid::of(goal, settings).par_iter().map(rehearse).collect();
-        let grid = grid.into_iter().collect::<Result<_, _>>().map_err(|error| match error {
+        let candidates: Vec<Result<Candidate, RunError>> =
+            grid(goal, settings).par_iter().map(rehearse).collect();
+        let candidates = candidates.into_iter().collect::<Result<_, _>>().map_err(|error| match error {
             RunError::Violated(violation) => PlanError::Violated(violation),
             RunError::Refused(refused) => panic!("BUG: a plan's scenario was refused: {refused:?}"),
         })?;
-        Ok(Self::chosen(goal.clone(), grid))
+        Ok(Self::chosen(goal.clone(), candidates))
     }
 
     /// How many policies a plan for a goal compares.
     pub fn policies(goal: &Goal) -> usize {
-        grid::of(goal, &Settings::default()).len()
+        grid(goal, &Settings::default()).len()
     }
 
     fn chosen(goal: Goal, grid: Vec<Candidate>) -> Self {

@@ -1,0 +1,284 @@
+//! What the oracle writes down about each message: its waits, its moves, and how often it was settled.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+use slab::Slab;
+
+use crate::aws::target::Id;
+use crate::event::EventNumber;
+use crate::faults::records::Flaw;
+
+/// The longest delay. Source: SQS quotas, "Message delay".
+const LONGEST_DELAY: Duration = Duration::from_secs(900);
+
+/// An invocation of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    pub(crate) event: EventNumber,
+    /// 0 if it is the event's first invocation.
+    pub(crate) number: u64,
+}
+
+/// Where a message on the retry queue comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// The attempt that failed.
+    pub(crate) attempt: Attempt,
+    pub(crate) flaw: Option<Flaw>,
+    /// What that attempt asked for.
+    pub(crate) asked: Option<Asked>,
+}
+
+/// A wait that an attempt asked for with `RetryAfter` when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) wait: Duration,
+    /// When it failed, if its record says so.
+    pub(crate) written: Option<Timestamp>,
+}
+
+/// When a retry that was asked for may be due: after the wait, and at most a tenth of it later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) earliest: Timestamp,
+    pub(crate) latest: Timestamp,
+}
+
+impl Asked {
+    /// For a message that was first sent at this moment, as its handler sees it.
+    pub(crate) fn window(&self, first_sent: Timestamp) -> Window {
+        let earliest = self.written.unwrap_or(first_sent).saturating_add(self.wait);
+        Window { earliest, latest: earliest.saturating_add(self.wait / 10) }
+    }
+}
+
+/// Names a message to the oracle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    key: usize,
+    id: Id,
+}
+
+impl Entry {
+    /// SQS's id of the message.
+    pub(super) fn id(self) -> Id {
+        self.id
+    }
+}
+
+/// What is written down about a message on the retry queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Book {
+    pub(super) id: Id,
+    /// No re-invocation before: by the visibility timeouts that the handler has set so far.
+    pub(super) not_before: Timestamp,
+    /// It was re-invoked, dead-lettered or moved.
+    pub(super) settled: bool,
+    /// No invoke before: by the last invoke that was not refused, and what has hidden the message since.
+    pub(super) no_invoke_before: Timestamp,
+    /// SQS handed it out while it was hidden, or it has lost what it carried: nothing spaces its invokes.
+    pub(super) duplicated: bool,
+    /// When a handler that lived, and had time for its calls, last saw it.
+    pub(super) seen: Timestamp,
+    /// A fault has cut its retention.
+    pub(super) cut: bool,
+    pub(super) hops: Hops,
+}
+
+impl Book {
+    /// About a message of which nothing is known yet.
+    pub(super) fn new(id: Id, now: Timestamp) -> Self {
+        Self {
+            id,
+            not_before: now,
+            settled: false,
+            no_invoke_before: now,
+            duplicated: false,
+            seen: now,
+            cut: false,
+            hops: Hops::default(),
+        }
+    }
+
+    /// The book of a copy, made now.
+    pub(super) fn of_copy(self, id: Id, now: Timestamp) -> Self {
+        Self { id, settled: false, seen: now, ..self }
+    }
+
+    /// The copy has lost its attribute: it counts as a new message.
+    pub(super) fn forget(&mut self, now: Timestamp) {
+        *self = Self { duplicated: true, ..Self::new(self.id, now) };
+    }
+}
+
+/// The moves of a message's waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hops {
+    /// When the handler decided on the first.
+    since: Option<Timestamp>,
+    made: u32,
+    /// Moves beyond those that the time since then explains: a look that came early, by any clock, or the end of one
+    /// wait and the beginning of another.
+    excused: u32,
+    /// The latest end of a wait after a failed call, or of a hold, which the copies carry.
+    pub(super) held_until: Option<Timestamp>,
+    /// Pause boundaries that the last handler which moved it knew.
+    boundaries: usize,
+}
+
+impl Hops {
+    /// One more move is explained.
+    pub(super) fn excuse(&mut self) {
+        self.excused += 1;
+    }
+
+    /// The handler knows this many pause boundaries. If they changed, its wait may be another.
+    pub(super) fn know_pauses(&mut self, boundaries: usize) {
+        if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
+            self.excuse();
+        }
+    }
+
+    /// The hops after one more, which the handler decides on at `now`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn after(mut self, now: Timestamp, delay: Duration) -> Result<Self, String> {
+        if !(Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) || delay.subsec_nanos() > 0 {
+            return Err(format!("moved with a delay of {delay:?}; SQS takes 1 to 900 whole seconds"));
+        }
+        let since = *self.since.get_or_insert(now);
+        self.made += 1;
+        let waited = now.saturating_add(delay).since(since);
+        let longest = LONGEST_DELAY.as_millis();
+        let most = waited.as_millis().div_ceil(longest).max(1) + u128::from(self.excused);
+        if u128::from(self.made) > most {
+            let (made, waited) = (self.made, waited.as_secs());
+            return Err(format!("moved {made} times in {waited} s; {most} times would do"));
+        }
+        Ok(self)
+    }
+}
+
+/// The books of all messages on the queue, and how often those that a fault has excused were settled.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    books: Slab<Book>,
+    /// Outlives the messages: a handler may still be working on one that is gone. For all others, a flag is enough.
+    excused: HashMap<Id, Excused>,
+}
+
+#[derive(Debug, Default)]
+struct Excused {
+    made: u32,
+    excuses: u32,
+}
+
+/// The message was settled before, and nothing explains a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unexplained;
+
+impl Books {
+    pub(super) fn open(&mut self, book: Book) -> Entry {
+        Entry { id: book.id, key: self.books.insert(book) }
+    }
+
+    /// The message is gone.
+    pub(super) fn close(&mut self, entry: Entry) -> Book {
+        self.books.remove(entry.key)
+    }
+
+    /// The book of a message that is still on the queue.
+    pub(super) fn get(&mut self, entry: Entry) -> Option<&mut Book> {
+        self.books.get_mut(entry.key).filter(|book| book.id == entry.id)
+    }
+
+    /// A fault explains that the message is settled once more.
+    pub(super) fn excuse(&mut self, entry: Entry) {
+        let settled = self.get(entry).is_some_and(|book| book.settled);
+        let excused = self.excused.entry(entry.id).or_insert(Excused { made: u32::from(settled), excuses: 0 });
+        excused.excuses += 1;
+    }
+
+    /// A message is re-invoked, dead-lettered or moved. Returns whether this is a duplicate.
+    ///
+    /// # Errors
+    ///
+    /// It is one, and no fault explains it.
+    pub(super) fn settle(&mut self, entry: Entry) -> Result<bool, Unexplained> {
+        let before = self.get(entry).map(|book| std::mem::replace(&mut book.settled, true));
+        match self.excused.get_mut(&entry.id) {
+            Some(excused) => {
+                excused.made += 1;
+                if excused.made > 1 + excused.excuses { Err(Unexplained) } else { Ok(excused.made > 1) }
+            }
+            None if before == Some(false) => Ok(false),
+            None => Err(Unexplained),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::Xoshiro256PlusPlus;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_secs(1_000 + seconds)
+    }
+
+    fn one() -> (Books, Entry) {
+        let mut books = Books::default();
+        let entry =
+            books.open(Book::new(Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));
+        (books, entry)
+    }
+
+    #[test]
+    fn a_second_settling_needs_an_excuse_and_a_third_another() {
+        let (mut books, message) = one();
+        assert_eq!(books.settle(message), Ok(false));
+        assert_eq!(books.settle(message), Err(Unexplained));
+        books.excuse(message);
+        assert_eq!(books.settle(message), Ok(true));
+        assert_eq!(books.settle(message), Err(Unexplained));
+    }
+
+    #[test]
+    fn an_excuse_may_come_first_and_outlives_the_message() {
+        let (mut books, message) = one();
+        books.excuse(message);
+        assert_eq!(books.settle(message), Ok(false));
+        books.close(message);
+        assert_eq!(books.settle(message), Ok(true));
+        assert_eq!(books.settle(message), Err(Unexplained));
+    }
+
+    #[test]
+    fn a_message_that_is_gone_cannot_be_settled_without_an_excuse() {
+        let (mut books, message) = one();
+        books.close(message);
+        assert_eq!(books.settle(message), Err(Unexplained));
+    }
+
+    #[test]
+    fn a_wait_takes_as_many_hops_as_delays_fit_in() {
+        let seconds = Duration::from_secs;
+        let one = Hops::default().after(at(0), seconds(451)).unwrap();
+        let two = one.after(at(451), seconds(450)).unwrap();
+        let error = one.after(at(451), seconds(449)).unwrap_err();
+        assert_eq!(error, "moved 2 times in 900 s; 1 times would do");
+        let mut excused = one;
+        excused.excuse();
+        assert!(excused.after(at(451), seconds(1)).is_ok());
+        assert!(two.after(at(902), seconds(900)).is_ok());
+        for refused in [0, 1_500, 901_000].map(Duration::from_millis) {
+            assert!(Hops::default().after(at(0), refused).is_err(), "{refused:?}");
+        }
+    }
+}

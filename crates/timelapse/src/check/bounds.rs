@@ -1,0 +1,355 @@
+//! The bounds that a policy sets, for each call of the handler.
+//!
+//! They repeat, on purpose, some of what the engine computes, with their own arithmetic: they share only `ceiling` with it.
+//! What depends on the jitter's draw is bounded from both sides.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use comeback_backoff::{Backoff, ceiling};
+use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
+
+use super::books::{Origin, Window};
+use super::invariants::{Broken, Invariant};
+use super::pauses::{Known, between_reads};
+use crate::faults::records::Flaw;
+
+/// A message counts as due this long before its due time: rule 8 of the engine's `decide.rs`.
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
+/// Visibility timeouts are whole seconds, rounded up.
+const SECOND: Duration = Duration::from_secs(1);
+/// Longest visibility timeout on a first receive: SQS's 12 hours, which count from the receive, less 30 s.
+const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
+/// The same on a later receive, which a throttled poller may have held for all of the queue's timeout.
+const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
+/// How long a receive hides a message that the handler does not hide.
+pub(super) const UNHIDDEN: Duration = Duration::from_secs(1_230);
+/// A message older than this is given up, before its retention ends.
+const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
+/// How long a message is hidden after an unanswered re-invocation.
+const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
+/// An invoke counts as unanswered after this long.
+const INVOKE_TIME: Duration = Duration::from_secs(20);
+
+/// The bounds of one policy.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    max_age: Duration,
+    between_reads: Duration,
+    max_retries: u64,
+    backoff: Backoff,
+    directives: bool,
+}
+
+/// What the handler sees of a message, and what the oracle knows of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) origin: Origin,
+    /// As the handler sees it; a fault may have changed it.
+    pub(super) receive_count: u32,
+    pub(super) first_receive: Timestamp,
+    pub(super) sent: Timestamp,
+    /// When its target asked to be retried.
+    pub(super) asked: Option<Window>,
+    /// No re-invocation before: by the visibility timeouts that the handler has set so far.
+    pub(super) not_before: Timestamp,
+    /// It carries the wait after a failed call, until then at the latest.
+    pub(super) held_until: Option<Timestamp>,
+}
+
+/// A message at the moment when a handler started on its batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case<'a> {
+    pub(super) look: &'a Look,
+    /// The handler's clock.
+    pub(super) now: Timestamp,
+    /// When the event truly failed first.
+    pub(super) first_failure: Timestamp,
+    /// The pauses that the handler can know of.
+    pub(super) known: &'a Known,
+}
+
+/// What a re-invocation's envelope claims.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) attempt: u64,
+    pub(super) initial_timestamp: u64,
+}
+
+impl Bounds {
+    pub(super) fn of(policy: &Policy) -> Self {
+        Self {
+            max_age: policy.max_age(),
+            between_reads: between_reads(policy.maximum_concurrency()),
+            max_retries: policy.max_retries(),
+            backoff: policy.backoff(),
+            directives: policy.directives(),
+        }
+    }
+
+    /// Checks a re-invocation.
+    pub(super) fn reinvocation(&self, case: &Case<'_>, claim: Claim) -> Result<(), Broken> {
+        let Case { look, now, first_failure, .. } = *case;
+        let broken = |invariant, detail| Err(case.broken(invariant, detail));
+        let retry = look.origin.attempt.number + 1;
+        if claim.attempt != retry {
+            let detail = format!("attempt {} is followed by attempt {}", retry - 1, claim.attempt);
+            return broken(Invariant::AttemptsByOne, detail);
+        }
+        if retry > self.max_retries {
+            return broken(Invariant::MaxRetries, format!("attempt {retry} of {}", self.max_retries));
+        }
+        if claim.initial_timestamp != first_failure.as_secs() {
+            let claimed = Timestamp::from_secs(claim.initial_timestamp);
+            let detail =
+                format!("its envelope counts MAX_AGE from {claimed}; it first failed at {first_failure}");
+            return broken(Invariant::MaxAge, detail);
+        }
+        let end = self.end(case);
+        if now > end {
+            return broken(Invariant::MaxAge, format!("re-invoked at {now}; MAX_AGE ended at {end}"));
+        }
+        if look.is_first_receive() {
+            return broken(Invariant::DueTime, format!("re-invoked at {now}, on a first receive"));
+        }
+        let earliest = self.earliest(look, retry, end.min(given_up(look)));
+        if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
+            return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
+        }
+        Ok(())
+    }
+
+    /// Checks a backoff. Returns the moment before which the message is not due.
+    pub(super) fn deferral(&self, case: &Case<'_>, hidden_for: Duration) -> Result<Timestamp, Broken> {
+        let Case { look, now, known, .. } = *case;
+        let (start, waits_from) = if look.is_first_receive() {
+            (now, now.min(look.first_receive))
+        } else {
+            (look.first_receive.saturating_add(SECOND), now)
+        };
+        let latest = match self.asked(look) {
+            Some(window) => self.latest_asked(window, start, self.end(case).min(given_up(look))),
+            None => start.saturating_add(self.longest(look.origin.attempt.number + 1)),
+        };
+        let latest = known.latest_due(start, latest, now);
+        let most = if look.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
+        if now.saturating_add(hidden_for) > latest || hidden_for > most {
+            let detail = format!(
+                "hidden at {now} for {} s; its wait from {start} ends at {latest} at the latest",
+                hidden_for.as_secs()
+            );
+            return Err(case.broken(Invariant::LongestWait, detail));
+        }
+        if known.moves_dues(start, now) {
+            return Ok(look.not_before);
+        }
+        Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
+    }
+
+    /// Checks the reason of a dead-letter.
+    pub(super) fn dead_letter(&self, case: &Case<'_>, reason: ReasonCode) -> Result<(), Broken> {
+        let Case { look, now, first_failure, known } = *case;
+        let end = self.end(case);
+        let start = if look.is_first_receive() { now } else { look.first_receive };
+        let is_true = match reason {
+            ReasonCode::MaxRetries => look.origin.attempt.number >= self.max_retries,
+            ReasonCode::MaxAge => {
+                let is_too_old =
+                    !known.is_nothing() && self.is_too_old(now, start, end.min(given_up(look)));
+                is_too_old || now.since(look.sent) > OLDEST_MESSAGE
+            }
+            ReasonCode::TargetNotAllowed => look.origin.flaw == Some(Flaw::Unlisted),
+            ReasonCode::MalformedRecord => look.origin.flaw == Some(Flaw::Unreadable),
+            // The policy does not show which errors these are; its own tests check them.
+            ReasonCode::NonRetryableError => true,
+            // Nothing in the simulated world gives rise to these.
+            ReasonCode::TargetNotFound
+            | ReasonCode::TargetRefused
+            | ReasonCode::PayloadTooLarge
+            | ReasonCode::MalformedEnvelope => false,
+        };
+        if is_true {
+            return Ok(());
+        }
+        let detail = format!(
+            "dead-lettered as {reason} at {now} after attempt {} of {}; MAX_AGE ends at {end}",
+            look.origin.attempt.number, self.max_retries
+        );
+        let without_pauses = Known::none().end(first_failure, self.max_age, self.between_reads, now);
+        let by_a_pause = reason == ReasonCode::MaxAge && self.is_too_old(now, start, without_pauses);
+        let invariant = if by_a_pause { Invariant::PauseEndsNothing } else { Invariant::TrueReasons };
+        Err(case.broken(invariant, detail))
+    }
+
+    /// Checks the hiding of a message whose copy may have been accepted.
+    pub(super) fn hiding_after_lost_copy(
+        &self,
+        case: &Case<'_>,
+        hidden_for: Duration,
+    ) -> Result<(), Broken> {
+        let shortest = self.shortest_after_unanswered(case).as_secs();
+        let hidden_for = hidden_for.as_secs();
+        if (shortest..=LONGEST_HIDING.as_secs()).contains(&hidden_for) {
+            return Ok(());
+        }
+        let detail = format!(
+            "hidden at {} for {hidden_for} s, though a copy may be on its way; {shortest} s at least",
+            case.now
+        );
+        Err(case.broken(Invariant::SpacedInvokes, detail))
+    }
+
+    /// Checks the hiding of a message whose re-invocation or dead-letter failed: min(3,600 s, 2^receive count) at most.
+    pub(super) fn hiding_after_failure(&self, case: &Case<'_>, hidden_for: Duration) -> Result<(), Broken> {
+        let longest = self.longest_after_failure(case.look, false);
+        if hidden_for <= longest {
+            return Ok(());
+        }
+        let (hidden, longest) = (hidden_for.as_secs(), longest.as_secs());
+        let detail = format!("hidden for {hidden} s after a failed call; at most {longest} s");
+        Err(case.broken(Invariant::LongestWait, detail))
+    }
+
+    /// Checks the hiding of a message whose re-invocation was not answered: one to two hours, less only if there would be
+    /// no time for a last retry.
+    pub(super) fn hiding_after_unanswered(
+        &self,
+        case: &Case<'_>,
+        hidden_for: Duration,
+    ) -> Result<(), Broken> {
+        let longest = self.cut_after_unanswered(case);
+        let invariant = if hidden_for.as_secs() < AFTER_UNANSWERED.start().min(&longest).as_secs() {
+            Invariant::SpacedInvokes
+        } else if hidden_for > *AFTER_UNANSWERED.end().min(&longest) {
+            Invariant::LongestWait
+        } else {
+            return Ok(());
+        };
+        let detail = format!("hidden at {} for {} s after an unanswered invoke", case.now, hidden_for.as_secs());
+        Err(case.broken(invariant, detail))
+    }
+
+    /// Whether a wait may be a hold, or that of a message whose pauses are unknown. A backoff that is as short counts as
+    /// one.
+    pub(super) fn may_be_kept(&self, case: &Case<'_>, wait: Duration) -> bool {
+        let after_failure = self.longest_after_failure(case.look, false);
+        case.known.may_keep(case.now, case.look.receive_count, wait, after_failure)
+    }
+
+    /// Longest wait of a message whose re-invocation or dead-letter failed.
+    pub(super) fn longest_after_failure(&self, look: &Look, unanswered: bool) -> Duration {
+        if unanswered {
+            return *AFTER_UNANSWERED.end() + INVOKE_TIME;
+        }
+        Duration::from_secs(ceiling(1, 3_600, u64::from(look.receive_count) + 1))
+    }
+
+    /// Shortest wait of a message whose re-invocation was not answered.
+    pub(super) fn shortest_after_unanswered(&self, case: &Case<'_>) -> Duration {
+        self.cut_after_unanswered(case).min(*AFTER_UNANSWERED.start())
+    }
+
+    fn cut_after_unanswered(&self, case: &Case<'_>) -> Duration {
+        let cut = self.end(case).since(case.now).saturating_sub(self.last_retry());
+        // The handler allows for the time that the invoke took.
+        let cut = cut.saturating_sub(INVOKE_TIME);
+        if cut >= self.last_retry() { cut } else { Duration::MAX }
+    }
+
+    /// The earliest due time of a retry.
+    fn earliest(&self, look: &Look, retry: u64, end: Timestamp) -> Timestamp {
+        let asked = self.asked(look).map(|window| window.earliest.since(look.first_receive));
+        let mut shortest = asked.unwrap_or_else(|| self.shortest(retry));
+        let cut = end.since(look.first_receive).saturating_sub(self.last_retry());
+        if cut >= self.last_retry() {
+            shortest = shortest.min(cut);
+        }
+        // A later look may cut a wait that an earlier look did not cut: on a first receive the wait counts
+        // from now, afterwards from the first receive.
+        let last = Timestamp::from_millis(end.as_millis() - self.last_retry().as_millis() as u64);
+        look.first_receive.saturating_add(shortest).max(look.not_before.min(last))
+    }
+
+    /// When its target asked to be retried, if that counts.
+    fn asked(&self, look: &Look) -> Option<Window> {
+        look.asked.filter(|_| self.directives)
+    }
+
+    /// The latest end of a wait from `start` that the target asked for. It is cut to leave time for a last retry before
+    /// `end`.
+    fn latest_asked(&self, window: Window, start: Timestamp, end: Timestamp) -> Timestamp {
+        let last = end.as_millis().saturating_sub(self.last_retry().as_millis() as u64);
+        start.max(window.latest.min(Timestamp::from_millis(last))).saturating_add(SECOND)
+    }
+
+    /// Whether a wait from `start` leaves no time for a retry.
+    fn is_too_old(&self, now: Timestamp, start: Timestamp, end: Timestamp) -> bool {
+        now > end || end.since(start) < 2 * self.last_retry()
+    }
+
+    /// The last retry comes this long before `MAX_AGE` ends, and at least this long after the first receive.
+    fn last_retry(&self) -> Duration {
+        Duration::from_secs(60).min(self.max_age / 10)
+    }
+
+    /// When `MAX_AGE` ends.
+    fn end(&self, case: &Case<'_>) -> Timestamp {
+        // Envelopes carry whole seconds.
+        let first_failure = Timestamp::from_secs(case.first_failure.as_secs());
+        case.known.end(first_failure, self.max_age, self.between_reads, case.now)
+    }
+
+    /// The shortest wait that the jitter can draw before a retry.
+    fn shortest(&self, retry: u64) -> Duration {
+        let Backoff { base, cap, jitter, .. } = self.backoff;
+        let ceiling = ceiling(base, cap, retry);
+        Duration::from_secs(match jitter {
+            Jitter::Full => 1,
+            Jitter::Equal => ceiling.div_ceil(2),
+            Jitter::Decorrelated => base,
+            Jitter::None => ceiling,
+        })
+    }
+
+    /// The longest wait that the jitter can draw before a retry.
+    fn longest(&self, retry: u64) -> Duration {
+        let Backoff { base, cap, jitter, .. } = self.backoff;
+        Duration::from_secs(match jitter {
+            Jitter::Full | Jitter::Equal | Jitter::None => ceiling(base, cap, retry),
+            Jitter::Decorrelated => {
+                let tripled = 3u64.saturating_pow(u32::try_from(retry).unwrap_or(u32::MAX));
+                base.saturating_mul(tripled).min(cap)
+            }
+        })
+    }
+}
+
+/// When a message is given up, whatever its event's age.
+fn given_up(look: &Look) -> Timestamp {
+    look.sent.saturating_add(OLDEST_MESSAGE)
+}
+
+impl Case<'_> {
+    /// Whether a wait is the one that the message carries from an earlier copy's failed call. Only an upper bound of its end is
+    /// known, so a longer wait may be a backoff.
+    pub(super) fn is_held(&self, wait: Duration) -> bool {
+        let ends_by = |until: Timestamp| {
+            self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
+        };
+        self.look.held_until.is_some_and(ends_by)
+    }
+
+    pub(super) fn broken(&self, invariant: Invariant, detail: impl Into<String>) -> Broken {
+        Broken::new(invariant, self.look.origin.attempt.event, detail)
+    }
+}
+
+impl Look {
+    /// Whether this is the message's first receive, by the count that the handler sees.
+    fn is_first_receive(&self) -> bool {
+        self.receive_count <= 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

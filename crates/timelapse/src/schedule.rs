@@ -1,0 +1,340 @@
+//! What a policy means: the retries of events whose target fails every time, until they are given up. Every wait is an
+//! answer of [`comeback_engine::decide()`].
+
+pub(crate) mod in_flight;
+
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+
+use comeback_backoff::ceiling;
+use comeback_engine::{
+    Action, HideUpTo, Jitter, Pauses, Policy, ReasonCode, Record, Style, Timestamp, decide,
+};
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+use serde::Serialize;
+use siphasher::sip::SipHasher13;
+
+use crate::aws::agenda::START;
+use crate::aws::queue::LONGEST_DELAY;
+use crate::aws::target::{DOWN, FailureRecords, Id, TARGET_ARN};
+use crate::event::EventNumber;
+use crate::figures::summary::nearest_rank;
+
+/// The most events to follow.
+pub const MAX_EVENTS: usize = 100_000;
+/// Events followed by default: fewer if an event has many retries, so that all have about [`RETRIES_IN_ALL`].
+const EVENTS: usize = 10_000;
+const RETRIES_IN_ALL: usize = 1_000_000;
+const FEWEST_EVENTS: usize = 100;
+
+/// When retries come under a policy, and how many: figures over many events.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Schedule {
+    /// Seeds everything random.
+    pub seed: u64,
+    /// How many events were followed.
+    pub events: usize,
+    /// How many retries an event had.
+    pub retries_made: RetriesMade,
+    /// How many events were given up in the end, by reason.
+    pub given_up: BTreeMap<&'static str, usize>,
+    /// Each retry that any event had, the first one first.
+    pub retries: Vec<ScheduledRetry>,
+    /// How long each event waited from its first failure to its last retry, in seconds, ascending.
+    #[serde(skip)]
+    waits: Vec<u32>,
+    /// Mean of an event's moves if none of its waits is hidden.
+    #[serde(skip)]
+    moves_of_an_event: f64,
+    /// The policy's.
+    #[serde(skip)]
+    hide_up_to: HideUpTo,
+}
+
+/// How many retries an event has before it is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RetriesMade {
+    /// The mean.
+    pub mean: f64,
+    /// The fewest that any event had.
+    pub min: usize,
+    /// 5 in 100 events have at most this many.
+    pub p5: usize,
+    /// 95 in 100 events have at most this many.
+    pub p95: usize,
+    /// The most that any event had.
+    pub max: usize,
+}
+
+/// The retry of one number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ScheduledRetry {
+    /// 1 for the first.
+    pub retry: u64,
+    /// The ceiling of its wait; `None` under decorrelated jitter, which has only the cap.
+    pub ceiling_seconds: Option<u64>,
+    /// Events that had this retry. The figures below are over these.
+    pub events: usize,
+    /// Since the failure before it, in whole seconds as the engine waits.
+    pub wait_seconds: Spread,
+    /// Since the first failure.
+    pub since_first_failure_seconds: Spread,
+}
+
+/// The mean of some values, and the range of nine tenths of them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// 5 in 100 values are at most this.
+    pub p5: u32,
+    /// 95 in 100 values are at most this.
+    pub p95: u32,
+}
+
+impl Schedule {
+    /// Follows this many events, 1 to [`MAX_EVENTS`], each from its first failure to its last. `progress` is called
+    /// after each. The number of threads changes no figure.
+    ///
+    /// ```
+    /// use comeback_engine::{Policy, Settings};
+    /// use comeback_timelapse::{Schedule, TARGET_ARN};
+    ///
+    /// let policy = Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }).unwrap();
+    /// let schedule = Schedule::of(&policy, 1, 500, &|| {});
+    /// assert!((18.5..20.0).contains(&schedule.retries_made.mean));
+    /// assert_eq!(schedule.retries[6].ceiling_seconds, Some(64));
+    /// ```
+    pub fn of(policy: &Policy, seed: u64, events: usize, progress: &(impl Fn() + Sync)) -> Self {
+        let follow = |event| {
+            let chain = Chain::follow(policy, seed, EventNumber(event));
+            progress();
+            chain
+        };
+        let chains: Vec<Chain> = (0..events).into_par_iter().map(follow).collect();
+        let mut given_up = BTreeMap::new();
+        for chain in &chains {
+            *given_up.entry(chain.given_up.name()).or_default() += 1;
+        }
+        let retries_made = RetriesMade::of(chains.iter().map(|chain| chain.retries.len()).collect());
+        let retries = (0..retries_made.max).into_par_iter().map(|i| ScheduledRetry::of(policy, i, &chains));
+        let mut waits: Vec<u32> =
+            chains.iter().map(|chain| chain.retries.last().map_or(0, |made| made.at)).collect();
+        waits.sort_unstable();
+        let made = chains.iter().flat_map(|chain| &chain.retries);
+        let moves: u64 = made.map(|made| moves_of(made.wait)).sum();
+        Self {
+            seed,
+            events,
+            retries_made,
+            given_up,
+            retries: retries.collect(),
+            waits,
+            moves_of_an_event: moves as f64 / events.max(1) as f64,
+            hide_up_to: policy.hide_up_to(),
+        }
+    }
+
+    /// How many events to follow by default: 10,000, or fewer if an event has many retries.
+    pub fn default_events(policy: &Policy, seed: u64) -> usize {
+        let retries = Chain::follow(policy, seed, EventNumber(0)).retries.len();
+        (RETRIES_IN_ALL / retries.max(1)).clamp(FEWEST_EVENTS, EVENTS)
+    }
+}
+
+impl RetriesMade {
+    fn of(mut counts: Vec<usize>) -> Self {
+        counts.sort_unstable();
+        let rank = |percent| nearest_rank(&counts, percent).unwrap_or(0);
+        let mean = counts.iter().sum::<usize>() as f64 / counts.len().max(1) as f64;
+        Self { mean, min: counts.first().copied().unwrap_or(0), p5: rank(5), p95: rank(95), max: rank(100) }
+    }
+}
+
+impl ScheduledRetry {
+    fn of(policy: &Policy, index: usize, chains: &[Chain]) -> Self {
+        let retry = index as u64 + 1;
+        let backoff = policy.backoff();
+        let made: Vec<Made> = chains.iter().filter_map(|chain| chain.retries.get(index).copied()).collect();
+        Self {
+            retry,
+            ceiling_seconds: (backoff.jitter != Jitter::Decorrelated)
+                .then(|| ceiling(backoff.base, backoff.cap, retry)),
+            events: made.len(),
+            wait_seconds: Spread::of(made.iter().map(|made| made.wait).collect()),
+            since_first_failure_seconds: Spread::of(made.iter().map(|made| made.at).collect()),
+        }
+    }
+}
+
+impl Spread {
+    fn of(mut values: Vec<u32>) -> Self {
+        values.sort_unstable();
+        let rank = |percent| nearest_rank(&values, percent).unwrap_or(0);
+        let sum: u64 = values.iter().copied().map(u64::from).sum();
+        Self { mean: sum as f64 / values.len().max(1) as f64, p5: rank(5), p95: rank(95) }
+    }
+}
+
+/// One event whose target fails every time: its retries in order, and why there are no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Chain {
+    retries: Vec<Made>,
+    given_up: ReasonCode,
+}
+
+/// When a retry was made, in whole seconds: the engine waits for whole seconds, and nothing else takes
+/// time here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Made {
+    /// Since the failure before it.
+    wait: u32,
+    /// Since the first failure.
+    at: u32,
+}
+
+impl Chain {
+    /// Follows an event through the engine's own decisions. The record of a failure is received at once,
+    /// hidden for as long as the engine says, and received again, until it is retried; the retry fails
+    /// at once.
+    fn follow(policy: &Policy, seed: u64, event: EventNumber) -> Self {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream(seed, event));
+        let mut records = FailureRecords::of(TARGET_ARN);
+        let mut payload = format!(r#"{{"order":{event}}}"#);
+        let mut now = START;
+        let mut retries = Vec::new();
+        loop {
+            let failed_at = now;
+            let mut record = Record {
+                message_id: Id::draw(&mut rng).to_string(),
+                receipt_handle: String::new(),
+                body: records.write(now, Id::draw(&mut rng), &payload, DOWN, String::new()),
+                receive_count: 1,
+                sent: now,
+                first_receive: now,
+                moved: None,
+                trace_header: None,
+            };
+            match serve_backoff(&mut record, policy, &mut now) {
+                Ok(enveloped) => payload = enveloped,
+                Err(given_up) => return Self { retries, given_up },
+            }
+            retries.push(Made { wait: seconds(failed_at, now), at: seconds(START, now) });
+        }
+    }
+}
+
+/// Receives a message until it is retried or given up, and leaves `now` at that moment. Gives the
+/// payload of the retry.
+fn serve_backoff(record: &mut Record, policy: &Policy, now: &mut Timestamp) -> Result<String, ReasonCode> {
+    loop {
+        let hidden_for = match decide(record, policy, &Pauses::default(), *now) {
+            Action::Defer { visibility_timeout, .. } | Action::Hold { visibility_timeout, .. } => {
+                visibility_timeout
+            }
+            // The styles delay alike, and the engine reads both.
+            Action::Reinvoke { envelope, .. } => return Ok(envelope.seal(Style::Wrap)),
+            Action::DeadLetter { reason, .. } => return Err(reason.code),
+        };
+        *now = now.saturating_add(hidden_for);
+        record.receive_count += 1;
+    }
+}
+
+/// Moves that a wait of this many seconds takes.
+fn moves_of(wait: u32) -> u64 {
+    u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
+}
+
+fn seconds(from: Timestamp, to: Timestamp) -> u32 {
+    u32::try_from(to.since(from).as_secs()).expect("BUG: MAX_AGE is 14 days at most")
+}
+
+fn stream(seed: u64, event: EventNumber) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(&seed.to_le_bytes());
+    hasher.write(&(event.0 as u64).to_le_bytes());
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::Settings;
+
+    use super::*;
+
+    #[test]
+    fn spreads_are_means_and_values_at_their_nearest_rank() {
+        let spread = |values: Vec<u32>| Spread::of(values);
+        assert_eq!(spread((1..=100).rev().collect()), Spread { mean: 50.5, p5: 5, p95: 95 });
+        assert_eq!(spread((1..=20).collect()), Spread { mean: 10.5, p5: 1, p95: 19 });
+        assert_eq!(spread(vec![9]), Spread { mean: 9.0, p5: 9, p95: 9 });
+        assert_eq!(spread(Vec::new()), Spread { mean: 0.0, p5: 0, p95: 0 });
+    }
+
+    #[test]
+    fn counts_have_their_extremes_too() {
+        let made = RetriesMade::of((0..=99).rev().collect());
+        assert_eq!(made, RetriesMade { mean: 49.5, min: 0, p5: 4, p95: 94, max: 99 });
+    }
+
+    fn chain(settings: Settings) -> Chain {
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
+        Chain::follow(&Policy::new(settings).unwrap(), 1, EventNumber(0))
+    }
+
+    fn waits(settings: Settings) -> Vec<u32> {
+        chain(settings).retries.iter().map(|made| made.wait).collect()
+    }
+
+    fn without_jitter() -> Settings {
+        Settings { jitter: Jitter::None, ..Settings::default() }
+    }
+
+    #[test]
+    fn waits_add_up_and_the_last_retry_comes_before_max_age() {
+        let chain = chain(Settings { max_age: 100, ..without_jitter() });
+        let made: Vec<(u32, u32)> = chain.retries.iter().map(|made| (made.wait, made.at)).collect();
+        // 1, 2, 4, 8, 16 and 32 s add up to 63 s. Another 64 s are too many: they are cut to end a tenth of
+        // MAX_AGE before its end.
+        assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63), (27, 90)]);
+        assert_eq!(chain.given_up, ReasonCode::MaxAge);
+        // After 511 s, 512 s more are too many. A tenth of MAX_AGE would be over a minute.
+        let cut = waits(Settings { max_age: 700, ..without_jitter() });
+        assert_eq!(cut, [1, 2, 4, 8, 16, 32, 64, 128, 256, 700 - 60 - 511]);
+    }
+
+    #[test]
+    fn each_failure_is_a_new_message_so_that_14_days_are_used_to_their_end() {
+        let chain = chain(Settings { max_age: 14 * 86_400, ..without_jitter() });
+        assert_eq!(chain.retries.last().map(|made| made.at), Some(14 * 86_400 - 60));
+    }
+
+
+    #[test]
+    fn an_error_that_is_not_retried_has_no_retry() {
+        let globs = vec!["TargetD*".to_owned()];
+        let chain = chain(Settings { non_retryable_errors: globs, ..without_jitter() });
+        assert_eq!((chain.retries.len(), chain.given_up), (0, ReasonCode::NonRetryableError));
+    }
+
+    #[test]
+    fn a_decorrelated_chain_is_one_chain() {
+        let decorrelated = Settings { jitter: Jitter::Decorrelated, ..Settings::default() };
+        let waits = waits(decorrelated);
+        let cut_off = waits.len() - 1;
+        assert!(waits[..cut_off].windows(2).all(|pair| pair[1] <= 3 * pair[0]), "{waits:?}");
+    }
+
+    #[test]
+    fn events_and_seeds_differ() {
+        let policy =
+            Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() });
+        let policy = policy.unwrap();
+        let [one, other, reseeded] =
+            [(1, 0), (1, 1), (2, 0)].map(|(s, e)| Chain::follow(&policy, s, EventNumber(e)));
+        assert!(one != other && one != reseeded && other != reseeded);
+    }
+}

@@ -1,0 +1,211 @@
+//! Seeing a run: as it goes, written down, or in the report of a broken invariant.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use comeback_engine::{Outcome, Step};
+
+use crate::aws::agenda::START;
+use crate::aws::target::TargetError;
+use crate::check::invariants::{Broken, Invariant};
+use crate::event::EventNumber;
+use crate::faults::fault::Fault;
+
+/// Sees a run as it goes. Times are counted from its start. `()` watches nothing.
+pub trait Watcher {
+    /// The virtual clock has moved on; called now and then.
+    fn clock(&mut self, _at: Duration) {}
+
+    /// An invocation of the target ended; `attempt` 0 is an event's first.
+    fn invoked(&mut self, _at: Duration, _event: EventNumber, _attempt: u64, _error: Option<TargetError>) {}
+
+    /// The handler decided about a message of an event and acted.
+    fn decided(&mut self, _at: Duration, _event: EventNumber, _outcome: &Outcome<'_>) {}
+
+    /// A fault struck an event, alone or with others.
+    fn struck(&mut self, _at: Duration, _event: EventNumber, _fault: Fault) {}
+}
+
+impl Watcher for () {}
+
+/// Two watchers of one run.
+impl<A: Watcher, B: Watcher> Watcher for (A, B) {
+    fn clock(&mut self, at: Duration) {
+        self.0.clock(at);
+        self.1.clock(at);
+    }
+
+    fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
+        self.0.invoked(at, event, attempt, error);
+        self.1.invoked(at, event, attempt, error);
+    }
+
+    fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
+        self.0.decided(at, event, outcome);
+        self.1.decided(at, event, outcome);
+    }
+
+    fn struck(&mut self, at: Duration, event: EventNumber, fault: Fault) {
+        self.0.struck(at, event, fault);
+        self.1.struck(at, event, fault);
+    }
+}
+
+/// Writes down each invocation and each decision of a run, a line each, in the order they happened.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    text: String,
+}
+
+impl Trace {
+    /// What was written so far.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Takes what was written, and starts anew.
+    pub(crate) fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    fn line(&mut self, at: Duration, event: EventNumber, what: fmt::Arguments<'_>) {
+        writeln!(self.text, "{} event {event} {what}", Elapsed(at)).expect("BUG: writing to a String");
+    }
+}
+
+impl Watcher for Trace {
+    fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
+        match error {
+            None => self.line(at, event, format_args!("attempt {attempt} succeeded")),
+            Some(error) => {
+                self.line(at, event, format_args!("attempt {attempt} failed: {}", error.error_type))
+            }
+        }
+    }
+
+    fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
+        let mut line = outcome.step.as_ref().map_or("undecided", Step::name).to_owned();
+        let mut add = |what: fmt::Arguments<'_>| line.write_fmt(what).expect("BUG: writing to a String");
+        if let Some(retry) = &outcome.retry {
+            add(format_args!(" retry {}", retry.number));
+        }
+        if let Some(due) = outcome.due() {
+            add(format_args!(" due {}", Elapsed(due.since(START))));
+        }
+        if let Some(delay) = outcome.visibility_timeout() {
+            add(format_args!(" hidden for {} s", delay.as_secs()));
+        }
+        if let Some(delay) = outcome.moved {
+            add(format_args!(" sent again with {} s", delay.as_secs()));
+        }
+        if let Some(reason) = outcome.reason() {
+            add(format_args!(" {reason}"));
+        }
+        if let Some(problem) = &outcome.problem {
+            add(format_args!(" PROBLEM {}", problem.cause));
+        }
+        self.line(at, event, format_args!("{line}"));
+    }
+
+    fn struck(&mut self, at: Duration, event: EventNumber, fault: Fault) {
+        self.line(at, event, format_args!("FAULT {fault}"));
+    }
+}
+
+/// `+03:25:45.678`
+struct Elapsed(Duration);
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+        write!(f, "+{hours:02}:{minutes:02}:{:02}.{:03}", seconds % 60, self.0.subsec_millis())
+    }
+}
+
+/// Lines of the trace in a violation.
+const SHOWN_LINES: usize = 40;
+
+/// An invariant that did not hold. The run was stopped there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant.
+    pub invariant: Invariant,
+    /// The scenario's seed: the same scenario and policy break it again.
+    pub seed: u64,
+    /// When it was broken, counted from the run's start.
+    pub at: Duration,
+    /// The event that broke it, if one can be named.
+    pub event: Option<EventNumber>,
+    /// How it was broken.
+    pub detail: String,
+    /// Everything that happened to the event, a line each.
+    pub history: String,
+    /// The last lines of the run's trace.
+    pub trace: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { invariant, seed, at, event, detail, history, trace } = self;
+        writeln!(f, "broken with seed {seed} at {}: {}", Elapsed(*at), invariant.statement())?;
+        match event {
+            None => writeln!(f, "{detail}")?,
+            Some(event) => write!(f, "event {event}: {detail}\nits history:\n{history}")?,
+        }
+        write!(f, "the run's last lines:\n{}", trace.trim_end())
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// Watches a run that is known to end in a violation.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    event: Option<EventNumber>,
+    line: Trace,
+    history: String,
+    last: VecDeque<String>,
+}
+
+impl Recorder {
+    pub(crate) fn new(event: Option<EventNumber>) -> Self {
+        Self { event, line: Trace::default(), history: String::new(), last: VecDeque::new() }
+    }
+
+    /// The violation, with the lines that were recorded.
+    pub(crate) fn violation(self, broken: Broken, seed: u64, at: Duration) -> Violation {
+        let Broken { invariant, event, detail } = broken;
+        let trace = self.last.into_iter().collect();
+        Violation { invariant, seed, at, event, detail, history: self.history, trace }
+    }
+
+    fn record(&mut self, event: EventNumber) {
+        let line = self.line.take();
+        if self.event == Some(event) {
+            self.history.push_str(&line);
+        }
+        if self.last.len() == SHOWN_LINES {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+}
+
+impl Watcher for Recorder {
+    fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
+        self.line.invoked(at, event, attempt, error);
+        self.record(event);
+    }
+
+    fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
+        self.line.decided(at, event, outcome);
+        self.record(event);
+    }
+
+    fn struck(&mut self, at: Duration, event: EventNumber, fault: Fault) {
+        self.line.struck(at, event, fault);
+        self.record(event);
+    }
+}

@@ -1,0 +1,416 @@
+//! The simulated account and what each happening in it leads to. Its clock only moves from one happening to the next.
+
+pub(crate) mod batch;
+mod calls;
+mod strikes;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use comeback_engine::{HANDLER_TIMEOUT, HideUpTo, Policy, RESERVE, Record, Timestamp};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+use crate::aws::agenda::{Agenda, START};
+use crate::aws::mapping::{BatchKey, LONG_POLL, Mapping};
+use crate::aws::queue::{Queue, QueueSettings, QueueTimer, Receipt, Received, Removed, Sent, Slot};
+use crate::aws::target::{Ended, Id, InvocationKey, Target};
+use crate::check::books::{Asked, Attempt, Origin};
+use crate::check::oracle::{Oracle, Seen, Start};
+use crate::faults::Dice;
+use crate::faults::fault::Fault;
+use crate::event::EventNumber;
+use crate::figures::Tallies;
+use crate::figures::prices::ApiCall;
+use crate::scenario::Scenario;
+use batch::{AtHand, Batch, Carried, Death, Environments, Polled};
+
+/// Something that will happen. It has no effect if the world has moved on meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Happening {
+    /// The next event of the scenario reaches the target.
+    Arrival,
+    /// An invocation of the target ends.
+    InvocationEnds(InvocationKey),
+    /// A timer of the retry queue runs out.
+    QueueTimer(QueueTimer),
+    /// A poller of the event source mapping asks for messages.
+    Poll,
+    /// The retry handler makes its calls for a batch and answers.
+    BatchEnds(BatchKey),
+    /// The timeout ends a handler that has not answered.
+    HandlerTimesOut(BatchKey),
+    /// A fault: SQS hands a message out again, if this is still its latest receipt.
+    AppearsEarly(Receipt),
+    /// A fault: the retention of a message ends, by its index in the world's list.
+    ExpiresEarly(usize),
+}
+
+impl From<QueueTimer> for Happening {
+    fn from(timer: QueueTimer) -> Self {
+        Self::QueueTimer(timer)
+    }
+}
+
+/// What has happened that concerns somebody outside the world.
+#[derive(Debug)]
+pub(crate) enum Happened {
+    /// Nothing.
+    Inside,
+    /// An invocation of the target has ended.
+    Invoked(Ended<Attempt>),
+    /// The handler has a batch.
+    BatchOpened(Box<Batch>),
+}
+
+/// AWS's side of the account.
+#[derive(Debug)]
+pub(crate) struct Aws {
+    agenda: Agenda<Happening>,
+    pub(crate) queue: Queue<Carried>,
+    mapping: Mapping<Batch>,
+    target: Target<Attempt>,
+}
+
+/// AWS, the faults that strike it, the oracle that is told what happens, and the tallies.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) now: Timestamp,
+    pub(crate) aws: Aws,
+    pub(crate) dice: Dice,
+    pub(crate) oracle: Oracle,
+    pub(crate) tallies: Tallies,
+    /// The batch that the handler is working on.
+    pub(crate) at_hand: Option<AtHand>,
+    environments: Environments,
+    scenario: Scenario,
+    /// `MAXIMUM_CONCURRENCY`: batches under way at once.
+    maximum_concurrency: usize,
+    /// `HIDE_UP_TO`; 0 if it is `always`.
+    hide_up_to: usize,
+    /// Moments of arrival, earliest last.
+    arrivals: Vec<Timestamp>,
+    /// Messages whose retention ends early.
+    early_expiries: Vec<(Slot, Id, Carried)>,
+    counts: Counts,
+    message_ids: Xoshiro256PlusPlus,
+    /// Apart, so that moves change no other message's id.
+    copy_ids: Xoshiro256PlusPlus,
+}
+
+impl World {
+    pub(crate) fn new(scenario: &Scenario, policy: &Policy) -> Self {
+        // One generator for each purpose, so that one more draw of one changes nothing in another.
+        let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
+        let arrivals = scenario.arrivals(seeds.random());
+        let Scenario { failure_rate, retry_after, in_flight_limit, .. } = *scenario;
+        let oracle = Oracle::new(scenario, policy);
+        let mut world = Self {
+            now: START,
+            aws: Aws {
+                agenda: Agenda::default(),
+                queue: Queue::new(QueueSettings { in_flight_limit, ..QueueSettings::default() }),
+                mapping: Mapping::new(START),
+                target: Target::new(scenario.outage_end(), failure_rate, retry_after, seeds.random()),
+            },
+            dice: Dice::new(scenario.seed, START, &scenario.faults),
+            environments: Environments::new(policy, !scenario.pauses.is_empty(), oracle.environment_made()),
+            oracle,
+            tallies: Tallies::until(scenario.end()),
+            at_hand: None,
+            maximum_concurrency: policy.maximum_concurrency() as usize,
+            hide_up_to: if let HideUpTo::UpTo(most) = policy.hide_up_to() { most as usize } else { 0 },
+            arrivals,
+            early_expiries: Vec::new(),
+            counts: Counts::default(),
+            message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
+            copy_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
+            scenario: scenario.clone(),
+        };
+        world.plan_arrival();
+        world
+    }
+
+    /// The clock moves on to the next happening. `None` once the run is over.
+    pub(crate) fn next(&mut self) -> Option<Happened> {
+        let (now, happening) = self.aws.agenda.next_until(self.scenario.end())?;
+        self.advance(now);
+        match happening {
+            Happening::Arrival => self.arrive(),
+            Happening::InvocationEnds(invocation) => {
+                return Some(Happened::Invoked(self.end_invocation(invocation)));
+            }
+            Happening::QueueTimer(timer) => self.aws.queue.run_out(self.now, timer),
+            Happening::Poll => self.poll(),
+            Happening::BatchEnds(batch) => {
+                return Some(Happened::BatchOpened(Box::new(self.open_batch(batch))));
+            }
+            Happening::HandlerTimesOut(batch) => self.aws.mapping.end(self.now, batch),
+            Happening::AppearsEarly(receipt) => self.appear_early(receipt),
+            Happening::ExpiresEarly(index) => self.expire_early(index),
+        }
+        Some(Happened::Inside)
+    }
+
+    /// The clock moves on. Until then the queue does not change.
+    pub(crate) fn advance(&mut self, now: Timestamp) {
+        let depth = self.aws.queue.depth();
+        self.tallies.note_depth(self.now, now, depth);
+        self.counts.note(now, depth.in_flight);
+        self.now = now;
+    }
+
+    /// After each happening: messages that the queue has removed are given up, and pollers see what is visible.
+    pub(crate) fn follow_up(&mut self) {
+        for Removed { carried, removal } in self.aws.queue.take_removals() {
+            let Carried { entry, origin } = carried;
+            self.oracle.removed(entry, origin.attempt.event, removal, self.now);
+            self.tallies.minute(self.now).dead_lettered += 1;
+        }
+        if !self.aws.mapping.poll_planned && self.can_receive() {
+            self.aws.mapping.poll_planned = true;
+            self.plan(self.scenario.poll_delay, Happening::Poll);
+        }
+        let depth = self.aws.queue.depth();
+        let left_visible = !self.aws.mapping.poll_planned && depth.visible > 0 && self.has_a_free_poller();
+        self.oracle.queue_settled(depth.in_flight, left_visible);
+    }
+
+    /// The run is over.
+    pub(crate) fn finish(&mut self) {
+        let end = self.scenario.end();
+        self.advance(end);
+        self.tallies.calls.add(ApiCall::ReceiveMessage, self.aws.mapping.empty_polls(end));
+    }
+
+    /// The next event reaches the target.
+    fn arrive(&mut self) {
+        let event = EventNumber(self.scenario.events - self.arrivals.len());
+        self.arrivals.pop().expect("BUG: an arrival was planned without an event");
+        self.oracle.arrived(event, self.now);
+        let mut payload = String::new();
+        event.write_payload(self.scenario.payload_size, &mut payload);
+        self.start_invocation(Attempt { event, number: 0 }, payload);
+        self.plan_arrival();
+    }
+
+    fn plan_arrival(&mut self) {
+        if let Some(&next) = self.arrivals.last() {
+            self.aws.agenda.plan(next, Happening::Arrival);
+        }
+    }
+
+    fn start_invocation(&mut self, attempt: Attempt, payload: String) -> InvocationKey {
+        let invocation = self.aws.target.start(self.now, attempt, payload);
+        self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
+        invocation
+    }
+
+    /// An invocation ends: delivered, or Lambda sends the record of its failure to the retry queue.
+    fn end_invocation(&mut self, invocation: InvocationKey) -> Ended<Attempt> {
+        let mut ended = self.aws.target.end(self.now, invocation);
+        let attempt = ended.carried;
+        match &mut ended.failure {
+            None => self.tallies.minute(self.now).delivered += 1,
+            Some((error, record)) => {
+                let (body, asked) = (std::mem::take(record), error.retry_after);
+                self.send(attempt, body, asked);
+            }
+        }
+        self.oracle.invocation_ended(attempt.event, ended.failure.is_none(), self.now);
+        ended
+    }
+
+    /// Lambda sends the record of a failed attempt, which may have asked for a wait, to the retry queue.
+    fn send(&mut self, attempt: Attempt, mut body: String, mut asked: Option<Duration>) {
+        let flaw = self.strike_record(attempt.event, &mut body, &mut asked);
+        let written = body.contains(r#""timestamp":"#).then_some(self.now);
+        let asked = asked.map(|wait| Asked { wait, written });
+        self.tallies.calls.add_carrying(ApiCall::SendMessage, body.len());
+        let id = Id::draw(&mut self.message_ids);
+        let entry = self.oracle.sent(id, attempt.event, self.now);
+        let carried = Carried { entry, origin: Origin { attempt, flaw, asked } };
+        let slot = self.enqueue(Sent { id, body, delay: Duration::ZERO, attributes: None, carried });
+        self.strike_retention(slot, id, carried);
+    }
+
+    fn enqueue(&mut self, sent: Sent<Carried>) -> Slot {
+        let slot = self.aws.queue.send(self.now, self.scenario.end(), &mut self.aws.agenda, sent);
+        slot.expect("BUG: a delay of over 15 minutes")
+    }
+
+    /// The pollers take what is visible, up to the mapping's concurrency.
+    fn poll(&mut self) {
+        self.aws.mapping.poll_planned = false;
+        while self.can_receive() {
+            if self.dice.strikes(Fault::InFlightLimit, self.now, []) {
+                self.aws.mapping.poll_planned = true;
+                return self.plan(LONG_POLL, Happening::Poll);
+            }
+            let mut records = self.aws.mapping.buffers();
+            let most = self.scenario.batch_size;
+            let received = self.aws.queue.receive(self.now, most, &mut self.aws.agenda, &mut records);
+            if received.is_empty() {
+                return;
+            }
+            let mut messages = received.into_iter().map(|received| self.polled(received)).collect();
+            self.strike_messages(&mut messages, &mut records);
+            let batch = self.batch(records, messages);
+            if self.dice.strikes(Fault::PollerThrottled, self.now, batch.events()) {
+                self.tallies.calls.add_carrying(ApiCall::ReceiveMessage, batch.bytes());
+                self.release(batch);
+            } else {
+                self.hand_over(batch);
+            }
+        }
+    }
+
+    fn polled(&self, received: Received) -> Polled {
+        let carried = self.aws.queue.carried(&received).expect("BUG: a message was received and is gone");
+        Polled { received, carried: *carried }
+    }
+
+    /// A batch whose handler starts now.
+    fn batch(&mut self, records: Vec<Record>, messages: Vec<Polled>) -> Batch {
+        let attributes =
+            messages.iter().map(|message| self.aws.queue.attributes(&message.received).cloned()).collect();
+        Batch::new(self.now, records, messages, attributes, self.environments.take(self.now))
+    }
+
+    /// The handler gets a batch. Its calls come at the end of its run time.
+    fn hand_over(&mut self, mut batch: Batch) {
+        batch.clock = self.handlers_clock(&batch);
+        batch.old_handler = self.dice.strikes(Fault::OldHandler, self.now, batch.events());
+        batch.death = self.draw_death(batch.messages.len() as u64);
+        let run_time = match batch.death {
+            Some(Death { calls_at: Some(calls_at), .. }) => calls_at,
+            _ => self.scenario.handler_run_time,
+        };
+        self.tallies.calls.add_carrying(ApiCall::ReceiveMessage, batch.bytes());
+        self.tallies.decisions += batch.messages.len() as u64;
+        let (key, empty_polls) = self.aws.mapping.start(self.now, batch);
+        self.tallies.calls.add(ApiCall::ReceiveMessage, empty_polls);
+        self.tallies.calls.add(ApiCall::InvokeHandler, 1);
+        self.plan(run_time, Happening::BatchEnds(key));
+    }
+
+    /// The handler's calls come now. Returns its batch.
+    fn open_batch(&mut self, key: BatchKey) -> Batch {
+        let mut batch = self.aws.mapping.take(key);
+        match batch.death {
+            Some(Death { fault: Fault::HandlerTimedOut, .. }) => {
+                let timeout = batch.started.saturating_add(HANDLER_TIMEOUT);
+                self.aws.agenda.plan(timeout, Happening::HandlerTimesOut(key));
+            }
+            _ => self.aws.mapping.end(self.now, key),
+        }
+        let overlooked = self.strike_fields(&mut batch);
+        if !batch.old_handler {
+            batch.restore();
+        }
+        let start = Start {
+            received_at: batch.started,
+            clock: batch.clock,
+            is_old: batch.old_handler,
+            can_act: batch.death.is_none()
+                && self.now < batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE),
+            reads: batch.environment.reads.clone(),
+        };
+        let seen = batch.messages.iter().zip(&batch.event.records).enumerate();
+        let seen = seen.map(|(index, (polled, record))| {
+            let Carried { entry, origin } = polled.carried;
+            Seen { entry, origin, record, overlooked: overlooked.contains(&index) }
+        });
+        self.oracle.started(start, seen, self.now);
+        self.at_hand = Some(AtHand::of(&batch));
+        batch
+    }
+
+    /// The handler died: SQS deletes nothing.
+    pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
+        self.dice.note(fault, batch.events());
+        self.at_hand = None;
+        self.oracle.kept_after_all();
+        self.oracle.finished();
+        self.aws.mapping.recycle(batch.event.records);
+    }
+
+    /// The mapping deletes the messages that the handler did not report failed.
+    pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
+        self.at_hand = None;
+        let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());
+        if lost {
+            self.oracle.kept_after_all();
+        }
+        let reads = self.oracle.finished();
+        if !batch.old_handler {
+            batch.environment.reads = reads;
+        }
+        if !lost {
+            let settled = batch.messages.iter().zip(kept).filter(|(_, kept)| !**kept);
+            settled.for_each(|(message, _)| self.delete(message));
+            self.tallies.calls.add(ApiCall::DeleteMessageBatch, u64::from(kept.contains(&false)));
+        }
+        self.release(batch);
+    }
+
+    fn delete(&mut self, Polled { received, carried }: &Polled) {
+        let body = self.aws.queue.delete(received.receipt);
+        self.oracle.deleted(carried.entry, carried.origin.attempt.event, body.is_some());
+        if let Some(body) = body {
+            self.aws.target.reuse(body);
+        }
+    }
+
+    /// What a batch has used is free for another.
+    fn release(&mut self, batch: Batch) {
+        self.aws.mapping.recycle(batch.event.records);
+        self.environments.give_back(self.now, batch.environment);
+    }
+
+    fn can_receive(&self) -> bool {
+        self.has_a_free_poller() && self.aws.queue.has_visible()
+    }
+
+    fn has_a_free_poller(&self) -> bool {
+        self.aws.mapping.batches_under_way() < self.maximum_concurrency
+    }
+
+    fn plan(&mut self, delay: Duration, happening: Happening) {
+        self.aws.agenda.plan(self.now.saturating_add(delay), happening);
+    }
+}
+
+/// Counts of the messages in flight, a minute apart. SQS's own count may be a minute old.
+#[derive(Debug, Default)]
+struct Counts {
+    minute: u64,
+    /// The latest is the last.
+    taken: VecDeque<usize>,
+}
+
+impl Counts {
+    /// Age of a stale count, in minutes.
+    const STALE: usize = 10;
+
+    /// This many messages were in flight until `now`.
+    fn note(&mut self, now: Timestamp, in_flight: usize) {
+        let minute = now.since(START).as_secs() / 60;
+        let new = (minute - self.minute).min(Self::STALE as u64 + 1);
+        self.minute = minute;
+        for _ in 0..new {
+            if self.taken.len() > Self::STALE {
+                self.taken.pop_front();
+            }
+            self.taken.push_back(in_flight);
+        }
+    }
+
+    fn get(&self, stale: bool) -> u64 {
+        let count = if stale { self.taken.front() } else { self.taken.back() };
+        count.copied().unwrap_or_default() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests;

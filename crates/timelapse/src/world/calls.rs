@@ -1,0 +1,272 @@
+//! The handler's calls: each is counted, told to the oracle, struck by faults, and performed. A call whose answer is lost
+//! still takes effect.
+
+use std::time::Duration;
+
+use comeback_delivery::{Answer, ErrorKind, ServiceError};
+use comeback_engine::{
+    BatchReport, CallFailure, GivenUp, InvokeFailure, Look, Move, Pauses, Record, Step, Timestamp,
+    VisibilityChange,
+};
+use rand::RngExt;
+
+use super::World;
+use super::batch::{AtHand, Carried};
+use crate::aws::queue::{Attributes, Sent};
+use crate::aws::target::Id;
+use crate::event::EventNumber;
+use crate::faults::fault::Fault;
+use crate::figures::prices::ApiCall;
+use crate::operators::parameter;
+
+/// Age of a stale answer about the pauses.
+const STALE: Duration = Duration::from_secs(600);
+
+/// An answer for each entry, or one for the whole call.
+pub(crate) type Answers = Result<Vec<Answer>, ServiceError>;
+
+impl World {
+    /// SQS `ChangeMessageVisibilityBatch` on the retry queue.
+    pub(crate) fn change_visibility(&mut self, changes: &[&&VisibilityChange<'_>]) -> Answers {
+        self.tallies.calls.add(ApiCall::ChangeMessageVisibilityBatch, 1);
+        let (positions, events) = self.positions(changes.iter().map(|change| change.record));
+        for (change, &position) in changes.iter().zip(&positions) {
+            self.oracle.hides(position, change.visibility_timeout);
+        }
+        if self.dice.strikes(Fault::VisibilityRefused, self.now, events.iter().copied()) {
+            return Err(transient("ServiceUnavailable", "the request has failed"));
+        }
+        let refused = self.refused_entries(&events);
+        let mut answers = Vec::with_capacity(changes.len());
+        for ((change, refused), position) in changes.iter().zip(refused).zip(positions) {
+            answers.push(self.hide(change, refused, position));
+        }
+        if self.dice.strikes(Fault::VisibilityLost, self.now, events) {
+            return Err(no_answer());
+        }
+        Ok(answers)
+    }
+
+    fn hide(&mut self, change: &VisibilityChange<'_>, refused: bool, position: usize) -> Answer {
+        if refused {
+            return Err(transient("InternalError", "the entry has failed"));
+        }
+        let VisibilityChange { record, visibility_timeout: timeout } = *change;
+        let agenda = &mut self.aws.agenda;
+        let hidden = self.aws.queue.change_visibility(self.now, agenda, &record.receipt_handle, timeout);
+        hidden.map_err(|error| ServiceError::new(ErrorKind::Refused, "", error.to_string()))?;
+        self.oracle.hidden(position, self.now.saturating_add(timeout));
+        Ok(())
+    }
+
+    /// About half of the entries, if the fault strikes.
+    fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
+        let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
+            return vec![false; events.len()];
+        };
+        let refused: Vec<bool> = events.iter().map(|_| rng.random_bool(0.5)).collect();
+        if refused.contains(&true) {
+            let struck = events.iter().zip(&refused).filter(|(_, refused)| **refused);
+            self.dice.note(Fault::VisibilityHalfRefused, struck.map(|(&event, _)| event));
+        }
+        refused
+    }
+
+    /// Lambda `Invoke` of a function, asynchronous.
+    pub(crate) fn invoke(
+        &mut self,
+        record: &Record,
+        function_arn: &str,
+        payload: String,
+    ) -> Result<Option<String>, InvokeFailure> {
+        self.tallies.calls.add(ApiCall::InvokeTarget, 1);
+        let position = self.at_hand().position(record);
+        let event = self.at_hand().event(position);
+        self.oracle.reinvokes(position, function_arn, &payload);
+        if self.dice.strikes(Fault::InvokeThrottled, self.now, [event]) {
+            return Err(InvokeFailure::Later(failure("TooManyRequestsException: Rate Exceeded")));
+        }
+        let unanswered = || Err(InvokeFailure::Unanswered("no answer in time".into()));
+        if self.dice.strikes(Fault::InvokeTimedOut, self.now, [event]) {
+            self.oracle.invoke_unanswered(position, false, self.now);
+            return unanswered();
+        }
+        let attempt = self.oracle.reinvoked(position, self.now);
+        self.tallies.retries += 1;
+        self.tallies.minute(self.now).retries += 1;
+        let invocation = self.start_invocation(attempt, payload);
+        if self.dice.strikes(Fault::InvokeAnswerLost, self.now, [event]) {
+            self.oracle.invoke_unanswered(position, true, self.now);
+            return unanswered();
+        }
+        Ok(Some(self.aws.target.request_id(invocation)))
+    }
+
+    /// Tells the oracle of dead-letters, before the first call that sends any.
+    pub(crate) fn note_given_up(&mut self, given_up: &[GivenUp<'_>]) {
+        for GivenUp { record, letter } in given_up {
+            let position = self.at_hand().position(record);
+            let received = self.at_hand().messages[position].received;
+            self.oracle.gives_up(position, letter, self.aws.queue.body(&received));
+        }
+    }
+
+    /// SQS `SendMessageBatch` to the dead-letter queue.
+    pub(crate) fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers {
+        let bytes = given_up.iter().map(|given_up| given_up.letter.size()).sum();
+        self.tallies.calls.add_carrying(ApiCall::SendMessageBatch, bytes);
+        let (positions, events) = self.positions(given_up.iter().map(|given_up| given_up.record));
+        if self.dice.strikes(Fault::DeadLetterRefused, self.now, events.iter().copied()) {
+            return Err(transient("ServiceUnavailable", "the request has failed"));
+        }
+        for &position in &positions {
+            self.oracle.dead_lettered(position);
+            self.tallies.minute(self.now).dead_lettered += 1;
+        }
+        if self.dice.strikes(Fault::DeadLetterLost, self.now, events) {
+            positions.into_iter().for_each(|position| self.oracle.dead_letter_unanswered(position));
+            return Err(no_answer());
+        }
+        Ok(vec![Ok(()); given_up.len()])
+    }
+
+    /// SQS `SendMessageBatch` to the retry queue.
+    pub(crate) fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {
+        let (positions, events) = self.positions(moves.iter().map(|copy| copy.record));
+        for (copy, &position) in moves.iter().zip(&positions) {
+            let original = self.aws.queue.body(&self.at_hand().messages[position].received);
+            let altered = original.is_some_and(|original| original != copy.record.body);
+            self.oracle.moves(position, copy.delay, altered);
+        }
+        let bytes = moves.iter().map(|copy| copy.size()).sum();
+        self.tallies.calls.add_carrying(ApiCall::SendAgain, bytes);
+        if self.dice.strikes(Fault::MoveRefused, self.now, events.iter().copied()) {
+            return Err(ServiceError::new(ErrorKind::Refused, "InvalidParameterValue", "the request is refused"));
+        }
+        if self.dice.strikes(Fault::MoveThrottled, self.now, events.iter().copied()) {
+            return Err(ServiceError::new(ErrorKind::Throttled, "RequestThrottled", "the request has failed"));
+        }
+        for (copy, &position) in moves.iter().zip(&positions) {
+            self.accept_move(copy, position);
+        }
+        self.at_hand_mut().die_of_moves();
+        if self.dice.strikes(Fault::MoveLost, self.now, events) {
+            positions.into_iter().for_each(|position| self.oracle.move_unanswered(position));
+            return Err(no_answer());
+        }
+        Ok(vec![Ok(()); moves.len()])
+    }
+
+    /// SQS accepts a copy.
+    fn accept_move(&mut self, copy: &Move<'_>, position: usize) {
+        let origin = self.at_hand().messages[position].carried.origin;
+        let trace_header = copy.record.trace_header.as_deref().map(Into::into);
+        let mut attributes = Attributes { comeback: Some(copy.attribute.as_str().into()), trace_header };
+        let id = Id::draw(&mut self.copy_ids);
+        let entry = self.oracle.moved(position, copy.delay, id, self.now);
+        if self.strike_attribute(copy, origin.attempt.event, &mut attributes) {
+            self.oracle.attribute_lost(entry, self.now);
+        }
+        let body = self.aws.target.copy(&copy.record.body);
+        let (attributes, carried) = (Some(Box::new(attributes)), Carried { entry, origin });
+        self.enqueue(Sent { id, body, delay: copy.delay, attributes, carried });
+        self.tallies.moves += 1;
+        let has_room = 2 * self.aws.queue.depth().in_flight < self.hide_up_to;
+        self.tallies.moves_with_room += u64::from(has_room);
+    }
+
+    /// Faults of a copy's attribute. Returns whether one strikes.
+    fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
+        if !copy.record.body.contains(r#""timestamp":"#) {
+            return false;
+        }
+        if self.dice.strikes(Fault::AttributeGarbled, self.now, [event]) {
+            attributes.comeback = Some(copy.attribute[..copy.attribute.len() / 2].into());
+        } else if self.dice.strikes(Fault::AttributeStripped, self.now, [event]) {
+            attributes.comeback = None;
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// SQS `GetQueueAttributes` of the retry queue.
+    pub(crate) fn look(&mut self) -> Result<Look, CallFailure> {
+        self.tallies.calls.add(ApiCall::Look, 1);
+        if self.dice.strikes(Fault::LookFailed, self.now, []) {
+            return Err(failure("no count in time"));
+        }
+        let in_flight = self.counts.get(self.dice.strikes(Fault::LookStale, self.now, []));
+        let AtHand { clock, started, .. } = *self.at_hand();
+        Ok(Look { in_flight, at: clock.saturating_add(self.now.since(started)) })
+    }
+
+    /// SSM `GetParameter` of the pauses.
+    pub(crate) fn read_pauses(&mut self) -> Result<Option<String>, CallFailure> {
+        self.tallies.calls.add(ApiCall::ReadPauses, 1);
+        let now = self.now;
+        for (fault, cause) in [
+            (Fault::PausesDenied, "AccessDeniedException: not allowed"),
+            (Fault::PausesThrottled, "ThrottlingException: Rate exceeded"),
+            (Fault::PausesLate, "not read within a second"),
+        ] {
+            if self.dice.strikes(fault, now, []) {
+                self.oracle.read_pauses(None, now);
+                return Err(failure(cause));
+            }
+        }
+        let is_stale = self.dice.strikes(Fault::PausesStale, now, []);
+        let age = if is_stale { STALE } else { Duration::ZERO };
+        let moment = Timestamp::from_millis(now.as_millis() - age.as_millis() as u64);
+        let held = parameter(&self.scenario.pauses, moment).expect("BUG: a scenario's pauses are checked");
+        let text = held.as_ref().map(Pauses::write);
+        if let Some(text) = &text
+            && self.dice.strikes(Fault::PausesGarbled, now, [])
+        {
+            self.oracle.read_pauses(None, now);
+            return Ok(Some(text[..text.len() / 2].into()));
+        }
+        self.oracle.read_pauses(Some(moment), now);
+        Ok(text)
+    }
+
+    /// The handler's report on a batch. Messages that only wait on share one line of its log.
+    pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
+        let mut quiet = 0;
+        for outcome in &report.outcomes {
+            let Some(delay) = outcome.moved else { continue };
+            quiet += u64::from(outcome.only_waits_on());
+            if let Some(Step::Defer { due, .. }) = outcome.step {
+                self.oracle.hop_reported(outcome.message_id, delay, due);
+            }
+        }
+        self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet;
+    }
+
+    fn positions<'r>(&self, records: impl Iterator<Item = &'r Record>) -> (Vec<usize>, Vec<EventNumber>) {
+        let at_hand = self.at_hand();
+        let positions = records.map(|record| at_hand.position(record));
+        positions.map(|position| (position, at_hand.event(position))).unzip()
+    }
+
+    fn at_hand(&self) -> &AtHand {
+        self.at_hand.as_ref().expect("BUG: calls come from the handler")
+    }
+
+    pub(crate) fn at_hand_mut(&mut self) -> &mut AtHand {
+        self.at_hand.as_mut().expect("BUG: calls come from the handler")
+    }
+}
+
+/// A failure that another call may not meet.
+fn transient(code: &str, message: &str) -> ServiceError {
+    ServiceError::new(ErrorKind::Transient, code, message)
+}
+
+fn no_answer() -> ServiceError {
+    transient("", "no answer in time")
+}
+
+fn failure(cause: &str) -> CallFailure {
+    CallFailure { cause: cause.into(), remedy: None }
+}
