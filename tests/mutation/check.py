@@ -23,9 +23,9 @@ NOT_COPIED = shutil.ignore_patterns(
 )
 SUITES = {
     "engine": ["--package", "comeback-engine", "--test", "engine"],
-    "chaos": ["--package", "comeback-timelapse", "--test", "chaos"],
-    "moves": ["--package", "comeback-timelapse", "--test", "moves"],
-    "pauses": ["--package", "comeback-timelapse", "--test", "pauses"],
+    "chaos": ["--package", "comeback-timelapse", "--test", "runs", "chaos::"],
+    "moves": ["--package", "comeback-timelapse", "--test", "runs", "moves::"],
+    "pauses": ["--package", "comeback-timelapse", "--test", "runs", "pauses::"],
 }
 
 

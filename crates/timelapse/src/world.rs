@@ -412,5 +412,3 @@ impl Counts {
     }
 }
 
-#[cfg(test)]
-mod tests;

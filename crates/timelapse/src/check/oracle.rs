@@ -600,3 +600,6 @@ impl Oracle {
         self.note(settled).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;

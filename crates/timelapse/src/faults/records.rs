@@ -112,9 +112,7 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
-    use crate::aws::failure_record::FailureRecords;
-    use crate::aws::id::Id;
-    use crate::aws::target::DOWN;
+    use crate::aws::target::{DOWN, FailureRecords, Id};
     use crate::aws::agenda::START;
 
     fn written(rng: &mut Xoshiro256PlusPlus, payload: &str) -> String {

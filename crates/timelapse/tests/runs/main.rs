@@ -1,14 +1,22 @@
 //! Whole runs: what must hold of every one, and what some show.
 
-mod any;
+mod chaos;
 mod figures;
+mod moves;
+mod pauses;
 mod queue;
-mod refused;
 
 use std::time::Duration;
 
-use comeback_engine::{Jitter, Policy, Settings};
-use comeback_timelapse::{ApiCall, Percentiles, Scenario, Summary, TARGET_ARN, Trace, run};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Policy, Settings, Step, Style};
+use comeback_timelapse::{
+    ApiCall, EventNumber, Fault, Faults, OperatorPause, Percentiles, RunError, Scenario, Strikes, Summary,
+    TARGET_ARN, Watcher, run,
+};
+use proptest::prelude::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = hours(1);
 
 const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3_600)
@@ -18,8 +26,13 @@ fn policy(settings: Settings) -> Policy {
     Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..settings }).expect("a valid policy")
 }
 
+/// The run's figures; a violation fails the test with all that it says.
+fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
+    run(scenario, &policy(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
+}
+
 fn summary(scenario: &Scenario, settings: Settings) -> Summary {
-    run(scenario, &policy(settings), &mut ()).expect("a valid scenario")
+    watched(scenario, settings, &mut ())
 }
 
 fn given_up(summary: &Summary) -> usize {
@@ -98,12 +111,127 @@ fn no_jitter_makes_retries_as_regular_as_the_formula() {
 }
 
 #[test]
-fn the_seed_decides_everything() {
-    let traced = |seed| {
-        let mut trace = Trace::default();
-        let summary = run(&Scenario { seed, ..busy() }, &policy(Settings::default()), &mut trace).unwrap();
-        (serde_json::to_string(&summary).unwrap(), trace.text().to_owned())
+fn refused_scenarios_say_all_that_is_wrong() {
+    let scenario = Scenario {
+        events: 0,
+        failure_rate: f64::NAN,
+        handler_run_time: Duration::from_secs(61),
+        batch_size: 11,
+        faults: Faults::default().with(Fault::ClockSkew, Strikes::always(2.0)),
+        ..Scenario::default()
     };
-    assert_eq!(traced(1), traced(1));
-    assert_ne!(traced(1).1, traced(2).1);
+    let error = run(&scenario, &policy(Settings::default()), &mut ()).unwrap_err();
+    let RunError::Refused(errors) = error else { panic!("{error}") };
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        errors,
+        [
+            "events is 0; it must be 1 to 10000000",
+            "failure-rate is NaN; it must be 0 to 1",
+            "batch-size is 11; it must be 1 to 10",
+            "handler-run-time is 61s; it must be at most 60 s, the handler's timeout",
+            "fault is clock_skew=2; it must be a rate of 0 to 1, within a window that is not empty",
+        ]
+    );
+}
+
+#[test]
+fn pauses_that_make_no_sense_are_refused() {
+    let pause = OperatorPause::of_all(hours(1), hours(1), hours(1));
+    let later = OperatorPause { at: hours(2), ..pause.clone() };
+    let check = |pauses| Scenario { pauses, ..Scenario::default() }.check();
+    assert_eq!(check(vec![later.clone(), pause.clone()]), Ok(()), "one after the other");
+    for refused in [
+        vec![OperatorPause { at: hours(1) + Duration::from_millis(1), ..pause.clone() }],
+        vec![OperatorPause { length: Some(Duration::ZERO), ..pause.clone() }],
+        vec![OperatorPause { spread: hours(14 * 24 + 1), ..pause.clone() }],
+        vec![OperatorPause { length: None, ..pause.clone() }, later],
+        vec![pause.clone(), pause],
+    ] {
+        let errors = check(refused.clone()).unwrap_err();
+        assert_eq!(errors.iter().map(|error| error.setting).collect::<Vec<_>>(), ["pauses"], "{refused:?}");
+    }
+}
+
+/// Counts what the handler says it did, to hold it against what the world saw.
+#[derive(Default)]
+struct Tally {
+    reinvoked: u64,
+    dead_lettered: usize,
+}
+
+impl Watcher for Tally {
+    fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
+        match outcome.step {
+            Some(Step::Reinvoke { .. }) if outcome.settled() => self.reinvoked += 1,
+            Some(Step::DeadLetter { .. }) if outcome.settled() => self.dead_lettered += 1,
+            _ => {}
+        }
+    }
+}
+
+fn any_scenario() -> impl Strategy<Value = Scenario> {
+    let times = (0..7_200_u64, 0..14_400_u64, 1..100_000_u64, 0..20_000_u64, 0..3_000_u64, 0..27_000_u64);
+    let counts = (1..30_usize, 1..=10_usize, 1..80_usize);
+    let asked = proptest::option::of((1..20_000_u64).prop_map(Duration::from_secs));
+    (any::<u64>(), counts, 0.0..1.0_f64, times, asked).prop_map(
+        |(seed, counts, failure_rate, times, asked)| {
+            let (events, batch_size, in_flight_limit) = counts;
+            let (spread, outage, duration, poll_delay, run_time, handler_run_time) = times;
+            Scenario {
+                seed,
+                events,
+                arrival_spread: Duration::from_secs(spread),
+                outage: Duration::from_secs(outage),
+                failure_rate,
+                retry_after: asked,
+                payload_size: 0,
+                run_time: Duration::from_millis(run_time),
+                duration: Duration::from_secs(duration),
+                batch_size,
+                handler_run_time: Duration::from_millis(handler_run_time),
+                poll_delay: Duration::from_millis(poll_delay),
+                in_flight_limit,
+                faults: Faults::default(),
+                pauses: OperatorPause::chaos(seed, Duration::from_secs(duration)),
+            }
+        },
+    )
+}
+
+fn any_settings() -> impl Strategy<Value = Settings> {
+    let jitter = proptest::sample::select(Jitter::ALL.to_vec());
+    let envelope = proptest::sample::select(Style::ALL.to_vec());
+    let hide_up_to = prop_oneof![Just(HideUpTo::Always), (0..60_u64).prop_map(HideUpTo::UpTo)];
+    let numbers = (60..90_000_u64, 0..12_u64, 1..100_u64, 100..43_171_u64, 2..20_u64);
+    (jitter, envelope, hide_up_to, numbers).prop_map(|(jitter, envelope, hide_up_to, numbers)| {
+        let (max_age, max_retries, base, max, maximum_concurrency) = numbers;
+        Settings {
+            hide_up_to,
+            maximum_concurrency,
+            max_age,
+            max_retries,
+            base_backoff: base,
+            max_backoff: max,
+            jitter,
+            envelope,
+            ..Settings::default()
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_event_is_delivered_given_up_or_waiting(scenario in any_scenario(), settings in any_settings()) {
+        let mut tally = Tally::default();
+        let max_retries = settings.max_retries;
+        let summary = run(&scenario, &policy(settings), &mut tally).unwrap();
+        prop_assert_eq!(summary.delivered + given_up(&summary) + summary.waiting + summary.not_arrived, summary.events);
+        prop_assert_eq!(summary.retries, tally.reinvoked);
+        prop_assert_eq!(given_up(&summary), tally.dead_lettered);
+        prop_assert!(summary.peak_in_flight <= scenario.in_flight_limit);
+        prop_assert!(summary.attempts.is_none_or(|attempts| attempts.max <= max_retries));
+    }
 }

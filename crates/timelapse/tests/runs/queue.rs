@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use comeback_engine::{Jitter, Outcome, Settings};
-use comeback_timelapse::{ApiCall, EventNumber, Scenario, Summary, Watcher, run};
+use comeback_timelapse::{ApiCall, EventNumber, Fault, Faults, Scenario, Strikes, Summary, Watcher};
 
-use super::{busy, hours, policy, summary};
+use super::{busy, hours, summary, watched};
 
 #[test]
 fn sqs_accepts_every_call_of_the_handler() {
@@ -16,7 +16,7 @@ fn sqs_accepts_every_call_of_the_handler() {
             assert!(outcome.step.is_some());
         }
     }
-    run(&busy(), &policy(Settings::default()), &mut NoProblem).unwrap();
+    watched(&busy(), Settings::default(), &mut NoProblem);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn the_longest_deferral_is_one_sqs_accepts() {
         ..Scenario::default()
     };
     let mut longest = Longest(0);
-    let summary = run(&scenario, &policy(settings), &mut longest).unwrap();
+    let summary = watched(&scenario, settings, &mut longest);
     assert_eq!((summary.delivered, longest.0), (5, 43_170));
 }
 
@@ -64,6 +64,15 @@ fn sqs_moves_no_message_before_its_retention_ends() {
     assert_eq!(summary.dead_lettered, [("expired", 3)].into());
 }
 
+/// Calling again for it would be in vain.
+#[test]
+fn a_refusal_of_the_queue_is_final() {
+    let faults = Faults::default().with(Fault::StaleReceiptHandle, Strikes::always(1.0));
+    let summary = summary(&Scenario { faults, duration: hours(2), ..busy() }, Settings::default());
+    let calls = |call| summary.api_calls.of(call);
+    assert!(calls(ApiCall::ChangeMessageVisibilityBatch) <= calls(ApiCall::InvokeHandler));
+}
+
 #[test]
 fn a_stalled_queue_gives_events_up_before_sqs_deletes_them() {
     // One message in flight at a time, each for 12 hours.
@@ -73,14 +82,6 @@ fn a_stalled_queue_gives_events_up_before_sqs_deletes_them() {
     assert_eq!(summary.peak_in_flight, 1);
     // The wait of one is cut, so that it has a last retry before its message is given up.
     assert_eq!((summary.dead_lettered, summary.delivered), ([("max_age", 39)].into(), 1));
-}
-
-#[test]
-fn events_that_sqs_deletes_are_said_to_have_expired() {
-    // With one message in flight at a time, none has its 1,000 receives before its 14 days end.
-    let scenario = Scenario { in_flight_limit: 1, handler_run_time: LATE, ..two_weeks() };
-    let summary = summary(&scenario, Settings::default());
-    assert_eq!(summary.dead_lettered, [("expired", 40)].into());
 }
 
 fn two_weeks() -> Scenario {

@@ -1,12 +1,9 @@
-mod delayed;
-
 use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use super::*;
-use crate::aws::id::Id;
 
 const DAY: u64 = 86_400;
 
@@ -22,13 +19,6 @@ type Sender = usize;
 
 /// What a receiver got of one message: what it carries, its receipt and its record.
 type Got = (Sender, Receipt, Record);
-
-impl<T> Queue<T> {
-    /// The end of a message's retention, for tests of the world.
-    pub(crate) fn expire_now(&mut self, received: &Received) {
-        self.remove(received.receipt.slot, Removal::Expired);
-    }
-}
 
 impl Fixture {
     /// The messages that the queue has removed by itself.
@@ -98,38 +88,6 @@ fn with_one() -> Fixture {
 }
 
 #[test]
-fn a_receive_hides_a_message_for_the_queues_timeout() {
-    let mut fixture = with_one();
-    let (carried, _, record) = fixture.receive_one(1.0);
-    assert_eq!((carried, record.body.as_str()), (7, "body 7"));
-    assert!(fixture.receive(1.0, 10).is_empty());
-    assert!(fixture.receive(180.999, 10).is_empty());
-    assert_eq!(fixture.receive(181.0, 10).len(), 1);
-}
-
-#[test]
-fn counts_receives_and_keeps_the_first() {
-    let mut fixture = with_one();
-    let (_, _, first) = fixture.receive_one(1.5);
-    let (_, _, second) = fixture.receive_one(200.0);
-    let facts = |r: &Record| (r.receive_count, r.sent, r.first_receive);
-    assert_eq!(facts(&first), (1, time(0.0), time(1.5)));
-    assert_eq!(facts(&second), (2, time(0.0), time(1.5)));
-    assert_eq!(first.message_id, second.message_id);
-    assert_ne!(first.receipt_handle, second.receipt_handle);
-}
-
-#[test]
-fn a_set_visibility_replaces_the_queues_and_lasts_one_receive() {
-    let mut fixture = with_one();
-    let (_, _, record) = fixture.receive_one(1.0);
-    fixture.hide(2.0, &record.receipt_handle, 3_600).unwrap();
-    assert!(fixture.receive(3_601.9, 10).is_empty(), "counted from the call, not from the receive");
-    assert_eq!(fixture.receive(3_602.0, 10).len(), 1);
-    assert_eq!(fixture.receive(3_782.0, 10).len(), 1, "the queue's own 180 s again");
-}
-
-#[test]
 fn a_visibility_can_be_cut_short_down_to_nothing() {
     let mut fixture = with_one();
     let (_, _, record) = fixture.receive_one(1.0);
@@ -160,20 +118,6 @@ fn twelve_hours_count_from_the_receive_at_hand_not_the_first() {
     fixture.hide(0.0, &first.receipt_handle, 43_200).unwrap();
     let (_, _, second) = fixture.receive_one(43_200.0);
     assert_eq!(fixture.hide(43_210.0, &second.receipt_handle, 43_190), Ok(()));
-}
-
-#[test]
-fn a_later_receive_makes_a_handle_stale() {
-    let mut fixture = with_one();
-    let (_, old, record) = fixture.receive_one(1.0);
-    let (_, latest, _) = fixture.receive_one(200.0);
-    let stale = "ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale";
-    assert_eq!(fixture.hide(201.0, &record.receipt_handle, 60), Err(stale.into()));
-    assert_eq!(fixture.hide(201.0, "no handle of ours", 60), Err(stale.into()));
-    assert!(fixture.queue.delete(old).is_none(), "a stale handle deletes nothing");
-    assert!(fixture.queue.delete(latest).is_some());
-    assert_eq!(fixture.hide(201.0, &latest.to_string(), 60), Err(stale.into()));
-    assert!(fixture.receive(1_000.0, 10).is_empty());
 }
 
 #[test]
@@ -233,14 +177,14 @@ fn past_the_in_flight_limit_a_receive_returns_nothing() {
     (0..5).for_each(|carried| fixture.send(0.0, carried));
     let got = fixture.receive(1.0, 2);
     assert_eq!(fixture.receive(1.0, 10).len(), 1, "up to the limit");
-    assert_eq!(fixture.queue.in_flight(), 3);
+    assert_eq!(fixture.queue.depth().in_flight, 3);
     assert!(!fixture.queue.has_visible());
     assert!(fixture.receive(2.0, 10).is_empty());
     assert!(fixture.queue.delete(got[0].1).is_some());
     assert_eq!(fixture.receive(3.0, 10).len(), 1, "a deletion makes room");
-    assert_eq!(fixture.queue.in_flight(), 3);
+    assert_eq!(fixture.queue.depth().in_flight, 3);
     assert_eq!(fixture.receive(181.0, 10).len(), 2, "so do timeouts that end");
-    assert_eq!(fixture.queue.in_flight(), 3);
+    assert_eq!(fixture.queue.depth().in_flight, 3);
 }
 
 #[test]
@@ -254,14 +198,80 @@ fn messages_come_in_the_order_of_their_appearance() {
     assert_eq!(carried, [2, 1, 0]);
 }
 
-#[test]
-fn a_receive_takes_ten_at_most_and_reuses_buffers() {
+/// Visible, in flight, delayed.
+fn depth(fixture: &Fixture) -> [usize; 3] {
+    let Depth { visible, in_flight, delayed } = fixture.queue.depth();
+    [visible, in_flight, delayed]
+}
+
+/// One message, sent at 0 s.
+fn with_one_delayed(secs: u64) -> Fixture {
     let mut fixture = Fixture::new(QueueSettings::default());
-    (0..12).for_each(|carried| fixture.send(0.0, carried));
-    let mut records = Vec::new();
-    fixture.queue.receive(time(1.0), 10, &mut fixture.agenda, &mut records);
-    assert_eq!((records.len(), records[9].body.as_str()), (10, "body 9"));
-    fixture.queue.receive(time(1.0), 10, &mut fixture.agenda, &mut records);
-    let bodies: Vec<&str> = records.iter().map(|record| record.body.as_str()).collect();
-    assert_eq!(bodies, ["body 10", "body 11"]);
+    fixture.send_delayed(0.0, secs, 7).unwrap();
+    fixture
+}
+
+#[test]
+fn delayed_messages_need_no_room_in_flight() {
+    let mut fixture = Fixture::new(QueueSettings { in_flight_limit: 1, ..QueueSettings::default() });
+    for carried in 0..5 {
+        fixture.send_delayed(0.0, 60, carried).unwrap();
+    }
+    fixture.send(0.0, 8);
+    assert_eq!(fixture.receive_one(1.0).0, 8);
+    fixture.advance(60.0);
+    assert_eq!(depth(&fixture), [5, 1, 0]);
+    assert!(fixture.receive(61.0, 10).is_empty(), "now they do");
+}
+
+#[test]
+fn a_delay_is_served_once() {
+    let mut fixture = with_one_delayed(600);
+    let (_, _, record) = fixture.receive_one(600.0);
+    fixture.hide(601.0, &record.receipt_handle, 10).unwrap();
+    assert!(fixture.receive(610.9, 10).is_empty());
+    assert_eq!(fixture.receive_one(611.0).2.receive_count, 2);
+    assert_eq!(fixture.receive(791.0, 10).len(), 1, "after the queue's own 180 s");
+}
+
+#[test]
+fn delayed_messages_become_visible_in_the_order_of_their_ends() {
+    let mut fixture = Fixture::new(QueueSettings::default());
+    fixture.send_delayed(0.0, 30, 1).unwrap();
+    fixture.send_delayed(1.0, 10, 2).unwrap();
+    fixture.advance(20.0);
+    fixture.send(20.0, 3);
+    let carried: Vec<Sender> = fixture.receive(30.0, 10).into_iter().map(|(carried, ..)| carried).collect();
+    assert_eq!(carried, [2, 3, 1]);
+}
+
+#[test]
+fn retention_counts_from_the_send_whatever_delays_the_message() {
+    let retention = Duration::from_secs(600);
+    let mut fixture = Fixture::new(QueueSettings { retention, ..QueueSettings::default() });
+    fixture.send_delayed(0.0, 500, 7).unwrap();
+    fixture.send_delayed(0.0, 900, 8).unwrap();
+    fixture.advance(599.999);
+    assert_eq!(depth(&fixture), [1, 0, 1]);
+    fixture.advance(600.0);
+    assert_eq!(fixture.removed(), [(7, Removal::Expired), (8, Removal::Expired)]);
+    assert_eq!(depth(&fixture), [0, 0, 0]);
+}
+
+#[test]
+fn the_end_of_a_delay_spares_the_next_message_in_its_slot() {
+    let mut fixture = with_one_delayed(600);
+    let lost = fixture.queue.messages.iter().next().map(|(slot, message)| (Slot(slot), message.id));
+    let (slot, id) = lost.unwrap();
+    assert!(fixture.queue.expire_early(slot, id));
+    assert_eq!(fixture.removed(), [(7, Removal::Expired)]);
+    assert_eq!(fixture.send_delayed(1.0, 900, 8), Ok(slot));
+    fixture.advance(600.0);
+    assert_eq!(depth(&fixture), [0, 0, 1]);
+    assert_eq!(fixture.receive_one(901.0).0, 8);
+}
+
+#[test]
+fn a_message_without_attributes_is_small() {
+    assert!(size_of::<Message<()>>() <= 96, "{} bytes, ten million times", size_of::<Message<()>>());
 }

@@ -2,7 +2,7 @@
 
 use comeback_engine::Settings;
 
-use super::super::asked::Asked;
+use super::super::books::{Asked, Attempt};
 use super::*;
 use crate::TARGET_ARN;
 use crate::event::EventNumber;
@@ -22,11 +22,13 @@ fn hourly() -> Bounds {
     bounds(Settings { max_age: 3_600, max_retries: 5, ..Settings::default() })
 }
 
+const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3 };
+
 /// A message of an event whose attempt 3 has failed: retry 4, with a ceiling of 8 s, comes next. It
 /// was first received 10 s after the event's first failure.
 fn look(receive_count: u32) -> Look {
     Look {
-        origin: Origin { event: EventNumber(7), attempt: 3, flaw: None, asked: None },
+        origin: Origin { attempt: THIRD, flaw: None, asked: None },
         held_until: None,
         receive_count,
         first_receive: at(10.0),
@@ -34,6 +36,12 @@ fn look(receive_count: u32) -> Look {
         asked: None,
         not_before: at(9.0),
     }
+}
+
+static NONE: Known = Known::none();
+
+fn case(look: &Look, now: Timestamp) -> Case<'_> {
+    Case { look, now, first_failure: at(0.0), known: &NONE }
 }
 
 fn invariant<T: std::fmt::Debug>(checked: Result<T, Broken>) -> Invariant {
@@ -46,7 +54,7 @@ const RIGHT: Claim = Claim { attempt: 4, initial_timestamp: 1_767_225_600 };
 
 #[test]
 fn attempts_rise_by_one() {
-    let check = |attempt| hourly().reinvocation(&look(2), at(20.0), at(0.0), Claim { attempt, ..RIGHT });
+    let check = |attempt| hourly().reinvocation(&case(&look(2), at(20.0)), Claim { attempt, ..RIGHT });
     assert_eq!(check(4), Ok(()));
     for attempt in [1, 3, 5] {
         assert_eq!(invariant(check(attempt)), Invariant::AttemptsByOne);
@@ -57,7 +65,7 @@ fn attempts_rise_by_one() {
 fn retries_end_with_max_retries() {
     let check = |max_retries| {
         let bounds = bounds(Settings { max_retries, ..Settings::default() });
-        bounds.reinvocation(&look(2), at(20.0), at(0.0), RIGHT)
+        bounds.reinvocation(&case(&look(2), at(20.0)), RIGHT)
     };
     assert_eq!(check(4), Ok(()));
     assert_eq!(invariant(check(3)), Invariant::MaxRetries);
@@ -65,12 +73,12 @@ fn retries_end_with_max_retries() {
 
 #[test]
 fn no_retry_after_max_age_and_an_envelope_has_its_start() {
-    let check = |now, first| hourly().reinvocation(&look(2), at(now), at(first), RIGHT);
+    let check = |now, first| hourly().reinvocation(&Case { first_failure: at(first), ..case(&look(2), at(now)) }, RIGHT);
     assert_eq!(check(3_600.0, 0.0), Ok(()));
     assert_eq!(check(3_600.0, 0.9), Ok(()), "envelopes carry whole seconds");
     assert_eq!(invariant(check(3_600.001, 0.9)), Invariant::MaxAge);
     let later = Claim { initial_timestamp: RIGHT.initial_timestamp + 1, ..RIGHT };
-    let reset = hourly().reinvocation(&look(2), at(20.0), at(0.0), later);
+    let reset = hourly().reinvocation(&case(&look(2), at(20.0)), later);
     assert_eq!(invariant(reset), Invariant::MaxAge);
 }
 
@@ -80,18 +88,18 @@ fn no_retry_before_the_shortest_wait() {
         [(Jitter::Full, 1.0), (Jitter::Equal, 4.0), (Jitter::None, 8.0), (Jitter::Decorrelated, 1.0)]
     {
         let bounds = bounds(Settings { jitter, ..Settings::default() });
-        let check = |now| bounds.reinvocation(&look(2), at(now), at(0.0), RIGHT);
+        let check = |now| bounds.reinvocation(&case(&look(2), at(now)), RIGHT);
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
     // An hour's wait that does not fit before MAX_AGE is cut to end a minute before it.
     let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..Settings::default() };
-    let check = |now| bounds(slow.clone()).reinvocation(&look(2), at(now), at(0.0), RIGHT);
+    let check = |now| bounds(slow.clone()).reinvocation(&case(&look(2), at(now)), RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
     // With less than two minutes left it is not cut.
     let late = Look { first_receive: at(3_490.0), ..look(2) };
-    let check = |now| hourly().reinvocation(&late, at(now), at(0.0), RIGHT);
+    let check = |now| hourly().reinvocation(&case(&late, at(now)), RIGHT);
     assert_eq!(check(3_491.0), Ok(()));
     assert_eq!(invariant(check(3_490.5)), Invariant::DueTime);
 }
@@ -99,31 +107,31 @@ fn no_retry_before_the_shortest_wait() {
 #[test]
 fn a_first_receive_has_served_no_backoff() {
     for (receive_count, is_first) in [(0, true), (1, true), (2, false)] {
-        let checked = hourly().reinvocation(&look(receive_count), at(500.0), at(0.0), RIGHT);
+        let checked = hourly().reinvocation(&case(&look(receive_count), at(500.0)), RIGHT);
         assert_eq!(checked.is_err_and(|broken| broken.invariant == Invariant::DueTime), is_first);
     }
 }
 
 #[test]
 fn no_retry_before_what_the_handler_had_it_hidden_for() {
-    let not_before = hourly().deferral(&look(1), at(10.1), at(0.0), Duration::from_secs(8)).unwrap();
+    let not_before = hourly().deferral(&case(&look(1), at(10.1)), Duration::from_secs(8)).unwrap();
     assert_eq!(not_before, at(17.0), "a second less than from the receive on: it was rounded up");
-    let later = hourly().deferral(&look(2), at(12.0), at(0.0), Duration::from_secs(6)).unwrap();
+    let later = hourly().deferral(&case(&look(2), at(12.0)), Duration::from_secs(6)).unwrap();
     assert_eq!(later, at(17.0));
     let hidden = Look { not_before, ..look(2) };
-    let check = |now| hourly().reinvocation(&hidden, at(now), at(0.0), RIGHT);
+    let check = |now| hourly().reinvocation(&case(&hidden, at(now)), RIGHT);
     assert_eq!(check(16.501), Ok(()));
     assert_eq!(invariant(check(16.5)), Invariant::DueTime);
     // Within the last minute before MAX_AGE, a later look may cut what the first did not.
     let hidden = Look { not_before: at(3_590.0), ..look(2) };
-    let check = |now| hourly().reinvocation(&hidden, at(now), at(0.0), RIGHT);
+    let check = |now| hourly().reinvocation(&case(&hidden, at(now)), RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
 }
 
 #[test]
 fn no_wait_over_its_ceiling() {
-    let check = |look: Look, now, secs| hourly().deferral(&look, at(now), at(0.0), Duration::from_secs(secs));
+    let check = |look: Look, now, secs| hourly().deferral(&case(&look, at(now)), Duration::from_secs(secs));
     assert!(check(look(1), 500.0, 8).is_ok(), "a first receive, by its count, at any time");
     assert_eq!(invariant(check(look(1), 10.0, 9)), Invariant::LongestWait);
     assert!(check(look(2), 12.0, 7).is_ok(), "from the first receive, rounded up to whole seconds");
@@ -132,7 +140,7 @@ fn no_wait_over_its_ceiling() {
     let behind = check(look(2), 5.0, 13);
     assert!(behind.is_ok(), "a clock that is behind SQS's counts more to the same moment");
     let decorrelated = bounds(Settings { jitter: Jitter::Decorrelated, ..Settings::default() });
-    let check = |secs| decorrelated.deferral(&look(1), at(10.0), at(0.0), Duration::from_secs(secs));
+    let check = |secs| decorrelated.deferral(&case(&look(1), at(10.0)), Duration::from_secs(secs));
     assert!(check(81).is_ok());
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
@@ -146,31 +154,31 @@ fn asked(look: Look) -> Look {
 #[test]
 fn a_wait_that_was_asked_for_ends_at_its_moment_or_a_tenth_later() {
     let check = |look: Look, now, until: f64| {
-        hourly().deferral(&asked(look), at(now), at(0.0), Duration::from_secs_f64(until - now))
+        hourly().deferral(&case(&asked(look), at(now)), Duration::from_secs_f64(until - now))
     };
     for receive_count in [1, 2] {
         assert!(check(look(receive_count), 10.0, 670.0).is_ok(), "rounded up");
         assert_eq!(invariant(check(look(receive_count), 10.0, 671.0)), Invariant::LongestWait);
     }
-    let reinvoked = |now| hourly().reinvocation(&asked(look(2)), at(now), at(0.0), RIGHT);
+    let reinvoked = |now| hourly().reinvocation(&case(&asked(look(2)), at(now)), RIGHT);
     assert_eq!(reinvoked(608.501), Ok(()));
     assert_eq!(invariant(reinvoked(608.5)), Invariant::DueTime);
     let without_its_time = Asked { wait: Duration::from_secs(600), written: None }.window(at(9.5));
     assert_eq!(without_its_time, Window { earliest: at(609.5), latest: at(669.5) });
     let off = bounds(Settings { directives: false, ..Settings::default() });
-    let drawn = off.deferral(&asked(look(2)), at(10.0), at(0.0), Duration::from_secs(600));
+    let drawn = off.deferral(&case(&asked(look(2)), at(10.0)), Duration::from_secs(600));
     assert_eq!(invariant(drawn), Invariant::LongestWait);
 }
 
 #[test]
 fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
     let check = |bounds: &Bounds, now, secs| {
-        bounds.deferral(&asked(look(2)), at(now), at(0.0), Duration::from_secs(secs))
+        bounds.deferral(&case(&asked(look(2)), at(now)), Duration::from_secs(secs))
     };
     let short = bounds(Settings { max_age: 500, ..Settings::default() });
     assert!(check(&short, 10.0, 441).is_ok(), "50 s before the end, rounded up");
     assert_eq!(invariant(check(&short, 10.0, 442)), Invariant::LongestWait);
-    let check = |now| short.reinvocation(&asked(look(2)), at(now), at(0.0), RIGHT);
+    let check = |now| short.reinvocation(&case(&asked(look(2)), at(now)), RIGHT);
     assert_eq!(check(450.0), Ok(()));
     assert_eq!(invariant(check(449.5)), Invariant::DueTime);
     // SQS would delete the message.
@@ -178,7 +186,7 @@ fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
     let for_ever = Asked { wait: Duration::MAX, written: None }.window(at(9.0));
     let check = |now| {
         let look = Look { asked: Some(for_ever), ..look(2) };
-        fortnight.reinvocation(&look, at(now), at(0.0), RIGHT)
+        fortnight.reinvocation(&case(&look, at(now)), RIGHT)
     };
     let last = 9.0 + 13.5 * 86_400.0 - 60.0;
     assert_eq!(check(last), Ok(()));
@@ -190,7 +198,7 @@ fn no_wait_over_twelve_hours() {
     let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..Settings::default() });
     for (receive_count, most) in [(1, 43_170), (2, 41_940)] {
         let check =
-            |secs| longest.deferral(&look(receive_count), at(10.0), at(0.0), Duration::from_secs(secs));
+            |secs| longest.deferral(&case(&look(receive_count), at(10.0)), Duration::from_secs(secs));
         assert!(check(most).is_ok());
         assert_eq!(invariant(check(most + 1)), Invariant::LongestWait);
     }
@@ -200,7 +208,7 @@ fn no_wait_over_twelve_hours() {
 fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry() {
     let day = bounds(Settings::default());
     let check =
-        |now, secs| day.hiding_after_unanswered(&look(2), at(now), at(0.0), Duration::from_secs(secs));
+        |now, secs| day.hiding_after_unanswered(&case(&look(2), at(now)), Duration::from_secs(secs));
     assert_eq!((check(20.0, 3_600), check(20.0, 7_200)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(20.0, 3_599)), Invariant::SpacedInvokes);
     assert_eq!(invariant(check(20.0, 7_201)), Invariant::LongestWait);
@@ -214,7 +222,7 @@ fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry()
 
 #[test]
 fn a_failed_action_is_hidden_by_its_receive_count() {
-    let check = |count, secs| hourly().hiding_after_failure(&look(count), Duration::from_secs(secs));
+    let check = |count, secs| hourly().hiding_after_failure(&case(&look(count), at(20.0)), Duration::from_secs(secs));
     assert_eq!((check(3, 8), check(100, 3_600)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(3, 9)), Invariant::LongestWait);
     assert_eq!(invariant(check(100, 3_601)), Invariant::LongestWait);
@@ -222,9 +230,9 @@ fn a_failed_action_is_hidden_by_its_receive_count() {
 
 #[test]
 fn reasons_are_true() {
-    let check = |look: &Look, now, reason| hourly().dead_letter(look, at(now), at(0.0), reason);
+    let check = |look: &Look, now, reason| hourly().dead_letter(&case(look, at(now)), reason);
     let flawed = |flaw| Look { origin: Origin { flaw: Some(flaw), ..look(1).origin }, ..look(1) };
-    let spent = Look { origin: Origin { attempt: 5, ..look(1).origin }, ..look(1) };
+    let spent = Look { origin: Origin { attempt: Attempt { number: 5, ..THIRD }, ..look(1).origin }, ..look(1) };
     for (right, now, reason, wrong, then) in [
         (&spent, 20.0, ReasonCode::MaxRetries, &look(1), 20.0),
         (&look(2), 3_600.1, ReasonCode::MaxAge, &look(2), 3_600.0),
@@ -242,24 +250,27 @@ fn reasons_are_true() {
 }
 
 /// The event's function was paused for 1,000 s from its 600th second on, with a spread of 300 s.
-fn paused(known_at: f64) -> Bounds {
+fn paused(known_at: f64) -> Known {
     let secs = Duration::from_secs;
     let pause = OperatorPause::of_all(secs(600), secs(1_000), secs(300));
-    Bounds { known: Known::at(&[pause], at(known_at)), ..hourly() }
+    Known::at(&[pause], at(known_at))
 }
 
 #[test]
 fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
     let end = 3_600.0 + 1_000.0 + 1_344.0 + 37.5;
-    let check = |bounds: &Bounds, now| bounds.dead_letter(&look(2), at(now), at(0.0), ReasonCode::MaxAge);
+    let check = |known: &Known, now| {
+        hourly().dead_letter(&Case { known, ..case(&look(2), at(now)) }, ReasonCode::MaxAge)
+    };
     assert_eq!(check(&paused(1_600.0), end + 0.1), Ok(()));
     assert_eq!(invariant(check(&paused(1_600.0), end)), Invariant::PauseEndsNothing);
     assert_eq!(invariant(check(&paused(700.0), 86_400.0)), Invariant::PauseEndsNothing, "it is open");
     assert_eq!(invariant(check(&paused(700.0), 3_600.0)), Invariant::TrueReasons, "nor without the pause");
     assert_eq!(check(&paused(599.0), 3_600.1), Ok(()), "a handler that does not know of it");
-    let nothing = Bounds { known: Known::Nothing, ..hourly() };
-    assert_eq!(invariant(check(&nothing, 3_600.1)), Invariant::PauseEndsNothing);
-    let reinvoked = |now| paused(1_600.0).reinvocation(&look(2), at(now), at(0.0), RIGHT);
+    assert_eq!(invariant(check(&Known::Nothing, 3_600.1)), Invariant::PauseEndsNothing);
+    let reinvoked = |now| {
+        hourly().reinvocation(&Case { known: &paused(1_600.0), ..case(&look(2), at(now)) }, RIGHT)
+    };
     assert_eq!(reinvoked(end), Ok(()));
     assert_eq!(invariant(reinvoked(end + 0.1)), Invariant::MaxAge);
 }
@@ -267,7 +278,8 @@ fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
 #[test]
 fn a_wait_may_end_with_the_spread_of_a_pause_that_is_over() {
     let check = |known_at, now: f64, until: f64| {
-        paused(known_at).deferral(&look(2), at(now), at(0.0), Duration::from_secs_f64(until - now))
+        let known = &paused(known_at);
+        hourly().deferral(&Case { known, ..case(&look(2), at(now)) }, Duration::from_secs_f64(until - now))
     };
     assert!(check(1_600.0, 1_700.0, 1_901.0).is_ok(), "rounded up");
     assert_eq!(invariant(check(1_600.0, 1_700.0, 1_902.0)), Invariant::LongestWait);
@@ -278,9 +290,9 @@ fn a_wait_may_end_with_the_spread_of_a_pause_that_is_over() {
 fn a_message_is_kept_for_a_hold_or_as_after_a_failure_while_nothing_is_known() {
     let secs = Duration::from_secs;
     let kept = |known: &Known, now, receives, wait| known.may_keep(at(now), receives, secs(wait), secs(8));
-    let open = paused(700.0).known;
+    let open = paused(700.0);
     assert!(kept(&open, 700.0, 2, 1_344) && !kept(&open, 700.0, 2, 1_345));
     assert!(!kept(&open, 700.0, 1, 1), "not on a first receive");
-    assert!(!kept(&paused(1_600.0).known, 1_600.0, 2, 1), "it is over");
+    assert!(!kept(&paused(1_600.0), 1_600.0, 2, 1), "it is over");
     assert!(kept(&Known::Nothing, 700.0, 1, 8) && !kept(&Known::Nothing, 700.0, 9, 9));
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::figures::percentiles::Percentiles;
+use crate::figures::summary::Percentiles;
 
 const GOAL: Duration = Duration::from_secs(30);
 

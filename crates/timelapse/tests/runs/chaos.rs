@@ -7,15 +7,11 @@ use std::time::Duration;
 use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policy, Settings, Step, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, RunError, Scenario, Strikes, Summary,
-    TARGET_ARN, Trace, Watcher, run,
+    Trace, Watcher, run,
 };
 use rayon::prelude::*;
 
-const HOUR: Duration = Duration::from_secs(3_600);
-
-fn policy(settings: Settings) -> Policy {
-    Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..settings }).expect("a valid policy")
-}
+use super::{HOUR, summary, watched};
 
 fn chaos(seed: u64, scenario: Scenario) -> Scenario {
     let faults = Faults::chaos(seed, scenario.duration);
@@ -24,15 +20,6 @@ fn chaos(seed: u64, scenario: Scenario) -> Scenario {
 
 fn with(fault: Fault, strikes: Strikes) -> Scenario {
     Scenario { events: 60, faults: Faults::default().with(fault, strikes), ..Scenario::default() }
-}
-
-/// The run's figures; a violation fails the test with all that it says.
-fn summary(scenario: &Scenario, settings: Settings) -> Summary {
-    watched(scenario, settings, &mut ())
-}
-
-fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
-    run(scenario, &policy(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
@@ -133,6 +120,23 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
+/// Two messages of one event in one batch: each call names the one that it is about.
+#[test]
+fn two_copies_of_an_event_are_told_apart() {
+    let seed = 317_546_270;
+    let scenario = Scenario { events: 3, arrival_spread: 3 * HOUR, failure_rate: 1.0, ..Scenario::default() };
+    let half = Strikes { rate: 0.5, window: Duration::ZERO..14 * 24 * HOUR };
+    let Scenario { faults, .. } = chaos(seed, scenario.clone());
+    let faults = faults.with(Fault::VisibilityRefused, half.clone()).with(Fault::DeleteLost, half);
+    let settings = Settings {
+        jitter: Jitter::Decorrelated,
+        hide_up_to: HideUpTo::Always,
+        maximum_concurrency: 3,
+        ..Settings::default()
+    };
+    summary(&Scenario { faults, ..chaos(seed, scenario) }, settings);
+}
+
 /// Retries of ten events in an outage of three hours, with this fault from its start, over those without it.
 fn amplified(fault: Fault, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
@@ -203,15 +207,6 @@ fn each_fault_alone_strikes_and_harms_no_event() {
         assert!(struck(&summary)[fault.name()] > 0, "{fault}");
         assert_eq!(summary.waiting, 0, "{fault}: {:?}", summary.dead_lettered);
     }
-}
-
-#[test]
-fn a_handler_that_is_down_for_hours_delays_and_loses_nothing() {
-    let window = 2 * HOUR..6 * HOUR;
-    let outage = summary(&with(Fault::HandlerOutage, Strikes { rate: 1.0, window }), Settings::default());
-    assert_eq!((outage.delivered, outage.dead_lettered.len()), (60, 0));
-    let recovery = outage.recovery_delay_ms.expect("there was an outage");
-    assert!(recovery.p50 > 3 * 3_600_000, "nobody was retried until three hours later: {recovery:?}");
 }
 
 #[test]

@@ -3,26 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{HOLD, HideUpTo, Outcome, Policy, Settings, Step};
+use comeback_engine::{HOLD, HideUpTo, Outcome, Settings, Step};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, OperatorPause, Scenario, Strikes, Summary, TARGET_ARN, TargetError,
-    Watcher, run,
+    ApiCall, EventNumber, Fault, Faults, OperatorPause, Scenario, Strikes, TargetError, Watcher,
 };
 use rayon::prelude::*;
 
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3_600);
-const DAY: Duration = Duration::from_secs(86_400);
+use super::{HOUR, MINUTE, hours, summary, watched};
 
-fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
-    let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-    let policy = Policy::new(settings).expect("a valid policy");
-    run(scenario, &policy, watcher).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn summary(scenario: &Scenario, settings: Settings) -> Summary {
-    watched(scenario, settings, &mut ())
-}
+const DAY: Duration = hours(24);
 
 /// An outage of an hour, in which an operator pauses the target for this long.
 fn paused(length: Duration, spread: Duration) -> Scenario {

@@ -3,28 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Outcome, Policy, Settings, Step};
-use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, Scenario, Strikes, Summary, TARGET_ARN, Watcher, run,
-};
+use comeback_engine::{HideUpTo, Outcome, Settings, Step};
+use comeback_timelapse::{ApiCall, EventNumber, Fault, Faults, Scenario, Strikes, Watcher};
 use rayon::prelude::*;
 
-const HOUR: Duration = Duration::from_secs(3_600);
-
-fn policy(settings: Settings) -> Policy {
-    Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..settings }).expect("a valid policy")
-}
+use super::{HOUR, summary, watched};
 
 fn hiding(hide_up_to: HideUpTo) -> Settings {
     Settings { hide_up_to, ..Settings::default() }
-}
-
-fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
-    run(scenario, &policy(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn summary(scenario: &Scenario, settings: Settings) -> Summary {
-    watched(scenario, settings, &mut ())
 }
 
 /// Every retry: of which event, its number, and when it was due, in ms.

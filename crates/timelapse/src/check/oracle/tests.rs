@@ -1,0 +1,328 @@
+//! Calls that no handler makes: each breaks an invariant.
+
+use comeback_engine::{Attribute, Settings};
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use super::*;
+use crate::faults::records::UNLISTED_ARN;
+
+const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
+/// The event of a scenario that has only one.
+const EVENT: EventNumber = EventNumber(0);
+const ORIGIN: Origin = Origin { attempt: Attempt { event: EVENT, number: 0 }, flaw: None, asked: None };
+
+fn at(seconds: u64) -> Timestamp {
+    START.saturating_add(Duration::from_secs(seconds))
+}
+
+fn id(number: u64) -> Id {
+    Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(number))
+}
+
+/// One event that failed at once; a handler has its message.
+struct Fixture {
+    oracle: Oracle,
+    entry: Entry,
+    reads: Reads,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::pausing(Vec::new())
+    }
+
+    fn pausing(pauses: Vec<OperatorPause>) -> Self {
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+        let policy = Policy::new(settings).expect("a valid policy");
+        let mut oracle = Oracle::new(&Scenario { events: 1, pauses, ..Scenario::default() }, &policy);
+        oracle.arrived(EVENT, START);
+        let entry = oracle.sent(id(1), EVENT, START);
+        oracle.invocation_ended(EVENT, false, START);
+        let reads = oracle.environment_made();
+        let mut fixture = Self { oracle, entry, reads };
+        fixture.receive(fixture.entry, 1, at(0));
+        fixture
+    }
+
+    /// The same at the message's second receive, after its backoff.
+    fn due() -> Self {
+        let mut fixture = Self::new();
+        fixture.hide(1);
+        fixture.receive(fixture.entry, 2, at(2));
+        fixture
+    }
+
+    fn receive(&mut self, entry: Entry, receive_count: u32, now: Timestamp) {
+        let record = Record {
+            message_id: "m-0".into(),
+            receipt_handle: String::new(),
+            body: String::new(),
+            receive_count,
+            sent: START,
+            first_receive: START,
+            moved: None,
+            trace_header: None,
+        };
+        let reads = self.reads.clone();
+        let start = Start { received_at: now, clock: now, is_old: false, can_act: true, reads };
+        let seen = Seen { entry, origin: ORIGIN, record: &record, overlooked: false };
+        self.oracle.started(start, std::iter::once(seen), now);
+    }
+
+    fn hide(&mut self, seconds: u64) {
+        let now = self.oracle.hands().start.clock;
+        let timeout = Duration::from_secs(seconds);
+        self.oracle.hides(0, timeout);
+        self.oracle.hidden(0, now.saturating_add(timeout));
+    }
+
+    fn invoke(&mut self, function_arn: &str, payload: &str) {
+        self.oracle.reinvokes(0, function_arn, payload);
+        self.oracle.reinvoked(0, at(2));
+    }
+
+    /// Without an answer.
+    fn invoke_unanswered(&mut self, accepted: bool, now: Timestamp) {
+        self.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
+        if accepted {
+            self.oracle.reinvoked(0, now);
+        }
+        self.oracle.invoke_unanswered(0, accepted, now);
+    }
+
+    fn dead_letter(&mut self, reason: &str, body: String) {
+        let value = reason.to_owned();
+        let attributes = vec![Attribute { name: "Reason", data_type: "String", value }];
+        self.oracle.gives_up(0, &DeadLetter { body, attributes }, None);
+        self.oracle.dead_lettered(0);
+    }
+
+    /// Moves the message. Returns the copy.
+    fn send_again(&mut self, seconds: u64, now: Timestamp) -> Entry {
+        let delay = Duration::from_secs(seconds);
+        self.oracle.moves(0, delay, false);
+        self.oracle.moved(0, delay, id(2), now)
+    }
+
+    fn broken(&self) -> Option<Invariant> {
+        self.oracle.broken.as_ref().map(|broken| broken.invariant)
+    }
+}
+
+fn payload() -> String {
+    let mut text = String::new();
+    EVENT.write_payload(0, &mut text);
+    text
+}
+
+/// A correct envelope around any payload.
+fn envelope(payload: &str) -> String {
+    let first_failure = START.as_secs();
+    format!(
+        r#"{{"_retry_metadata":{{"attempt":1,"initial_timestamp":{first_failure}}},"_original_payload":{payload}}}"#
+    )
+}
+
+fn dead_letter_body(retries_made: u64, payload: &str) -> String {
+    format!(r#"{{"retries_made":{retries_made},"payload":{payload}}}"#)
+}
+
+#[test]
+fn a_retry_of_a_due_message_breaks_nothing() {
+    let mut fixture = Fixture::due();
+    fixture.invoke(FUNCTION, &envelope(&payload()));
+    fixture.oracle.deleted(fixture.entry, EVENT, true);
+    assert_eq!(fixture.broken(), None, "the re-invocation carries it on");
+}
+
+#[test]
+fn a_changed_payload() {
+    let changed = payload().replace("1.0", "1");
+    let nested = envelope(&envelope(&payload()));
+    for sent in ["no JSON".into(), nested, envelope("null"), envelope(&changed), payload()] {
+        let mut fixture = Fixture::due();
+        fixture.invoke(FUNCTION, &sent);
+        assert_eq!(fixture.broken(), Some(Invariant::PayloadVerbatim), "{sent}");
+    }
+    for body in [dead_letter_body(0, &changed), dead_letter_body(0, "null"), "of no message".into()] {
+        let mut fixture = Fixture::due();
+        fixture.dead_letter("max_age", body.clone());
+        assert_eq!(fixture.broken(), Some(Invariant::PayloadVerbatim), "{body}");
+    }
+}
+
+#[test]
+fn a_function_off_the_list() {
+    let mut fixture = Fixture::due();
+    fixture.invoke(UNLISTED_ARN, &envelope(&payload()));
+    assert_eq!(fixture.broken(), Some(Invariant::AllowList));
+}
+
+#[test]
+fn a_function_that_is_or_may_be_paused() {
+    let hour = Duration::from_secs(3_600);
+    let pause = OperatorPause::of_all(hour, hour, hour);
+    // The handler reads the parameter as of this moment, and retries the message this long after it tried to.
+    let invoked = |read: Option<Timestamp>, tried_ago: u64| {
+        let mut fixture = Fixture::pausing(vec![pause.clone()]);
+        fixture.hide(1);
+        fixture.oracle.read_pauses(read, Timestamp::from_millis(at(3_700).as_millis() - tried_ago));
+        fixture.reads = fixture.oracle.finished();
+        fixture.receive(fixture.entry, 2, at(3_700));
+        fixture.invoke(FUNCTION, &envelope(&payload()));
+        fixture.broken()
+    };
+    let broken = Some(Invariant::PausedNotInvoked);
+    assert_eq!(invoked(Some(at(3_600)), 0), broken);
+    assert_eq!(invoked(None, 0), broken);
+    assert_eq!(invoked(Some(START), 47_500), None, "37.5 s, and clocks that are 10 s apart");
+    assert_eq!(invoked(Some(START), 47_501), broken, "it should have tried to read");
+}
+
+#[test]
+fn a_second_retry_that_no_fault_explains() {
+    let mut fixture = Fixture::due();
+    fixture.invoke(FUNCTION, &envelope(&payload()));
+    assert_eq!(fixture.broken(), None);
+    fixture.invoke(FUNCTION, &envelope(&payload()));
+    assert_eq!(fixture.broken(), Some(Invariant::ExplainedDuplicates));
+}
+
+#[test]
+fn an_unanswered_invoke_that_is_hidden_or_repeated_too_early() {
+    let broken = Some(Invariant::SpacedInvokes);
+    for accepted in [false, true] {
+        let unanswered = |hidden_for| {
+            let mut fixture = Fixture::due();
+            fixture.invoke_unanswered(accepted, at(2));
+            fixture.hide(hidden_for);
+            fixture
+        };
+        assert_eq!(unanswered(3_599).broken(), broken, "{accepted}");
+        for (after, broken) in [(3_600, None), (3_599, broken)] {
+            let mut fixture = unanswered(3_600);
+            assert_eq!(fixture.broken(), None, "{accepted}");
+            fixture.invoke_unanswered(accepted, at(2 + after));
+            assert_eq!(fixture.broken(), broken, "{accepted}, after {after} s");
+        }
+    }
+}
+
+#[test]
+fn a_retry_on_the_first_receive() {
+    let mut fixture = Fixture::new();
+    fixture.invoke(FUNCTION, &envelope(&payload()));
+    assert_eq!(fixture.broken(), Some(Invariant::DueTime));
+}
+
+#[test]
+fn a_wrong_attempt_or_count_of_retries() {
+    let mut fixture = Fixture::due();
+    fixture.invoke(FUNCTION, &envelope(&payload()).replace(r#""attempt":1"#, r#""attempt":2"#));
+    assert_eq!(fixture.broken(), Some(Invariant::AttemptsByOne));
+    let mut fixture = Fixture::due();
+    fixture.dead_letter("max_retries", dead_letter_body(1, &payload()));
+    assert_eq!(fixture.broken(), Some(Invariant::AttemptsByOne));
+}
+
+#[test]
+fn too_long_a_wait() {
+    let mut fixture = Fixture::new();
+    fixture.hide(2);
+    assert_eq!(fixture.broken(), Some(Invariant::LongestWait));
+    // After a failed call the bound is another one: 4 s on the second receive.
+    let mut fixture = Fixture::due();
+    fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
+    fixture.hide(4);
+    assert_eq!(fixture.broken(), None);
+    fixture.hide(5);
+    assert_eq!(fixture.broken(), Some(Invariant::LongestWait));
+}
+
+#[test]
+fn an_untrue_or_unknown_reason() {
+    for reason in ["max_retries", "max_age", "target_not_allowed", "malformed_record", "bad_luck", ""] {
+        let mut fixture = Fixture::due();
+        fixture.dead_letter(reason, dead_letter_body(0, &payload()));
+        assert_eq!(fixture.broken(), Some(Invariant::TrueReasons), "{reason}");
+    }
+}
+
+#[test]
+fn a_message_deleted_without_a_call() {
+    let mut fixture = Fixture::new();
+    fixture.oracle.deleted(fixture.entry, EVENT, true);
+    assert_eq!(fixture.broken(), Some(Invariant::LeavesForAReason));
+}
+
+#[test]
+fn a_move_that_ends_with_its_backoff_breaks_nothing() {
+    let mut fixture = Fixture::new();
+    fixture.send_again(1, at(0));
+    fixture.oracle.deleted(fixture.entry, EVENT, true);
+    assert_eq!(fixture.broken(), None);
+}
+
+#[test]
+fn another_body_or_a_second_copy_or_too_long_a_delay() {
+    let mut fixture = Fixture::new();
+    fixture.oracle.moves(0, Duration::from_secs(1), true);
+    assert_eq!(fixture.broken(), Some(Invariant::PayloadVerbatim));
+    let mut fixture = Fixture::new();
+    [at(0); 2].map(|now| fixture.send_again(1, now));
+    assert_eq!(fixture.broken(), Some(Invariant::ExplainedDuplicates));
+    // The backoff of the first retry has one second.
+    let mut fixture = Fixture::new();
+    fixture.send_again(2, at(0));
+    assert_eq!(fixture.broken(), Some(Invariant::LongestWait));
+}
+
+#[test]
+fn more_hops_than_a_wait_takes() {
+    let mut fixture = Fixture::due();
+    // After a failed call the wait may be longer, but not in steps of a second.
+    fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
+    let mut copy = fixture.send_again(1, at(2));
+    for (now, broken) in [(3, None), (4, Some(Invariant::FewestHops))] {
+        fixture.receive(copy, 2, at(now));
+        copy = fixture.send_again(1, at(now));
+        assert_eq!(fixture.broken(), broken, "at {now} s");
+    }
+}
+
+#[test]
+fn a_message_that_is_back_within_the_hour_though_a_copy_may_be_on_its_way() {
+    let mut fixture = Fixture::new();
+    fixture.send_again(1, at(0));
+    fixture.oracle.move_unanswered(0);
+    fixture.hide(3_600);
+    assert_eq!(fixture.broken(), None);
+    fixture.hide(3_599);
+    assert_eq!(fixture.broken(), Some(Invariant::SpacedInvokes));
+}
+
+#[test]
+fn a_hop_that_ends_after_its_due_time() {
+    let hop = |late_ms: u64| {
+        let mut fixture = Fixture::new();
+        let due = START.saturating_add(Duration::from_millis(10_000 - late_ms));
+        fixture.oracle.hop_reported("m-0", Duration::from_secs(10), due);
+        fixture.broken()
+    };
+    assert_eq!((hop(1_000), hop(1_001)), (None, Some(Invariant::HopsEndInTime)));
+}
+
+#[test]
+fn a_message_that_expires_though_it_was_seen() {
+    let expired = |hours: u64, cut: bool| {
+        let Fixture { mut oracle, entry, .. } = Fixture::new();
+        if cut {
+            oracle.cut_retention(entry);
+        }
+        oracle.removed(entry, EVENT, Removal::Expired, at(hours * 3_600));
+        oracle.broken.map(|broken| broken.invariant)
+    };
+    assert_eq!((expired(12, false), expired(11, true)), (None, None));
+    assert_eq!(expired(11, false), Some(Invariant::NoneExpires));
+}
