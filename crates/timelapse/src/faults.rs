@@ -134,11 +134,4 @@ mod tests {
         let share = rolls(&mut dice, Fault::ClockSkew).iter().filter(|&&struck| struck).count();
         assert!((20..=44).contains(&share), "{share} of 64");
     }
-
-    #[test]
-    fn without_faults_nothing_strikes_or_is_counted() {
-        let mut dice = Dice::new(1, START, &Faults::default());
-        assert!(!dice.strikes(Fault::InvokeThrottled, START, [EventNumber(0)]));
-        assert_eq!((dice.struck(), dice.take_notes()), (None, vec![]));
-    }
 }

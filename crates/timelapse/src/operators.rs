@@ -11,26 +11,26 @@ use crate::faults::mix::generator;
 /// A pause that an operator opens. Times are whole seconds; `at` counts from the run's start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperatorPause {
-    /// Which functions. Events of a run are all of [`TARGET_ARN`](crate::TARGET_ARN).
+    /// The paused functions. All events of a run belong to [`TARGET_ARN`](crate::TARGET_ARN).
     pub target: PauseTarget,
     /// When it is opened.
     pub at: Duration,
-    /// How long it is open; `None`: nobody resumes it.
+    /// How long it is open; `None` if nobody resumes it.
     pub length: Option<Duration>,
     /// Whether its end is planned when it is opened. Otherwise an operator resumes it then.
     pub is_planned: bool,
-    /// Over which time its events come back; at most [`LONGEST_SPREAD`].
+    /// Time over which its events come back; at most [`LONGEST_SPREAD`].
     pub spread: Duration,
 }
 
 impl OperatorPause {
-    /// One of every function, which an operator resumes.
+    /// A pause of every function, which an operator resumes.
     pub const fn of_all(at: Duration, length: Duration, spread: Duration) -> Self {
         Self { target: PauseTarget::All, at, length: Some(length), is_planned: false, spread }
     }
 
-    /// None for half of the seeds. For the others one or two, within the first half of the run: each of up to
-    /// an eighth of it, with a spread of up to an hour.
+    /// No pause for half of the seeds; for the others one or two within the first half of the run, each up to an eighth of
+    /// it, with a spread of up to an hour.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "pauses", "operators");
         if rng.random_bool(0.5) {
@@ -74,7 +74,7 @@ impl OperatorPause {
     }
 }
 
-/// What the parameter holds at `now`, by the commands' own edits; `None` before the first pause.
+/// The parameter at `now`, by the commands' own edits; `None` before the first pause.
 ///
 /// # Errors
 ///

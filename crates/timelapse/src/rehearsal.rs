@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, InvokeFailure, Look, Move, Policy,
-    Record, Timestamp, VisibilityChange,
+    BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, InvokeFailure, Look, Move,
+    Policy, Record, Timestamp, VisibilityChange,
 };
 use futures_util::FutureExt;
 

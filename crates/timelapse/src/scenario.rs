@@ -10,6 +10,7 @@ use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
 use crate::operators::{OperatorPause, parameter};
 
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
 /// What a target may ask for: SQS keeps no message longer.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
@@ -17,19 +18,19 @@ const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// `comeback simulate` makes: 1,000 events, their target down for the first 3 of 24 hours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Everything random is drawn from it.
+    /// Seeds everything random.
     pub seed: u64,
     /// Events that reach the target, each once; 1 to 10,000,000.
     pub events: usize,
-    /// They arrive at random moments, evenly spread from the start over this time.
+    /// Events arrive at random moments, spread evenly over this time from the start.
     pub arrival_spread: Duration,
     /// Every invocation that begins within this time from the start fails.
     pub outage: Duration,
-    /// Of the invocations that begin after the outage, the share that fails; 0 to 1.
+    /// Share of the invocations after the outage that fail; 0 to 1.
     pub failure_rate: f64,
     /// What the target asks for with `RetryAfter` whenever it fails; whole seconds, at most 14 days.
     pub retry_after: Option<Duration>,
-    /// Bytes that each payload has at least, at most 1,048,576; the simulated ones have about 100.
+    /// Least size of a payload in bytes, at most 1,048,576; without it payloads have about 100.
     pub payload_size: usize,
     /// How long an invocation of the target takes, failed or not; at most 15 minutes.
     pub run_time: Duration,
@@ -37,8 +38,7 @@ pub struct Scenario {
     pub duration: Duration,
     /// Messages in a batch at most; 1 to 10.
     pub batch_size: usize,
-    /// How long the retry handler takes for a batch; at most its timeout of 60 s. Its calls reach
-    /// AWS at the end of it.
+    /// How long the retry handler takes for a batch; at most its timeout of 60 s. Its calls reach AWS at the end.
     pub handler_run_time: Duration,
     /// How long a visible message waits for a poller; at most 20 s, a long poll.
     pub poll_delay: Duration,
@@ -46,7 +46,7 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// What goes wrong besides the target.
     pub faults: Faults,
-    /// What operators do. Without any pause, the handler has no parameter to read.
+    /// Pauses that operators make. Without any, the handler reads no parameter.
     pub pauses: Vec<OperatorPause>,
 }
 
@@ -100,60 +100,52 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// All that was refused, not only the first.
+    /// Every refused setting.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
-        let time = |duration: Duration, most: Duration| (duration <= most, format!("{duration:?}"));
-        let count = |n: usize, range: std::ops::RangeInclusive<usize>| (range.contains(&n), n.to_string());
-        let year = Duration::from_secs(365 * 86_400);
-        let rate = (0.0..=1.0).contains(&self.failure_rate);
-        let checks = [
-            ("events", "1 to 10000000", count(self.events, 1..=10_000_000)),
-            ("arrival-spread", "at most 365 days", time(self.arrival_spread, year)),
-            ("outage", "at most 365 days", time(self.outage, year)),
-            ("failure-rate", "0 to 1", (rate, self.failure_rate.to_string())),
-            (
-                "retry-after",
-                "whole seconds, 1 s to 14 days",
-                (
-                    self.retry_after.is_none_or(|wait| wait.subsec_nanos() == 0 && ASKED.contains(&wait)),
-                    format!("{:?}", self.retry_after.unwrap_or_default()),
-                ),
-            ),
-            ("payload-size", "at most 1048576, Lambda's own limit", count(self.payload_size, 0..=1_048_576)),
-            (
-                "run-time",
-                "at most 15 minutes, Lambda's own limit",
-                time(self.run_time, Duration::from_secs(900)),
-            ),
-            ("for", "at most 365 days", time(self.duration, year)),
-            ("batch-size", "1 to 10", count(self.batch_size, 1..=10)),
+        let mut refused = Vec::new();
+        let mut check = |setting, range, valid: bool, value: String| {
+            if !valid {
+                refused.push(ScenarioError { setting, value, range });
+            }
+        };
+        for (setting, count, range, most) in [
+            ("events", self.events, "1 to 10000000", 10_000_000),
+            ("batch-size", self.batch_size, "1 to 10", 10),
+            ("in-flight-limit", self.in_flight_limit, "at least 1", usize::MAX),
+        ] {
+            check(setting, range, (1..=most).contains(&count), count.to_string());
+        }
+        for (setting, time, range, most) in [
+            ("arrival-spread", self.arrival_spread, "at most 365 days", YEAR),
+            ("outage", self.outage, "at most 365 days", YEAR),
+            ("for", self.duration, "at most 365 days", YEAR),
+            ("run-time", self.run_time, "at most 15 minutes, Lambda's own limit", Duration::from_secs(900)),
             (
                 "handler-run-time",
+                self.handler_run_time,
                 "at most 60 s, the handler's timeout",
-                time(self.handler_run_time, HANDLER_TIMEOUT),
+                HANDLER_TIMEOUT,
             ),
-            ("poll-delay", "at most 20 s, a long poll", time(self.poll_delay, Duration::from_secs(20))),
-            ("in-flight-limit", "at least 1", count(self.in_flight_limit, 1..=usize::MAX)),
-        ];
-        let faults = self.faults.iter().map(|(fault, strikes)| {
-            let value = format!("{fault}={}", strikes.rate);
-            ("fault", "a rate of 0 to 1, within a window that is not empty", (strikes.is_valid(), value))
-        });
+            ("poll-delay", self.poll_delay, "at most 20 s, a long poll", Duration::from_secs(20)),
+        ] {
+            check(setting, range, time <= most, format!("{time:?}"));
+        }
+        let rate = self.failure_rate;
+        check("failure-rate", "0 to 1", (0.0..=1.0).contains(&rate), rate.to_string());
+        let asked = self.retry_after.unwrap_or(*ASKED.start());
+        let is_whole = asked.subsec_nanos() == 0 && ASKED.contains(&asked);
+        check("retry-after", "whole seconds, 1 s to 14 days", is_whole, format!("{asked:?}"));
+        let size = self.payload_size;
+        check("payload-size", "at most 1048576, Lambda's own limit", size <= 1_048_576, size.to_string());
+        for (fault, strikes) in self.faults.iter() {
+            let range = "a rate of 0 to 1, within a window that is not empty";
+            check("fault", range, strikes.is_valid(), format!("{fault}={}", strikes.rate));
+        }
         let fit = self.pauses.iter().all(OperatorPause::is_valid)
             && parameter(&self.pauses, Timestamp::from_secs(u64::MAX)).is_ok();
-        let pauses = (
-            "pauses",
-            "whole seconds, with a spread of at most 14 days, and one at a time",
-            (fit, format!("{:?}", self.pauses)),
-        );
-        let errors: Vec<_> = checks
-            .into_iter()
-            .chain(faults)
-            .chain([pauses])
-            .filter(|(_, _, (valid, _))| !valid)
-            .map(|(setting, range, (_, value))| ScenarioError { setting, value, range })
-            .collect();
-        if errors.is_empty() { Ok(()) } else { Err(errors) }
+        let range = "whole seconds, with a spread of at most 14 days, and one at a time";
+        check("pauses", range, fit, format!("{:?}", self.pauses));
+        if refused.is_empty() { Ok(()) } else { Err(refused) }
     }
 
     /// The last moment of the run.
@@ -161,7 +153,7 @@ impl Scenario {
         START.saturating_add(self.duration)
     }
 
-    /// From here on the target works again.
+    /// When the target works again.
     pub(crate) fn outage_end(&self) -> Timestamp {
         START.saturating_add(self.outage)
     }

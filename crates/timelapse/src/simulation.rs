@@ -104,7 +104,8 @@ fn handle(
     let handler = old_handler.as_mut().unwrap_or(&mut batch.environment.handler);
     let event = batch.struck.take();
     let event = event.as_ref().unwrap_or(&batch.event);
-    let past_deadline = account.service.past_deadline(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
+    let past_deadline =
+        account.service.past_deadline(batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE));
     let report = handler.handle(event, batch.clock, &past_deadline, account).now_or_never();
     assert!(!account.service.at_work.get(), "BUG: a simulated call panicked; see above");
     let world = &mut *account.service.world.borrow_mut();

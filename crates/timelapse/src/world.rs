@@ -17,9 +17,9 @@ use crate::aws::queue::{Queue, QueueSettings, QueueTimer, Receipt, Received, Rem
 use crate::aws::target::{Ended, Id, InvocationKey, Target};
 use crate::check::books::{Asked, Attempt, Origin};
 use crate::check::oracle::{Oracle, Seen, Start};
+use crate::event::EventNumber;
 use crate::faults::Dice;
 use crate::faults::fault::Fault;
-use crate::event::EventNumber;
 use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
 use crate::scenario::Scenario;
@@ -411,4 +411,3 @@ impl Counts {
         count.copied().unwrap_or_default() as u64
     }
 }
-

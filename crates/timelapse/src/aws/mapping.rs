@@ -5,7 +5,7 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-/// Pollers that look while the queue is quiet. Source: "Configuring scaling behavior for SQS event
+/// Pollers of a quiet queue. Source: "Configuring scaling behavior for SQS event
 /// source mappings", AWS Lambda Developer Guide: Lambda starts with five concurrent batches; the
 /// reduction to two on quiet queues is not available with a maximum concurrency, which ours has.
 const QUIET_POLLERS: usize = 5;
@@ -21,9 +21,9 @@ pub(crate) struct BatchKey(usize);
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
     under_way: Slab<UnderWay<B>>,
-    /// Records of earlier batches, whose text buffers are used again.
+    /// Records of earlier batches: their text buffers are used again.
     spare: Vec<Vec<Record>>,
-    /// Since when each quiet poller has been looking; `None` while its batch is in the handler.
+    /// When each poller of a quiet queue began to poll; `None` while its batch is in the handler.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
     pub(crate) poll_planned: bool,
 }
@@ -55,7 +55,7 @@ impl<B> Mapping<B> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Hands a batch over. Gives its key, and how many empty polls its poller made before.
+    /// Hands a batch over. Returns its key, and how many empty polls its poller made before.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (BatchKey, u64) {
         // The poller that has been looking longest; under load, one that Lambda added.
         let longest = (0..QUIET_POLLERS)
@@ -94,8 +94,7 @@ fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// Whether the queue keeps each message, by the ids in `batchItemFailures`. An id that is not of the
-/// batch keeps them all. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
+/// Whether the queue keeps each message, by the ids in `batchItemFailures`. An unknown id keeps them all. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

@@ -45,7 +45,7 @@ pub(crate) enum SendError {
     DelayTooLong(u64),
 }
 
-/// A timer that a queue has set. It runs out for nothing if the message has moved on.
+/// A timer that a queue has set. It has no effect if the message has moved on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
     /// A message's delay. It was never received, so its receipt is the one it was sent with.
@@ -61,8 +61,7 @@ pub(crate) enum QueueTimer {
 pub(crate) struct Queue<T> {
     settings: QueueSettings,
     messages: Slab<Message<T>>,
-    /// Receipts of visible messages in the order of their appearance. One whose message was taken
-    /// away while visible is skipped when its turn comes.
+    /// Receipts of visible messages in the order of their appearance. A receipt is skipped if its message is gone.
     visible: VecDeque<Receipt>,
     in_flight: usize,
     delayed: usize,
@@ -83,7 +82,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// `SendMessage`. Nothing needs to be planned that comes after `horizon`, the end of the run.
+    /// `SendMessage`. Plans nothing after `horizon`, the end of the run.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -114,8 +113,8 @@ impl<T> Queue<T> {
         Ok(slot)
     }
 
-    /// `ReceiveMessage`: fills `records`, reusing their buffers, and gives a receipt for each. Fewer
-    /// than `most` come if fewer are visible or the in-flight limit is reached.
+    /// `ReceiveMessage`: fills `records`, reusing their buffers, and returns a receipt for each. Fewer than `most` come if
+    /// fewer are visible or the in-flight limit is reached.
     pub(crate) fn receive<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -183,8 +182,8 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// `DeleteMessage`. Gives the body of the message it deleted. A stale handle deletes nothing, and
-    /// SQS reports success all the same.
+    /// `DeleteMessage`. Returns the body of the deleted message. A stale handle deletes nothing, and SQS still reports
+    /// success.
     pub(crate) fn delete(&mut self, receipt: Receipt) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot.0);
@@ -263,7 +262,7 @@ impl<T> Queue<T> {
         self.removals.push(Removed { carried, removal });
     }
 
-    /// A message is no longer in this state.
+    /// A message leaves this state.
     fn leave(&mut self, state: State) {
         match state {
             State::Delayed => self.delayed -= 1,
@@ -281,7 +280,7 @@ impl<T> Queue<T> {
 /// What a queue does only when it is asked to. A standard queue delivers at least once, so SQS may hand out a message that
 /// is hidden, and a receipt handle may go stale for no visible reason.
 impl<T> Queue<T> {
-    /// A message goes to a receiver who has it already, as one more record of the batch.
+    /// Hands a message to a receiver who already has it, as one more record of the batch.
     pub(crate) fn hand_out_again<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -293,7 +292,7 @@ impl<T> Queue<T> {
         self.hand_out(now, receipt.slot, agenda, records, index)
     }
 
-    /// A message becomes visible though it is hidden, if this is still its latest receipt.
+    /// Makes a hidden message visible, if this is still its latest receipt.
     pub(crate) fn appear_early(&mut self, receipt: Receipt) -> Option<Received> {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
         message.state = State::Visible;
@@ -303,7 +302,7 @@ impl<T> Queue<T> {
         Some(received)
     }
 
-    /// A receipt is no longer a message's latest, though no one else has received it.
+    /// Makes a receipt stale, though nobody else has received the message.
     pub(crate) fn make_stale<H: Ord + From<QueueTimer>>(&mut self, receipt: Receipt, agenda: &mut Agenda<H>) {
         let number = self.next_number();
         let Some(message) = self.latest(receipt) else { return };
@@ -311,7 +310,7 @@ impl<T> Queue<T> {
         agenda.plan(message.visible_at, QueueTimer::Visibility(Receipt { number, ..receipt }));
     }
 
-    /// A message's retention ends early. False if the message is gone already.
+    /// Ends a message's retention early. False if the message is already gone.
     pub(crate) fn expire_early(&mut self, slot: Slot, id: Id) -> bool {
         let is_there = self.messages.get(slot.0).is_some_and(|message| message.id == id);
         if is_there {

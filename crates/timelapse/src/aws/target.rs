@@ -257,17 +257,4 @@ mod tests {
         let asked = r#"{"errorType":"RetryAfter","errorMessage":"900; the target is down"}}"#;
         assert!(record.ends_with(asked), "{record}");
     }
-
-
-    #[test]
-    fn writes_as_a_version_4_uuid() {
-        let mut text = String::from("id ");
-        Id(Uuid::from_u128(0x0123_4567_89ab_4def_8123_4567_89ab_cdef)).write(&mut text);
-        assert_eq!(text, "id 01234567-89ab-4def-8123-456789abcdef");
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        let (one, other) = (Id::draw(&mut rng).to_string(), Id::draw(&mut rng).to_string());
-        assert_ne!(one, other);
-        assert_eq!(one.as_bytes()[14], b'4');
-        assert!(matches!(one.as_bytes()[19], b'8' | b'9' | b'a' | b'b'), "{one}");
-    }
 }

@@ -199,7 +199,8 @@ impl Books {
     /// A fault explains that the message is settled once more.
     pub(super) fn excuse(&mut self, entry: Entry) {
         let settled = self.get(entry).is_some_and(|book| book.settled);
-        let excused = self.excused.entry(entry.id).or_insert(Excused { made: u32::from(settled), excuses: 0 });
+        let excused =
+            self.excused.entry(entry.id).or_insert(Excused { made: u32::from(settled), excuses: 0 });
         excused.excuses += 1;
     }
 
@@ -234,8 +235,7 @@ mod tests {
 
     fn one() -> (Books, Entry) {
         let mut books = Books::default();
-        let entry =
-            books.open(Book::new(Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));
+        let entry = books.open(Book::new(Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));
         (books, entry)
     }
 

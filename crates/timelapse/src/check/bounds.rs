@@ -154,8 +154,7 @@ impl Bounds {
         let is_true = match reason {
             ReasonCode::MaxRetries => look.origin.attempt.number >= self.max_retries,
             ReasonCode::MaxAge => {
-                let is_too_old =
-                    !known.is_nothing() && self.is_too_old(now, start, end.min(given_up(look)));
+                let is_too_old = !known.is_nothing() && self.is_too_old(now, start, end.min(given_up(look)));
                 is_too_old || now.since(look.sent) > OLDEST_MESSAGE
             }
             ReasonCode::TargetNotAllowed => look.origin.flaw == Some(Flaw::Unlisted),
@@ -182,11 +181,7 @@ impl Bounds {
     }
 
     /// Checks the hiding of a message whose copy may have been accepted.
-    pub(super) fn hiding_after_lost_copy(
-        &self,
-        case: &Case<'_>,
-        hidden_for: Duration,
-    ) -> Result<(), Broken> {
+    pub(super) fn hiding_after_lost_copy(&self, case: &Case<'_>, hidden_for: Duration) -> Result<(), Broken> {
         let shortest = self.shortest_after_unanswered(case).as_secs();
         let hidden_for = hidden_for.as_secs();
         if (shortest..=LONGEST_HIDING.as_secs()).contains(&hidden_for) {
@@ -225,7 +220,8 @@ impl Bounds {
         } else {
             return Ok(());
         };
-        let detail = format!("hidden at {} for {} s after an unanswered invoke", case.now, hidden_for.as_secs());
+        let detail =
+            format!("hidden at {} for {} s after an unanswered invoke", case.now, hidden_for.as_secs());
         Err(case.broken(invariant, detail))
     }
 

@@ -491,9 +491,13 @@ impl Oracle {
         let Origin { attempt: Attempt { event, number }, flaw, .. } = self.in_hand(position).look.origin;
         let broken = |invariant, detail: String| Err(Broken::new(invariant, event, detail));
         let reason = letter.attributes.iter().find(|attribute| attribute.name == "Reason");
-        let reason = reason.and_then(|reason| ReasonCode::ALL.into_iter().find(|it| it.name() == reason.value));
+        let reason =
+            reason.and_then(|reason| ReasonCode::ALL.into_iter().find(|it| it.name() == reason.value));
         let Some(reason) = reason else {
-            return broken(Invariant::TrueReasons, format!("a dead-letter has no known reason: {}", letter.body));
+            return broken(
+                Invariant::TrueReasons,
+                format!("a dead-letter has no known reason: {}", letter.body),
+            );
         };
         if flaw == Some(Flaw::Unreadable) {
             if original.is_some_and(|original| original != letter.body) {

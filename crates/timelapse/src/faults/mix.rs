@@ -12,9 +12,9 @@ use super::fault::Fault;
 /// How often a fault strikes, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strikes {
-    /// Of the messages, calls or batches that the [`Fault`] names, the share that it strikes; 0 to 1.
+    /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1.
     pub rate: f64,
-    /// It strikes only here, counted from the run's start.
+    /// When it strikes, counted from the run's start.
     pub window: Range<Duration>,
 }
 
@@ -40,7 +40,7 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// The ways in which the handler's calls and its end can fail in [`Faults::storm`].
+/// Ways in which the handler's calls and its end can fail in [`Faults::storm`].
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
@@ -57,10 +57,9 @@ impl Faults {
         self
     }
 
-    /// Every fault but the end of retention. Most strike now and then through the whole run. The
-    /// handler is down once, and the in-flight limit is reached once; both begin in the first eighth of
-    /// the run. In 24 hours that is within the first three: the handler is down for one to two hours,
-    /// and the limit is reached for half an hour to one hour.
+    /// Every fault but the end of retention. Most strike now and then through the whole run. Once, the handler is down
+    /// for a twenty-fourth to a twelfth of the run; once, the in-flight limit is reached for half as long. Both begin in the
+    /// first eighth of the run.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let steady = Fault::ALL.into_iter().filter(|fault| fault.chaos() > 0.0);
         let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.chaos()))).collect());
@@ -76,8 +75,8 @@ impl Faults {
         faults
     }
 
-    /// Full blackouts: each call of the handler, and its end, fails every time for 1 to 60 minutes, in
-    /// one of its ways. Each begins in the first eighth of the run.
+    /// Blackouts: each call of the handler, and its end, fails every time for 1 to 60 minutes, in one of its ways. Each
+    /// begins in the first eighth of the run.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {

@@ -7,10 +7,8 @@ use rand::rngs::Xoshiro256PlusPlus;
 
 use crate::aws::target::TARGET_ARN;
 
-/// The function that records name instead of the target when [`Fault::UnlistedFunction`] strikes; a
-/// policy must not allow it.
-///
-/// [`Fault::UnlistedFunction`]: crate::Fault::UnlistedFunction
+/// The function that records name when [`UnlistedFunction`](crate::Fault::UnlistedFunction) strikes. A policy must not
+/// allow it.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
 /// Why an invocation record, struck by a fault, cannot be retried.
@@ -60,15 +58,14 @@ pub(crate) fn without_a_member(record: &mut String, rng: &mut Xoshiro256PlusPlus
     member.required.then_some(Flaw::Unreadable)
 }
 
-/// Has a record name a function that is not on the list.
+/// Makes a record name a function that is not on the list.
 pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
     let start = record.find(TARGET_ARN).expect("BUG: Lambda writes the function's ARN");
     record.replace_range(start..start + TARGET_ARN.len(), UNLISTED_ARN);
     Flaw::Unlisted
 }
 
-/// What hostile messages begin with, and the wait that each asks for, if it asks for one. One is so long that it ends
-/// with time itself.
+/// Beginnings of hostile messages, with the wait that each asks for, if any.
 const HOSTILE: [(&str, Option<Duration>); 10] = [
     ("9999999999", Some(Duration::from_secs(9_999_999_999))),
     ("18446744073709551615; for ever", Some(Duration::from_secs(u64::MAX))),
@@ -81,11 +78,11 @@ const HOSTILE: [(&str, Option<Duration>); 10] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// As many digits as 10^400 has, and nearly a megabyte of them: with more, Lambda would drop the record.
+/// The digits of 10^400, and nearly a megabyte of digits: with more, Lambda would drop the record.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
 
-/// Has the record of a failure be that of a `RetryAfter` with a message that nobody would write. Gives the wait that it
-/// asks for all the same.
+/// Turns the failure in a record into a `RetryAfter` with a message that nobody would write. Returns the wait that it
+/// still asks for.
 pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
     let start = record.rfind(RESPONSE_PAYLOAD).expect("BUG: Lambda writes what the function answered");
     record.truncate(start);
@@ -112,8 +109,8 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
-    use crate::aws::target::{DOWN, FailureRecords, Id};
     use crate::aws::agenda::START;
+    use crate::aws::target::{DOWN, FailureRecords, Id};
 
     fn written(rng: &mut Xoshiro256PlusPlus, payload: &str) -> String {
         FailureRecords::of(TARGET_ARN).write(START, Id::draw(rng), payload, DOWN, String::new())

@@ -102,14 +102,14 @@ impl Summary {
         struck: Option<BTreeMap<&'static str, u64>>,
     ) -> Self {
         let handler_runs = calls.of(ApiCall::InvokeHandler);
-        let handler =
-            prices::gb_seconds(handler_runs, scenario.handler_run_time, prices::HANDLER_MEMORY_GB);
+        let handler = prices::gb_seconds(handler_runs, scenario.handler_run_time, prices::HANDLER_MEMORY_GB);
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
         let attempts = ledger.attempts();
         let (events_hit, recovery_delays_ms) = ledger.recovery(scenario.outage_end());
         let requests = ApiCall::ALL.map(|call| prices::requests(call, calls.requests(call)));
         let log_bytes = prices::log_bytes(decisions, handler_runs + retries);
-        let Duplicates { retries: duplicate_retries, dead_letters, moves: duplicate_moves } = ledger.duplicates;
+        let Duplicates { retries: duplicate_retries, dead_letters, moves: duplicate_moves } =
+            ledger.duplicates;
         let peak = |depth: fn(&Minute) -> u32| minutes.iter().map(depth).max().unwrap_or_default() as usize;
         Self {
             seed: scenario.seed,
@@ -201,20 +201,4 @@ impl Percentiles {
 /// The value at this percentile by nearest rank; `None` if there are none.
 pub(crate) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Percentiles;
-
-    #[test]
-    fn are_values_at_their_nearest_rank() {
-        let of = |values: &[u64]| Percentiles::of(values.to_vec()).map(|p| (p.p50, p.p99, p.max));
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[7]), Some((7, 7, 7)));
-        assert_eq!(of(&[9, 1]), Some((1, 9, 9)));
-        assert_eq!(of(&[3, 1, 2]), Some((2, 3, 3)));
-        assert_eq!(of(&(1..=100).rev().collect::<Vec<_>>()), Some((50, 99, 100)));
-        assert_eq!(of(&(1..=101).collect::<Vec<_>>()), Some((51, 100, 101)));
-    }
 }

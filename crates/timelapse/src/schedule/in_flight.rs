@@ -6,40 +6,37 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// How many events wait at a rate of events that keep failing, where, and what that takes: arrival rate ×
-/// time an event waits.
+/// Events that wait at a rate of events that keep failing: arrival rate × the time that an event waits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
-    /// Events a second that fail, and fail every time.
+    /// Events a second that fail every time.
     pub events_per_second: f64,
-    /// How long an event waits, from its first failure to its last retry: the mean.
+    /// Mean wait of an event, from its first failure to its last retry.
     pub mean_wait_seconds: f64,
     /// Events that wait once as many are given up as arrive.
     pub waiting: f64,
-    /// Of those, the ones that are hidden, which are in flight, if the queue had no limit: about
-    /// `HIDE_UP_TO` at most.
+    /// Events that are hidden, and so in flight, if the queue had no limit: about `HIDE_UP_TO` at most.
     pub in_flight: f64,
-    /// Between two looks at the queue more are hidden: twice `HIDE_UP_TO` at most, and a batch of each poller.
+    /// Most events hidden between two looks at the queue: twice `HIDE_UP_TO`, and a batch of each poller.
     pub in_flight_at_most: f64,
     /// The queue's limit.
     pub in_flight_limit: usize,
-    /// From the first of these failures until the limit is reached; none if it never is.
+    /// Time from the first of these failures until the limit is reached; `None` if it never is.
     pub full_after_seconds: Option<f64>,
-    /// Above this rate the limit is reached in the end; none where it never is.
+    /// Above this rate the limit is reached in the end; `None` if it never is.
     pub highest_events_per_second: Option<f64>,
-    /// What becomes of the events that are not hidden.
+    /// Moves of the events that are not hidden.
     pub moves: Moves,
-    /// Batches that have to be under way at once, if they are full and the handler takes as long for each
-    /// as [`Scenario`](crate::Scenario)'s default says: the least `MAXIMUM_CONCURRENCY`, 2 or more. Over
-    /// 1,000 is more than there can be.
+    /// Batches under way at once, if they are full and the handler takes as long as [`Scenario`]'s default for each: the
+    /// least `MAXIMUM_CONCURRENCY`, 2 or more. Lambda allows 1,000.
     pub pollers: u64,
 }
 
 impl Schedule {
-    /// What it takes that this many events a second fail every time. By Little's law, L = λ · W events
-    /// wait. Up to `HIDE_UP_TO` are hidden, and the others are delayed messages, which have no limit. If
-    /// `HIDE_UP_TO` is `always`, or not below `limit`, the limit is reached in the end; while the target
-    /// has been down for a time `t` only, an event has waited for `t` at most.
+    /// What happens if this many events a second fail every time. By Little's law, L = λ · W events wait. Up to
+    /// `HIDE_UP_TO` are hidden, and the others are delayed messages, which have no limit. If `HIDE_UP_TO` is `always`, or
+    /// not below `limit`, the limit is reached in the end. When the target has been down for a time `t`, an event has
+    /// waited for `t` at most.
     ///
     /// ```
     /// use comeback_engine::{HideUpTo, Policy, Settings};
@@ -81,8 +78,8 @@ impl Schedule {
         }
     }
 
-    /// When the mean of min(`t`, wait) is this many seconds: `t`, or none if it never is. Between two
-    /// waits next to each other the mean rises in a straight line.
+    /// The `t` at which the mean of min(`t`, wait) is this many seconds, if it ever is. Between two neighbouring waits the
+    /// mean rises in a straight line.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {
@@ -97,30 +94,25 @@ impl Schedule {
     }
 }
 
-/// What the moves of a rate of failing events come to, once as many events are given up as arrive.
+/// Moves at a rate of failing events, once as many events are given up as arrive.
 ///
-/// # Why there are no more
-///
-/// If no message were hidden, a wait of *w* seconds would take ⌈*w* / 900⌉ moves. A message that is hidden
-/// for the whole of it takes none, which saves a move at least for each 900 s that it is hidden. So
-/// *H* hidden messages save *H* / 900 moves a second at least. (Waits are under 900 s too, and the
-/// handler hides the long ones first, so they save hardly more.)
+/// They are an upper bound: without hiding, a wait of *w* seconds takes ⌈*w* / 900⌉ moves. A hidden message takes none,
+/// which saves at least one move for each 900 s, so *H* hidden messages save at least *H* / 900 moves a second. The
+/// handler hides the long waits first, so they save hardly more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
-    /// Events that wait as delayed messages. This is also how many event-hours are spent delayed in an hour.
+    /// Events that wait as delayed messages, and so the event-hours spent delayed in an hour.
     pub delayed: f64,
     /// Messages sent again a second, at most.
     pub per_second: f64,
-    /// List price of those, in US dollars: each is sent, received and deleted, and needs its share of the
-    /// handler and of its log, in full batches of small messages.
+    /// Their list price, in US dollars, in full batches of small messages.
     pub usd_per_hour: f64,
-    /// The same for a million hours that an event is delayed; none if none is.
+    /// The same for a million event-hours of delay; `None` if no event is delayed.
     pub usd_per_million_event_hours: Option<f64>,
 }
 
 impl Moves {
-    /// Of so many events that wait, of which so many are hidden. `all` moves a second would be made if
-    /// none were.
+    /// Moves of `waiting` events with `hidden` of them hidden; `all` a second if none were hidden.
     pub(super) fn of(all: f64, waiting: f64, hidden: f64) -> Self {
         let delayed = waiting - hidden;
         let saved = hidden / LONGEST_DELAY.as_secs_f64();
@@ -131,8 +123,7 @@ impl Moves {
     }
 }
 
-/// Batches under way at once. A message is received when it arrives and when it is due, and once for each
-/// move.
+/// Batches under way at once. A message is received when it arrives, when it is due, and once for each move.
 pub(crate) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let received = 2.0 * retries_per_second + moves_per_second;

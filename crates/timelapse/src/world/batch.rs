@@ -190,7 +190,8 @@ impl Environments {
 
     /// Lambda takes an environment for a batch, or makes one.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
-        let lives = |it: &SimulatedEnvironment| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE;
+        let lives =
+            |it: &SimulatedEnvironment| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE;
         self.idle.retain(lives);
         self.idle.pop().unwrap_or_else(|| {
             let (handler, reads) = self.new.clone();

@@ -141,10 +141,18 @@ impl World {
         let bytes = moves.iter().map(|copy| copy.size()).sum();
         self.tallies.calls.add_carrying(ApiCall::SendAgain, bytes);
         if self.dice.strikes(Fault::MoveRefused, self.now, events.iter().copied()) {
-            return Err(ServiceError::new(ErrorKind::Refused, "InvalidParameterValue", "the request is refused"));
+            return Err(ServiceError::new(
+                ErrorKind::Refused,
+                "InvalidParameterValue",
+                "the request is refused",
+            ));
         }
         if self.dice.strikes(Fault::MoveThrottled, self.now, events.iter().copied()) {
-            return Err(ServiceError::new(ErrorKind::Throttled, "RequestThrottled", "the request has failed"));
+            return Err(ServiceError::new(
+                ErrorKind::Throttled,
+                "RequestThrottled",
+                "the request has failed",
+            ));
         }
         for (copy, &position) in moves.iter().zip(&positions) {
             self.accept_move(copy, position);

@@ -127,9 +127,9 @@ fn refused_scenarios_say_all_that_is_wrong() {
         errors,
         [
             "events is 0; it must be 1 to 10000000",
-            "failure-rate is NaN; it must be 0 to 1",
             "batch-size is 11; it must be 1 to 10",
             "handler-run-time is 61s; it must be at most 60 s, the handler's timeout",
+            "failure-rate is NaN; it must be 0 to 1",
             "fault is clock_skew=2; it must be a rate of 0 to 1, within a window that is not empty",
         ]
     );

@@ -5,22 +5,21 @@ use comeback_engine::{MOVED_ATTRIBUTE, QUEUE_VISIBILITY_TIMEOUT, Record, Timesta
 
 use crate::aws::target::Id;
 
-/// Messages a standard queue can have in flight: received, and neither deleted nor visible again.
+/// Limit of messages in flight in a standard queue: received, and neither deleted nor visible again.
 /// AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 
 /// How a queue is set up. The defaults are those of `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
-    /// For how long a receive hides a message; 1,230 s, so that 1,000 receives outlast the retention.
+    /// How long a receive hides a message; 1,230 s, so that 1,000 receives outlast the retention.
     pub(crate) visibility_timeout: Duration,
-    /// For how long SQS stores a message after it was sent; 14 days, the most there is.
+    /// How long SQS stores a message after it was sent; 14 days, the longest possible.
     pub(crate) retention: Duration,
-    /// `maxReceiveCount`: SQS moves a message to the dead-letter queue, instead of handing it out,
-    /// once it has been received this often; 1,000, the most there is.
+    /// `maxReceiveCount`: after this many receives SQS moves a message to the dead-letter queue; 1,000, the most
+    /// possible.
     pub(crate) max_receive_count: u32,
-    /// Messages that can be in flight (received, neither deleted nor visible again). At the limit
-    /// a long poll returns nothing.
+    /// Messages that can be in flight. At the limit a long poll returns nothing.
     pub(crate) in_flight_limit: usize,
 }
 
@@ -56,9 +55,9 @@ pub(crate) struct Removed<T> {
 pub(crate) struct Sent<T> {
     pub(crate) id: Id,
     pub(crate) body: String,
-    /// `DelaySeconds`, so whole seconds: nobody receives the message before they are over.
+    /// `DelaySeconds`, whole: nobody receives the message before.
     pub(crate) delay: Duration,
-    /// In a box because hardly any message has some, and there may be millions of messages.
+    /// In a box because hardly any message has attributes, and there may be millions of messages.
     pub(crate) attributes: Option<Box<Attributes>>,
     /// Comes back with the message, and never leaves the simulation.
     pub(crate) carried: T,
@@ -74,7 +73,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// What SQS counts: a system attribute is free.
+    /// Size as SQS counts it: a system attribute is free.
     pub(crate) fn size(&self) -> usize {
         self.comeback.as_ref().map_or(0, |text| MOVED_ATTRIBUTE.len() + "String".len() + text.len())
     }
@@ -115,10 +114,10 @@ pub(crate) struct Received {
 /// Whether a receive can bring a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Not yet: its delay is not over.
+    /// Its delay is not over.
     Delayed,
     Visible,
-    /// Not now: it was received, and is hidden or in a receiver's hands.
+    /// Received: hidden, or in a receiver's hands.
     InFlight,
 }
 

@@ -73,7 +73,9 @@ fn retries_end_with_max_retries() {
 
 #[test]
 fn no_retry_after_max_age_and_an_envelope_has_its_start() {
-    let check = |now, first| hourly().reinvocation(&Case { first_failure: at(first), ..case(&look(2), at(now)) }, RIGHT);
+    let check = |now, first| {
+        hourly().reinvocation(&Case { first_failure: at(first), ..case(&look(2), at(now)) }, RIGHT)
+    };
     assert_eq!(check(3_600.0, 0.0), Ok(()));
     assert_eq!(check(3_600.0, 0.9), Ok(()), "envelopes carry whole seconds");
     assert_eq!(invariant(check(3_600.001, 0.9)), Invariant::MaxAge);
@@ -197,8 +199,7 @@ fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
 fn no_wait_over_twelve_hours() {
     let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..Settings::default() });
     for (receive_count, most) in [(1, 43_170), (2, 41_940)] {
-        let check =
-            |secs| longest.deferral(&case(&look(receive_count), at(10.0)), Duration::from_secs(secs));
+        let check = |secs| longest.deferral(&case(&look(receive_count), at(10.0)), Duration::from_secs(secs));
         assert!(check(most).is_ok());
         assert_eq!(invariant(check(most + 1)), Invariant::LongestWait);
     }
@@ -207,8 +208,7 @@ fn no_wait_over_twelve_hours() {
 #[test]
 fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry() {
     let day = bounds(Settings::default());
-    let check =
-        |now, secs| day.hiding_after_unanswered(&case(&look(2), at(now)), Duration::from_secs(secs));
+    let check = |now, secs| day.hiding_after_unanswered(&case(&look(2), at(now)), Duration::from_secs(secs));
     assert_eq!((check(20.0, 3_600), check(20.0, 7_200)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(20.0, 3_599)), Invariant::SpacedInvokes);
     assert_eq!(invariant(check(20.0, 7_201)), Invariant::LongestWait);
@@ -222,7 +222,8 @@ fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry()
 
 #[test]
 fn a_failed_action_is_hidden_by_its_receive_count() {
-    let check = |count, secs| hourly().hiding_after_failure(&case(&look(count), at(20.0)), Duration::from_secs(secs));
+    let check =
+        |count, secs| hourly().hiding_after_failure(&case(&look(count), at(20.0)), Duration::from_secs(secs));
     assert_eq!((check(3, 8), check(100, 3_600)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(3, 9)), Invariant::LongestWait);
     assert_eq!(invariant(check(100, 3_601)), Invariant::LongestWait);
@@ -232,7 +233,8 @@ fn a_failed_action_is_hidden_by_its_receive_count() {
 fn reasons_are_true() {
     let check = |look: &Look, now, reason| hourly().dead_letter(&case(look, at(now)), reason);
     let flawed = |flaw| Look { origin: Origin { flaw: Some(flaw), ..look(1).origin }, ..look(1) };
-    let spent = Look { origin: Origin { attempt: Attempt { number: 5, ..THIRD }, ..look(1).origin }, ..look(1) };
+    let spent =
+        Look { origin: Origin { attempt: Attempt { number: 5, ..THIRD }, ..look(1).origin }, ..look(1) };
     for (right, now, reason, wrong, then) in [
         (&spent, 20.0, ReasonCode::MaxRetries, &look(1), 20.0),
         (&look(2), 3_600.1, ReasonCode::MaxAge, &look(2), 3_600.0),
@@ -268,9 +270,8 @@ fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
     assert_eq!(invariant(check(&paused(700.0), 3_600.0)), Invariant::TrueReasons, "nor without the pause");
     assert_eq!(check(&paused(599.0), 3_600.1), Ok(()), "a handler that does not know of it");
     assert_eq!(invariant(check(&Known::Nothing, 3_600.1)), Invariant::PauseEndsNothing);
-    let reinvoked = |now| {
-        hourly().reinvocation(&Case { known: &paused(1_600.0), ..case(&look(2), at(now)) }, RIGHT)
-    };
+    let reinvoked =
+        |now| hourly().reinvocation(&Case { known: &paused(1_600.0), ..case(&look(2), at(now)) }, RIGHT);
     assert_eq!(reinvoked(end), Ok(()));
     assert_eq!(invariant(reinvoked(end + 0.1)), Invariant::MaxAge);
 }

@@ -270,7 +270,8 @@ fn another_body_or_a_second_copy_or_too_long_a_delay() {
     fixture.oracle.moves(0, Duration::from_secs(1), true);
     assert_eq!(fixture.broken(), Some(Invariant::PayloadVerbatim));
     let mut fixture = Fixture::new();
-    [at(0); 2].map(|now| fixture.send_again(1, now));
+    fixture.send_again(1, at(0));
+    fixture.send_again(1, at(0));
     assert_eq!(fixture.broken(), Some(Invariant::ExplainedDuplicates));
     // The backoff of the first retry has one second.
     let mut fixture = Fixture::new();

@@ -88,8 +88,7 @@ fn hidden_messages_save_moves_and_what_is_left_has_a_price() {
 
 #[test]
 fn with_room_for_all_there_is_no_move() {
-    let none =
-        Moves { delayed: 0.0, per_second: 0.0, usd_per_hour: 0.0, usd_per_million_event_hours: None };
+    let none = Moves { delayed: 0.0, per_second: 0.0, usd_per_hour: 0.0, usd_per_million_event_hours: None };
     assert_eq!(Moves::of(4.0, 2_700.0, 2_700.0), none);
 }
 
