@@ -79,15 +79,6 @@ fn what_was_held_comes_back_spread_after_the_pause() {
 }
 
 #[test]
-fn without_a_spread_what_was_held_comes_back_as_the_holds_end() {
-    let scenario = Scenario { events: 500, ..paused(2 * HOUR, Duration::ZERO) };
-    let until = 30 * MINUTE + 2 * HOUR;
-    let mut seen = ComesBack::from(31 * MINUTE, until);
-    assert_eq!(watched(&scenario, Settings::default(), &mut seen).delivered, 500);
-    assert!(seen.first.values().all(|at| *at <= until + HOLD + MINUTE));
-}
-
-#[test]
 fn a_pause_of_13_days_loses_nothing() {
     let of = |max_age, hide_up_to| Settings { max_age, hide_up_to, ..Settings::default() };
     let hidden = HideUpTo::Always;

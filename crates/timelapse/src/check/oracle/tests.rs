@@ -210,13 +210,6 @@ fn an_unanswered_invoke_that_is_hidden_or_repeated_too_early() {
 }
 
 #[test]
-fn a_retry_on_the_first_receive() {
-    let mut fixture = Fixture::new();
-    fixture.invoke(FUNCTION, &envelope(&payload()));
-    assert_eq!(fixture.broken(), Some(Invariant::DueTime));
-}
-
-#[test]
 fn a_wrong_attempt_or_count_of_retries() {
     let mut fixture = Fixture::due();
     fixture.invoke(FUNCTION, &envelope(&payload()).replace(r#""attempt":1"#, r#""attempt":2"#));

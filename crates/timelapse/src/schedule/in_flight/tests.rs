@@ -40,13 +40,6 @@ fn the_limit_is_reached_while_some_have_already_been_given_up() {
 }
 
 #[test]
-fn nothing_waits_without_a_retry() {
-    let in_flight = always(&[0, 0], 1e6);
-    assert_eq!((in_flight.waiting, in_flight.full_after_seconds), (0.0, None));
-    assert_eq!(in_flight.highest_events_per_second, None);
-}
-
-#[test]
 fn what_is_not_hidden_is_delayed_and_there_is_no_limit() {
     // 10 a second that wait for 2,700 s are 27,000, and take 3 moves each. 900 that are hidden save one
     // move a second.
@@ -64,15 +57,6 @@ fn a_queue_that_holds_fewer_than_may_be_hidden_is_full_in_the_end() {
     let full_after =
         |hide_up_to| schedule(&[2_700], HideUpTo::UpTo(hide_up_to)).in_flight(10.0, LIMIT).full_after_seconds;
     assert_eq!((full_after(999), full_after(1_000)), (None, Some(100.0)));
-}
-
-#[test]
-fn retries_are_received_twice_and_moves_once() {
-    // 100 retries a second, without moves: 200 messages in 20 batches a second, a tenth of a second each.
-    assert_eq!(always(&[600], 100.0).pollers, 2);
-    assert_eq!(always(&[600], 1_001.0).pollers, 21, "20.02 batches under way");
-    // 1 move each.
-    assert_eq!(schedule(&[600], HideUpTo::UpTo(0)).in_flight(1_000.0, LIMIT).pollers, 30);
 }
 
 #[test]
