@@ -3,8 +3,73 @@
 
 pub(crate) mod books;
 pub(crate) mod bounds;
-pub(crate) mod invariants;
 pub(crate) mod ledger;
 pub(crate) mod oracle;
 pub(crate) mod pauses;
 pub(crate) mod room;
+
+use crate::event::EventNumber;
+
+macro_rules! invariants {
+    ($($invariant:ident = $statement:literal,)*) => {
+        /// Something that must hold of every run, whatever strikes. It is checked as the run goes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Invariant {
+            $(#[doc = $statement] $invariant,)*
+        }
+
+        impl Invariant {
+            /// Every invariant, in the order of the documentation.
+            pub const ALL: [Self; [$($statement),*].len()] = [$(Self::$invariant),*];
+
+            /// What must hold, in one clause.
+            pub const fn statement(self) -> &'static str {
+                match self {
+                    $(Self::$invariant => $statement,)*
+                }
+            }
+        }
+    };
+}
+
+invariants! {
+    NoneVanishes = "every event ends delivered, dead-lettered with a reason, or still waiting",
+    TrueReasons = "a dead-letter's reason is true",
+    MaxRetries = "retries of one chain are at most MAX_RETRIES",
+    MaxAge = "no re-invocation after MAX_AGE",
+    LongestWait = "no wait over its ceiling, or what its function asked for, or 12 hours",
+    DueTime = "no re-invocation before its due time",
+    AttemptsByOne = "attempt numbers of a chain rise by one",
+    PayloadVerbatim = "a payload is byte-identical from first failure to end",
+    AllowList = "a function off the list is never invoked",
+    ExplainedDuplicates = "duplicates happen only where a fault explains them",
+    SpacedInvokes = "an invoke that was not refused is repeated after an hour at the earliest, or after 1,230 s if the \
+                     handler died",
+    LeavesForAReason = "a message leaves the queue re-invoked, dead-lettered or with an accepted copy",
+    HopsEndInTime = "no hop ends more than a second after the due time",
+    FewestHops = "a wait takes no more hops than its length in delays of 900 s, rounded up",
+    BoundedInFlight = "messages in flight stay under twice HIDE_UP_TO and a batch a poller",
+    NoStall = "nothing stays visible while a poller is free",
+    NoneExpires = "no message that the handler sees is kept past its retention",
+    PausedNotInvoked = "no function is invoked by a handler that knows it to be paused",
+    PauseEndsNothing = "no event is too old because of a pause",
+}
+
+/// How an invariant was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) invariant: Invariant,
+    /// `None` if no event can be named.
+    pub(crate) event: Option<EventNumber>,
+    pub(crate) detail: String,
+}
+
+impl Broken {
+    pub(crate) fn new(
+        invariant: Invariant,
+        event: impl Into<Option<EventNumber>>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self { invariant, event: event.into(), detail: detail.into() }
+    }
+}

@@ -47,7 +47,7 @@ pub use aws::queue::IN_FLIGHT_LIMIT;
 #[doc(hidden)]
 pub use aws::queue::{Attributes, Depth};
 pub use aws::target::{TARGET_ARN, TargetError};
-pub use check::invariants::Invariant;
+pub use check::Invariant;
 pub use event::EventNumber;
 pub use faults::fault::{Fault, UnknownFault};
 pub use faults::mix::{Faults, Strikes};

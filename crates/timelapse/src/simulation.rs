@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use crate::account::{Answers, Service, SimulatedAccount};
 use crate::aws::agenda::START;
 use crate::aws::mapping::kept;
-use crate::check::invariants::Broken;
+use crate::check::Broken;
 use crate::faults::fault::Fault;
 use crate::figures::summary::Summary;
 use crate::scenario::{Scenario, ScenarioError};

@@ -8,7 +8,7 @@ use comeback_engine::{Outcome, Step};
 
 use crate::aws::agenda::START;
 use crate::aws::target::TargetError;
-use crate::check::invariants::{Broken, Invariant};
+use crate::check::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 

@@ -10,8 +10,8 @@ use comeback_backoff::{Backoff, ceiling};
 use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
 
 use super::books::{Origin, Window};
-use super::invariants::{Broken, Invariant};
 use super::pauses::{Known, between_reads};
+use super::{Broken, Invariant};
 use crate::faults::records::Flaw;
 
 /// A message counts as due this long before its due time: rule 8 of the engine's `decide.rs`.

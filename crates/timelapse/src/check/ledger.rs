@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use comeback_engine::Timestamp;
 
-use super::invariants::{Broken, Invariant};
+use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
 /// Reason of an event that SQS itself moved to the dead-letter queue.

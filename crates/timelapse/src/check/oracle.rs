@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 
 use super::books::{Attempt, Book, Books, Entry, Origin};
 use super::bounds::{Bounds, Case, Claim, Look, UNHIDDEN};
-use super::invariants::{Broken, Invariant};
 use super::ledger::{Balance, EXPIRED, Ledger, MAX_RECEIVE_COUNT};
 use super::pauses::{Known, between_reads};
 use super::room::InFlightBound;
+use super::{Broken, Invariant};
 use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
 use crate::aws::target::{Id, TARGET_ARN};

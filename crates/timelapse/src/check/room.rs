@@ -1,6 +1,6 @@
 use comeback_engine::{HideUpTo, Policy};
 
-use super::invariants::{Broken, Invariant};
+use super::{Broken, Invariant};
 use crate::faults::fault::Fault;
 use crate::scenario::Scenario;
 
