@@ -36,7 +36,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use contention::ContentionArguments;
 use event::EventArguments;
 use flags::misplaced;
-use flags::policy::naming;
+use flags::naming;
 use plan::PlanArguments;
 use replay::ReplayArguments;
 use schedule::ScheduleArguments;

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 use comeback_contention::{MAX_CLIENTS_WITHOUT_BACKOFF, Point, Strategy};
 
-use crate::flags::suffix;
+use crate::flags;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -37,7 +37,7 @@ pub(crate) struct ContentionArguments {
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
     /// Write calls.svg, time.svg and arrivals.svg to a folder, made if it is missing
-    #[arg(long, value_name = "DIR", value_parser = suffix::folder)]
+    #[arg(long, value_name = "DIR", value_parser = flags::folder)]
     pub(super) plot: Option<PathBuf>,
 }
 

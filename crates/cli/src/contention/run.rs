@@ -7,7 +7,7 @@ use crate::contention::arguments::ContentionArguments;
 use crate::contention::{figures, plot, tables};
 use crate::failure::Failure;
 use crate::text::durations;
-use crate::text::progress::Progress;
+use crate::text::terminal::Progress;
 
 pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), Failure> {
     let study = Study::new(arguments.points(), arguments.seed, arguments.reference)

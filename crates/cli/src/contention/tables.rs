@@ -22,7 +22,7 @@ pub(super) fn tables(report: &Report) -> String {
 }
 
 fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
-    let mut table = crate::text::table::table();
+    let mut table = crate::text::terminal::table();
     table.set_header(std::iter::once("N").chain(strategies(report).map(Strategy::name)));
     for &clients in distinct(report.cells.iter().map(|cell| cell.clients)).iter() {
         let figures = strategies(report).map(|strategy| {

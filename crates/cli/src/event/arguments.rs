@@ -3,8 +3,8 @@ use std::path::PathBuf;
 use clap::Args;
 use comeback_engine::Timestamp;
 
-use crate::flags::at;
-use crate::flags::policy::PolicyFlags;
+use crate::flags::PolicyFlags;
+use crate::flags::moment;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -17,7 +17,7 @@ pub(crate) struct EventArguments {
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
     /// The moment that is to be now, RFC 3339 [default: the moment the file's last message is due]
-    #[arg(long, value_name = "TIME", value_parser = at::read)]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(super) at: Option<Timestamp>,
     #[command(flatten)]
     pub(super) policy: PolicyFlags,

@@ -6,7 +6,7 @@ use crate::clock::now;
 use crate::event::arguments::EventArguments;
 use crate::event::shift::shifted;
 use crate::failure::{BadFile, Failure};
-use crate::flags::policy::PolicyFlags;
+use crate::flags::PolicyFlags;
 use crate::replay::{EventFile, SAMPLE_TARGET, last_due, text_of};
 
 pub(crate) fn run(arguments: &EventArguments) -> Result<(), Failure> {

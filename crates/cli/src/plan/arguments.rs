@@ -5,9 +5,11 @@ use clap::Args;
 use comeback_engine::{SettingError, Settings};
 use comeback_timelapse::{Goal, TARGET_ARN};
 
-use crate::flags::policy::PolicyFlags;
-use crate::flags::suffix;
-use crate::text::{durations, rates};
+use crate::flags;
+use crate::flags::PolicyFlags;
+use crate::text::durations;
+use crate::text::numbers::{rate_flag, read_rate};
+use crate::text::terminal::{FROM_CHECKOUT, command_line};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +24,7 @@ pub(crate) struct PlanArguments {
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     outage: Option<Duration>,
     /// The usual rate of events, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second [default: 10/s]
-    #[arg(long, value_name = "EVENTS", value_parser = rates::read, allow_hyphen_values = true)]
+    #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
     /// From the end of the outage until 99 % of the events that failed in it are delivered [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
@@ -43,7 +45,7 @@ pub(crate) struct PlanArguments {
     #[arg(long)]
     pub(super) json: bool,
     /// Write plan.svg, a point for each policy, to a folder, made if it is missing
-    #[arg(long, value_name = "DIR", value_parser = suffix::folder)]
+    #[arg(long, value_name = "DIR", value_parser = flags::folder)]
     pub(super) plot: Option<PathBuf>,
 }
 
@@ -78,27 +80,28 @@ impl PlanArguments {
     }
 }
 
-/// The command that makes a plan again. Every value is one word to a shell.
+/// The command that makes a plan again.
 pub(super) fn repeat(goal: &Goal, settings: &Settings) -> String {
     let Goal { seed, outage, events_per_second, recover_within, never_succeed } = goal;
-    format!(
-        "cargo run --release -p comeback -- plan --seed {seed} --outage {} --rate {events_per_second} \
-         --recover-within {} --never-succeed {never_succeed} --max-age {}s --max-retries {}",
-        durations::flag(*outage),
-        durations::flag(*recover_within),
-        settings.max_age,
-        settings.max_retries,
-    )
+    let flags = [
+        ("--seed", seed.to_string()),
+        ("--outage", durations::flag(*outage)),
+        ("--rate", events_per_second.to_string()),
+        ("--recover-within", durations::flag(*recover_within)),
+        ("--never-succeed", never_succeed.to_string()),
+        ("--max-age", format!("{}s", settings.max_age)),
+        ("--max-retries", settings.max_retries.to_string()),
+    ];
+    let flags = flags.iter().flat_map(|(flag, value)| [*flag, value]);
+    command_line(FROM_CHECKOUT.into_iter().chain(["plan"]).chain(flags))
 }
 
 /// The command that plans for an outage and a rate of events a second, and draws the policies. Its reader puts a
 /// goal of their own into it.
 pub(crate) fn command_for(outage: Duration, events_per_second: f64) -> String {
-    format!(
-        "comeback plan --outage {} --rate {} --recover-within 30m --plot .",
-        durations::flag(outage),
-        rates::flag(events_per_second)
-    )
+    let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
+    let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];
+    command_line(["comeback", "plan"].into_iter().chain(goal).chain(["--plot", "."]))
 }
 
 /// Reads `1%`, `0.5 %` or `0.01`; the range is the plan's to check.

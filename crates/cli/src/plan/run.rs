@@ -11,7 +11,7 @@ use crate::plan::arguments::{PlanArguments, repeat};
 use crate::plan::settings::{Setting, overrides, properties, settings};
 use crate::plan::{limits, plot, table};
 use crate::text::durations;
-use crate::text::progress::Progress;
+use crate::text::terminal::Progress;
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     let (goal, other) = checked(arguments)?;

@@ -1,12 +1,12 @@
 use std::time::Duration;
 
 use comeback_timelapse::{Candidate, EVENTS_OF_A_PLAN, Goal, Plan};
-use comfy_table::{Cell, CellAlignment, Color, Table};
+use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
 
-use crate::text::numbers::rounded;
-use crate::text::table::table;
-use crate::text::{durations, rates};
+use crate::text::durations;
+use crate::text::numbers::{rate_text, rounded};
+use crate::text::terminal::{align_right, table};
 
 /// Marks the cheapest policy that meets the goal, ...
 const CHEAPEST: &str = "▸ ";
@@ -25,7 +25,7 @@ pub(super) fn headline(plan: &Plan) -> String {
         "An outage of {}; events come at {}; 99 % recovered within {}{never}; seed {seed}\n\
          {} policies were rehearsed, each with {} events of the outage",
         durations::text(*outage),
-        rates::text(*events_per_second),
+        rate_text(*events_per_second),
         durations::text(*recover_within),
         HumanCount(plan.grid.len() as u64),
         HumanCount(EVENTS_OF_A_PLAN as u64),
@@ -61,10 +61,7 @@ pub(super) fn policies(plan: &Plan) -> Table {
         let colour = |cell| if is_cheapest { Cell::new(cell).fg(Color::Green) } else { Cell::new(cell) };
         table.add_row(cells.map(colour));
     }
-    for column in [0, 2, 3, 4, 5, 6, 7] {
-        let column = table.column_mut(column).expect("BUG: no such column");
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_right(&mut table, [0, 2, 3, 4, 5, 6, 7]);
     table
 }
 
@@ -92,7 +89,7 @@ pub(super) fn legend(plan: &Plan) -> String {
          p50, p99: from the end of the outage until so many of its events are delivered. Peak: the retries\n\
          of the busiest minute after the outage, as a multiple of the usual {}. USD: for a\n\
          million events, at list price. About {} events wait when the outage ends.",
-        rates::text(plan.goal.events_per_second),
+        rate_text(plan.goal.events_per_second),
         rounded(defaults.waiting),
     )
 }

@@ -3,8 +3,8 @@ use std::path::PathBuf;
 use clap::Args;
 use comeback_engine::Timestamp;
 
-use crate::flags::at;
-use crate::flags::policy::PolicyFlags;
+use crate::flags::PolicyFlags;
+use crate::flags::moment;
 
 /// What `--target-functions` allows by default: the function of the samples in `events/`.
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
@@ -24,7 +24,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long)]
     pub(super) json: bool,
     /// The handler's clock, RFC 3339 [default: the moment the file's last message is due]
-    #[arg(long, value_name = "TIME", value_parser = at::read)]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(super) at: Option<Timestamp>,
     /// TARGET_FUNCTIONS: ARNs of functions that may be re-invoked [default: the samples' target]
     #[arg(long, value_name = "ARNS")]

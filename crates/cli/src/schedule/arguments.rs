@@ -2,9 +2,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::flags::policy::PolicyFlags;
-use crate::flags::suffix;
-use crate::text::rates;
+use crate::flags;
+use crate::flags::PolicyFlags;
+use crate::text::numbers::read_rate;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -20,14 +20,14 @@ pub(crate) struct ScheduleArguments {
     #[arg(long)]
     pub(super) json: bool,
     /// Write the picture as SVG: to this file, or as schedule.svg to a folder, made if it is missing
-    #[arg(long, value_name = "FILE.svg|DIR", value_parser = suffix::svg_or_folder)]
+    #[arg(long, value_name = "FILE.svg|DIR", value_parser = flags::svg_or_folder)]
     pub(super) plot: Option<PathBuf>,
     /// Events to follow, 1 to 100000 [default: 10000, fewer where retries are many]
     #[arg(long, value_name = "N")]
     pub(super) events: Option<usize>,
     /// Rate of events that fail, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second: shows
     /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY it takes
-    #[arg(long, value_name = "EVENTS", value_parser = rates::read, allow_hyphen_values = true)]
+    #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     pub(super) rate: Option<f64>,
     /// Everything random is drawn from it
     #[arg(long, value_name = "N", default_value_t = 1)]

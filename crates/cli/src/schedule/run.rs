@@ -10,7 +10,7 @@ use crate::schedule::arguments::ScheduleArguments;
 use crate::schedule::axis::axis_of;
 use crate::schedule::{plot, table, timeline};
 use crate::text::in_flight::in_words;
-use crate::text::progress::Progress;
+use crate::text::terminal::Progress;
 
 pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
     let policy = checked(arguments)?;

@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use comeback_engine::Policy;
 use comeback_timelapse::{Schedule, ScheduledRetry};
-use comfy_table::{Cell, CellAlignment, Color, Table};
+use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
 
 use crate::text::durations;
 use crate::text::numbers::{counted, round_step};
-use crate::text::table::table;
+use crate::text::terminal::{align_right, table};
 
 /// Up to this many retries have a row each.
 const ROWS: usize = 32;
@@ -71,9 +71,7 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
         ];
         table.add_row(cells);
     }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_right(&mut table, 0..7);
     table
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 use clap::Args;
 use comeback_timelapse::Scenario;
 
+use crate::flags;
+use crate::flags::PolicyChanges;
+use crate::flags::PolicyFlags;
 use crate::flags::faults::FaultFlags;
-use crate::flags::policy::PolicyFlags;
-use crate::flags::policy_changes::PolicyChanges;
-use crate::flags::suffix;
 use crate::text::durations;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -82,7 +82,7 @@ pub(super) struct SimulationFlags {
     pub(super) csv: Option<PathBuf>,
     /// Write a page to share: charts of the run and of every jitter, costs, the in-flight
     /// limit. Its folder is made if it is missing
-    #[arg(long, value_name = "FILE.html", value_parser = suffix::html)]
+    #[arg(long, value_name = "FILE.html", value_parser = flags::html)]
     pub(super) report: Option<PathBuf>,
     /// Compare with a second policy in the report: the policy's flags that differ, such as
     /// jitter=none,max-backoff=1h

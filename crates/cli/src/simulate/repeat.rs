@@ -1,15 +1,15 @@
 //! The command that makes a run again, as it runs from a checkout.
 
 use crate::simulate::arguments::SimulateArguments;
+use crate::text::terminal::{FROM_CHECKOUT, command_line};
 
-const COMMAND: &str = "cargo run --release -p comeback -- simulate";
 /// Where the command shown on a page writes it: always here, so that a page does not depend on its
 /// place.
 const PAGE: &str = "report.html";
 
 /// The command that makes the run of one seed again, and its page. Ready to paste into a shell.
 pub(super) fn command(arguments: &SimulateArguments, seed: u64) -> String {
-    let mut words = vec![COMMAND.to_owned(), "--seed".into(), seed.to_string()];
+    let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];
     let SimulateArguments { policy, simulation, faults, json } = arguments;
     let policy = policy.given().into_iter().map(|(flag, value)| (format!("--{flag}"), value));
     let others = simulation.given().into_iter().chain(faults.given());
@@ -19,21 +19,11 @@ pub(super) fn command(arguments: &SimulateArguments, seed: u64) -> String {
             "--seed" | "--seeds" | "--csv" => {}
             "--report" => words.extend([flag, PAGE.into()]),
             "--chaos" | "--chaos=storm" => words.push(flag),
-            _ => words.extend([flag, quoted(&value)]),
+            _ => words.extend([flag, value]),
         }
     }
     words.extend(json.then(|| "--json".into()));
-    words.join(" ")
-}
-
-/// Quoted where a shell would not read it as one word.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    command_line(FROM_CHECKOUT.into_iter().chain(words.iter().map(String::as_str)))
 }
 
 #[cfg(test)]
@@ -97,7 +87,7 @@ mod tests {
         let globs = ["--non-retryable-errors", "Order*,It's"];
         assert_eq!(
             repeated(&globs),
-            r"cargo run --release -p comeback -- simulate --seed 17 --non-retryable-errors 'Order*,It'\''s'"
+            "cargo run --release -p comeback -- simulate --seed 17 --non-retryable-errors \"Order*,It's\""
         );
         let none = ["--non-retryable-errors", ""];
         assert_eq!(

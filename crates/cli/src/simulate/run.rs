@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::clock::timed;
 use crate::failure::Failure;
-use crate::flags::policy::PolicyFlags;
+use crate::flags::PolicyFlags;
 use crate::simulate::arguments::SimulateArguments;
 use crate::simulate::figures::headline;
 use crate::simulate::page::{Lives, PageFile, Runs, page};
 use crate::simulate::seeds::run_seeds;
 use crate::simulate::warnings::warnings;
 use crate::simulate::{histogram, minutes_csv, repeat, table};
-use crate::text::progress::Progress;
+use crate::text::terminal::Progress;
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let Checked { scenario, policy, other } = checked(arguments)?;

@@ -11,7 +11,7 @@ use crate::simulate::arguments::SimulateArguments;
 use crate::simulate::figures::{headline_of_seeds, not_arrived};
 use crate::simulate::tally::Tally;
 use crate::simulate::{repeat, table};
-use crate::text::progress::Progress;
+use crate::text::terminal::Progress;
 
 /// Seeds under way together. The lowest of them that breaks an invariant is reported, so that the
 /// same arguments always report the same.

@@ -1,15 +1,14 @@
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use comeback_timelapse::{FaultCounts, Summary};
-use comfy_table::{Cell, CellAlignment, Table};
+use comfy_table::{Cell, Table};
 use indicatif::HumanCount;
 
 use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
 use crate::simulate::tally::Tally;
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::table::table;
+use crate::text::terminal::{align_right, table};
 
 /// What became of the events, and what it took.
 pub(super) fn outcome(summary: &Summary, wall_time: Duration) -> Table {
@@ -38,7 +37,7 @@ pub(super) fn tally(tally: &Tally) -> Table {
         row("not arrived", tally.not_arrived);
     }
     row("retries made", tally.retries);
-    right(&mut table, 1..=1);
+    align_right(&mut table, 1..=1);
     table
 }
 
@@ -47,7 +46,7 @@ pub(super) fn faults(faults: &FaultCounts) -> Table {
     let mut table = table();
     table.set_header(["faults", "struck"]);
     table.add_rows(strikes(faults));
-    right(&mut table, 1..=1);
+    align_right(&mut table, 1..=1);
     table
 }
 
@@ -56,14 +55,8 @@ pub(super) fn cost(summary: &Summary) -> Table {
     let mut table = table();
     table.set_header(COST_HEADER);
     table.add_rows(costs(summary));
-    right(&mut table, 1..=2);
+    align_right(&mut table, 1..=2);
     table
-}
-
-fn right(table: &mut Table, columns: RangeInclusive<usize>) {
-    for column in columns {
-        table.column_mut(column).expect("BUG: no such column").set_cell_alignment(CellAlignment::Right);
-    }
 }
 
 fn wall(retries: u64, wall_time: Duration) -> String {

@@ -5,8 +5,7 @@ use comeback_timelapse::{InFlight, Moves, Scenario};
 use indicatif::HumanCount;
 
 use crate::text::durations::{self, short};
-use crate::text::numbers::rounded;
-use crate::text::rates;
+use crate::text::numbers::{rate_text, rounded};
 
 /// What happens at the limit.
 pub(crate) const ONCE_FULL: &str = "\
@@ -49,15 +48,15 @@ fn compared_with_limit(in_flight: &InFlight, highest: f64) -> String {
     format!(
         "At {}, failing events are in flight for {} each on average: {} at once, {compared} SQS's limit of {limit}.\n\
          This policy has room for {}.{full}",
-        rates::text(in_flight.events_per_second),
+        rate_text(in_flight.events_per_second),
         short(in_flight.mean_wait_seconds),
         rounded(in_flight.in_flight),
-        rates::text(highest),
+        rate_text(highest),
     )
 }
 
 fn without_limit(in_flight: &InFlight) -> String {
-    let rate = rates::text(in_flight.events_per_second);
+    let rate = rate_text(in_flight.events_per_second);
     if in_flight.waiting <= 0.0 {
         return format!("At {rate}, no failing event waits: it is given up at once.");
     }
@@ -83,7 +82,7 @@ fn without_limit(in_flight: &InFlight) -> String {
          The other {} are delayed messages, of which {} are sent again, at most.\n\
          In batches of ten that costs {} USD an hour, or {} USD for a million hours that an event is delayed.",
         rounded(delayed),
-        rates::text(per_second),
+        rate_text(per_second),
         rounded(usd_per_hour),
         rounded(usd_per_million),
     )

@@ -15,7 +15,7 @@ use crate::operate::dead::plan::{self, Plan};
 use crate::operate::dead::reading::{Bar, open};
 use crate::operate::session::Session;
 use crate::text::numbers::counted;
-use crate::text::rates;
+use crate::text::numbers::read_rate;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +34,7 @@ pub(crate) struct DiscardArguments {
     #[arg(long, conflicts_with = "FilterFlags", required_unless_present = "FilterFlags")]
     all: bool,
     /// Letters a second at most
-    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = rates::read)]
+    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
     rate: f64,
     /// Letters at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

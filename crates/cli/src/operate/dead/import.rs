@@ -13,7 +13,7 @@ use crate::operate::confirm::confirm;
 use crate::operate::dead::reading::Bar;
 use crate::operate::session::Session;
 use crate::text::numbers::counted;
-use crate::text::rates;
+use crate::text::numbers::read_rate;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +25,7 @@ pub(crate) struct ImportArguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Letters a second at most
-    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = rates::read)]
+    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
     rate: f64,
     /// Show what would be imported and change nothing
     #[arg(long)]

@@ -12,7 +12,7 @@ use crate::operate::dead::plan::{age, groups_table, name};
 use crate::operate::dead::reading::{Bar, open};
 use crate::operate::session::Session;
 use crate::text::numbers::counted;
-use crate::text::table::table;
+use crate::text::terminal::table;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

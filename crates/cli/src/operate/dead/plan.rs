@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::table::table;
+use crate::text::terminal::table;
 
 /// A survey, and how its letters are acted on.
 pub(crate) struct Plan<'a> {

@@ -8,7 +8,7 @@ use crate::operate::common::Common;
 use crate::operate::session::Session;
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::progress;
+use crate::text::terminal;
 
 /// The letters of the deployment, and about how many there are. Says what reading them does to the queue.
 pub(crate) async fn open(session: &Session) -> Result<(DeadLetters, About), Failure> {
@@ -46,7 +46,7 @@ pub(crate) fn announce(letters: &DeadLetters, about: About, common: &Common) {
 pub(crate) struct Bar {
     length: u64,
     /// Drawn with the first letter.
-    bar: OnceCell<progress::Progress>,
+    bar: OnceCell<terminal::Progress>,
     says_hidden: Cell<bool>,
 }
 
@@ -61,7 +61,7 @@ impl Bar {
     pub(crate) fn tell(&self, progress: Progress) {
         match progress {
             Progress::Read(letters) | Progress::Done(letters) => {
-                let bar = || progress::Progress::new(self.length, "{pos}/{len} letters");
+                let bar = || terminal::Progress::new(self.length, "{pos}/{len} letters");
                 self.bar.get_or_init(bar).set(letters);
             }
             Progress::Hidden(letters) => {

@@ -13,8 +13,9 @@ use crate::operate::dead::filter::FilterFlags;
 use crate::operate::dead::plan::{self, Plan};
 use crate::operate::dead::reading::{Bar, announce};
 use crate::operate::session::Session;
+use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::{durations, rates};
+use crate::text::numbers::{rate_text, read_rate};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +32,7 @@ pub(crate) struct RedriveArguments {
     #[arg(long, conflicts_with = "FilterFlags", required_unless_present = "FilterFlags")]
     all: bool,
     /// Letters a second at most
-    #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = rates::read)]
+    #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = read_rate)]
     rate: f64,
     /// Letters at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -135,7 +136,7 @@ async fn move_all(
     if !(1.0..=MOST_A_SECOND).contains(&per_second) {
         return Err(operate::Failure::Refused(format!(
             "--rate: SQS moves 1 to {MOST_A_SECOND} letters a second, and not {}",
-            rates::text(arguments.rate)
+            rate_text(arguments.rate)
         ))
         .into());
     }

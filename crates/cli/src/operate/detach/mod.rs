@@ -8,7 +8,7 @@ use crate::failure;
 use crate::operate::carry_out::{CarryOut, carry_out};
 use crate::operate::common::Common;
 use crate::operate::session::Session;
-use crate::text::progress::Progress;
+use crate::text::terminal::Progress;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@ use comfy_table::{Attribute, Cell};
 
 use crate::failure::Failure;
 use crate::text::durations;
-use crate::text::table::table;
+use crate::text::terminal::table;
 
 /// The open pauses: a table, or a line for each.
 pub(super) fn print(

@@ -15,6 +15,7 @@ use comeback_operate::{Deployment, FunctionName, OpenPause, PauseOrder, Paused};
 
 use crate::clock::now;
 use crate::failure::Failure;
+use crate::flags::moment;
 use crate::operate::common::Common;
 use crate::operate::confirm::confirm;
 use crate::operate::resume::DEFAULT_SPREAD;
@@ -54,10 +55,6 @@ pub(crate) struct PauseArguments {
     hard: bool,
     #[command(flatten)]
     pub(crate) common: Common,
-}
-
-fn moment(text: &str) -> Result<Timestamp, String> {
-    Timestamp::from_rfc3339(text).ok_or_else(|| "must be a time such as 2026-09-14T15:00:00Z".into())
 }
 
 pub(crate) async fn run(arguments: &PauseArguments, session: Session) -> Result<(), Failure> {

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::operate::common::Common;
 use crate::operate::session::Session;
 use crate::text::durations;
-use crate::text::progress::Progress;
+use crate::text::terminal::Progress;
 
 pub(crate) use timeline::sentence;
 

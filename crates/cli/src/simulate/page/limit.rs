@@ -7,8 +7,7 @@ use crate::simulate::page::side::{Side, say};
 use crate::simulate::page::template::Table;
 use crate::text::durations;
 use crate::text::in_flight::{ONCE_FULL, figures_in_words, pollers_in_words};
-use crate::text::numbers::rounded;
-use crate::text::rates;
+use crate::text::numbers::{rate_text, rounded};
 
 /// Rates shown beside the run's own, in events a second.
 const RATES: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1_000.0];
@@ -54,7 +53,7 @@ pub(super) fn rates(scenario: &Scenario, sides: &[Side]) -> Table {
         let own = if Some(rate) == own { " (this run)" } else { "" };
         let in_flight = at(rate);
         let figures = in_flight.iter().flat_map(|side| columns.iter().map(move |(_, figure)| figure(side)));
-        std::iter::once(format!("{}{own}", rates::text(rate))).chain(figures).collect()
+        std::iter::once(format!("{}{own}", rate_text(rate))).chain(figures).collect()
     };
     let heads = sides.iter().flat_map(|side| columns.iter().map(move |(what, _)| side.say(what)));
     Table {

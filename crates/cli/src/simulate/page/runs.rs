@@ -1,7 +1,7 @@
 use comeback_engine::{Jitter, Policy};
 use comeback_timelapse::{RunError, Scenario, Summary, TARGET_ARN, Watcher, run};
 
-use crate::flags::policy::PolicyFlags;
+use crate::flags::PolicyFlags;
 
 /// The runs a page is about: the same events under several policies.
 pub(crate) struct Runs {

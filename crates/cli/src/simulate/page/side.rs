@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 use plotters::style::RGBColor;
 
 use crate::chart::palette::{BLUE, ORANGE};
-use crate::flags::policy::PolicyFlags;
+use crate::flags::PolicyFlags;
 use crate::simulate::page::template::Key;
 use crate::text::durations;
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use comeback_timelapse::Summary;
 use indicatif::HumanCount;
 
-use crate::flags::policy::{PolicyFlags, variable};
+use crate::flags::{PolicyFlags, variable};
 use crate::simulate::figures::{COST_HEADER, costs, figures, strikes};
 use crate::simulate::page::side::{Side, head, setting};
 use crate::simulate::page::template::{Table, Tile};

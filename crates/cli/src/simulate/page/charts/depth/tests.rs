@@ -1,7 +1,7 @@
 use comeback_timelapse::{Schedule, TARGET_ARN, run};
 
 use super::*;
-use crate::flags::policy::PolicyFlags;
+use crate::flags::PolicyFlags;
 
 /// A run of ten events, the queue of which had so many messages delayed in its second minute.
 fn side(name: &str, delayed: u32) -> (Scenario, Side) {
