@@ -19,33 +19,20 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `study` | [`Study`]: points checked, run on every core, averaged into a [`Report`] |
-//! | `point` | [`Point`]: what is run for one cell of the report, and the limits |
-//! | `error` | [`StudyError`]: why a point cannot be run |
+//! | `study` | [`Study`]: [`Point`]s checked, run on every core, averaged into a [`Report`]; [`growth_exponent`] |
 //! | `strategy` | [`Strategy`]: the wait after each refused write |
-//! | `model` | the published figures: backoff and hops |
 //! | `race` | one run, an event for each call: what a study runs |
-//! | `reference` | the same run, an event for each message, its draws in the published order |
-//! | `tournament` | who is next: each client has one thing under way |
-//! | `draws` | where randomness comes from: a fast stream for each run |
-//! | `cpython` | CPython's `random`, to the last digit |
-//! | `growth` | [`growth_exponent`]: how calls grow with clients |
+//! | `reference` | the same run, an event for each message, with CPython's `random` and the published order of draws |
+//! | `draws` | the fast stream of random numbers that each run has |
 
-mod cpython;
 mod draws;
-mod error;
-mod growth;
-mod model;
-mod point;
 mod race;
 mod reference;
 mod strategy;
 mod study;
-mod tournament;
 
-pub use error::StudyError;
-pub use growth::growth_exponent;
-pub use point::{MAX_CLIENTS, MAX_CLIENTS_WITHOUT_BACKOFF, Point};
-pub use race::{Race, Write};
-pub use strategy::{Strategy, UnknownStrategy};
-pub use study::{Cell, Report, Study, writes};
+pub use race::Write;
+pub use strategy::Strategy;
+pub use study::{
+    Cell, MAX_CLIENTS, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Study, StudyError, growth_exponent, writes,
+};

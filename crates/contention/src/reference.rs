@@ -1,9 +1,12 @@
-use crate::draws::Draws;
-use crate::race::{Race, Write};
-use crate::strategy::Strategy;
-use crate::tournament::Tournament;
+//! Reference mode: the same run with every message, and CPython's own random numbers.
 
-/// What is on its way between a client and the server; each client has one message under way.
+use rand_mt::Mt;
+
+use crate::draws::{Draws, HOP_DEVIATION_MS, HOP_MEAN_MS};
+use crate::race::{Race, Tournament, Write};
+use crate::strategy::{BASE_MS, Strategy};
+
+/// Message between a client and the server. Each client has one under way.
 #[derive(Clone, Copy)]
 enum Message {
     Read,
@@ -12,8 +15,8 @@ enum Message {
     Answer { accepted: bool },
 }
 
-/// When a message arrives, then when it was sent: times are not negative, so their bits are ordered
-/// as they are, and ties go by order of sending.
+/// Arrival time of a message, then the order of sending, which breaks ties. (Times are not negative, so their bits are
+/// ordered as they are.)
 type Key = u128;
 
 const NO_MESSAGE: Key = Key::MAX;
@@ -32,7 +35,7 @@ pub(crate) fn run(
         Key::from(arrives.to_bits()) << 64 | Key::from(sent)
     };
     let mut messages = vec![Message::Read; clients as usize];
-    let mut memories = vec![Strategy::START_MS; clients as usize];
+    let mut memories = vec![BASE_MS; clients as usize];
     let mut next = Tournament::new((0..clients).map(|client| sending(draws.hop(client))));
     let (mut now, mut version, mut calls) = (0.0, 0, 0);
     loop {
@@ -70,6 +73,51 @@ pub(crate) fn run(
     }
 }
 
+/// 4·exp(-1/2)/√2, as `random.NV_MAGICCONST` has it.
+const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
+
+/// CPython's `random.Random`: MT19937 with CPython's seeding and its ways to turn bits into numbers
+/// (Lib/random.py and Modules/_randommodule.c).
+#[derive(Debug)]
+pub(crate) struct CPython(Mt);
+
+impl CPython {
+    /// `random.seed(seed)`: the key is the number's 32-bit words, the least significant first.
+    pub(crate) fn new(seed: u64) -> Self {
+        let (low, high) = (seed as u32, (seed >> 32) as u32);
+        Self(if high == 0 { Mt::new_with_key([low]) } else { Mt::new_with_key([low, high]) })
+    }
+
+    /// `random.random()`: 53 bits, from two draws.
+    fn random(&mut self) -> f64 {
+        let (high, low) = (self.0.next_u32() >> 5, self.0.next_u32() >> 6);
+        (f64::from(high) * 67_108_864.0 + f64::from(low)) * (1.0 / 9_007_199_254_740_992.0)
+    }
+
+    /// `random.normalvariate(mean, deviation)`: Kinderman and Monahan's ratio of uniform deviates.
+    fn normalvariate(&mut self, mean: f64, deviation: f64) -> f64 {
+        loop {
+            let u1 = self.random();
+            let u2 = 1.0 - self.random();
+            let z = NV_MAGICCONST * (u1 - 0.5) / u2;
+            if z * z / 4.0 <= -u2.ln() {
+                return mean + z * deviation;
+            }
+        }
+    }
+}
+
+impl Draws for CPython {
+    fn hop(&mut self, _client: u32) -> f64 {
+        self.normalvariate(HOP_MEAN_MS, HOP_DEVIATION_MS).abs()
+    }
+
+    /// `random.uniform(low, high)`
+    fn uniform(&mut self, _client: u32, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.random()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,22 +143,15 @@ mod tests {
         }
     }
 
-    fn observed(run: impl FnOnce(&mut dyn FnMut(Write)) -> Race) -> (Race, Vec<Write>) {
-        let mut writes = Vec::new();
-        let race = run(&mut |write| writes.push(write));
-        (race, writes)
-    }
-
     #[test]
     fn an_event_for_each_call_changes_nothing() {
         for strategy in Strategy::ALL {
             for (clients, seed) in [(1, 1), (2, 2), (3, 3), (10, 4), (60, 5), (150, 6)] {
-                let fast = observed(|on_write| {
-                    race::run(clients, strategy, &mut PerClient::new(clients, seed), on_write)
-                });
-                let every_message =
-                    observed(|on_write| run(clients, strategy, &mut PerClient::new(clients, seed), on_write));
-                assert_eq!(fast, every_message, "{clients} clients, {strategy}");
+                let (mut some, mut all) = (Vec::new(), Vec::new());
+                let streams = || PerClient::new(clients, seed);
+                let fast = race::run(clients, strategy, &mut streams(), |write| some.push(write));
+                let every_message = run(clients, strategy, &mut streams(), |write| all.push(write));
+                assert_eq!((fast, some), (every_message, all), "{clients} clients, {strategy}");
             }
         }
     }

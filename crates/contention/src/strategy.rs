@@ -3,9 +3,13 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::model::{BASE_MS, CAP_MS};
+/// Half the ceiling of the first wait, in ms, because the study counts attempts from 1 as the published program does.
+/// Also what a client remembers before its first refusal.
+pub(crate) const BASE_MS: f64 = 5.0;
+/// Longest wait, in ms.
+const CAP_MS: f64 = 2_000.0;
 
-/// How long a client waits after its n-th refused write. With v = min(2000, 5·2ⁿ) ms:
+/// Wait of a client after its n-th refused write. With v = min(2000, 5·2ⁿ) ms:
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
@@ -37,10 +41,7 @@ impl Strategy {
         }
     }
 
-    /// What a client remembers between refusals, before its first: v, or `last`.
-    pub(crate) const START_MS: f64 = BASE_MS;
-
-    /// The wait after one more refusal. `uniform(low, high)` is drawn from at most once.
+    /// The wait after one more refusal. `memory` is v, or `last`; `uniform(low, high)` is drawn from at most once.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,
@@ -55,15 +56,12 @@ impl Strategy {
     }
 }
 
-/// The name is no strategy's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownStrategy;
-
 impl FromStr for Strategy {
-    type Err = UnknownStrategy;
+    type Err = &'static str;
 
-    fn from_str(name: &str) -> Result<Self, UnknownStrategy> {
-        Self::ALL.into_iter().find(|strategy| strategy.name() == name).ok_or(UnknownStrategy)
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let known = Self::ALL.into_iter().find(|strategy| strategy.name() == name);
+        known.ok_or("must be none, exponential, equal, full or decorrelated")
     }
 }
 
@@ -73,58 +71,44 @@ impl fmt::Display for Strategy {
     }
 }
 
-impl fmt::Display for UnknownStrategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("must be none, exponential, equal, full or decorrelated")
-    }
-}
-
-impl std::error::Error for UnknownStrategy {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// The first ten waits, each draw falling at `share` of its range.
     fn waits(strategy: Strategy, share: f64) -> Vec<f64> {
-        let mut memory = Strategy::START_MS;
+        let mut memory = BASE_MS;
         (0..10).map(|_| strategy.wait(&mut memory, |low, high| low + (high - low) * share)).collect()
     }
 
     #[test]
-    fn none_never_waits_nor_draws() {
-        let mut memory = Strategy::START_MS;
-        let wait = Strategy::None.wait(&mut memory, |_, _| panic!("BUG: nothing to draw"));
+    fn none_neither_waits_nor_draws() {
+        let wait = Strategy::None.wait(&mut { BASE_MS }, |_, _| panic!("BUG: nothing to draw"));
         assert_eq!(wait.to_bits(), 0);
     }
 
     #[test]
-    fn exponential_doubles_from_10_ms_to_the_cap() {
-        let expected = [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1_280.0, 2_000.0, 2_000.0];
-        assert_eq!(waits(Strategy::Exponential, 0.5), expected);
-    }
-
-    #[test]
-    fn full_reaches_from_0_to_the_ceiling() {
-        assert_eq!(waits(Strategy::Full, 0.0), [0.0; 10]);
-        assert_eq!(waits(Strategy::Full, 1.0), waits(Strategy::Exponential, 0.5));
+    fn waits_lie_between_the_bounds_of_their_strategy() {
+        let ceilings = [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1_280.0, 2_000.0, 2_000.0];
+        let longest = [15.0, 45.0, 135.0, 405.0, 1_215.0, 2_000.0, 2_000.0, 2_000.0, 2_000.0, 2_000.0];
+        for (strategy, least, most) in [
+            (Strategy::Exponential, ceilings, ceilings),
+            (Strategy::Equal, ceilings.map(|ceiling| ceiling / 2.0), ceilings),
+            (Strategy::Full, [0.0; 10], ceilings),
+            (Strategy::Decorrelated, [BASE_MS; 10], longest),
+        ] {
+            assert_eq!(
+                (waits(strategy, 0.0), waits(strategy, 1.0)),
+                (least.into(), most.into()),
+                "{strategy}"
+            );
+        }
         assert_eq!(waits(Strategy::Full, 0.25)[..3], [2.5, 5.0, 10.0]);
     }
 
     #[test]
-    fn equal_reaches_from_half_the_ceiling_to_all_of_it() {
-        let halves: Vec<f64> = waits(Strategy::Exponential, 0.5).iter().map(|v| v / 2.0).collect();
-        assert_eq!(waits(Strategy::Equal, 0.0), halves);
-        assert_eq!(waits(Strategy::Equal, 1.0), waits(Strategy::Exponential, 0.5));
-        assert_eq!(waits(Strategy::Equal, 0.5)[..3], [7.5, 15.0, 30.0]);
-    }
-
-    #[test]
-    fn decorrelated_reaches_from_5_ms_to_three_times_the_last_wait() {
-        assert_eq!(waits(Strategy::Decorrelated, 0.0), [5.0; 10]);
-        let longest = [15.0, 45.0, 135.0, 405.0, 1_215.0, 2_000.0, 2_000.0, 2_000.0, 2_000.0, 2_000.0];
-        assert_eq!(waits(Strategy::Decorrelated, 1.0), longest);
-        // Capped after the draw: from 2,000 the middle of 5 to 6,000 is cut, and a third is not.
+    fn decorrelated_is_capped_after_the_draw() {
+        // From 2,000 the middle of 5 to 6,000 is cut, and a quarter is not.
         let mut memory = 2_000.0;
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |low, high| (low + high) / 2.0), 2_000.0);
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |_, high| high / 4.0), 1_500.0);
@@ -137,9 +121,7 @@ mod tests {
             assert_eq!(strategy.name().parse(), Ok(strategy));
             assert_eq!(serde_json::to_string(&strategy).unwrap(), format!("\"{strategy}\""));
         }
-        assert_eq!(
-            "Full".parse::<Strategy>().unwrap_err().to_string(),
-            "must be none, exponential, equal, full or decorrelated"
-        );
+        let refused = "Full".parse::<Strategy>();
+        assert_eq!(refused, Err("must be none, exponential, equal, full or decorrelated"));
     }
 }

@@ -1,15 +1,52 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::cpython::CPython;
 use crate::draws::Stream;
-use crate::error::StudyError;
-use crate::point::Point;
 use crate::race::{self, Race, Write};
-use crate::reference;
+use crate::reference::{self, CPython};
 use crate::strategy::Strategy;
 
-/// Points that can be run.
+/// The most clients of a point.
+pub const MAX_CLIENTS: u32 = 100_000;
+/// The most clients that never wait: their calls grow with the square of their number.
+pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
+
+/// Input of one cell of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Number of clients, 1 to [`MAX_CLIENTS`].
+    pub clients: u32,
+    /// How they back off.
+    pub strategy: Strategy,
+    /// Number of runs, at least 1.
+    pub runs: u32,
+}
+
+/// Why a study is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StudyError {
+    /// There is nothing to run.
+    #[error("nothing to run: name at least one number of clients and one strategy")]
+    NoPoints,
+    /// A point has no clients, or more than [`MAX_CLIENTS`].
+    #[error("{0} clients: must be 1 to {max}", max = MAX_CLIENTS)]
+    Clients(u32),
+    /// A point has no runs.
+    #[error("0 runs: must be at least 1")]
+    NoRuns,
+    /// More than [`MAX_CLIENTS_WITHOUT_BACKOFF`] clients never wait.
+    #[error(
+        "{0} clients with strategy none: must be at most {max}, because without backoff the calls grow with the square \
+         of the clients",
+        max = MAX_CLIENTS_WITHOUT_BACKOFF
+    )]
+    WithoutBackoff(u32),
+    /// Two points have the same clients and strategy.
+    #[error("{0} clients with strategy {1} are named twice")]
+    Twice(u32, Strategy),
+}
+
+/// Checked points, and how to run them.
 #[derive(Clone, Debug)]
 pub struct Study {
     points: Vec<Point>,
@@ -33,9 +70,9 @@ pub struct Cell {
     pub strategy: Strategy,
     /// When the last client had its answer, in ms.
     pub time_ms: f64,
-    /// How many writes the server saw.
+    /// Writes that the server saw.
     pub calls: f64,
-    /// How many runs.
+    /// Number of runs.
     #[serde(skip)]
     pub runs: u32,
     /// Standard error of `time_ms`, if there was more than one run.
@@ -47,52 +84,66 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Each point once. `reference` gives the numbers of a Python program of the published model
-    /// with the same seed, to the last digit: a point's runs then share one stream, in order. Else
-    /// each run has its own.
+    /// Checks the points. With `reference`, the numbers are those of a Python program of the published model with the
+    /// same seed, to the last digit: a point's runs then share one stream, in order. Otherwise each run has its own.
     pub fn new(points: Vec<Point>, seed: u64, reference: bool) -> Result<Self, StudyError> {
-        StudyError::check(&points)?;
+        check(&points)?;
         Ok(Self { points, seed, reference })
     }
 
-    /// How much [`Study::run`] will report in all: the square of the clients for each run, since
-    /// that is about how long one takes.
+    /// Total that [`Study::run`] will report: the square of the clients for each run, which is about its duration.
     pub fn work(&self) -> u64 {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
 
-    /// Runs every point, on rayon's threads; how many there are does not change a digit.
-    /// `progress` is called now and then with the work done since its last call.
+    /// Runs every point on rayon's threads, whose number does not change a digit. Calls `progress` now and then with
+    /// the work done since its last call.
     pub fn run(&self, progress: &(impl Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
-            let races = if self.reference {
-                self.races_in_order(point, progress)
+            let Point { clients, strategy, runs } = point;
+            let races: Vec<Race> = if self.reference {
+                let mut random = CPython::new(self.seed);
+                let run = |_| reference::run(clients, strategy, &mut random, counting(point, progress));
+                (0..runs).map(run).collect()
             } else {
-                self.races_in_parallel(point, progress)
+                let run = |run| {
+                    let mut stream = Stream::new(self.seed, clients, strategy, run);
+                    race::run(clients, strategy, &mut stream, counting(point, progress))
+                };
+                (0..runs).into_par_iter().map(run).collect()
             };
-            Cell::of(point, &races)
+            let (time_ms, time_ms_error) = mean(races.iter().map(|race| race.time_ms));
+            let (calls, calls_error) = mean(races.iter().map(|race| race.calls as f64));
+            Cell { clients, strategy, time_ms, calls, runs, time_ms_error, calls_error }
         });
         Report { cells: cells.collect() }
     }
-
-    fn races_in_order(&self, point: Point, progress: &impl Fn(u64)) -> Vec<Race> {
-        let mut random = CPython::new(self.seed);
-        let run = |_| reference::run(point.clients, point.strategy, &mut random, counting(point, progress));
-        (0..point.runs).map(run).collect()
-    }
-
-    fn races_in_parallel(&self, point: Point, progress: &(impl Fn(u64) + Sync)) -> Vec<Race> {
-        let run = |run| {
-            let mut stream = Stream::new(self.seed, point.clients, point.strategy, run);
-            race::run(point.clients, point.strategy, &mut stream, counting(point, progress))
-        };
-        (0..point.runs).into_par_iter().map(run).collect()
-    }
 }
 
-/// The writes of one run, in order: what the server sees of a strategy.
+fn check(points: &[Point]) -> Result<(), StudyError> {
+    if points.is_empty() {
+        return Err(StudyError::NoPoints);
+    }
+    for (i, &Point { clients, strategy, runs }) in points.iter().enumerate() {
+        if !(1..=MAX_CLIENTS).contains(&clients) {
+            return Err(StudyError::Clients(clients));
+        }
+        if runs == 0 {
+            return Err(StudyError::NoRuns);
+        }
+        if strategy == Strategy::None && clients > MAX_CLIENTS_WITHOUT_BACKOFF {
+            return Err(StudyError::WithoutBackoff(clients));
+        }
+        if points[..i].iter().any(|other| (other.clients, other.strategy) == (clients, strategy)) {
+            return Err(StudyError::Twice(clients, strategy));
+        }
+    }
+    Ok(())
+}
+
+/// The writes of one run, in order, as the server sees them.
 pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>, StudyError> {
-    StudyError::check(&[Point { clients, strategy, runs: 1 }])?;
+    check(&[Point { clients, strategy, runs: 1 }])?;
     let mut writes = Vec::new();
     race::run(clients, strategy, &mut Stream::new(seed, clients, strategy, 0), |write| writes.push(write));
     Ok(writes)
@@ -114,19 +165,55 @@ fn counting(point: Point, progress: &impl Fn(u64)) -> impl FnMut(Write) {
     }
 }
 
-impl Cell {
-    fn of(point: Point, races: &[Race]) -> Self {
-        let (time_ms, time_ms_error) = mean(races.iter().map(|race| race.time_ms));
-        let (calls, calls_error) = mean(races.iter().map(|race| race.calls as f64));
-        let Point { clients, strategy, runs } = point;
-        Self { clients, strategy, time_ms, calls, runs, time_ms_error, calls_error }
-    }
-}
-
 /// The mean (a plain sum from left to right, divided) and its standard error.
 fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.clone().fold(0.0, |sum, value| sum + value) / n;
     let squares: f64 = values.map(|value| (value - mean).powi(2)).sum();
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
+}
+
+/// e where a strategy's calls grow as (clients)ᵉ: the slope of ln(calls) over ln(clients) by least
+/// squares. `None` for fewer than two numbers of clients.
+///
+/// Without backoff every change refuses the writes of all clients still there, so e nears 2; perfect
+/// spacing would give 1.
+pub fn growth_exponent(cells: &[Cell], strategy: Strategy) -> Option<f64> {
+    let logs: Vec<(f64, f64)> = cells
+        .iter()
+        .filter(|cell| cell.strategy == strategy)
+        .map(|cell| (f64::from(cell.clients).ln(), cell.calls.ln()))
+        .collect();
+    let n = logs.len() as f64;
+    let mean_x = logs.iter().map(|(x, _)| x).sum::<f64>() / n;
+    let mean_y = logs.iter().map(|(_, y)| y).sum::<f64>() / n;
+    let spread: f64 = logs.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
+    let shared: f64 = logs.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    (spread > 0.0).then(|| shared / spread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(clients: u32, strategy: Strategy, calls: f64) -> Cell {
+        Cell { clients, strategy, time_ms: 1.0, calls, runs: 1, time_ms_error: None, calls_error: None }
+    }
+
+    #[test]
+    fn growth_is_the_least_squares_slope_of_one_strategy() {
+        let e = std::f64::consts::E;
+        // A point off the line in the middle lifts it and does not turn it.
+        let calls = [(1, 1.0), (2, 4.0 * e), (4, 16.0)];
+        let mut cells = calls.map(|(n, calls)| cell(n, Strategy::Equal, calls)).to_vec();
+        cells.push(cell(9, Strategy::None, 7.0));
+        assert!((growth_exponent(&cells, Strategy::Equal).unwrap() - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_number_of_clients_shows_no_growth() {
+        let cells = [cell(10, Strategy::Full, 39.0)];
+        assert_eq!(growth_exponent(&cells, Strategy::Full), None);
+        assert_eq!(growth_exponent(&cells, Strategy::None), None);
+    }
 }
