@@ -1,8 +1,5 @@
 //! Flags that several subcommands take: the retry handler's policy, moments, and paths to write to.
 
-pub(crate) mod faults;
-pub(crate) mod misplaced;
-
 use std::fmt;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,8 @@
 //! The `comeback` command, as a library so that its parts can be tested.
 //!
+//! Each subcommand is a file with its arguments and its run, and a folder where it draws or prints more. `simulate`,
+//! `replay`, `event`, `schedule`, `plan` and `contention` need no account.
+//!
 //! | file | holds |
 //! |---|---|
 //! | `simulate` | `comeback simulate`: a day in fast motion |
@@ -9,12 +12,14 @@
 //! | `plan` | `comeback plan`: from a goal to a policy |
 //! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
 //! | `operate` | the commands that work on a deployment, behind the feature of that name |
-//! | `flags` | what several subcommands take |
-//! | `chart` | plots: drawing, colours, axes |
-//! | `text` | numbers, durations, rates and progress, as people read them |
+//! | `flags` | flags that several subcommands take |
+//! | `output` | results as JSON and as files |
+//! | `chart`, `axis` | pictures, their colours and axes |
+//! | `text` | numbers, durations, rates, tables and progress, as people read them |
 //! | `clock` | the one file that asks what time it is |
-//! | `failure` | how the command ends when it does not work |
+//! | `failure` | failures of the command, and their exit codes |
 
+mod axis;
 mod chart;
 mod clock;
 mod contention;
@@ -23,19 +28,22 @@ mod failure;
 mod flags;
 #[cfg(feature = "operate")]
 mod operate;
+mod output;
 mod plan;
 mod replay;
 mod schedule;
 mod simulate;
 mod text;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{Arg, CommandFactory, Parser, Subcommand};
 
 use contention::ContentionArguments;
 use event::EventArguments;
-use flags::misplaced;
 use flags::naming;
 use plan::PlanArguments;
 use replay::ReplayArguments;
@@ -136,6 +144,45 @@ pub fn command_line() -> clap::Command {
 fn parse() -> Arguments {
     Arguments::try_parse().unwrap_or_else(|error| {
         let given = std::env::args_os().nth(1);
-        misplaced::explained(error, &Arguments::command(), given.as_deref()).exit()
+        explained(error, &Arguments::command(), given.as_deref()).exit()
     })
+}
+
+/// Adds tips to an error of the subcommand `given`: which ones take the refused argument, or which one
+/// needs no file.
+fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
+    let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => takers(command, argument),
+        // What `replay` without a file did in earlier versions.
+        (ErrorKind::MissingRequiredArgument, _) if given.is_some_and(|given| given == "replay") => {
+            command.find_subcommand("simulate").map(|simulate| tip(simulate, "no file")).into_iter().collect()
+        }
+        _ => Vec::new(),
+    };
+    if !tips.is_empty() {
+        // A flag of another subcommand is no misspelt flag of this one.
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
+}
+
+fn takers(command: &clap::Command, argument: &str) -> Vec<StyledStr> {
+    let flag = argument.strip_prefix("--");
+    let takes = |subcommand: &&clap::Command| match flag {
+        Some(flag) => subcommand.get_opts().any(|known| known.get_long() == Some(flag)),
+        None => !argument.starts_with('-') && subcommand.get_positionals().any(is_file),
+    };
+    let what = if flag.is_some() { argument } else { "a file" };
+    command.get_subcommands().filter(takes).map(|taker| tip(taker, what)).collect()
+}
+
+fn is_file(positional: &Arg) -> bool {
+    positional.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"))
+}
+
+/// `'comeback replay' takes a file: Run the retry handler on recorded SQS events`
+fn tip(subcommand: &clap::Command, what: &str) -> StyledStr {
+    let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
+    format!("'comeback {}' takes {what}: {about}", subcommand.get_name()).into()
 }

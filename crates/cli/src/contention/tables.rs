@@ -1,6 +1,8 @@
 use comeback_contention::{Cell, Report, Strategy, growth_exponent};
-use comfy_table::{CellAlignment, Table};
+use comfy_table::Table;
 use indicatif::HumanCount;
+
+use crate::text::terminal::{self, align_right};
 
 /// Completion times and calls, clients down and strategies across, each under its title.
 pub(super) fn tables(report: &Report) -> String {
@@ -22,18 +24,16 @@ pub(super) fn tables(report: &Report) -> String {
 }
 
 fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
-    let mut table = crate::text::terminal::table();
+    let mut table = terminal::table();
     table.set_header(std::iter::once("N").chain(strategies(report).map(Strategy::name)));
-    for &clients in distinct(report.cells.iter().map(|cell| cell.clients)).iter() {
+    for clients in distinct(report.cells.iter().map(|cell| cell.clients)) {
         let figures = strategies(report).map(|strategy| {
             let cell = report.cells.iter().find(|cell| (cell.clients, cell.strategy) == (clients, strategy));
             cell.map_or_else(String::new, &figure)
         });
         table.add_row(std::iter::once(clients.to_string()).chain(figures));
     }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_right(&mut table, 0..=strategies(report).count());
     table
 }
 

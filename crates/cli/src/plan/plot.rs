@@ -1,30 +1,17 @@
-use std::path::{Path, PathBuf};
-
 use comeback_timelapse::{Candidate, Plan};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::chart::count_axis::CountAxis;
-use crate::chart::palette::{BLUE, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE};
-use crate::chart::svg::{Area, Drawing, FONT, svg};
-use crate::chart::time_axis::TimeAxis;
-use crate::failure::Failure;
-use crate::plan::table::{headline, time};
+use crate::axis::{CountAxis, TimeAxis};
+use crate::chart::{Area, BLUE, Drawing, FONT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, frame, header, svg};
+use crate::plan::words::{headline, time};
 
 const SIZE: (u32, u32) = (900, 560);
 /// Each jitter's colour.
 const JITTERS: [(&str, RGBColor); 3] = [("full", BLUE), ("equal", GREEN), ("decorrelated", PURPLE)];
 
-/// Writes `plan.svg`; the folder is made if it is missing.
-pub(super) fn write(folder: &Path, plan: &Plan) -> Result<PathBuf, Failure> {
-    std::fs::create_dir_all(folder).map_err(|problem| Failure::write(folder, problem))?;
-    let file = folder.join("plan.svg");
-    std::fs::write(&file, draw(plan)).map_err(|problem| Failure::write(&file, problem))?;
-    Ok(file)
-}
-
 /// A point for each policy that loses nothing: when 99 % are delivered, and how many retries an event takes.
-fn draw(plan: &Plan) -> String {
+pub(super) fn draw(plan: &Plan) -> String {
     let points: Vec<(&Candidate, (f64, f64))> =
         plan.grid.iter().filter(|policy| policy.loses_nothing()).filter_map(point).collect();
     let goal = plan.goal.recover_within.as_secs_f64();
@@ -35,27 +22,10 @@ fn draw(plan: &Plan) -> String {
         true,
     );
     svg(SIZE, |root| {
-        draw_header(root, plan)?;
-        let mut chart = ChartBuilder::on(root)
-            .margin_top(112)
-            .margin_bottom(14)
-            .margin_left(16)
-            .margin_right(24)
-            .x_label_area_size(46)
-            .y_label_area_size(60)
-            .build_cartesian_2d(x, y)?;
-        chart
-            .configure_mesh()
-            .x_desc("from the end of the outage until 99 % of its events are delivered (logarithmic scale)")
-            .y_desc("retries of an event (logarithmic scale)")
-            .x_labels(12)
-            .y_labels(9)
-            .max_light_lines(0)
-            .bold_line_style(GRID)
-            .axis_style(MUTED)
-            .label_style((FONT, 13).into_text_style(root).color(&MUTED))
-            .axis_desc_style((FONT, 14).into_text_style(root).color(&INK))
-            .draw()?;
+        draw_key(root, plan)?;
+        let x_title = "from the end of the outage until 99 % of its events are delivered (logarithmic scale)";
+        let y_title = "retries of an event (logarithmic scale)";
+        let mut chart = frame(root, (x, x_title, 12), (y, y_title, 60), (112, 24))?;
         let unbeaten: Vec<(f64, f64)> = plan.unbeaten.iter().filter_map(point).map(|(_, at)| at).collect();
         chart.draw_series(LineSeries::new(unbeaten, GREY.stroke_width(1)))?;
         chart.draw_series(points.iter().map(|(policy, at)| Circle::new(*at, 4, colour(policy).filled())))?;
@@ -80,13 +50,9 @@ fn draw(plan: &Plan) -> String {
     })
 }
 
-fn draw_header(root: &Area<'_>, plan: &Plan) -> Drawing {
+fn draw_key(root: &Area<'_>, plan: &Plan) -> Drawing {
+    header(root, "How soon policies recover, and what it takes", headline(plan).lines(), 18)?;
     let muted = (FONT, 14).into_text_style(root).color(&MUTED);
-    let title = "How soon policies recover, and what it takes";
-    root.draw_text(title, &(FONT, 22).into_text_style(root).color(&INK), (24, 18))?;
-    for (y, line) in (48..).step_by(18).zip(headline(plan).lines()) {
-        root.draw_text(line, &muted, (24, y))?;
-    }
     let beside = muted.pos(Pos::new(HPos::Left, VPos::Center));
     for (x, (jitter, colour)) in (34..).step_by(140).zip(JITTERS) {
         root.draw(&Circle::new((x, 98), 4, colour.filled()))?;

@@ -3,11 +3,9 @@ use comeback_timelapse::{Schedule, ScheduledRetry};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::chart::palette::{BLUE, GRID, INK, MUTED, ORANGE};
-use crate::chart::svg::{Area, Drawing, FONT, svg};
-use crate::chart::time_axis::TimeAxis;
-use crate::schedule::axis::axis_of;
-use crate::schedule::table::{headline, outcome, percent};
+use crate::axis::TimeAxis;
+use crate::chart::{Area, BLUE, Drawing, FONT, GRID, INK, MUTED, ORANGE, header, svg};
+use crate::schedule::table::{axis_of, headline, outcome, percent};
 use crate::text::numbers::round_step;
 
 const WIDTH: i32 = 960;
@@ -29,9 +27,8 @@ const BAND: f64 = 0.3;
 
 /// A row for each retry: when it comes, and how many events have it.
 pub(super) fn draw(policy: &Policy, schedule: &Schedule) -> String {
-    let max_age = policy.max_age().as_secs_f64();
     let picture = Picture {
-        axis: axis_of(schedule, max_age),
+        axis: axis_of(schedule, policy.max_age()),
         row: ROW_HEIGHT.min(ROWS_HEIGHT / schedule.retries.len().max(1) as f64),
         schedule,
     };
@@ -44,7 +41,7 @@ pub(super) fn draw(policy: &Policy, schedule: &Schedule) -> String {
         for retry in schedule.retries.iter().step_by(step) {
             picture.draw_bars(root, retry)?;
         }
-        picture.draw_max_age(root, max_age)?;
+        picture.draw_max_age(root, policy.max_age().as_secs_f64())?;
         for retry in schedule.retries.iter().step_by(step) {
             picture.draw_mean(root, retry)?;
         }
@@ -77,19 +74,16 @@ impl Picture<'_> {
     }
 
     fn draw_header(&self, root: &Area<'_>, headline: &str) -> Drawing {
-        let muted = (FONT, 14).into_text_style(root).color(&MUTED);
         let title = "When retries come, and how many there are";
-        root.draw_text(title, &(FONT, 22).into_text_style(root).color(&INK), (24, 18))?;
         let outcome = outcome(self.schedule);
-        for (y, line) in (48..).step_by(20).zip(headline.lines().chain([outcome.as_str()])) {
-            root.draw_text(line, &muted, (24, y))?;
-        }
+        header(root, title, headline.lines().chain([outcome.as_str()]), 20)?;
         let bold = (FONT, 15).into_text_style(root).color(&INK);
         let scale = if self.axis.is_logarithmic() { " (logarithmic scale)" } else { "" };
         let times = format!("time since the first failure{scale}");
         root.draw_text(&times, &bold, (TIMES.0, TOP - 44))?;
         root.draw_text("events that get so far", &bold, (SHARES.0, TOP - 44))?;
         let legend = self.bottom() + 44;
+        let muted = (FONT, 14).into_text_style(root).color(&MUTED);
         let beside = muted.pos(Pos::new(HPos::Left, VPos::Center));
         root.draw(&bar((TIMES.0, legend - 4), (TIMES.0 + 34, legend + 4), tint(BAND)))?;
         root.draw_text("nine events in ten", &beside, (TIMES.0 + 42, legend))?;

@@ -1,10 +1,14 @@
+//! A schedule in the terminal: the policy, its retries, the outcome, and when retries come.
+
 use std::time::Duration;
 
+use anstyle::AnsiColor;
 use comeback_engine::Policy;
 use comeback_timelapse::{Schedule, ScheduledRetry};
 use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
 
+use crate::axis::TimeAxis;
 use crate::text::durations;
 use crate::text::numbers::{counted, round_step};
 use crate::text::terminal::{align_right, table};
@@ -98,8 +102,68 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
+/// From the first retry to `MAX_AGE`, or to the last retry where `MAX_RETRIES` comes long before.
+/// Logarithmic where the gaps between retries grow, linear where they are even.
+pub(super) fn axis_of(schedule: &Schedule, max_age: Duration) -> TimeAxis {
+    let times = || schedule.retries.iter().map(|retry| retry.since_first_failure_seconds);
+    let first = times().next().map_or(1, |time| time.p5);
+    let halfway = times().nth(schedule.retries.len() / 2).map_or(0.0, |time| time.mean);
+    let last = f64::from(times().map(|time| time.p95).max().unwrap_or(1));
+    let max_age = max_age.as_secs_f64();
+    let end = if last * 3.0 < max_age { last * 1.1 } else { max_age };
+    if halfway < 0.2 * last {
+        TimeAxis::logarithmic(f64::from(first.max(1)) / 1.3, end)
+    } else {
+        TimeAxis::linear(end)
+    }
+}
+
+const CELLS: usize = 72;
+/// Ticks are at least this share of the axis apart, so that their labels do not touch.
+const TICKS_APART: f64 = 7.0 / CELLS as f64;
+
+/// When each retry comes: a line from left to right for each, where nine events in ten have it.
+pub(super) fn timeline(schedule: &Schedule, max_age: Duration) -> String {
+    let axis = axis_of(schedule, max_age);
+    // Colours are always written; the stream removes them where they cannot be shown.
+    let colour = AnsiColor::Green.on_default();
+    let line =
+        |retry: &ScheduledRetry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, &axis));
+    let lines: String = shown(&schedule.retries).map(line).collect();
+    format!(" retry  {}{lines}", scale(&axis))
+}
+
+fn cell(share: f64) -> usize {
+    (share * (CELLS - 1) as f64).round() as usize
+}
+
+fn scale(axis: &TimeAxis) -> String {
+    let mut scale = String::new();
+    for (seconds, label) in axis.ticks(TICKS_APART) {
+        let gap = cell(axis.share(seconds)).saturating_sub(scale.chars().count());
+        scale.push_str(&" ".repeat(gap));
+        scale.push_str(&label);
+    }
+    scale
+}
+
+/// `  ━━━●━━  `: the mean, between the 5th and the 95th percentile.
+fn line(retry: &ScheduledRetry, axis: &TimeAxis) -> String {
+    let at = retry.since_first_failure_seconds;
+    let [from, mean, to] = [at.p5.into(), at.mean, at.p95.into()].map(|seconds| cell(axis.share(seconds)));
+    let mark = |i| match i {
+        i if i == mean => '●',
+        i if (from..=to).contains(&i) => '━',
+        _ => ' ',
+    };
+    (0..=to.max(mean)).map(mark).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use comeback_engine::{Jitter, Settings};
+    use comeback_timelapse::{Spread, TARGET_ARN};
+
     use super::*;
 
     #[test]
@@ -111,7 +175,7 @@ mod tests {
     }
 
     fn rows(retries: u64) -> Vec<u64> {
-        let none = comeback_timelapse::Spread { mean: 0.0, p5: 0, p95: 0 };
+        let none = Spread { mean: 0.0, p5: 0, p95: 0 };
         let retry = |retry| ScheduledRetry {
             retry,
             ceiling_seconds: None,
@@ -130,5 +194,27 @@ mod tests {
         let first: Vec<u64> = (1..=12).collect();
         assert_eq!(rows(185), [&first[..], &[20, 40, 60, 80, 100, 120, 140, 160, 180, 185]].concat());
         assert_eq!(rows(10_000).len(), 12 + 10);
+    }
+
+    #[test]
+    fn lines_start_and_end_where_the_axis_says() {
+        let settings = Settings {
+            target_functions: vec![TARGET_ARN.into()],
+            base_backoff: 100,
+            max_backoff: 100,
+            jitter: Jitter::None,
+            max_age: 900,
+            ..Settings::default()
+        };
+        let mut schedule = Schedule::of(&Policy::new(settings).unwrap(), 1, 3, &|| {});
+        schedule.retries[1].since_first_failure_seconds.p5 = 0;
+        schedule.retries[1].since_first_failure_seconds.p95 = 450;
+        let picture = timeline(&schedule, Duration::from_secs(900));
+        let picture = anstream::adapter::strip_str(&picture).to_string();
+        let lines: Vec<&str> = picture.lines().collect();
+        assert_eq!(lines[0], " retry  0s       2m        4m       6m        8m       10m       12m      14m");
+        assert_eq!(lines[1], "     1          ●");
+        assert_eq!(lines[2], "     2  ━━━━━━━━━━━━━━━━●━━━━━━━━━━━━━━━━━━━━");
+        assert_eq!(lines.len(), 1 + schedule.retries.len());
     }
 }

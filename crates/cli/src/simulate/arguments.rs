@@ -1,14 +1,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-use comeback_timelapse::Scenario;
+use clap::{Args, ValueEnum};
+use comeback_timelapse::{Fault, Faults, OperatorPause, Scenario, Strikes};
 
-use crate::flags;
-use crate::flags::PolicyChanges;
-use crate::flags::PolicyFlags;
-use crate::flags::faults::FaultFlags;
+use crate::flags::{self, PolicyChanges, PolicyFlags};
 use crate::text::durations;
+use crate::text::terminal::{FROM_CHECKOUT, command_line};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +31,19 @@ pub(crate) struct SimulateArguments {
     pub(super) simulation: SimulationFlags,
     #[command(flatten)]
     pub(super) faults: FaultFlags,
+}
+
+impl SimulateArguments {
+    /// The command that makes the run of one seed again, and its page, from a checkout.
+    pub(super) fn repeat(&self, seed: u64) -> String {
+        let Self { policy, simulation, faults, json } = self;
+        let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];
+        words.extend(simulation.words());
+        words.extend(faults.words());
+        words.extend(policy.given().into_iter().flat_map(|(flag, value)| [format!("--{flag}"), value]));
+        words.extend(json.then(|| "--json".into()));
+        command_line(FROM_CHECKOUT.into_iter().chain(words.iter().map(String::as_str)))
+    }
 }
 
 #[derive(Debug, Default, Args)]
@@ -115,8 +126,9 @@ impl SimulationFlags {
         }
     }
 
-    /// The flags that were given, and their values.
-    pub(super) fn given(&self) -> Vec<(&'static str, String)> {
+    /// The flags that were given, as words of a command, but for the seed and the table of minutes. A page does not
+    /// depend on its place, so its command always writes it here.
+    fn words(&self) -> Vec<String> {
         // By pattern, so that a new flag cannot be forgotten here.
         let Self {
             events,
@@ -131,14 +143,13 @@ impl SimulationFlags {
             handler_run_time,
             poll_delay,
             in_flight_limit,
-            seed,
-            csv,
+            seed: _,
+            csv: _,
             report,
             vs,
         } = self;
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);
-        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let flags = [
             ("--events", count(*events)),
             ("--arrival-spread", time(*arrival_spread)),
@@ -152,11 +163,158 @@ impl SimulationFlags {
             ("--handler-run-time", time(*handler_run_time)),
             ("--poll-delay", time(*poll_delay)),
             ("--in-flight-limit", count(*in_flight_limit)),
-            ("--seed", seed.map(|seed| seed.to_string())),
-            ("--csv", path(csv)),
-            ("--report", path(report)),
+            ("--report", report.as_ref().map(|_| "report.html".to_owned())),
             ("--vs", vs.as_ref().map(ToString::to_string)),
         ];
-        flags.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect()
+        flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten().collect()
+    }
+}
+
+/// What goes wrong in a simulation besides the target. The rate that `--chaos` gives each
+/// fault stands in `comeback_timelapse`, in `Faults::chaos`.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Faults (drawn from the seed)")]
+pub(crate) struct FaultFlags {
+    /// Let everything go wrong now and then, except the end of retention; or, with `storm`, let each call
+    /// of the handler and its end fail every time for 1 to 60 minutes
+    #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
+    chaos: Option<Chaos>,
+    /// Let one thing go wrong: at this rate, from 0 to 1, and only within this time of the run, if
+    /// one is given. May be repeated; beside --chaos it replaces that fault's rate. An unknown name is
+    /// refused with a list of all faults
+    #[arg(long = "fault", value_name = "NAME=RATE[@FROM..UNTIL]", value_parser = read_fault)]
+    faults: Vec<(Fault, Strikes)>,
+    /// Run this many seeds, from --seed on, on all cores; stop at the first that breaks an invariant
+    #[arg(long, value_name = "N", conflicts_with_all = ["csv", "report"], value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) seeds: Option<u64>,
+}
+
+/// A mix of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Chaos {
+    Mixed,
+    Storm,
+}
+
+impl FaultFlags {
+    /// The scenario under another seed, with its faults.
+    pub(super) fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
+        let mix = match self.chaos {
+            Some(Chaos::Mixed) => Faults::chaos(seed, scenario.duration),
+            Some(Chaos::Storm) => Faults::storm(seed, scenario.duration),
+            None => Faults::default(),
+        };
+        let faults = self.faults.iter().cloned().fold(mix, |mix, (fault, strikes)| mix.with(fault, strikes));
+        let pauses = match self.chaos {
+            Some(Chaos::Mixed) => OperatorPause::chaos(seed, scenario.duration),
+            _ => scenario.pauses.clone(),
+        };
+        Scenario { seed, faults, pauses, ..scenario.clone() }
+    }
+
+    /// The flags that were given, as words of a command, but for the number of seeds.
+    fn words(&self) -> Vec<String> {
+        let Self { chaos, faults, seeds: _ } = self;
+        let chaos = chaos.map(|mix| match mix {
+            Chaos::Mixed => "--chaos".to_owned(),
+            Chaos::Storm => "--chaos=storm".to_owned(),
+        });
+        let faults = faults.iter().flat_map(|(fault, strikes)| ["--fault".to_owned(), text(*fault, strikes)]);
+        chaos.into_iter().chain(faults).collect()
+    }
+}
+
+/// Writes what [`read_fault`] reads.
+fn text(fault: Fault, Strikes { rate, window }: &Strikes) -> String {
+    if *window == Strikes::always(*rate).window {
+        return format!("{fault}={rate}");
+    }
+    format!("{fault}={rate}@{}..{}", durations::flag(window.start), durations::flag(window.end))
+}
+
+/// Reads `NAME=RATE` or `NAME=RATE@FROM..UNTIL`.
+fn read_fault(text: &str) -> Result<(Fault, Strikes), String> {
+    let form = "must be NAME=RATE or NAME=RATE@FROM..UNTIL, such as invoke_throttled=0.1@2h..4h";
+    let (name, strikes) = text.split_once('=').ok_or(form)?;
+    let fault = name.parse::<Fault>().map_err(|unknown| format!("{name:?} {unknown}"))?;
+    let (rate, window) = strikes.split_once('@').unwrap_or((strikes, ""));
+    let always = Strikes::always(rate.parse().map_err(|_| form)?);
+    if window.is_empty() {
+        return Ok((fault, always));
+    }
+    let (from, until) = window.split_once("..").ok_or(form)?;
+    let time = |text: &str| -> Result<Duration, String> {
+        durations::read(text).map_err(|problem| format!("{text:?} {problem}"))
+    };
+    Ok((fault, Strikes { window: time(from)?..time(until)?, ..always }))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, FromArgMatches};
+
+    use super::*;
+
+    fn repeated(line: &str) -> String {
+        let simulate = SimulateArguments::augment_args(Command::new("simulate").no_binary_name(true));
+        let arguments =
+            SimulateArguments::from_arg_matches(&simulate.get_matches_from(shlex::split(line).unwrap()))
+                .unwrap();
+        arguments.repeat(17)
+    }
+
+    #[test]
+    fn the_command_has_every_flag_that_matters() {
+        let start = "cargo run --release -p comeback -- simulate --seed 17";
+        for (line, expected) in [
+            (
+                "--outage 90m --csv a.csv --report /elsewhere/a.html --vs jitter=none --max-age 12h --json",
+                " --outage 1h30m --report report.html --vs jitter=none --max-age 12h --json",
+            ),
+            (
+                "--chaos --seeds=200 --fault clock_skew=0.5 --fault handler_outage=1@90m..4h --seed 7",
+                " --chaos --fault clock_skew=0.5 --fault handler_outage=1@1h30m..4h",
+            ),
+            ("--chaos=storm", " --chaos=storm"),
+            ("--chaos=mixed", " --chaos"),
+            ("--non-retryable-errors ''", " --non-retryable-errors ''"),
+        ] {
+            assert_eq!(repeated(line), format!("{start}{expected}"));
+        }
+    }
+
+    #[test]
+    fn a_fault_has_a_rate_and_may_have_a_window() {
+        assert_eq!(read_fault("clock_skew=0.5"), Ok((Fault::ClockSkew, Strikes::always(0.5))));
+        let window = Duration::from_secs(5_400)..Duration::from_secs(14_400);
+        let outage = (Fault::HandlerOutage, Strikes { rate: 1.0, window });
+        assert_eq!(read_fault("handler_outage=1@90m..4h"), Ok(outage.clone()));
+        for (fault, strikes) in [outage, (Fault::ClockSkew, Strikes::always(0.1))] {
+            assert_eq!(read_fault(&text(fault, &strikes)), Ok((fault, strikes)));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_it_must_be() {
+        let form = "must be NAME=RATE or NAME=RATE@FROM..UNTIL, such as invoke_throttled=0.1@2h..4h";
+        for text in ["clock_skew", "clock_skew=often", "clock_skew=0.5@2h", "clock_skew="] {
+            assert_eq!(read_fault(text), Err(form.into()), "{text}");
+        }
+        let unknown = read_fault("gremlins=1").unwrap_err();
+        assert!(unknown.starts_with("\"gremlins\" must be one of duplicate_delivery, "), "{unknown}");
+        let soon = read_fault("clock_skew=1@soon..4h").unwrap_err();
+        assert!(soon.starts_with("\"soon\" must be whole seconds"), "{soon}");
+    }
+
+    #[test]
+    fn one_fault_beside_chaos_takes_its_place() {
+        let scenario = Scenario::default();
+        let flags = FaultFlags { chaos: Some(Chaos::Mixed), ..FaultFlags::default() };
+        let chaos = flags.scenario(&scenario, 7);
+        assert_eq!((chaos.seed, chaos.faults), (7, Faults::chaos(7, scenario.duration)));
+        let never = Strikes::always(0.0);
+        let flags = FaultFlags { faults: vec![(Fault::HandlerOutage, never.clone())], ..flags };
+        let faults = flags.scenario(&scenario, 7).faults;
+        assert_eq!(faults, Faults::chaos(7, scenario.duration).with(Fault::HandlerOutage, never));
     }
 }

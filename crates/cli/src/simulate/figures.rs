@@ -1,14 +1,15 @@
-//! A run's figures as text, for the terminal and for the page.
+//! A run's figures as text: for the terminal, and for the page.
 
 use std::fmt::Display;
 use std::time::Duration;
 
 use comeback_timelapse::{ApiCall, FaultCounts, Percentiles, Scenario, Summary, prices};
-use comfy_table::Color;
+use comfy_table::{Cell, Color, Table, presets};
 use indicatif::HumanCount;
 
 use crate::text::durations;
 use crate::text::numbers::counted;
+use crate::text::terminal::{align_right, table};
 
 /// A run in one line.
 pub(super) fn headline(scenario: &Scenario) -> String {
@@ -157,6 +158,96 @@ pub(super) fn peak(summary: &Summary) -> String {
     )
 }
 
+/// What became of the events, and what it took.
+pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
+    let mut table = table();
+    for Figure { label, value, color } in figures(summary) {
+        table.add_row([Cell::new(label), color.into_iter().fold(Cell::new(value), Cell::fg)]);
+    }
+    table.add_row(["wall time", &wall(summary.retries, wall_time)]);
+    table
+}
+
+/// What went wrong, and how often.
+pub(super) fn fault_table(faults: &FaultCounts) -> Table {
+    let mut table = table();
+    table.set_header(["faults", "struck"]);
+    table.add_rows(strikes(faults));
+    align_right(&mut table, 1..=1);
+    table
+}
+
+/// Calls and compute, with their list price.
+pub(super) fn cost_table(summary: &Summary) -> Table {
+    let mut table = table();
+    table.set_header(COST_HEADER);
+    table.add_rows(costs(summary));
+    align_right(&mut table, 1..=2);
+    table
+}
+
+fn wall(retries: u64, wall_time: Duration) -> String {
+    let rate = retries as f64 / wall_time.as_secs_f64().max(f64::EPSILON);
+    format!("{} ({} a second)", durations::text(wall_time), counted(rate as u64, "retry", "retries"))
+}
+
+/// Rows at most; a day gives one an hour.
+const ROWS: usize = 24;
+const BAR_CELLS: usize = 50;
+/// Eighths of a character cell.
+const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+/// Minutes to a row, so that there are 24 of them at most.
+pub(super) fn minutes_a_row(summary: &Summary) -> usize {
+    summary.minutes.len().saturating_sub(1).div_ceil(ROWS).max(1)
+}
+
+/// `03:20`: when a minute of the run begins.
+pub(super) fn clock(minute: usize) -> String {
+    format!("{:02}:{:02}", minute / 60, minute % 60)
+}
+
+/// Retries over time, a row for each 24th of the run.
+pub(super) fn retries_over_time(summary: &Summary) -> Table {
+    let step = minutes_a_row(summary);
+    let mut counts: Vec<u64> = summary
+        .minutes
+        .chunks(step)
+        .map(|minutes| minutes.iter().map(|m| u64::from(m.retries)).sum())
+        .collect();
+    // The run's last moment begins a minute of its own.
+    if counts.len() > 1 && counts.last() == Some(&0) {
+        counts.pop();
+    }
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).enforce_styling();
+    table.set_header([
+        "from",
+        "retries",
+        &format!("a row is {}", durations::text(Duration::from_secs(step as u64 * 60))),
+    ]);
+    for (row, &count) in counts.iter().enumerate() {
+        let bar = Cell::new(bar(count, most)).fg(Color::Cyan);
+        table.add_row([Cell::new(clock(row * step)), Cell::new(HumanCount(count)), bar]);
+    }
+    align_right(&mut table, [1]);
+    table
+}
+
+/// A bar in proportion to the longest; anything above zero is visible.
+fn bar(count: u64, most: u64) -> String {
+    if count == 0 {
+        return String::new();
+    }
+    let eighths = (count as f64 / most as f64 * (BAR_CELLS * 8) as f64).round().max(1.0) as usize;
+    let mut bar = "█".repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        bar.push(EIGHTHS[eighths % 8]);
+    }
+    bar
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,5 +263,14 @@ mod tests {
         let alone = "1 event arrives within 3h; its target is down for the first 3h";
         assert_eq!(headline(&one), format!("{alone}; seed 1"));
         assert_eq!(headline_of_seeds(&one, 1), format!("{alone}; 1 seed from 1 on"));
+    }
+
+    #[test]
+    fn bars_are_in_proportion() {
+        assert_eq!(bar(0, 100), "");
+        assert_eq!(bar(1, 1_000_000), "▏");
+        assert_eq!(bar(50, 100), "█".repeat(25));
+        assert_eq!(bar(100, 100), "█".repeat(50));
+        assert_eq!(bar(101, 400), format!("{}▋", "█".repeat(12)));
     }
 }

@@ -1,17 +1,20 @@
 //! `comeback simulate --seeds N`: the same scenario under many seeds, on all cores.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use comeback_engine::Policy;
-use comeback_timelapse::{RunError, Scenario, Summary, run};
+use comeback_timelapse::{FaultCounts, RunError, Scenario, Summary, run};
+use comfy_table::Table;
+use indicatif::HumanCount;
 use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::output::print_json;
 use crate::simulate::arguments::SimulateArguments;
-use crate::simulate::figures::{headline_of_seeds, not_arrived};
-use crate::simulate::tally::Tally;
-use crate::simulate::{repeat, table};
-use crate::text::terminal::Progress;
+use crate::simulate::figures::{fault_table, headline_of_seeds, not_arrived};
+use crate::text::terminal::{Progress, align_right, table};
 
 /// Seeds under way together. The lowest of them that breaks an invariant is reported, so that the
 /// same arguments always report the same.
@@ -24,7 +27,7 @@ pub(super) fn run_seeds(
     seeds: u64,
 ) -> Result<(), Failure> {
     let progress = Progress::new(seeds, "{pos} of {len} seeds");
-    let repeat = format!("{} --seeds {seeds}", repeat::command(arguments, scenario.seed));
+    let repeat = format!("{} --seeds {seeds}", arguments.repeat(scenario.seed));
     let mut tally = Tally::new(scenario.seed, seeds, repeat);
     for first in (0..seeds).step_by(TOGETHER) {
         // After the highest seed comes 0.
@@ -36,7 +39,7 @@ pub(super) fn run_seeds(
             .map(|seed| (seed, run(&arguments.faults.scenario(scenario, seed), policy, &mut ())))
             .collect();
         for (seed, outcome) in outcomes {
-            tally.add(&outcome.map_err(|error| Failure::of_run(error, repeat::command(arguments, seed)))?);
+            tally.add(&outcome.map_err(|error| Failure::of_run(error, arguments.repeat(seed)))?);
             progress.advance(1);
         }
     }
@@ -44,15 +47,87 @@ pub(super) fn run_seeds(
     if let Some(missing) = not_arrived(scenario, tally.not_arrived) {
         anstream::eprintln!("warning: {missing}");
     }
-    let mut out = anstream::stdout().lock();
     if arguments.json {
-        let json = serde_json::to_string_pretty(&tally).expect("BUG: a tally is plain JSON");
-        writeln!(out, "{json}")?;
-        return Ok(());
+        return print_json(&tally);
     }
+    let mut out = anstream::stdout().lock();
     writeln!(out, "{}\n", headline_of_seeds(scenario, seeds))?;
-    writeln!(out, "{}", table::tally(&tally))?;
-    tally.faults.iter().try_for_each(|faults| writeln!(out, "\n{}", table::faults(faults)))?;
+    writeln!(out, "{}", tally.table())?;
+    tally.faults.iter().try_for_each(|faults| writeln!(out, "\n{}", fault_table(faults)))?;
     writeln!(out, "\nrepeat with: {}", tally.repeat)?;
     Ok(())
+}
+
+/// The figures of all runs. Its JSON has the members in this order.
+#[derive(Debug, Serialize)]
+struct Tally {
+    first_seed: u64,
+    seeds: u64,
+    events: u64,
+    delivered: u64,
+    dead_lettered: BTreeMap<&'static str, u64>,
+    waiting: u64,
+    not_arrived: u64,
+    retries: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<FaultCounts>,
+    repeat: String,
+}
+
+impl Tally {
+    /// No run yet. `repeat` is the command that makes them all again.
+    fn new(first_seed: u64, seeds: u64, repeat: String) -> Self {
+        Self {
+            first_seed,
+            seeds,
+            events: 0,
+            delivered: 0,
+            dead_lettered: BTreeMap::new(),
+            waiting: 0,
+            not_arrived: 0,
+            retries: 0,
+            faults: None,
+            repeat,
+        }
+    }
+
+    fn add(&mut self, summary: &Summary) {
+        self.events += summary.events as u64;
+        self.delivered += summary.delivered as u64;
+        self.waiting += summary.waiting as u64;
+        self.not_arrived += summary.not_arrived as u64;
+        self.retries += summary.retries;
+        for (reason, &count) in &summary.dead_lettered {
+            *self.dead_lettered.entry(reason).or_default() += count as u64;
+        }
+        if let Some(counts) = &summary.faults {
+            let all = self.faults.get_or_insert_default();
+            all.duplicate_retries += counts.duplicate_retries;
+            all.duplicate_dead_letters += counts.duplicate_dead_letters;
+            all.duplicate_moves += counts.duplicate_moves;
+            for (fault, count) in &counts.struck {
+                *all.struck.entry(fault).or_default() += count;
+            }
+        }
+    }
+
+    fn table(&self) -> Table {
+        let mut table = table();
+        let mut row = |label: &str, count: u64| {
+            table.add_row([label, &HumanCount(count).to_string()]);
+        };
+        row("seeds without a broken invariant", self.seeds);
+        row("events", self.events);
+        row("delivered", self.delivered);
+        for (reason, &count) in &self.dead_lettered {
+            row(&format!("dead-lettered: {reason}"), count);
+        }
+        row("waiting", self.waiting);
+        if self.not_arrived > 0 {
+            row("not arrived", self.not_arrived);
+        }
+        row("retries made", self.retries);
+        align_right(&mut table, [1]);
+        table
+    }
 }

@@ -72,4 +72,87 @@ fn too_many_pollers(policy: &Policy, summary: &Summary) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use comeback_engine::Settings;
+    use comeback_timelapse::{Faults, Strikes, TARGET_ARN, run};
+
+    use super::*;
+
+    const LIMIT: u32 = 1_000;
+
+    fn policy() -> Policy {
+        let target_functions = vec![TARGET_ARN.into()];
+        let settings = Settings { target_functions, maximum_concurrency: 3, ..Settings::default() };
+        Policy::new(settings).unwrap()
+    }
+
+    fn scenario() -> Scenario {
+        Scenario { events: 1, batch_size: 2, in_flight_limit: LIMIT as usize, ..Scenario::default() }
+    }
+
+    /// Of a run with these minutes.
+    fn summary(minutes: Vec<Minute>) -> Summary {
+        Summary { minutes, ..run(&scenario(), &policy(), &mut ()).unwrap() }
+    }
+
+    /// So many minutes with so many visible messages, between two without.
+    fn visible(minutes: usize, visible: u32) -> Vec<Minute> {
+        let quiet = Minute { in_flight: LIMIT - 1, ..Minute::default() };
+        let behind = vec![Minute { visible, ..quiet }; minutes];
+        [&[quiet], &behind[..], &[quiet]].concat()
+    }
+
+    fn held_up(minutes: Vec<Minute>) -> bool {
+        too_few_pollers(&scenario(), &policy(), &summary(minutes)).is_some()
+    }
+
+    #[test]
+    fn pollers_are_too_few_if_ten_batches_of_each_stay_visible_for_five_minutes() {
+        // 3 pollers × 2 messages a batch × 10.
+        assert!(held_up(visible(5, 61)));
+        assert!(!held_up(visible(5, 60)), "ten batches of each");
+        assert!(!held_up(visible(4, 61)), "four minutes");
+        assert!(!held_up([visible(4, 61), visible(4, 61)].concat()), "not in a row");
+        assert!(held_up([visible(4, 61), visible(6, 61)].concat()));
+        let summary = summary([visible(5, 61), visible(7, 61)].concat());
+        assert_eq!(
+            warnings(&scenario(), &policy(), &summary),
+            [
+                "for 7 minutes in a row over 60 messages were visible, and not received although fewer were in flight than \
+              can be: 3 pollers are too few, and retries come late. Raise MAXIMUM_CONCURRENCY (--maximum-concurrency) to \
+              what `comeback schedule --rate` prints"
+            ]
+        );
+    }
+
+    #[test]
+    fn pollers_are_not_to_blame_for_a_full_queue() {
+        let mut full = visible(5, 61);
+        full.iter_mut().for_each(|minute| minute.in_flight = LIMIT);
+        assert!(!held_up(full));
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let filled = |until| {
+            let strikes = Strikes { rate: 1.0, window: minutes(0)..until };
+            let faults = Faults::default().with(Fault::InFlightLimit, strikes);
+            too_few_pollers(&Scenario { faults, ..scenario() }, &policy(), &summary(visible(6, 61))).is_some()
+        };
+        // The messages are visible from the start of minute 1 on.
+        assert!(filled(minutes(2)), "five minutes are left");
+        assert!(!filled(minutes(2) + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn pollers_are_too_many_if_most_moves_are_made_with_room() {
+        let with_room = |moves_with_room| Summary { moves: 1_000, moves_with_room, ..summary(Vec::new()) };
+        assert_eq!(warnings(&scenario(), &policy(), &with_room(500)), [""; 0]);
+        assert_eq!(
+            warnings(&scenario(), &policy(), &with_room(501)),
+            [
+                "501 of 1,000 messages that were sent again could have been hidden, because fewer than half of HIDE_UP_TO \
+              (50000) were in flight: 3 pollers share that room, and none can use another's. Keep MAXIMUM_CONCURRENCY \
+              (--maximum-concurrency) near what `comeback schedule --rate` prints"
+            ]
+        );
+        assert_eq!(warnings(&scenario(), &policy(), &summary(Vec::new())), [""; 0], "no move at all");
+    }
+}

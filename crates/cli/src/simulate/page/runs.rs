@@ -1,7 +1,16 @@
-use comeback_engine::{Jitter, Policy};
-use comeback_timelapse::{RunError, Scenario, Summary, TARGET_ARN, Watcher, run};
+//! The runs that a page compares, and how it names them.
 
+use std::time::Duration;
+
+use comeback_engine::{Jitter, Policy};
+use comeback_timelapse::{RunError, Scenario, Schedule, Summary, TARGET_ARN, Watcher, run};
+use indicatif::HumanCount;
+use plotters::style::RGBColor;
+
+use crate::chart::{BLUE, ORANGE};
 use crate::flags::PolicyFlags;
+use crate::simulate::page::template::Key;
+use crate::text::durations;
 
 /// The runs a page is about: the same events under several policies.
 pub(crate) struct Runs {
@@ -43,4 +52,91 @@ impl Runs {
         }
         Ok(Self { policies, jitters })
     }
+}
+
+/// A policy under comparison, and its run.
+pub(super) struct Side {
+    /// Its name beside the other policy: what differs. Empty if there is only one.
+    pub(super) name: String,
+    pub(super) colour: RGBColor,
+    pub(super) flags: PolicyFlags,
+    pub(super) policy: Policy,
+    pub(super) summary: Summary,
+    pub(super) schedule: Schedule,
+}
+
+/// One in so many of the events that `comeback schedule` follows is enough to say, within a few
+/// percent, how long an event is in flight.
+const FOLLOWED_SHARE: usize = 10;
+
+/// The policy that was given, and the one to compare it with, each with its run.
+pub(super) fn sides(runs: Vec<(PolicyFlags, Policy, Summary)>, seed: u64) -> Vec<Side> {
+    let policies: Vec<_> = runs.iter().map(|(flags, policy, _)| (flags, policy)).collect();
+    let names = names(&policies);
+    let side = |(((flags, policy, summary), name), colour)| {
+        let events = Schedule::default_events(&policy, seed) / FOLLOWED_SHARE;
+        let schedule = Schedule::of(&policy, seed, events, &|| {});
+        Side { name, colour, flags, policy, summary, schedule }
+    };
+    runs.into_iter().zip(names).zip([BLUE, ORANGE]).map(side).collect()
+}
+
+/// `jitter full, max-backoff 1h`: the settings in which a policy differs from the other.
+fn names(policies: &[(&PolicyFlags, &Policy)]) -> Vec<String> {
+    let &[one, other] = policies else { return vec![String::new(); policies.len()] };
+    let differing = PolicyFlags::names().map(|flag| (flag, setting(one, flag), setting(other, flag)));
+    let differing = || differing.iter().filter(|(_, one, other)| one != other);
+    if differing().count() == 0 {
+        return vec!["the policy".into(), "the same again".into()];
+    }
+    let name = |value: fn(&(&str, String, String)) -> String| {
+        let settings = differing().map(|it| format!("{} {}", it.0, value(it)));
+        settings.collect::<Vec<_>>().join(", ")
+    };
+    vec![name(|it| it.1.clone()), name(|it| it.2.clone())]
+}
+
+/// A setting of a policy as people read it.
+pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> String {
+    let backoff = policy.backoff();
+    let time = |seconds| durations::text(Duration::from_secs(seconds));
+    let given = flags.given().into_iter().find(|(name, _)| *name == flag).map(|(_, value)| value);
+    match flag {
+        "max-age" => durations::text(policy.max_age()),
+        "max-retries" => HumanCount(policy.max_retries()).to_string(),
+        "base-backoff" => time(backoff.base),
+        "max-backoff" => time(backoff.cap),
+        "jitter" => backoff.jitter.to_string(),
+        "directives" => if policy.directives() { "on" } else { "off" }.into(),
+        "envelope" => given.unwrap_or_else(|| comeback_engine::Settings::default().envelope.to_string()),
+        _ => given.filter(|value| !value.is_empty()).unwrap_or_else(|| "-".into()),
+    }
+}
+
+/// What there is to say of each; once, without a name, if it is the same of all.
+pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
+    let sentences: Vec<String> = sides.iter().map(&sentence).collect();
+    if sentences.windows(2).all(|pair| pair[0] == pair[1]) {
+        return sentences.into_iter().take(1).collect();
+    }
+    sides.iter().zip(sentences).map(|(side, sentence)| side.say(&sentence)).collect()
+}
+
+impl Side {
+    /// A sentence about it, beginning with its name if it has one.
+    pub(super) fn say(&self, sentence: &str) -> String {
+        if self.name.is_empty() { sentence.to_owned() } else { format!("{}: {sentence}", self.name) }
+    }
+}
+
+/// A key for each, unless there is only one.
+pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
+    let compared = sides.iter().filter(|side| !side.name.is_empty());
+    compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
+}
+
+/// A table's head: what each row is, then a column for each, `alone` if there is only one.
+pub(super) fn head(first: &str, sides: &[Side], alone: &str) -> Vec<String> {
+    let name = |side: &Side| if side.name.is_empty() { alone.to_owned() } else { side.name.clone() };
+    std::iter::once(first.to_owned()).chain(sides.iter().map(name)).collect()
 }

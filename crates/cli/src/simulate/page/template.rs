@@ -4,7 +4,7 @@
 use askama::Template;
 use plotters::style::RGBColor;
 
-use crate::chart::palette::{Colour, PALETTE, name_of};
+use crate::chart::{Colour, PALETTE, name_of};
 
 /// The whole page.
 #[derive(Template)]

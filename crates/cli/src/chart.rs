@@ -1,0 +1,124 @@
+//! Pictures as SVG that stands alone (no script, no network), and every colour in them: on a light page, and for the
+//! report on a dark one.
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::prelude::*;
+
+const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
+pub(crate) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+pub(crate) const MUTED: RGBColor = RGBColor(0x66, 0x66, 0x66);
+pub(crate) const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
+
+// Distinct with red-green colour blindness too.
+pub(crate) const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+pub(crate) const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+pub(crate) const GREEN: RGBColor = RGBColor(0x00, 0x8f, 0x6b);
+pub(crate) const PURPLE: RGBColor = RGBColor(0xaa, 0x44, 0x99);
+pub(crate) const GREY: RGBColor = RGBColor(0x55, 0x55, 0x55);
+
+/// Colour of a chart, as a CSS variable of the report's page.
+pub(crate) struct Colour {
+    pub(crate) name: &'static str,
+    light: RGBColor,
+    /// The same hue, light enough for text on the dark page.
+    pub(crate) dark: &'static str,
+}
+
+/// Every colour that a chart on the page may use.
+pub(crate) const PALETTE: [Colour; 9] = [
+    Colour { name: "paper", light: PAPER, dark: "#17181B" },
+    Colour { name: "ink", light: INK, dark: "#EAEAEA" },
+    Colour { name: "muted", light: MUTED, dark: "#AFB1B5" },
+    Colour { name: "grid", light: GRID, dark: "#3A3C41" },
+    Colour { name: "blue", light: BLUE, dark: "#5DB7EA" },
+    Colour { name: "orange", light: ORANGE, dark: "#FF9447" },
+    Colour { name: "green", light: GREEN, dark: "#35C79C" },
+    Colour { name: "purple", light: PURPLE, dark: "#DB8FD2" },
+    Colour { name: "grey", light: GREY, dark: "#BDBDBD" },
+];
+
+impl Colour {
+    /// As `plotters` writes it, so that the style sheet finds it in a chart.
+    pub(crate) fn light(&self) -> String {
+        let RGBColor(red, green, blue) = self.light;
+        format!("#{red:02X}{green:02X}{blue:02X}")
+    }
+}
+
+/// Name of a chart's colour in the page's style sheet.
+pub(crate) fn name_of(colour: RGBColor) -> &'static str {
+    PALETTE.iter().find(|named| named.light == colour).expect("BUG: a colour outside the palette").name
+}
+
+pub(crate) const FONT: &str = "sans-serif";
+
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(crate) type Drawing = Result<(), Box<dyn std::error::Error>>;
+
+/// Draws to text. Nothing is written to a file, so only a bug can make it fail.
+pub(crate) fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        root.fill(&WHITE)
+            .map_err(Into::into)
+            .and_then(|()| draw(&root))
+            .and_then(|()| root.present().map_err(Into::into))
+            .expect("BUG: a plot could not be drawn");
+    }
+    text
+}
+
+/// Draws a title, and lines of notes below it.
+pub(crate) fn header<'a>(
+    root: &Area<'_>,
+    title: &str,
+    notes: impl IntoIterator<Item = &'a str>,
+    line_height: usize,
+) -> Drawing {
+    root.draw_text(title, &(FONT, 22).into_text_style(root).color(&INK), (24, 18))?;
+    let muted = (FONT, 14).into_text_style(root).color(&MUTED);
+    for (y, note) in (48..).step_by(line_height).zip(notes) {
+        root.draw_text(note, &muted, (24, y))?;
+    }
+    Ok(())
+}
+
+/// Area between axes.
+pub(crate) type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
+
+/// Draws axes and grid below a header of height `top`, with room for `right` pixels beside them.
+pub(crate) fn frame<'a, 'b, X, Y>(
+    root: &'a Area<'b>,
+    (x, x_title, x_labels): (X, &str, usize),
+    (y, y_title, y_width): (Y, &str, u32),
+    (top, right): (u32, u32),
+) -> Result<Frame<'a, 'b, X, Y>, Box<dyn std::error::Error>>
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    'b: 'a,
+{
+    let mut chart = ChartBuilder::on(root)
+        .margin_top(top)
+        .margin_bottom(14)
+        .margin_left(16)
+        .margin_right(right)
+        .x_label_area_size(46)
+        .y_label_area_size(y_width)
+        .build_cartesian_2d(x, y)?;
+    chart
+        .configure_mesh()
+        .x_desc(x_title)
+        .y_desc(y_title)
+        .x_labels(x_labels)
+        .y_labels(9)
+        .max_light_lines(0)
+        .bold_line_style(GRID)
+        .axis_style(MUTED)
+        .label_style((FONT, 13).into_text_style(root).color(&MUTED))
+        .axis_desc_style((FONT, 14).into_text_style(root).color(&INK))
+        .draw()?;
+    Ok(chart)
+}

@@ -1,0 +1,262 @@
+//! The pictures of the study: calls and time over clients, and when calls arrive.
+
+use std::path::Path;
+
+use comeback_contention::{Cell, Report, Strategy, Write, writes};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::axis::{CountAxis, range};
+use crate::chart::{
+    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, frame, header, svg,
+};
+use crate::contention::tables::{distinct, runs};
+use crate::failure::Failure;
+use crate::output::{create, fill};
+
+/// Writes `calls.svg`, `time.svg` and `arrivals.svg`; the folder is made if it is missing.
+pub(super) fn write(folder: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
+    for (name, svg) in [
+        ("calls.svg", Lines::of_calls(report).draw()),
+        ("time.svg", Lines::of_time(report).draw()),
+        ("arrivals.svg", arrivals(report, seed)),
+    ] {
+        let file = folder.join(name);
+        fill(create(&file)?, &file, &svg)?;
+    }
+    Ok(())
+}
+
+fn colour(strategy: Strategy) -> RGBColor {
+    match strategy {
+        Strategy::None => GREY,
+        Strategy::Exponential => ORANGE,
+        Strategy::Equal => PURPLE,
+        Strategy::Full => BLUE,
+        Strategy::Decorrelated => GREEN,
+    }
+}
+
+const SIZE: (u32, u32) = (900, 560);
+/// Room for the names at the lines' ends.
+const NAMES_WIDTH: u32 = 120;
+/// The least distance between names at the lines' ends, in pixels.
+const NAME_HEIGHT: i32 = 17;
+/// From this ratio of the most clients to the fewest on, both axes are logarithmic, ...
+const WIDE: f64 = 50.0;
+/// ... and above this ratio between strategies the axis of the figures is.
+const FAR_APART: f64 = 10.0;
+
+/// A figure over the number of clients, a line for each strategy.
+struct Lines {
+    title: &'static str,
+    subtitle: String,
+    unit: &'static str,
+    series: Vec<(Strategy, Vec<(f64, f64)>)>,
+}
+
+impl Lines {
+    fn of_calls(report: &Report) -> Self {
+        Self::new(report, "Calls until every client has written", "calls", |cell| cell.calls)
+    }
+
+    fn of_time(report: &Report) -> Self {
+        Self::new(report, "Time until every client has written", "seconds", |cell| cell.time_ms / 1e3)
+    }
+
+    fn new(report: &Report, title: &'static str, unit: &'static str, figure: impl Fn(&Cell) -> f64) -> Self {
+        let strategies = distinct(report.cells.iter().map(|cell| cell.strategy));
+        let of = |strategy| {
+            let cells = report.cells.iter().filter(|cell| cell.strategy == strategy);
+            let mut points: Vec<(f64, f64)> =
+                cells.map(|cell| (f64::from(cell.clients), figure(cell))).collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            (strategy, points)
+        };
+        let series = strategies.into_iter().map(of).collect();
+        Self { title, subtitle: format!("by backoff strategy, {}", runs(report)), unit, series }
+    }
+
+    fn draw(&self) -> String {
+        let points = || self.series.iter().flat_map(|(_, points)| points.iter().copied());
+        let (fewest, most) = range(points().map(|(x, _)| x));
+        let ends = self.series.iter().filter_map(|(_, points)| points.last()).map(|(_, y)| *y);
+        let (lowest_end, highest_end) = range(ends);
+        let log_x = most / fewest >= WIDE;
+        let log_y = log_x || highest_end / lowest_end > FAR_APART;
+        let (x, y) = (
+            CountAxis::over(points().map(|(x, _)| x), log_x),
+            CountAxis::over(points().map(|(_, y)| y), log_y),
+        );
+        let subtitle =
+            if log_y { format!("{}; logarithmic scale", self.subtitle) } else { self.subtitle.clone() };
+        svg(SIZE, |root| {
+            header(root, self.title, [subtitle.as_str()], 18)?;
+            let mut chart = frame(root, (x, "clients", 11), (y, self.unit, 72), (80, NAMES_WIDTH))?;
+            let mut names = Vec::new();
+            for (strategy, points) in &self.series {
+                let colour = colour(*strategy);
+                chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
+                chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, colour.filled())))?;
+                names.extend(points.last().map(|end| (*strategy, chart.backend_coord(end))));
+            }
+            draw_names(root, names)
+        })
+    }
+}
+
+/// Names each line at its end, moved apart where lines end close together.
+fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawing {
+    names.sort_by_key(|(_, (_, y))| *y);
+    let mut tops: Vec<i32> = names.iter().map(|(_, (_, y))| *y).collect();
+    spread(&mut tops);
+    for ((strategy, (x, _)), y) in names.into_iter().zip(tops) {
+        let colour = colour(strategy);
+        let style = (FONT, 14).into_text_style(root).color(&colour);
+        root.draw_text(strategy.name(), &style.pos(Pos::new(HPos::Left, VPos::Center)), (x + 10, y))?;
+    }
+    Ok(())
+}
+
+/// Moves ascending heights apart until each has [`NAME_HEIGHT`] to itself, as little as is needed:
+/// heights that touch form a block around their middle.
+fn spread(heights: &mut [i32]) {
+    let wanted = heights.to_vec();
+    let mut blocks: Vec<std::ops::Range<usize>> = Vec::new();
+    let top = |block: &std::ops::Range<usize>| {
+        let middle = wanted[block.clone()].iter().sum::<i32>() / block.len() as i32;
+        middle - NAME_HEIGHT * (block.len() as i32 - 1) / 2
+    };
+    for i in 0..wanted.len() {
+        let mut block = i..i + 1;
+        while let Some(above) = blocks.pop() {
+            if top(&above) + NAME_HEIGHT * above.len() as i32 <= top(&block) {
+                blocks.push(above);
+                break;
+            }
+            block.start = above.start;
+        }
+        blocks.push(block);
+    }
+    for block in blocks {
+        for (i, height) in heights[block.clone()].iter_mut().enumerate() {
+            *height = top(&block) + NAME_HEIGHT * i as i32;
+        }
+    }
+}
+
+/// More clients than this show nothing more, and make a large file.
+const READABLE_CLIENTS: u32 = 50;
+/// Later calls are left out: by then the strategies differ visibly.
+const WINDOW_MS: f64 = 5_000.0;
+const WIDTH: u32 = 900;
+const HEADER_HEIGHT: u32 = 86;
+const PANEL_HEIGHT: u32 = 130;
+const FOOTER_HEIGHT: u32 = 50;
+
+/// One run of each strategy, a panel each: when each client's writes reach the server.
+fn arrivals(report: &Report, seed: u64) -> String {
+    let most = report.cells.iter().map(|cell| cell.clients).max().unwrap_or(1);
+    let clients = most.min(READABLE_CLIENTS);
+    let run = |strategy| (strategy, writes(clients, strategy, seed).expect("BUG: the study was checked"));
+    let runs: Vec<(Strategy, Vec<Write>)> =
+        distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter().map(run).collect();
+    let longest =
+        runs.iter().filter_map(|(_, writes)| writes.last()).map(|write| write.at_ms).fold(0.0, f64::max);
+    let window = WINDOW_MS.min(longest * 1.02);
+    let height = HEADER_HEIGHT + PANEL_HEIGHT * runs.len() as u32 + FOOTER_HEIGHT;
+    svg((WIDTH, height), |root| {
+        let (top, panels) = root.split_vertically(HEADER_HEIGHT);
+        draw_key(&top, clients, window < longest)?;
+        for (i, (strategy, writes)) in runs.iter().enumerate() {
+            let last = i + 1 == runs.len();
+            let height = PANEL_HEIGHT + if last { FOOTER_HEIGHT } else { 0 };
+            let panel = panels.clone().shrink((0, PANEL_HEIGHT * i as u32), (WIDTH, height));
+            draw_panel(&panel, clients, window, *strategy, writes, last)?;
+        }
+        Ok(())
+    })
+}
+
+fn draw_key(area: &Area<'_>, clients: u32, cut: bool) -> Drawing {
+    let cut = if cut { format!("; the first {} s", WINDOW_MS / 1e3) } else { String::new() };
+    let note = format!("one run of each strategy, a row of dots for each client{cut}");
+    header(area, &format!("When the calls of {clients} clients arrive"), [note.as_str()], 18)?;
+    let style = (FONT, 14).into_text_style(area).color(&MUTED);
+    let y = 55;
+    area.draw(&Circle::new((700, y), 3, MUTED.mix(0.6).filled()))?;
+    let beside = style.pos(Pos::new(HPos::Left, VPos::Center));
+    area.draw_text("refused", &beside, (709, y))?;
+    area.draw(&Circle::new((784, y), 4, INK.filled()))?;
+    area.draw_text("accepted", &beside, (793, y))?;
+    Ok(())
+}
+
+fn draw_panel(
+    panel: &Area<'_>,
+    clients: u32,
+    window: f64,
+    strategy: Strategy,
+    writes: &[Write],
+    last: bool,
+) -> Drawing {
+    let colour = colour(strategy);
+    let done = writes.last().map_or(0.0, |write| write.at_ms) / 1e3;
+    let name = (FONT, 15).into_text_style(panel).color(&colour);
+    panel.draw_text(strategy.name(), &name, (24, 34))?;
+    let small = (FONT, 13).into_text_style(panel).color(&MUTED);
+    panel.draw_text(&format!("{} calls", writes.len()), &small, (24, 58))?;
+    panel.draw_text(&format!("done after {done:.1} s"), &small, (24, 76))?;
+    let mut chart = ChartBuilder::on(panel)
+        .margin_top(6)
+        .margin_bottom(6)
+        .margin_left(150)
+        .margin_right(28)
+        .x_label_area_size(if last { FOOTER_HEIGHT } else { 0 })
+        .build_cartesian_2d(0.0..window / 1e3, -1.0..f64::from(clients))?;
+    let mut mesh = chart.configure_mesh();
+    mesh.disable_y_mesh()
+        .disable_y_axis()
+        .x_labels(11)
+        .max_light_lines(0)
+        .bold_line_style(GRID)
+        .axis_style(MUTED);
+    mesh.label_style(small).axis_desc_style((FONT, 14).into_text_style(panel).color(&INK));
+    if last {
+        mesh.x_desc("seconds since the clients started");
+    }
+    mesh.draw()?;
+    for (accepted, size, style) in [(false, 2, colour.mix(0.6).filled()), (true, 3, INK.filled())] {
+        let shown = writes.iter().filter(|write| write.accepted == accepted && write.at_ms <= window);
+        let dots = shown.map(|write| Circle::new((write.at_ms / 1e3, f64::from(write.client)), size, style));
+        chart.draw_series(dots)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread_out(mut heights: Vec<i32>) -> Vec<i32> {
+        spread(&mut heights);
+        heights
+    }
+
+    #[test]
+    fn names_far_apart_stay_where_they_are() {
+        assert_eq!(spread_out(vec![10, 100, 117]), [10, 100, 117]);
+    }
+
+    #[test]
+    fn names_that_meet_move_apart_around_their_middle() {
+        assert_eq!(spread_out(vec![100, 101]), [92, 109]);
+        assert_eq!(spread_out(vec![10, 100, 101, 110, 300]), [10, 86, 103, 120, 300]);
+    }
+
+    #[test]
+    fn a_name_pushed_into_the_next_takes_it_along() {
+        let heights = spread_out(vec![100, 100, 118]);
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= NAME_HEIGHT), "{heights:?}");
+    }
+}

@@ -1,0 +1,252 @@
+//! `comeback event FILE`: a copy of a recorded event, shifted in time. Only times change; every other byte stays.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use comeback_engine::{BatchEvent, FailedEvent, FunctionPattern, Policy, Record, SettingError, Timestamp};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::clock::now;
+use crate::failure::{BadFile, Failure};
+use crate::flags::{PolicyFlags, moment};
+use crate::replay::{EventFile, SAMPLE_TARGET, last_due, text_of};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback event events/second-receive.json > /tmp/now.json
+  cargo lambda invoke retry-handler --data-file /tmp/now.json";
+
+#[derive(Debug, Args)]
+pub(crate) struct EventArguments {
+    /// An SQS event as JSON
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The moment to shift to now, RFC 3339 [default: the moment the file's last message is due]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    at: Option<Timestamp>,
+    #[command(flatten)]
+    policy: PolicyFlags,
+}
+
+pub(crate) fn run(arguments: &EventArguments) -> Result<(), Failure> {
+    let path = &arguments.file;
+    let text = text_of(path)?;
+    let EventFile::Sqs(batch) = EventFile::read(path, &text)? else {
+        let problem = "not an SQS event: a payload for the target has no times to shift";
+        return Err(BadFile::new(path, problem).into());
+    };
+    let policy =
+        policy_for(&arguments.policy, &batch).map_err(|refused| Failure::refused(refused, vec![]))?;
+    let moment = arguments.at.or_else(|| last_due(&batch, &policy));
+    let moment =
+        moment.ok_or_else(|| BadFile::new(path, "no message has the times that SQS always writes"))?;
+    let shifted = shifted(path, &text, moment, now())?;
+    anstream::stdout().write_all(shifted.as_bytes())?;
+    Ok(())
+}
+
+/// Allows every function that the messages name: this command decides about nothing.
+fn policy_for(flags: &PolicyFlags, batch: &BatchEvent) -> Result<Policy, Vec<SettingError>> {
+    let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
+    let mut arns: Vec<String> = batch.records.iter().filter_map(arn).collect();
+    arns.retain(|arn| arn.parse::<FunctionPattern>().is_ok());
+    arns.push(SAMPLE_TARGET.into());
+    flags.policy(&arns.join(","))
+}
+
+/// A copy of an SQS event in which `moment` has become `now`. Times move by whole seconds, because an
+/// envelope holds no less, and never past `now`: what was due at `moment` is due now.
+///
+/// # Errors
+///
+/// The text is not an SQS event.
+pub fn shifted(path: &Path, text: &str, moment: Timestamp, now: Timestamp) -> Result<String, BadFile> {
+    #[derive(Deserialize)]
+    struct Event<'a> {
+        #[serde(borrow, rename = "Records")]
+        records: Vec<&'a RawValue>,
+    }
+    let by = Shift::between(moment, now);
+    let event: Event<'_> = serde_json::from_str(text).map_err(|error| BadFile::new(path, error))?;
+    Ok(by.applied(text, event.records, &MESSAGE))
+}
+
+/// Path of a member that holds a time, and how its value moves.
+type Time = (&'static [&'static str], fn(Shift, &RawValue) -> Option<String>);
+
+const MESSAGE: [Time; 4] = [
+    (&["attributes", "SentTimestamp"], Shift::quoted_millis),
+    (&["attributes", "ApproximateFirstReceiveTimestamp"], Shift::quoted_millis),
+    (&["body"], |by, body| by.text(body, &BODY)),
+    (&["messageAttributes", "Comeback", "stringValue"], |by, moved| by.text(moved, &MOVED)),
+];
+
+/// An invocation record, or a dead-letter that was redriven.
+const BODY: [Time; 4] = [
+    (&["timestamp"], Shift::quoted_rfc3339),
+    (&["requestPayload", "_retry_metadata", "initial_timestamp"], Shift::secs),
+    (&["initial_timestamp"], Shift::secs),
+    (&["dead_lettered_at"], Shift::secs),
+];
+
+/// The attribute of a message that was sent again.
+const MOVED: [Time; 3] = [
+    (&["sent"], Shift::plain_millis),
+    (&["first_receive"], Shift::plain_millis),
+    (&["not_before"], Shift::plain_millis),
+];
+
+/// Whole seconds, forward or back.
+#[derive(Clone, Copy)]
+struct Shift(i64);
+
+impl Shift {
+    fn between(moment: Timestamp, now: Timestamp) -> Self {
+        let millis = i128::from(now.as_millis()) - i128::from(moment.as_millis());
+        Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
+    }
+
+    /// The text with the times in some of its objects moved.
+    fn applied<'a>(
+        self,
+        text: &'a str,
+        objects: impl IntoIterator<Item = &'a RawValue>,
+        times: &[Time],
+    ) -> String {
+        let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+        for object in objects {
+            for (path, shift) in times {
+                let Some(value) = member(object, path) else { continue };
+                // The value borrows from the text, so its address gives its place.
+                let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
+                edits.extend(shift(self, value).map(|new| (start..start + value.get().len(), new)));
+            }
+        }
+        edits.sort_by_key(|(range, _)| range.start);
+        let mut result = String::with_capacity(text.len());
+        let mut done = 0;
+        for (range, new) in edits {
+            result += &text[done..range.start];
+            result += &new;
+            done = range.end;
+        }
+        result + &text[done..]
+    }
+
+    /// A JSON string that holds an object.
+    fn text(self, text: &RawValue, times: &[Time]) -> Option<String> {
+        let text: String = serde_json::from_str(text.get()).ok()?;
+        let object: &RawValue = text.starts_with('{').then(|| serde_json::from_str(&text).ok())??;
+        let shifted = self.applied(&text, [object], times);
+        Some(serde_json::to_string(&shifted).expect("BUG: a string is JSON"))
+    }
+
+    fn millis(self, time: u64) -> u64 {
+        time.saturating_add_signed(self.0.saturating_mul(1_000))
+    }
+
+    fn quoted_millis(self, raw: &RawValue) -> Option<String> {
+        let time: u64 = serde_json::from_str::<String>(raw.get()).ok()?.parse().ok()?;
+        Some(format!("\"{}\"", self.millis(time)))
+    }
+
+    fn plain_millis(self, raw: &RawValue) -> Option<String> {
+        let time: u64 = serde_json::from_str(raw.get()).ok()?;
+        Some(self.millis(time).to_string())
+    }
+
+    fn quoted_rfc3339(self, raw: &RawValue) -> Option<String> {
+        let time = Timestamp::from_rfc3339(&serde_json::from_str::<String>(raw.get()).ok()?)?;
+        Some(format!("\"{}\"", Timestamp::from_millis(self.millis(time.as_millis()))))
+    }
+
+    fn secs(self, raw: &RawValue) -> Option<String> {
+        let time: u64 = serde_json::from_str(raw.get()).ok()?;
+        Some(time.saturating_add_signed(self.0).to_string())
+    }
+}
+
+/// The value at the end of a path of members; `None` if one is missing.
+fn member<'a>(object: &'a RawValue, path: &[&str]) -> Option<&'a RawValue> {
+    path.iter().try_fold(object, |object, name| {
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(object.get()).ok()?;
+        members.get(*name).copied()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOMENT: Timestamp = Timestamp::from_millis(1_789_400_900_250);
+
+    fn shift(text: &str, now: Timestamp) -> String {
+        shifted(Path::new("event.json"), text, MOMENT, now).unwrap()
+    }
+
+    #[test]
+    fn every_time_moves_by_the_same_whole_seconds() {
+        let record = r#"{ "timestamp":"2026-09-14T15:46:54.145Z", "requestPayload": {"_retry_metadata":{"attempt":2, "initial_timestamp": 1789400000}, "_original_payload": {"n": 1.0, "é": "\u00e9" }} }"#;
+        let event = |body: &str, sent: u64, first: u64| {
+            let body = serde_json::to_string(body).unwrap();
+            format!(
+                "{{\"Records\": [ {{\"body\": {body},\n \"attributes\": {{\"SentTimestamp\": \"{sent}\", \"ApproximateFirstReceiveTimestamp\" : \"{first}\"}}}}]}}\n"
+            )
+        };
+        let before = event(record, 1_789_400_814_145, 1_789_400_814_200);
+        let later = Timestamp::from_millis(MOMENT.as_millis() + 86_400_000 + 999);
+        let moved = record.replace("2026-09-14", "2026-09-15").replace("1789400000", "1789486400");
+        assert_eq!(shift(&before, later), event(&moved, 1_789_487_214_145, 1_789_487_214_200));
+        let earlier = Timestamp::from_millis(MOMENT.as_millis() - 1);
+        let moved = record.replace("54.145", "53.145").replace("1789400000", "1789399999");
+        assert_eq!(shift(&before, earlier), event(&moved, 1_789_400_813_145, 1_789_400_813_200));
+    }
+
+    #[test]
+    fn what_has_no_times_stays_as_it_is() {
+        for body in ["not json", "[1]", r#"{"timestamp": 7, "requestPayload": {"_retry_metadata": null}}"#] {
+            let body = serde_json::to_string(body).unwrap();
+            let event =
+                format!(r#"{{"Records":[{{"body":{body},"attributes":{{"SentTimestamp":"soon"}}}}]}}"#);
+            assert_eq!(shift(&event, Timestamp::from_secs(0)), event);
+        }
+    }
+
+    #[test]
+    fn what_a_moved_message_carries_is_shifted_too() {
+        let event = |carried: &str| {
+            let carried = serde_json::to_string(carried).unwrap();
+            format!(r#"{{"Records":[{{"messageAttributes":{{"Comeback":{{"stringValue":{carried}}}}}}}]}}"#)
+        };
+        let now = Timestamp::from_millis(MOMENT.as_millis() + 5_000);
+        let carried = |last| {
+            format!(
+                r#"{{"message_id":"1789400000001", "sent": 1789400000001, "first_receive":1789400000002,"receives":7{last}}}"#
+            )
+        };
+        let later = |last| {
+            carried(last).replace(": 1789400000", ": 1789400005").replace(":1789400000", ":1789400005")
+        };
+        assert_eq!(shift(&event(&carried("")), now), event(&later("")));
+        let held = r#","not_before":1789400000003"#;
+        assert_eq!(shift(&event(&carried(held)), now), event(&later(held)));
+        for unreadable in ["", r#"{"sent":17894"#, r#"{"sent":"1789400000001"}"#] {
+            assert_eq!(shift(&event(unreadable), now), event(unreadable));
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_is_shifted_too() {
+        let event =
+            r#"{"Records":[{"body":"{\"initial_timestamp\":1789400000,\"dead_lettered_at\":1789400001}"}]}"#;
+        let now = Timestamp::from_millis(MOMENT.as_millis() + 5_000);
+        assert_eq!(
+            shift(event, now),
+            event.replace("1789400000", "1789400005").replace("1789400001", "1789400006")
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! `comeback plan`: from a goal to a policy.
+
+mod plot;
+mod words;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use comeback_engine::{SettingError, Settings};
+use comeback_timelapse::{Goal, Plan, PlanError, TARGET_ARN};
+use serde::Serialize;
+
+use crate::clock::timed;
+use crate::failure::Failure;
+use crate::flags::{self, PolicyFlags};
+use crate::output::{create, fill, print_json};
+use crate::text::durations;
+use crate::text::numbers::{rate_flag, read_rate};
+use crate::text::terminal::{FROM_CHECKOUT, Progress, command_line};
+
+use words::Setting;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback plan                                        3h down, 10 events a second, back within 30m
+  comeback plan --outage 1h --rate 200/s --recover-within 5m --plot out/
+  comeback plan --recover-within 2h --never-succeed 1% if one event in a hundred fails every time
+  comeback plan --outage 3d --max-age 7d --recover-within 6h --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArguments {
+    /// How long the target is down: all that reaches it in that time fails [default: 3h]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    outage: Option<Duration>,
+    /// The usual rate of events, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second [default: 10/s]
+    #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
+    rate: Option<f64>,
+    /// From the end of the outage until 99 % of the events that failed in it are delivered [default: 30m]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    recover_within: Option<Duration>,
+    /// Share of the events that fail every time, outage or not, as 1% or 0.01 [default: 0]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    never_succeed: Option<f64>,
+    /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    max_age: Option<String>,
+    /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 185]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    max_retries: Option<String>,
+    /// Everything random is drawn from it [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print JSON: the same arguments give the same bytes
+    #[arg(long)]
+    json: bool,
+    /// Write plan.svg, a point for each policy, to a folder, made if it is missing
+    #[arg(long, value_name = "DIR", value_parser = flags::folder)]
+    plot: Option<PathBuf>,
+}
+
+impl PlanArguments {
+    /// Unchecked.
+    fn goal(&self) -> Goal {
+        let default = Goal::default();
+        Goal {
+            seed: self.seed.unwrap_or(default.seed),
+            outage: self.outage.unwrap_or(default.outage),
+            events_per_second: self.rate.unwrap_or(default.events_per_second),
+            recover_within: self.recover_within.unwrap_or(default.recover_within),
+            never_succeed: self.never_succeed.unwrap_or(default.never_succeed),
+        }
+    }
+
+    /// The policy apart from what a plan varies, read by the handler's own reader.
+    ///
+    /// # Errors
+    ///
+    /// Every value that was refused, in the handler's words.
+    fn settings(&self) -> Result<Settings, Vec<SettingError>> {
+        let given = [("max-age", &self.max_age), ("max-retries", &self.max_retries)];
+        let given = given.iter().filter_map(|(flag, value)| Some((*flag, value.as_deref()?)));
+        let policy = PolicyFlags::default().with(given).policy(TARGET_ARN)?;
+        Ok(Settings {
+            max_age: policy.max_age().as_secs(),
+            max_retries: policy.max_retries(),
+            target_functions: vec![TARGET_ARN.into()],
+            ..Settings::default()
+        })
+    }
+}
+
+pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
+    let (goal, other) = checked(arguments)?;
+    let (plan, wall_time) = timed(|| planned(&goal, &other));
+    let plan = plan?;
+    let limited_by = words::limits(&plan.limits, &goal, &other);
+    let pasted = plan.cheapest.as_ref().map(|policy| words::settings(policy, &other));
+    if arguments.json {
+        print_json(&Printed { plan: &plan, settings: pasted.as_deref(), limited_by: &limited_by })?;
+    } else {
+        writeln!(anstream::stdout().lock(), "{}", text(&plan, pasted.as_deref(), wall_time))?;
+    }
+    if let Some(folder) = &arguments.plot {
+        let file = folder.join("plan.svg");
+        fill(create(&file)?, &file, &plot::draw(&plan))?;
+    }
+    if limited_by.is_empty() { Ok(()) } else { Err(Failure::GoalNotMet(limited_by)) }
+}
+
+/// Refuses everything wrong at once.
+fn checked(arguments: &PlanArguments) -> Result<(Goal, Settings), Failure> {
+    let goal = arguments.goal();
+    match (arguments.settings(), goal.check()) {
+        (Ok(settings), Ok(())) => Ok((goal, settings)),
+        (settings, goal) => {
+            Err(Failure::refused(settings.err().unwrap_or_default(), goal.err().unwrap_or_default()))
+        }
+    }
+}
+
+fn planned(goal: &Goal, settings: &Settings) -> Result<Plan, Failure> {
+    let progress = Progress::new(Plan::policies(goal) as u64, "{pos} of {len} policies, {eta} left");
+    Plan::of(goal, settings, &|| progress.advance(1)).map_err(|error| match error {
+        PlanError::Refused { settings, goal } => Failure::refused(settings, goal),
+        PlanError::Violated(violation) => Failure::Violated { violation, repeat: repeat(goal, settings) },
+    })
+}
+
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    settings: Option<&'a [Setting]>,
+    limited_by: &'a [String],
+}
+
+fn text(plan: &Plan, settings: Option<&[Setting]>, wall_time: Duration) -> String {
+    let pasted = settings.map_or(String::new(), |settings| {
+        let properties = words::properties(settings).replace('\n', "\n  ");
+        format!(
+            "\n\nWith SAM:\n  {}\n\nAs properties of the CDK construct:\n  {properties}",
+            words::overrides(settings)
+        )
+    });
+    format!(
+        "{}\n\n{}\n{}{}{pasted}\n\nwall time: {}",
+        words::headline(plan),
+        words::policies(plan),
+        words::legend(plan),
+        words::slower_alone(plan).map_or(String::new(), |slower| format!("\n{slower}")),
+        durations::text(wall_time),
+    )
+}
+
+/// The command that makes a plan again.
+fn repeat(goal: &Goal, settings: &Settings) -> String {
+    let Goal { seed, outage, events_per_second, recover_within, never_succeed } = goal;
+    let flags = [
+        ("--seed", seed.to_string()),
+        ("--outage", durations::flag(*outage)),
+        ("--rate", events_per_second.to_string()),
+        ("--recover-within", durations::flag(*recover_within)),
+        ("--never-succeed", never_succeed.to_string()),
+        ("--max-age", format!("{}s", settings.max_age)),
+        ("--max-retries", settings.max_retries.to_string()),
+    ];
+    let flags = flags.iter().flat_map(|(flag, value)| [*flag, value]);
+    command_line(FROM_CHECKOUT.into_iter().chain(["plan"]).chain(flags))
+}
+
+/// The command that plans for an outage and a rate of events a second, and draws the policies. Its reader puts a
+/// goal of their own into it.
+pub(crate) fn command_for(outage: Duration, events_per_second: f64) -> String {
+    let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
+    let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];
+    command_line(["comeback", "plan"].into_iter().chain(goal).chain(["--plot", "."]))
+}
+
+/// Reads `1%`, `0.5 %` or `0.01`; the range is the plan's to check.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+    let share = number.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    share.map(|number| number / unit).ok_or_else(|| "must be a share such as 1% or 0.01".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_percentages_or_numbers() {
+        assert_eq!(
+            [share("1%"), share("0.5 %"), share("0.01"), share("0")],
+            [0.01, 0.005, 0.01, 0.0].map(Ok)
+        );
+        for refused in ["", "%", "few", "1%%", "inf", "NaN"] {
+            assert_eq!(share(refused), Err("must be a share such as 1% or 0.01".into()), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! A plan in words: its policies in a table, what to paste into a deployment, and why no policy meets a goal.
+
+use std::time::Duration;
+
+use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, Settings};
+use comeback_timelapse::{Candidate, EVENTS_OF_A_PLAN, Goal, Limit, Percentiles, Plan};
+use comfy_table::{Cell, Color, Table};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use crate::text::durations;
+use crate::text::numbers::{rate_text, rounded};
+use crate::text::terminal::{align_right, table};
+
+/// Marks the cheapest policy that meets the goal, ...
+const CHEAPEST: &str = "▸ ";
+/// ... and the defaults.
+const DEFAULTS: &str = "○ ";
+
+/// The goal, and what was made of it.
+pub(super) fn headline(plan: &Plan) -> String {
+    let Goal { outage, events_per_second, recover_within, never_succeed, seed } = &plan.goal;
+    let never = if *never_succeed > 0.0 {
+        format!("; {} % of the events never succeed", rounded(never_succeed * 100.0))
+    } else {
+        String::new()
+    };
+    format!(
+        "An outage of {}; events come at {}; 99 % recovered within {}{never}; seed {seed}\n\
+         {} policies were rehearsed, each with {} events of the outage",
+        durations::text(*outage),
+        rate_text(*events_per_second),
+        durations::text(*recover_within),
+        HumanCount(plan.grid.len() as u64),
+        HumanCount(EVENTS_OF_A_PLAN as u64),
+    )
+}
+
+/// The policies that nothing else beats, and the defaults, the fastest first.
+pub(super) fn policies(plan: &Plan) -> Table {
+    let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
+    if !plan.unbeaten.contains(&plan.defaults) {
+        rows.push(&plan.defaults);
+        rows.sort_by_key(|policy| policy.recovery_ms.map_or(u64::MAX, |recovery| recovery.p99));
+    }
+    let mut table = table();
+    table.set_header(["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"]);
+    for policy in rows {
+        let is_cheapest = Some(policy) == plan.cheapest.as_ref();
+        let recovery = |part: fn(Percentiles) -> u64| {
+            policy.recovery_ms.map_or("-".into(), |recovery| durations::short(part(recovery) as f64 / 1e3))
+        };
+        let mark = if is_cheapest { CHEAPEST } else { "" };
+        let defaults = if *policy == plan.defaults { DEFAULTS } else { "" };
+        let cells = [
+            format!("{mark}{defaults}{}", time(policy.max_backoff)),
+            policy.jitter.to_owned(),
+            time(policy.base_backoff),
+            recovery(|recovery| recovery.p50),
+            recovery(|recovery| recovery.p99),
+            format!("{:.1}", policy.retries_per_event),
+            format!("{:.1} ×", policy.peak_load),
+            format!("{:.2}", policy.usd_per_million_events),
+        ];
+        let colour = |cell| if is_cheapest { Cell::new(cell).fg(Color::Green) } else { Cell::new(cell) };
+        table.add_row(cells.map(colour));
+    }
+    align_right(&mut table, [0, 2, 3, 4, 5, 6, 7]);
+    table
+}
+
+/// What the marks and the columns mean.
+pub(super) fn legend(plan: &Plan) -> String {
+    let cheapest = match &plan.cheapest {
+        Some(_) => format!(
+            "{CHEAPEST}the cheapest that recovers within {}; ",
+            durations::text(plan.goal.recover_within)
+        ),
+        None => String::new(),
+    };
+    let defaults = &plan.defaults;
+    let given_up: usize = defaults.given_up.values().sum();
+    let loss = if given_up == 0 {
+        String::new()
+    } else {
+        format!(
+            ", which give {} % of the events up",
+            rounded(given_up as f64 / EVENTS_OF_A_PLAN as f64 * 100.0)
+        )
+    };
+    format!(
+        "{cheapest}{DEFAULTS}the defaults{loss}\n\
+         p50, p99: from the end of the outage until so many of its events are delivered. Peak: the retries\n\
+         of the busiest minute after the outage, as a multiple of the usual {}. USD: for a\n\
+         million events, at list price. About {} events wait when the outage ends.",
+        rate_text(plan.goal.events_per_second),
+        rounded(defaults.waiting),
+    )
+}
+
+/// What a longer base costs events that fail outside of an outage, if the cheapest policy has one.
+pub(super) fn slower_alone(plan: &Plan) -> Option<String> {
+    let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
+    (base > usual).then(|| {
+        format!(
+            "With BASE_BACKOFF {} an event that fails by itself has its first retry within {}, instead of {}.",
+            time(base),
+            time(base),
+            time(usual),
+        )
+    })
+}
+
+/// `MAX_BACKOFF 30m, JITTER equal, BASE_BACKOFF 10s`
+fn named(policy: &Candidate) -> String {
+    let Candidate { max_backoff, jitter, base_backoff, .. } = policy;
+    format!("MAX_BACKOFF {}, JITTER {jitter}, BASE_BACKOFF {}", time(*max_backoff), time(*base_backoff))
+}
+
+/// The longest cap is 30 s less than `12h`.
+pub(super) fn time(seconds: u64) -> String {
+    if seconds < 3_600 {
+        durations::text(Duration::from_secs(seconds))
+    } else {
+        durations::short(seconds as f64)
+    }
+}
+
+/// A setting under both names, with the text of its value for each.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Setting {
+    parameter: &'static str,
+    value: String,
+    property: &'static str,
+    property_value: String,
+}
+
+/// What the plan has chosen, and what else must not have its default then.
+pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
+    let default = Settings::default();
+    let seconds = |parameter, property, seconds: u64| Setting {
+        parameter,
+        value: seconds.to_string(),
+        property,
+        property_value: format!("Duration.seconds({seconds})"),
+    };
+    let number = |parameter, property, number: u64| Setting {
+        parameter,
+        value: number.to_string(),
+        property,
+        property_value: number.to_string(),
+    };
+    let jitter = Setting {
+        parameter: "Jitter",
+        value: policy.jitter.to_owned(),
+        property: "jitter",
+        property_value: format!("Jitter.{}", policy.jitter.to_uppercase()),
+    };
+    let mut settings = vec![
+        seconds("BaseBackoff", "baseBackoff", policy.base_backoff),
+        seconds("MaxBackoff", "maxBackoff", policy.max_backoff),
+        jitter,
+    ];
+    if other.max_age != default.max_age {
+        settings.push(seconds("MaxAge", "maxAge", other.max_age));
+    }
+    if other.max_retries != default.max_retries {
+        settings.push(number("MaxRetries", "maxRetries", other.max_retries));
+    }
+    if policy.maximum_concurrency > default.maximum_concurrency {
+        settings.push(number("MaximumConcurrency", "maxConcurrency", policy.maximum_concurrency));
+    }
+    settings
+}
+
+/// `sam deploy --parameter-overrides BaseBackoff=1 …`
+pub(super) fn overrides(settings: &[Setting]) -> String {
+    let parameters = settings.iter().map(|setting| format!("{}={}", setting.parameter, setting.value));
+    format!("sam deploy --parameter-overrides {}", parameters.collect::<Vec<_>>().join(" "))
+}
+
+/// `baseBackoff: Duration.seconds(1),` and so on, a line each.
+pub(super) fn properties(settings: &[Setting]) -> String {
+    let lines = settings.iter().map(|setting| format!("{}: {},", setting.property, setting.property_value));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Why no policy meets the goal: a sentence for each limit.
+pub(super) fn limits(limits: &[Limit], goal: &Goal, settings: &Settings) -> Vec<String> {
+    limits.iter().map(|limit| sentence(limit, goal, settings)).collect()
+}
+
+fn sentence(limit: &Limit, goal: &Goal, settings: &Settings) -> String {
+    match limit {
+        Limit::MaxAge { policy } => format!(
+            "MAX_AGE: {} recovers soon enough, but gives {} up, because MAX_AGE ({}) ends before the outage of {} does. \
+             Raise --max-age well above that",
+            named(policy),
+            share(policy, "max_age"),
+            time(settings.max_age),
+            durations::text(goal.outage),
+        ),
+        Limit::MaxRetries { policy } => format!(
+            "MAX_RETRIES: {} recovers soon enough, but gives {} up, because their retries (MAX_RETRIES {}) are used up \
+             before the outage ends. Raise --max-retries",
+            named(policy),
+            share(policy, "max_retries"),
+            settings.max_retries,
+        ),
+        Limit::Throughput { policy } => format!(
+            "throughput: {} recovers soon enough, but takes {} pollers, and MAXIMUM_CONCURRENCY is {} at most. Several \
+             retry queues are the way out",
+            named(policy),
+            HumanCount(policy.maximum_concurrency),
+            HumanCount(*MAXIMUM_CONCURRENCY_RANGE.end()),
+        ),
+        Limit::Waits { policy } => {
+            let soonest = policy.recovery_ms.map_or(0.0, |recovery| recovery.p99 as f64 / 1e3);
+            format!(
+                "the waits: no retry is due sooner than a second after the failure before it, and the run, the poll and \
+                 the handler's batch take time as well. {} is the soonest, with 99 % delivered after {}",
+                named(policy),
+                durations::short(soonest),
+            )
+        }
+    }
+}
+
+/// `2.1 % of the events`
+fn share(policy: &Candidate, reason: &str) -> String {
+    let given_up = policy.given_up.get(reason).copied().unwrap_or_default();
+    format!("{:.1} % of the events", given_up as f64 / EVENTS_OF_A_PLAN as f64 * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn waits_that_are_too_long_name_the_policy_that_recovers_the_soonest() {
+        let policy = Box::new(Candidate {
+            max_backoff: 1,
+            jitter: "full",
+            base_backoff: 1,
+            recovery_ms: Some(Percentiles { p50: 900, p99: 1_640, max: 1_700 }),
+            retries_per_event: 8.0,
+            peak_retries_per_second: 20.0,
+            peak_load: 2.0,
+            waiting: 100.0,
+            usd_per_million_events: 10.0,
+            maximum_concurrency: 2,
+            given_up: BTreeMap::new(),
+        });
+        let text = limits(&[Limit::Waits { policy }], &Goal::default(), &Settings::default()).concat();
+        let end =
+            "MAX_BACKOFF 1s, JITTER full, BASE_BACKOFF 1s is the soonest, with 99 % delivered after 1.6s";
+        assert!(
+            text.starts_with("the waits: no retry is due sooner than a second") && text.ends_with(end),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! `comeback schedule`: what a policy means before anyone deploys it.
+
+mod plot;
+mod table;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use comeback_engine::Policy;
+use comeback_timelapse::{IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::flags::{self, PolicyFlags};
+use crate::output::{create, fill, print_json};
+use crate::text::in_flight::in_words;
+use crate::text::numbers::read_rate;
+use crate::text::terminal::Progress;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback schedule                                  the default policy
+  comeback schedule --max-age 1h --jitter equal      a shorter one, with waits that vary less
+  comeback schedule --base-backoff 30s --max-backoff 30s --max-retries 20 --plot schedule.svg
+  comeback schedule --max-age 12h --rate 20/s        what it takes that so many events fail
+  comeback schedule --jitter decorrelated --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleArguments {
+    /// Print JSON: the same arguments give the same bytes
+    #[arg(long)]
+    json: bool,
+    /// Write the picture as SVG: to this file, or as schedule.svg to a folder, made if it is missing
+    #[arg(long, value_name = "FILE.svg|DIR", value_parser = flags::svg_or_folder)]
+    plot: Option<PathBuf>,
+    /// Events to follow, 1 to 100000 [default: 10000, fewer where retries are many]
+    #[arg(long, value_name = "N")]
+    events: Option<usize>,
+    /// Rate of events that fail, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second: shows
+    /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY it takes
+    #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
+    rate: Option<f64>,
+    /// Everything random is drawn from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    policy: PolicyFlags,
+}
+
+pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
+    let policy = checked(arguments)?;
+    let schedule = followed(arguments, &policy);
+    let in_flight = arguments.rate.map(|rate| schedule.in_flight(rate, IN_FLIGHT_LIMIT));
+    if arguments.json {
+        print_json(&Printed { policy: PrintedPolicy::of(&policy), schedule: &schedule, in_flight })?;
+    } else {
+        let mut out = anstream::stdout().lock();
+        writeln!(out, "{}", text(&policy, &schedule))?;
+        if let Some(in_flight) = &in_flight {
+            writeln!(out, "\n{}", in_words(in_flight))?;
+        }
+    }
+    if let Some(path) = &arguments.plot {
+        let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
+        let file = if is_file { path.to_owned() } else { path.join("schedule.svg") };
+        fill(create(&file)?, &file, &plot::draw(&policy, &schedule))?;
+    }
+    Ok(())
+}
+
+fn checked(arguments: &ScheduleArguments) -> Result<Policy, Failure> {
+    let events = arguments.events.filter(|events| !(1..=MAX_EVENTS).contains(events));
+    let refused = events.map(|events| ScenarioError {
+        setting: "events",
+        value: events.to_string(),
+        range: "1 to 100000",
+    });
+    let refused: Vec<_> = refused.into_iter().collect();
+    match arguments.policy.policy(TARGET_ARN) {
+        Ok(policy) if refused.is_empty() => Ok(policy),
+        policy => Err(Failure::refused(policy.err().unwrap_or_default(), refused)),
+    }
+}
+
+fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {
+    let events = arguments.events.unwrap_or_else(|| Schedule::default_events(policy, arguments.seed));
+    let progress = Progress::new(events as u64, "{percent}% of the events, {eta} left");
+    Schedule::of(policy, arguments.seed, events, &|| progress.advance(1))
+}
+
+#[derive(Serialize)]
+struct Printed<'a> {
+    policy: PrintedPolicy,
+    #[serde(flatten)]
+    schedule: &'a Schedule,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_flight: Option<InFlight>,
+}
+
+#[derive(Serialize)]
+struct PrintedPolicy {
+    max_age_seconds: u64,
+    max_retries: u64,
+    base_backoff_seconds: u64,
+    max_backoff_seconds: u64,
+    jitter: &'static str,
+}
+
+impl PrintedPolicy {
+    fn of(policy: &Policy) -> Self {
+        let backoff = policy.backoff();
+        Self {
+            max_age_seconds: policy.max_age().as_secs(),
+            max_retries: policy.max_retries(),
+            base_backoff_seconds: backoff.base,
+            max_backoff_seconds: backoff.cap,
+            jitter: backoff.jitter.name(),
+        }
+    }
+}
+
+fn text(policy: &Policy, schedule: &Schedule) -> String {
+    let head = table::headline(policy, schedule);
+    let outcome = table::outcome(schedule);
+    if schedule.retries.is_empty() {
+        return format!("{head}\n\n{outcome}");
+    }
+    let left_out = table::left_out(schedule).map_or(String::new(), |left_out| format!("\n{left_out}"));
+    format!(
+        "{head}\n\n{}{left_out}\n\n{outcome}\n\n\
+         When they come, since the first failure: ● on average, ━ for nine events in ten\n{}",
+        table::retries(schedule),
+        table::timeline(schedule, policy.max_age()),
+    )
+}

@@ -1,0 +1,148 @@
+//! `comeback simulate`: a day in fast motion.
+
+mod arguments;
+mod figures;
+mod page;
+mod seeds;
+mod warnings;
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use comeback_engine::Policy;
+use comeback_timelapse::{Minute, Scenario, Summary, TARGET_ARN, Watcher};
+use serde::Serialize;
+
+use crate::clock::timed;
+use crate::failure::Failure;
+use crate::flags::PolicyFlags;
+use crate::output::{create, fill, print_json};
+use crate::text::terminal::Progress;
+
+use figures::{cost_table, fault_table, headline, outcome_table, retries_over_time};
+use page::{Lives, Runs, page};
+use seeds::run_seeds;
+use warnings::warnings;
+
+pub(crate) use arguments::{EXAMPLES, SimulateArguments};
+
+pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
+    let Checked { scenario, policy, other } = checked(arguments)?;
+    if let Some(seeds) = arguments.faults.seeds {
+        return run_seeds(arguments, &scenario, &policy, seeds);
+    }
+    let repeat = arguments.repeat(scenario.seed);
+    // A page that cannot be written is refused before the runs, not after them.
+    let page_path = arguments.simulation.report.as_deref();
+    let page_file = page_path.map(|path| Ok::<_, Failure>((create(path)?, path))).transpose()?;
+    let mut watched = (VirtualTime::of(&scenario, ""), Lives::default());
+    let (summary, wall_time) = timed(|| comeback_timelapse::run(&scenario, &policy, &mut watched));
+    let (bar, lives) = watched;
+    drop(bar);
+    let broken = |error| Failure::of_run(error, repeat.clone());
+    let summary = summary.map_err(broken)?;
+    if let Some(path) = &arguments.simulation.csv {
+        write_csv(path, &summary.minutes)?;
+    }
+    for warning in warnings(&scenario, &policy, &summary) {
+        anstream::eprintln!("warning: {warning}");
+    }
+    if arguments.json {
+        print_json(&Printed { summary: &summary, repeat: &repeat })?;
+    } else {
+        print(&scenario, &summary, &repeat, wall_time)?;
+    }
+    let Some((file, path)) = page_file else { return Ok(()) };
+    let first = (arguments.policy.clone(), policy, summary);
+    let runs =
+        Runs::make(&scenario, first, other, |what| VirtualTime::of(&scenario, what)).map_err(broken)?;
+    fill(file, path, &page(&repeat, &scenario, runs, lives))
+}
+
+struct Checked {
+    scenario: Scenario,
+    policy: Policy,
+    /// The one to compare with.
+    other: Option<(PolicyFlags, Policy)>,
+}
+
+/// Refuses everything wrong at once; what is wrong with both policies is said once.
+fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
+    let scenario = arguments.simulation.scenario();
+    let scenario = arguments.faults.scenario(&scenario, scenario.seed);
+    let other_flags = arguments.simulation.vs.as_ref().map(|changes| changes.applied_to(&arguments.policy));
+    let policy = arguments.policy.policy(TARGET_ARN);
+    let other = other_flags.as_ref().map(|flags| flags.policy(TARGET_ARN)).transpose();
+    let in_scenario = scenario.check().err().unwrap_or_default();
+    match (policy, other) {
+        (Ok(policy), Ok(other)) if in_scenario.is_empty() => {
+            Ok(Checked { scenario, policy, other: other_flags.zip(other) })
+        }
+        (policy, other) => {
+            let mut in_policy = policy.err().unwrap_or_default();
+            let in_other = other.err().unwrap_or_default();
+            let new: Vec<_> = in_other.into_iter().filter(|error| !in_policy.contains(error)).collect();
+            in_policy.extend(new);
+            Err(Failure::refused(in_policy, in_scenario))
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    repeat: &'a str,
+}
+
+fn print(scenario: &Scenario, summary: &Summary, repeat: &str, wall_time: Duration) -> Result<(), Failure> {
+    // Strips colours unless standard output is a terminal that shows them; obeys NO_COLOR.
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{}\nrepeat with: {repeat}\n", headline(scenario))?;
+    writeln!(out, "{}\n", outcome_table(summary, wall_time))?;
+    summary.faults.iter().try_for_each(|faults| writeln!(out, "{}\n", fault_table(faults)))?;
+    writeln!(out, "{}\n", cost_table(summary))?;
+    writeln!(out, "{}", retries_over_time(summary))?;
+    Ok(())
+}
+
+/// Shows how much of the virtual time is over.
+struct VirtualTime(Progress);
+
+impl VirtualTime {
+    /// `what` names the run where there are several.
+    fn of(scenario: &Scenario, what: &str) -> Self {
+        let what = if what.is_empty() { String::new() } else { format!(", {what}") };
+        let figures = format!("{{percent}}% of the virtual time{what}");
+        Self(Progress::new(scenario.duration.as_secs(), &figures))
+    }
+}
+
+impl Watcher for VirtualTime {
+    fn clock(&mut self, at: Duration) {
+        self.0.set(at.as_secs());
+    }
+}
+
+#[derive(Serialize)]
+struct Line {
+    minute: usize,
+    retries: u32,
+    delivered: u32,
+    dead_lettered: u32,
+    in_flight: u32,
+    visible: u32,
+    delayed: u32,
+}
+
+/// Writes a line for each minute of the run, the quiet ones too: `minute` counts from 0.
+fn write_csv(path: &Path, minutes: &[Minute]) -> Result<(), Failure> {
+    let mut writer = csv::Writer::from_path(path).map_err(|error| Failure::write(path, error))?;
+    for (minute, counts) in minutes.iter().enumerate() {
+        let Minute { retries, delivered, dead_lettered, in_flight, visible, delayed } = *counts;
+        let line = Line { minute, retries, delivered, dead_lettered, in_flight, visible, delayed };
+        writer.serialize(line).map_err(|error| Failure::write(path, error))?;
+    }
+    writer.flush().map_err(|error| Failure::write(path, error))
+}

@@ -1,0 +1,253 @@
+use std::iter::once;
+
+use comeback_timelapse::{Minute, Scenario};
+use indicatif::HumanCount;
+use plotters::coord::ranged1d::Ranged;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::axis::TimeAxis;
+use crate::axis::{CountAxis, count_label};
+use crate::chart::{BLUE, GREEN, ORANGE, PURPLE};
+use crate::chart::{Drawing, FONT};
+use crate::simulate::figures::peak;
+use crate::simulate::figures::{clock, minutes_a_row};
+use crate::simulate::page::canvas::{Frame, OverTime, TEXT, drawn, frame, shade};
+use crate::simulate::page::runs::Side;
+use crate::simulate::page::template::{Chart, Key, Svg, Table};
+
+/// Where the logarithmic axis begins: below one, so that none and one differ.
+const FLOOR: f64 = 0.8;
+
+/// One of the counts that make up the queue's depth.
+struct Count {
+    name: &'static str,
+    of: fn(&Minute) -> u32,
+    line: Line,
+    /// Of a run that is shown alone. In a comparison each policy has its own.
+    colour: RGBColor,
+}
+
+/// So that the counts differ even without their colours.
+#[derive(Clone, Copy)]
+enum Line {
+    Thick,
+    Dashed,
+    Thin,
+}
+
+const IN_FLIGHT: Count =
+    Count { name: "in flight", of: |minute| minute.in_flight, line: Line::Thick, colour: BLUE };
+const DELAYED: Count =
+    Count { name: "delayed", of: |minute| minute.delayed, line: Line::Dashed, colour: GREEN };
+const VISIBLE: Count =
+    Count { name: "visible", of: |minute| minute.visible, line: Line::Thin, colour: ORANGE };
+
+/// How deep the queue was, and the limit of what can be in flight.
+pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
+    let counts = counts(sides);
+    let key = |side: &Side, count: &Count| Key {
+        symbol: count.line.symbol(),
+        colour: count.colour(side),
+        label: if side.name.is_empty() {
+            count.name.to_owned()
+        } else {
+            format!("{}, {}", side.name, count.name)
+        },
+    };
+    let limit = Key { symbol: "━━", colour: PURPLE, label: "the limit of those in flight".into() };
+    Chart {
+        id: "depth",
+        heading: "Messages in the queue, logarithmic scale".into(),
+        description: format!(
+            "Those in flight against their limit of {}. The table below has the figures.",
+            HumanCount(scenario.in_flight_limit as u64)
+        ),
+        keys: sides
+            .iter()
+            .flat_map(|side| counts.iter().map(move |count| key(side, count)))
+            .chain(once(limit))
+            .collect(),
+        svg: draw(scenario, sides, &counts),
+        table: Some(table(sides, &counts)),
+    }
+}
+
+/// Those in flight, and what else there was any of.
+fn counts(sides: &[Side]) -> Vec<Count> {
+    let is_there = |count: &Count| sides.iter().any(|side| count.most(&side.summary.minutes) > 0);
+    once(IN_FLIGHT).chain([DELAYED, VISIBLE].into_iter().filter(is_there)).collect()
+}
+
+/// How close the run came to the limit and, if it reached it, what happened then.
+pub(super) fn story(side: &Side) -> String {
+    let summary = &side.summary;
+    let mut story = format!("At most {} messages were in flight.", peak(summary));
+    if summary.peak_delayed > 0 {
+        let delayed = HumanCount(summary.peak_delayed as u64);
+        story += &format!(" At most {delayed} were delayed, which have no limit.");
+    }
+    let full = |minute: &Minute| minute.in_flight as usize >= summary.in_flight_limit;
+    let first = summary.minutes.iter().position(full);
+    let last = summary.minutes.iter().rposition(full);
+    if let (Some(first), Some(last)) = (first, last) {
+        story += &format!(
+            " The limit was reached first at {} and last at {}. SQS then hands out a message only when another \
+             leaves: up to {} stood ready and were not received, and retries came late or not at all, without an error.",
+            clock(first),
+            clock(last),
+            HumanCount(VISIBLE.most(&summary.minutes[first..=last]).into())
+        );
+    }
+    story
+}
+
+impl Count {
+    fn most(&self, minutes: &[Minute]) -> u32 {
+        minutes.iter().map(self.of).max().unwrap_or(0)
+    }
+
+    fn colour(&self, side: &Side) -> RGBColor {
+        if side.name.is_empty() { self.colour } else { side.colour }
+    }
+
+    fn draw(&self, chart: &mut Frame<'_, '_, TimeAxis, CountAxis>, side: &Side, time: &OverTime) -> Drawing {
+        let most = |minutes: &[Minute]| f64::from(self.most(minutes)).max(FLOOR);
+        let corners = time.steps(&side.summary.minutes.chunks(time.step).map(most).collect::<Vec<_>>());
+        let stroke = |width| self.colour(side).stroke_width(width);
+        match self.line {
+            Line::Thick => chart.draw_series([PathElement::new(corners, stroke(2))]).map(drop)?,
+            Line::Dashed => chart.draw_series(DashedLineSeries::new(corners, 6, 4, stroke(2))).map(drop)?,
+            Line::Thin => chart.draw_series([PathElement::new(corners, stroke(1))]).map(drop)?,
+        }
+        Ok(())
+    }
+}
+
+impl Line {
+    fn symbol(self) -> &'static str {
+        match self {
+            Self::Thick => "━━",
+            Self::Dashed => "╍╍",
+            Self::Thin => "──",
+        }
+    }
+}
+
+fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Svg {
+    let time = OverTime::of(&sides[0].summary);
+    let limit = scenario.in_flight_limit as f64;
+    let most = sides
+        .iter()
+        .flat_map(|side| counts.iter().map(|count| f64::from(count.most(&side.summary.minutes)).max(1.0)));
+    let y = CountAxis::over([1.0, limit].into_iter().chain(most), true);
+    drawn(|root| {
+        let (end, high) = (time.axis().range().end, y.range().end);
+        let mut chart = frame(root, (time.axis(), y), "time since the start", |count| count_label(*count))?;
+        shade(&mut chart, scenario.outage, (FLOOR, high))?;
+        // Those in flight come last, above the others.
+        for count in counts.iter().rev() {
+            for side in sides {
+                count.draw(&mut chart, side, &time)?;
+            }
+        }
+        chart.draw_series([PathElement::new([(0.0, limit), (end, limit)], PURPLE.stroke_width(2))])?;
+        let below = (FONT, TEXT).into_text_style(root).color(&PURPLE).pos(Pos::new(HPos::Right, VPos::Top));
+        let label = format!("limit {}", HumanCount(scenario.in_flight_limit as u64));
+        let (x, y) = chart.backend_coord(&(end, limit));
+        root.draw_text(&label, &below, (x - 4, y + 4))?;
+        Ok(())
+    })
+}
+
+fn table(sides: &[Side], counts: &[Count]) -> Table {
+    let step = minutes_a_row(&sides[0].summary);
+    let each = || sides.iter().flat_map(|side| counts.iter().map(move |count| (side, count)));
+    let row = |from: usize| {
+        let most = |(side, count): (&Side, &Count)| {
+            let minutes = &side.summary.minutes[from..];
+            HumanCount(count.most(&minutes[..step.min(minutes.len())]).into()).to_string()
+        };
+        once(clock(from)).chain(each().map(most)).collect()
+    };
+    Table {
+        caption: "Most messages at once; the visible ones are not received yet".into(),
+        head: once("from".to_owned()).chain(each().map(|(side, count)| side.say(count.name))).collect(),
+        rows: (0..sides[0].summary.minutes.len()).step_by(step).map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_timelapse::{Schedule, TARGET_ARN, run};
+
+    use super::*;
+    use crate::flags::PolicyFlags;
+
+    /// A run of ten events, the queue of which had so many messages delayed in its second minute.
+    fn side(name: &str, delayed: u32) -> (Scenario, Side) {
+        let scenario = Scenario { events: 10, ..Scenario::default() };
+        let flags = PolicyFlags::default();
+        let policy = flags.policy(TARGET_ARN).expect("a valid policy");
+        let mut summary = run(&scenario, &policy, &mut ()).expect("a valid scenario");
+        summary.minutes[1].delayed = delayed;
+        summary.peak_delayed = delayed as usize;
+        let schedule = Schedule::of(&policy, 1, 10, &|| {});
+        (scenario, Side { name: name.into(), colour: BLUE, flags, policy, summary, schedule })
+    }
+
+    fn labels(chart: &Chart) -> Vec<&str> {
+        chart.keys.iter().map(|key| key.label.as_str()).collect()
+    }
+
+    fn stroke(colour: RGBColor) -> String {
+        let RGBColor(red, green, blue) = colour;
+        format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
+    }
+
+    #[test]
+    fn what_is_delayed_has_a_line_and_figures() {
+        let (scenario, side) = side("", 3_000_000);
+        assert!(
+            story(&side)
+                .ends_with(" messages were in flight. At most 3,000,000 were delayed, which have no limit.")
+        );
+        let chart = chart(&scenario, &[side]);
+        assert_eq!(labels(&chart), ["in flight", "delayed", "visible", "the limit of those in flight"]);
+        for colour in [BLUE, GREEN, ORANGE, PURPLE] {
+            assert!(chart.svg.inner.contains(&stroke(colour)), "{colour:?}");
+        }
+        assert!(chart.svg.inner.contains("1,000,000"), "the axis is long enough");
+        let table = chart.table.expect("a table");
+        assert_eq!(table.head, ["from", "in flight", "delayed", "visible"]);
+        assert_eq!(table.rows[0][2], "3,000,000");
+    }
+
+    #[test]
+    fn nothing_is_said_of_delays_where_there_are_none() {
+        let (scenario, side) = side("", 0);
+        assert!(!story(&side).contains("delayed"));
+        let chart = chart(&scenario, &[side]);
+        assert_eq!(labels(&chart), ["in flight", "visible", "the limit of those in flight"]);
+        assert!(!chart.svg.inner.contains(&stroke(GREEN)));
+        assert_eq!(chart.table.expect("a table").head, ["from", "in flight", "visible"]);
+    }
+
+    #[test]
+    fn compared_runs_have_their_own_colours_and_the_same_lines() {
+        let ((scenario, one), (_, other)) = (side("one", 0), side("other", 7));
+        let chart = chart(&scenario, &[one, Side { colour: ORANGE, ..other }]);
+        let keys: Vec<_> =
+            chart.keys.iter().map(|key| (key.label.as_str(), key.colour, key.symbol)).collect();
+        let expected = [
+            ("one, in flight", BLUE, "━━"),
+            ("one, delayed", BLUE, "╍╍"),
+            ("one, visible", BLUE, "──"),
+            ("other, in flight", ORANGE, "━━"),
+            ("other, delayed", ORANGE, "╍╍"),
+            ("other, visible", ORANGE, "──"),
+            ("the limit of those in flight", PURPLE, "━━"),
+        ];
+        assert_eq!(keys, expected);
+    }
+}

@@ -1,0 +1,166 @@
+//! Retries over time, and attempts per event.
+
+use std::time::Duration;
+
+use comeback_timelapse::{Minute, Scenario};
+use indicatif::HumanCount;
+use plotters::prelude::*;
+
+use crate::axis::{CountAxis, count_label};
+use crate::simulate::figures::{clock, minutes_a_row, percentiles};
+use crate::simulate::page::canvas::{OverTime, drawn, frame, shade};
+use crate::simulate::page::runs::{Side, head, keys, say};
+use crate::simulate::page::template::{Chart, Svg, Table};
+use crate::text::durations;
+use crate::text::numbers::{counted, round_step};
+
+/// Where a logarithmic axis begins: below one, so that none and one differ.
+const FLOOR: f64 = 0.8;
+
+/// Retries over time, linear and logarithmic.
+pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> Vec<Chart> {
+    let time = OverTime::of(&sides[0].summary);
+    let each = minutes(time.step);
+    let chart = |id, scale: &str, description: &str, svg, table| Chart {
+        id,
+        heading: format!("Retries in each {each}, {scale} scale"),
+        description: description.into(),
+        keys: keys(sides, "━━"),
+        svg,
+        table,
+    };
+    vec![
+        chart(
+            "retries",
+            "linear",
+            "The table below has its figures.",
+            draw(scenario, sides, &time, false),
+            Some(table(sides)),
+        ),
+        chart(
+            "retries-logarithmic",
+            "logarithmic",
+            "The same figures.",
+            draw(scenario, sides, &time, true),
+            None,
+        ),
+    ]
+}
+
+/// How many retries each policy made, and when it made the most.
+pub(super) fn stories(sides: &[Side]) -> Vec<String> {
+    let time = OverTime::of(&sides[0].summary);
+    say(sides, |side| most(side, time.step))
+}
+
+fn counts(side: &Side, step: usize) -> Vec<f64> {
+    let sum = |minutes: &[Minute]| minutes.iter().map(|minute| f64::from(minute.retries)).sum();
+    side.summary.minutes.chunks(step).map(sum).collect()
+}
+
+fn most(side: &Side, step: usize) -> String {
+    let counts = counts(side, step);
+    let most = counts.iter().copied().fold(0.0, f64::max);
+    let first = counts.iter().position(|&count| count == most).unwrap_or(0);
+    let (all, most) = (counted(side.summary.retries, "retry", "retries"), HumanCount(most as u64));
+    format!("{all}; at most {most} in {}, from {} on.", minutes(step), clock(first * step))
+}
+
+fn minutes(minutes: usize) -> String {
+    durations::text(Duration::from_secs(minutes as u64 * 60))
+}
+
+fn draw(scenario: &Scenario, sides: &[Side], time: &OverTime, log: bool) -> Svg {
+    let lines: Vec<Vec<f64>> = sides.iter().map(|side| counts(side, time.step)).collect();
+    let y = CountAxis::over(lines.iter().flatten().copied().chain([1.0]).map(|count| count.max(1.0)), log);
+    let floor = if log { FLOOR } else { 0.0 };
+    drawn(|root| {
+        let high = y.range().end;
+        let mut chart = frame(root, (time.axis(), y), "time since the start", |count| count_label(*count))?;
+        shade(&mut chart, scenario.outage, (floor, high))?;
+        for (side, counts) in sides.iter().zip(&lines) {
+            let clamped: Vec<f64> = counts.iter().map(|count| count.max(floor)).collect();
+            let corners = time.steps(&clamped);
+            let base = [(corners.last().map_or(0.0, |end| end.0), floor), (0.0, floor)];
+            let area: Vec<(f64, f64)> = corners.iter().copied().chain(base).collect();
+            chart.draw_series([Polygon::new(area, side.colour.mix(0.18).filled())])?;
+            chart.draw_series([PathElement::new(corners, side.colour.stroke_width(2))])?;
+        }
+        Ok(())
+    })
+}
+
+fn table(sides: &[Side]) -> Table {
+    let step = minutes_a_row(&sides[0].summary);
+    let counts: Vec<Vec<f64>> = sides.iter().map(|side| counts(side, step)).collect();
+    let row = |i: usize| {
+        let figures = counts.iter().map(|counts| HumanCount(counts[i] as u64).to_string());
+        std::iter::once(clock(i * step)).chain(figures).collect()
+    };
+    Table {
+        caption: format!("Retries in each {}", minutes(step)),
+        head: head("from", sides, "retries"),
+        rows: (0..counts[0].len()).map(row).collect(),
+    }
+}
+
+/// More bars than this are too thin.
+const BARS: usize = 40;
+
+/// How many events had how many attempts.
+pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
+    let most = sides.iter().map(|side| side.summary.events_by_attempts.len()).max().unwrap_or(0);
+    let step = round_step(|step| most / step as usize <= BARS) as usize;
+    let bars = most.div_ceil(step).max(1);
+    let counts: Vec<Vec<usize>> = sides.iter().map(|side| bar_heights(side, step, bars)).collect();
+    let say = |side: &Side| side.say(&format!("{}.", percentiles(side.summary.attempts, HumanCount)));
+    let row = |i: usize| {
+        let figures = counts.iter().map(|counts| HumanCount(counts[i] as u64).to_string());
+        std::iter::once(bar_name(i, step)).chain(figures).collect()
+    };
+    Chart {
+        id: "attempts",
+        heading: "Attempts per event".into(),
+        description: sides.iter().map(say).collect::<Vec<_>>().join(" "),
+        keys: keys(sides, "■"),
+        svg: draw_bars(sides, &counts, step),
+        table: Some(Table {
+            caption: "Events by the number of their last attempt; 0 is the first invocation".into(),
+            head: head("attempts", sides, "events"),
+            rows: (0..bars).map(row).collect(),
+        }),
+    }
+}
+
+fn bar_heights(side: &Side, step: usize, bars: usize) -> Vec<usize> {
+    let mut counts: Vec<usize> =
+        side.summary.events_by_attempts.chunks(step).map(|events| events.iter().sum()).collect();
+    counts.resize(bars, 0);
+    counts
+}
+
+/// `7`, or `20 to 29`.
+fn bar_name(bar: usize, step: usize) -> String {
+    if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
+}
+
+fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> Svg {
+    let step = step as f64;
+    let bars = counts[0].len() as f64;
+    let values = counts.iter().flatten().map(|&count| count as f64).chain([1.0]);
+    let y = CountAxis::over(values, false);
+    let x = CountAxis::Linear((-0.5 * step..(bars - 0.5) * step).into());
+    let width = 0.8 / sides.len() as f64;
+    drawn(|root| {
+        let mut chart = frame(root, (x, y), "attempts (retries of one event)", |count| count_label(*count))?;
+        for (number, (side, counts)) in sides.iter().zip(counts).enumerate() {
+            let bar = |(i, &count): (usize, &usize)| {
+                let left = i as f64 - 0.4 + number as f64 * width;
+                let corners = [(left * step, 0.0), ((left + width) * step, count as f64)];
+                Rectangle::new(corners, side.colour.mix(0.8).filled())
+            };
+            chart.draw_series(counts.iter().enumerate().filter(|(_, count)| **count > 0).map(bar))?;
+        }
+        Ok(())
+    })
+}
