@@ -149,7 +149,7 @@ impl fmt::Display for PolicyChanges {
 fn flag(name: &str) -> Result<&'static str, String> {
     let names = PolicyFlags::names();
     let known = names.into_iter().find(|flag| *flag == name);
-    known.ok_or_else(|| format!("\"{name}\" is no flag of the policy: there are {}", names.join(", ")))
+    known.ok_or_else(|| format!("\"{name}\" is not a flag of the policy: there are {}", names.join(", ")))
 }
 
 /// Reads a moment, RFC 3339.
@@ -236,8 +236,8 @@ mod tests {
         for (text, expected) in [
             ("", form.to_owned()),
             ("none", form.to_owned()),
-            ("jiter=none", format!("\"jiter\" is no flag of the policy: there are {flags}")),
-            ("=none", format!("\"\" is no flag of the policy: there are {flags}")),
+            ("jiter=none", format!("\"jiter\" is not a flag of the policy: there are {flags}")),
+            ("=none", format!("\"\" is not a flag of the policy: there are {flags}")),
             ("jitter=none,jitter=full", "jitter is given twice".to_owned()),
         ] {
             assert_eq!(PolicyChanges::read(text), Err(expected), "{text}");

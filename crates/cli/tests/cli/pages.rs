@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::Value;
+use crate::support::*;
 
-use crate::support::{comeback, repository, stdout};
-
-fn read(page: &str) -> String {
-    std::fs::read_to_string(repository().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+/// A page as one line of words.
+fn prose(page: &str) -> String {
+    read(page).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -61,17 +60,12 @@ fn the_scale_table_begins_with_the_retries_of_todays_run() {
 }
 
 /// The arguments of the `comeback` commands under a heading of `docs/limits-and-costs.md`.
-fn documented_commands(heading: &str) -> Vec<Vec<String>> {
+fn documented_commands(heading: &str) -> Vec<String> {
     let page = read("docs/limits-and-costs.md");
     let (_, section) = page.split_once(&format!("\n## {heading}\n")).expect("the section is there");
     let section = section.split("\n## ").next().unwrap_or_default();
     let commands = section.lines().filter_map(|line| line.split_once(" -p comeback -- "));
-    commands.map(|(_, arguments)| arguments.split(' ').map(Into::into).collect()).collect()
-}
-
-fn summary(arguments: &[String]) -> Value {
-    let json = arguments.iter().map(String::as_str).filter(|&flag| flag != "--json").chain(["--json"]);
-    serde_json::from_str(&stdout(comeback(&json.collect::<Vec<_>>()))).expect("JSON")
+    commands.map(|(_, arguments)| arguments.replace(" --json", "")).collect()
 }
 
 #[test]
@@ -81,7 +75,7 @@ fn the_documented_factors_are_those_of_the_commands_beside_them() {
         page.lines().filter_map(|line| line.strip_suffix(" × |")?.rsplit(' ').next()).collect();
     let retries = documented_commands("Retries of one event");
     let retries: Vec<f64> =
-        retries.iter().map(|command| summary(command)["retries"].as_f64().expect("a number")).collect();
+        retries.iter().map(|command| json(command)["retries"].as_f64().expect("a number")).collect();
     let measured: Vec<String> = retries.iter().map(|with| format!("{:.1}", with / retries[0])).collect();
     assert_eq!((factors.len(), factors), (8, measured.iter().map(String::as_str).collect()));
 }
@@ -90,17 +84,19 @@ fn the_documented_factors_are_those_of_the_commands_beside_them() {
 fn waiting_events_cost_and_stay_bounded_as_documented() {
     let commands = documented_commands("Waiting events");
     let [rate, day] = commands.as_slice() else { panic!("{commands:?}") };
-    let printed = stdout(comeback(&rate.iter().map(String::as_str).collect::<Vec<_>>()));
+    let printed = printed(rate);
     let (_, usd) = printed.split_once(" USD an hour, or ").expect("the price");
     let usd: f64 = usd.split(' ').next().expect("a word").parse().expect("a number");
-    let page = read("docs/limits-and-costs.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let page = prose("docs/limits-and-costs.md");
     let price = format!("about {usd:.2} USD for a million hours of waiting");
     assert!(page.contains(&price), "not documented: {price}");
-    let day = summary(day);
+    let day = json(day);
     assert!(page.contains("at most 200 of 1,000 messages are hidden"));
-    let of = |figure: &str| day[figure].as_u64().expect("a number");
-    assert_eq!((of("delivered"), of("events")), (1_000, 1_000));
-    assert!((80..=200).contains(&of("peak_in_flight")) && of("peak_delayed") > 750, "{day}");
+    assert_eq!((number(&day, "delivered"), number(&day, "events")), (1_000, 1_000));
+    assert!(
+        (80..=200).contains(&number(&day, "peak_in_flight")) && number(&day, "peak_delayed") > 750,
+        "{day}"
+    );
 }
 
 #[test]
@@ -108,16 +104,16 @@ fn the_documented_outages_lose_nothing() {
     let commands = documented_commands("When the handler is down");
     assert_eq!(commands.len(), 2);
     for command in commands {
-        assert_eq!(summary(&command)["delivered"], 100, "{command:?}");
+        assert_eq!(json(&command)["delivered"], 100, "{command:?}");
     }
 }
 
 #[test]
 fn the_documented_price_of_thin_traffic_is_the_demos() {
-    let demo: Value = serde_json::from_str(&stdout(comeback(&["simulate", "--json"]))).expect("JSON");
+    let demo = json("simulate");
     let [usd, retries] = ["cost_usd", "retries"].map(|figure| demo[figure].as_f64().expect("a number"));
     let price = format!("the demo cost {:.2} USD a million retries", usd / retries * 1e6);
-    let prose = read("docs/limits-and-costs.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let prose = prose("docs/limits-and-costs.md");
     assert!(prose.contains(&price), "docs/limits-and-costs.md does not say: {price}");
 }
 
@@ -132,7 +128,7 @@ fn the_readmes_summary_is_what_simulate_prints() {
         .collect();
     assert!(shown.len() > 8, "the README shows no summary");
 
-    let printed = stdout(comeback(&["simulate"]));
+    let printed = printed("simulate");
     for line in shown {
         assert!(printed.lines().any(|printed| printed == line), "not printed: {line}\n{printed}");
     }
@@ -146,13 +142,9 @@ fn the_rate_in_the_settings_is_what_schedule_prints() {
         .skip_while(|line| !line.starts_with("At 10 a second"))
         .take_while(|line| !line.starts_with("```"))
         .collect();
-    let rate = ["schedule", "--rate", "10/s"];
-    let printed = stdout(comeback(&rate));
-    assert!(
-        shown.len() == 5 && printed.ends_with(&format!("\n{}\n", shown.join("\n"))),
-        "{shown:#?}: {printed}"
-    );
-    let always = stdout(comeback(&[&rate[..], &["--hide-up-to", "always"]].concat()));
+    let text = printed("schedule --rate 10/s");
+    assert!(shown.len() == 5 && text.ends_with(&format!("\n{}\n", shown.join("\n"))), "{shown:#?}: {text}");
+    let always = printed("schedule --rate 10/s --hide-up-to always");
     assert!(always.contains("The limit is reached 3h 20m after the target goes down."), "{always}");
     assert!(page.contains("with 10 failing events a second after 3 h 20 min."));
 }
@@ -160,7 +152,7 @@ fn the_rate_in_the_settings_is_what_schedule_prints() {
 /// The whole table stands on the page, and a part of it in the README.
 #[test]
 fn the_policies_in_the_documentation_are_what_plan_prints() {
-    let printed = stdout(comeback(&["plan", "--outage", "3h", "--rate", "10/s", "--recover-within", "30m"]));
+    let printed = printed("plan --outage 3h --rate 10/s --recover-within 30m");
     let rows = |text: &str| -> Vec<String> {
         let is_row =
             |line: &&str| line.starts_with("│ ") && (line.contains('×') || line.contains("┆ jitter"));

@@ -5,68 +5,52 @@ use serde_json::Value;
 
 use crate::support::*;
 
-const QUICK: [&str; 5] = ["plan", "--outage", "2m", "--recover-within", "2d"];
-
-fn json(more: &[&str]) -> Value {
-    serde_json::from_str(&stdout(comeback(&[&QUICK[..], &["--json"], more].concat()))).expect("JSON")
-}
-
-fn file(path: &str) -> String {
-    std::fs::read_to_string(repository().join(path)).expect("a readable file")
-}
+const QUICK: &str = "plan --outage 2m --recover-within 2d";
 
 #[test]
-fn the_settings_to_paste_have_the_names_of_the_template_and_of_the_construct() {
-    let more = ["--max-age", "2d", "--max-retries", "100", "--rate", "1000/s"];
-    let plan = json(&more);
-    let settings = plan["settings"].as_array().expect("settings");
-    let text = |setting: &Value, name: &str| setting[name].as_str().expect("text").to_owned();
-    let template = file("template.yaml");
+fn settings_to_paste_are_those_of_the_template_and_the_construct() {
+    let line = format!("{QUICK} --max-age 2d --max-retries 100 --rate 1000/s");
+    let (plan, printed) = (json(&line), printed(&line));
+    let template = read("template.yaml");
     let (_, parameters) = template.split_once("\nParameters:\n").expect("parameters");
-    let construct = file("infra/src/policy.ts");
-    for setting in settings {
-        let (parameter, property) = (text(setting, "parameter"), text(setting, "property"));
+    let construct = read("infra/src/policy.ts");
+    let mut named = Vec::new();
+    for setting in plan["settings"].as_array().expect("settings") {
+        let [parameter, value, property, property_value] =
+            ["parameter", "value", "property", "property_value"]
+                .map(|name| setting[name].as_str().expect("text"));
         assert!(parameters.contains(&format!("\n  {parameter}:\n")), "{parameter}");
         assert!(construct.contains(&format!("\n  readonly {property}?: ")), "{property}");
-        if let Some(member) = text(setting, "property_value").strip_prefix("Jitter.") {
-            let value = text(setting, "value");
+        if let Some(member) = property_value.strip_prefix("Jitter.") {
             assert!(construct.contains(&format!("\n  {member} = '{value}',\n")), "{member}");
         }
+        assert!(printed.contains(&format!(" {parameter}={value}")), "{parameter}: {printed}");
+        assert!(printed.contains(&format!("\n  {property}: {property_value},")), "{property}: {printed}");
+        named.push(parameter);
     }
-    let named: Vec<String> = settings.iter().map(|setting| text(setting, "parameter")).collect();
     let expected = ["BaseBackoff", "MaxBackoff", "Jitter", "MaxAge", "MaxRetries", "MaximumConcurrency"];
     assert_eq!(named, expected);
-    let printed = stdout(comeback(&[&QUICK[..], &more].concat()));
-    for setting in settings {
-        assert!(printed.contains(&format!(" {}={}", text(setting, "parameter"), text(setting, "value"))));
-        let property = format!("\n  {}: {},", text(setting, "property"), text(setting, "property_value"));
-        assert!(printed.contains(&property), "{property}: {printed}");
-    }
 }
 
 #[test]
 fn the_table_marks_the_cheapest_and_has_the_defaults() {
-    let output = stdout(comeback(&QUICK));
+    let output = printed(QUICK);
     let rows: Vec<&str> =
         output.lines().filter(|line| line.starts_with("│ ") && line.contains('×')).collect();
     assert_eq!(rows.iter().filter(|row| row.contains('▸')).count(), 1, "{output}");
     assert_eq!(rows.iter().filter(|row| row.contains("○ 12h ┆ full")).count(), 1, "{output}");
     assert!(output.lines().all(|line| line.chars().count() <= 100), "{output}");
-    let table = output.lines().filter(|line| line.starts_with(['│', '┌', '╞', '└']));
-    assert!(table.clone().all(|line| line.chars().count() <= 80), "{output}");
-    let plan = json(&[]);
-    assert_eq!(
-        (&plan["limited_by"], plan["limits"].as_array().map(Vec::len)),
-        (&Value::Array(vec![]), Some(0))
-    );
+    let mut table = output.lines().filter(|line| line.starts_with(['│', '┌', '╞', '└']));
+    assert!(table.all(|line| line.chars().count() <= 80), "{output}");
+    let plan = json(QUICK);
+    assert_eq!((&plan["limited_by"], &plan["limits"]), (&Value::Array(vec![]), &Value::Array(vec![])));
     assert_eq!(plan["grid"].as_array().map(Vec::len), Some(9), "3 jitters, 3 bases");
 }
 
 #[test]
 fn the_picture_has_a_point_for_each_policy() {
     let folder = scratch();
-    let output = comeback(&[&QUICK[..], &["--plot", plain(folder.path())]].concat());
-    assert!(output.status.success(), "{output:?}");
+    printed(&format!("{QUICK} --plot {}", folder.path().display()));
     let svg = std::fs::read_to_string(folder.path().join("plan.svg")).expect("it was written");
     let points = svg.matches("<circle ").count();
     assert_eq!(points, 9 + 3 + 2, "the policies, the key, and the marks around two of them");
@@ -75,45 +59,35 @@ fn the_picture_has_a_point_for_each_policy() {
 
 #[test]
 fn a_goal_that_cannot_be_met_names_its_limit_and_ends_with_3() {
-    for (arguments, limit) in [
-        (&["--max-age", "60s"][..], "MAX_AGE: "),
-        (&["--max-retries", "1"], "MAX_RETRIES: "),
-        (&["--rate", "1000000/s"], "throughput: "),
+    for (flags, limit) in [
+        ("--max-age 60s", "MAX_AGE: "),
+        ("--max-retries 1", "MAX_RETRIES: "),
+        ("--rate 1000000/s", "throughput: "),
     ] {
-        let output = comeback(&[&QUICK[..], arguments].concat());
+        let output = comeback(&format!("{QUICK} {flags}"));
         let error = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {error}");
+        assert_eq!(output.status.code(), Some(3), "{flags}: {error}");
         let start = format!("error: no policy of the grid meets the goal; what limits it is\n       {limit}");
         assert!(error.starts_with(&start), "{error}");
         let printed = String::from_utf8(output.stdout).expect("text");
         assert!(
-            printed.contains('○') && !printed.contains('▸') && !printed.contains("sam deploy"),
+            printed.contains('○') && !printed.contains(['▸']) && !printed.contains("sam deploy"),
             "{printed}"
         );
-        let json = comeback(&[&QUICK[..], &["--json"], arguments].concat());
+        let json = comeback(&format!("{QUICK} --json {flags}"));
         assert_eq!(json.status.code(), Some(3));
         let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
         assert_eq!((&json["cheapest"], &json["settings"]), (&Value::Null, &Value::Null));
-        assert!(json["limited_by"][0].as_str().is_some_and(|text| text.starts_with(limit)), "{arguments:?}");
+        assert!(json["limited_by"][0].as_str().is_some_and(|text| text.starts_with(limit)), "{flags}");
     }
 }
 
 #[test]
-fn everything_refused_is_said_at_once() {
-    let output = comeback(&[
-        "plan",
-        "--outage",
-        "0",
-        "--max-age",
-        "1s",
-        "--never-succeed",
-        "100%",
-        "--recover-within",
-        "15d",
-    ]);
+fn every_refusal_is_reported_at_once() {
     let expected = "error: MAX_AGE is 1 s; it must be 60 s to 1209600 s (14 days)\n       \
         --outage is 0ns; it must be 1 s to 14 days\n       \
         --recover-within is 1296000s; it must be 1 s to 14 days\n       \
         --never-succeed is 1; it must be at least 0 and less than 1\n";
-    assert_eq!(failed(&output), (2, expected));
+    let line = "plan --outage 0 --max-age 1s --never-succeed 100% --recover-within 15d";
+    assert_eq!(failed(line), (2, expected.to_owned()));
 }

@@ -1,21 +1,14 @@
-//! `comeback simulate --report`, compiled: what the page says, and when there is none. How it looks
-//! is a test of its own, in `tests/tests/report_page.rs`.
+//! `comeback simulate --report`: what the page says, and when there is none. How it looks is tested in
+//! `tests/tests/report_page.rs`.
 
 use std::path::Path;
-use std::process::Output;
-
-use serde_json::Value;
 
 use crate::support::*;
 
-fn simulate(arguments: &[&str]) -> Output {
-    comeback(&[&["simulate"], arguments].concat())
-}
-
-/// The page with these arguments, and what was printed.
-fn page_in(folder: &Path, arguments: &[&str]) -> (String, String) {
+/// The page with these flags, and what was printed.
+fn page_in(folder: &Path, flags: &str) -> (String, String) {
     let file = folder.join("made/here.html");
-    let output = simulate(&[arguments, &["--report", plain(&file)]].concat());
+    let output = comeback(&format!("simulate {flags} --report {}", file.display()));
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stderr).expect("text");
     assert!(said.ends_with(&format!("wrote {}\n", file.display())), "{said}");
@@ -23,8 +16,8 @@ fn page_in(folder: &Path, arguments: &[&str]) -> (String, String) {
     (page, String::from_utf8(output.stdout).expect("text"))
 }
 
-fn made(arguments: &[&str]) -> (String, String) {
-    page_in(scratch().path(), arguments)
+fn made(flags: &str) -> (String, String) {
+    page_in(scratch().path(), flags)
 }
 
 /// The cells of the row with this label, in whichever table.
@@ -35,18 +28,16 @@ fn row<'a>(page: &'a str, label: &str) -> Vec<&'a str> {
     cells.split("<td>").skip(1).map(|cell| cell.trim_end_matches("</td>")).collect()
 }
 
-const SMALL: [&str; 4] = ["--events", "60", "--outage", "1h"];
+const SMALL: &str = "--events 60 --outage 1h";
 
 #[test]
 fn the_same_seed_gives_the_same_page() {
     let folder = scratch();
-    let run = |seed| {
-        page_in(folder.path(), &[&SMALL[..], &["--json", "--seed", seed, "--vs", "jitter=none"]].concat())
-    };
-    let (page, json) = run("5");
-    assert_eq!((page.clone(), json), run("5"));
-    assert_ne!(page, run("6").0);
-    assert!(!page.contains(plain(folder.path())), "it does not depend on its place");
+    let run = |seed| page_in(folder.path(), &format!("{SMALL} --json --seed {seed} --vs jitter=none"));
+    let (page, json) = run(5);
+    assert_eq!((page.clone(), json), run(5));
+    assert_ne!(page, run(6).0);
+    assert!(!page.contains(&*folder.path().to_string_lossy()), "it does not depend on its place");
     assert!(page.contains(
         "<code>cargo run --release -p comeback -- simulate --seed 5 --events 60 --outage 1h --report report.html --vs jitter=none --json</code>"
     ));
@@ -54,8 +45,8 @@ fn the_same_seed_gives_the_same_page() {
 
 #[test]
 fn the_page_says_what_is_printed() {
-    let arguments = [&SMALL[..], &["--max-retries", "9", "--seed", "4"]].concat();
-    let (page, text) = made(&arguments);
+    let flags = format!("{SMALL} --max-retries 9 --seed 4");
+    let (page, text) = made(&flags);
     for label in
         ["delivered", "dead-lettered", "  max_retries", "retries made", "peak in flight", "virtual time"]
     {
@@ -64,8 +55,7 @@ fn the_page_says_what_is_printed() {
         let value = printed.split('┆').nth(1).expect("a value").trim_matches([' ', '│']);
         assert_eq!(row(&page, label), [value], "{label}");
     }
-    let json: Value =
-        serde_json::from_slice(&simulate(&[&arguments[..], &["--json"]].concat()).stdout).expect("JSON");
+    let json = json(&format!("simulate {flags}"));
     assert_eq!(row(&page, "lambda:Invoke (target)")[0], json["retries"].to_string());
     let by_attempts: Vec<usize> =
         (0..=9).map(|n| row(&page, &n.to_string())[0].parse().expect("a count")).collect();
@@ -76,8 +66,8 @@ fn the_page_says_what_is_printed() {
 
 #[test]
 fn two_policies_stand_side_by_side() {
-    let vs = ["--max-age", "12h", "--vs", "jitter=none,max-backoff=1h,non-retryable-errors=Target<b>*,Else"];
-    let (page, _) = made(&[&SMALL[..], &vs].concat());
+    let vs = "--max-age 12h --vs 'jitter=none,max-backoff=1h,non-retryable-errors=Target<b>*,Else'";
+    let (page, _) = made(&format!("{SMALL} {vs}"));
     assert_eq!(row(&page, "MAX_AGE"), ["12h", "12h"]);
     assert_eq!(row(&page, "MAX_BACKOFF"), ["11h 59m 30s", "1h"]);
     assert_eq!(row(&page, "JITTER"), ["full", "none"]);
@@ -95,33 +85,29 @@ fn two_policies_stand_side_by_side() {
     }
     assert!(!page.contains("Policy A") && !page.contains("Policy B"));
     // The other policy makes no other difference to itself than its own run says.
-    let alone = ["--max-age", "12h", "--jitter", "none", "--max-backoff", "1h"];
-    let json = simulate(&[&SMALL[..], &alone, &["--json"]].concat()).stdout;
-    let json: Value = serde_json::from_slice(&json).expect("JSON");
-    assert_eq!(row(&page, "retries made")[1].replace(',', ""), json["retries"].to_string());
+    let alone = json(&format!("simulate {SMALL} --max-age 12h --jitter none --max-backoff 1h"));
+    assert_eq!(row(&page, "retries made")[1].replace(',', ""), alone["retries"].to_string());
 }
 
 #[test]
 fn faults_strike_as_they_do_without_a_page() {
-    let chaos = [&SMALL[..], &["--chaos", "--for", "6h"]].concat();
-    let json: Value =
-        serde_json::from_slice(&simulate(&[&chaos[..], &["--json"]].concat()).stdout).expect("JSON");
-    let (page, _) = made(&[&chaos[..], &["--vs", "max-retries=5"]].concat());
+    let chaos = format!("{SMALL} --chaos --for 6h");
+    let json = json(&format!("simulate {chaos}"));
+    let (page, _) = made(&format!("{chaos} --vs max-retries=5"));
     let cells = row(&page, "clock_skew");
     assert_eq!(
         (cells.len(), cells[0].replace(',', "")),
         (2, json["faults"]["struck"]["clock_skew"].to_string())
     );
     assert!(page.contains("report.html --vs max-retries=5 --chaos</code>"), "{page}");
-    assert!(!made(&SMALL).0.contains("clock_skew"));
+    assert!(!made(SMALL).0.contains("clock_skew"));
 }
 
 #[test]
 fn every_jitter_has_the_run_it_has_alone() {
-    let (page, _) = made(&[&SMALL[..], &["--vs", "jitter=none"]].concat());
+    let (page, _) = made(&format!("{SMALL} --vs jitter=none"));
     for jitter in ["full", "equal", "decorrelated", "none"] {
-        let alone = simulate(&[&SMALL[..], &["--json", "--jitter", jitter]].concat()).stdout;
-        let alone: Value = serde_json::from_slice(&alone).expect("JSON");
+        let alone = json(&format!("simulate {SMALL} --jitter {jitter}"));
         let cells = row(&page, &format!("jitter {jitter}"));
         assert_eq!(
             (cells[0], cells[4].replace(',', "")),
@@ -135,7 +121,7 @@ fn every_jitter_has_the_run_it_has_alone() {
 
 #[test]
 fn the_page_tells_of_a_full_queue() {
-    let (page, _) = made(&["--events", "200", "--in-flight-limit", "50", "--outage", "1h"]);
+    let (page, _) = made("--events 200 --in-flight-limit 50 --outage 1h");
     assert!(
         page.contains(
             "At most 50 of 50 (100.0 %) messages were in flight. The limit was reached first at 00:1"
@@ -145,14 +131,14 @@ fn the_page_tells_of_a_full_queue() {
     // 200 events in an hour are 3.33 a minute: 50 after a quarter of an hour.
     assert_eq!(row(&page, "3.33 a minute (this run)")[3], "15m");
     assert!(page.contains("The limit is reached 15m after the target goes down."));
-    let (page, _) = made(&SMALL);
+    let (page, _) = made(SMALL);
     assert!(page.contains("At most 60 of 120,000 (0.1 %) messages were in flight.<"), "and no more");
 }
 
 #[test]
 fn the_page_says_that_waiting_events_have_no_limit() {
-    let arguments = ["--events", "100", "--outage", "1h", "--max-retries", "12", "--jitter", "none"];
-    let (page, text) = made(&[&arguments[..], &["--hide-up-to", "50"]].concat());
+    let flags = "--events 100 --outage 1h --max-retries 12 --jitter none --hide-up-to 50";
+    let (page, text) = made(flags);
     // 100 an hour wait for 4,095 s each, which is 114 of them. An event has 12 retries, and 15 moves if none
     // of its waits is hidden: at 1,000 a second 39,000 messages are received each, a hundred for each poller.
     assert!(page.contains(
@@ -164,15 +150,14 @@ fn the_page_says_that_waiting_events_have_no_limit() {
     for label in ["sent again with a delay", "peak delayed, not in flight"] {
         assert!(text.contains(label) && row(&page, label)[0] != "0", "{label}: {text}");
     }
-    let (page, _) = made(&[&arguments[..], &["--hide-up-to", "50", "--vs", "hide-up-to=always"]].concat());
+    let (page, _) = made(&format!("{flags} --vs hide-up-to=always"));
     assert_eq!(row(&page, "1,000 a second")[4..], ["4,100,000", "0", "240", "2m"], "the other policy's");
     assert!(page.contains("hide-up-to always: limit reached after"), "{page}");
 }
 
 #[test]
 fn a_policy_has_one_colour_in_every_chart() {
-    let vs = ["--jitter", "equal", "--vs", "jitter=none"];
-    let (page, _) = made(&[&SMALL[..], &vs].concat());
+    let (page, _) = made(&format!("{SMALL} --jitter equal --vs jitter=none"));
     let colours = |name: &str| -> Vec<&str> {
         let keys = page.split("<li><span class=\"").skip(1).filter_map(|key| key.split_once("</li>"));
         let of_name = keys.filter(|(key, _)| {
@@ -189,13 +174,13 @@ fn a_policy_has_one_colour_in_every_chart() {
 
 #[test]
 fn no_paragraph_stands_twice() {
-    for arguments in [
-        &["--vs", "jitter=none"][..],
-        &["--vs", "envelope=inline"],
-        &["--events", "200", "--in-flight-limit", "50", "--vs", "max-retries=100"],
-        &["--events", "200", "--in-flight-limit", "50"],
+    for flags in [
+        "--vs jitter=none",
+        "--vs envelope=inline",
+        "--events 200 --in-flight-limit 50 --vs max-retries=100",
+        "--events 200 --in-flight-limit 50",
     ] {
-        let (page, _) = made(&[&SMALL[2..], arguments].concat());
+        let (page, _) = made(&format!("--outage 1h {flags}"));
         let texts = ["<p>", "<desc "].map(|start| page.split(start).skip(1).collect::<Vec<_>>()).concat();
         let text = |text: &&str| -> String {
             let text = text.split_once("</").expect("it ends").0;
@@ -207,65 +192,56 @@ fn no_paragraph_stands_twice() {
         let all = texts.len();
         texts.sort_unstable();
         texts.dedup();
-        assert_eq!(texts.len(), all, "{arguments:?}: {texts:#?}");
+        assert_eq!(texts.len(), all, "{flags}: {texts:#?}");
     }
 }
 
 #[test]
 fn little_is_enough_for_a_page_and_much_is_not_too_much() {
-    let charts = |arguments: &[&str]| made(arguments).0.matches("<figure").count();
-    assert_eq!(charts(&["--events", "1"]), 6);
-    assert_eq!(charts(&["--events", "5", "--outage", "0", "--for", "0"]), 4, "nothing happens at all");
-    assert_eq!(charts(&["--events", "5", "--outage", "0"]), 4, "nothing fails, nothing recovers");
-    assert_eq!(charts(&["--events", "5", "--outage", "0", "--failure-rate", "1", "--max-age", "1h"]), 5);
-    assert_eq!(charts(&["--events", "5", "--max-retries", "0", "--arrival-spread", "0"]), 6);
-    let many = ["--events", "2", "--max-backoff", "1s", "--max-retries", "2000", "--for", "365d"];
-    let (page, _) = made(&many);
+    let charts = |flags: &str| made(flags).0.matches("<figure").count();
+    assert_eq!(charts("--events 1"), 6);
+    assert_eq!(charts("--events 5 --outage 0 --for 0"), 4, "nothing happens at all");
+    assert_eq!(charts("--events 5 --outage 0"), 4, "nothing fails, nothing recovers");
+    assert_eq!(charts("--events 5 --outage 0 --failure-rate 1 --max-age 1h"), 5);
+    assert_eq!(charts("--events 5 --max-retries 0 --arrival-spread 0"), 6);
+    let (page, _) = made("--events 2 --max-backoff 1s --max-retries 2000 --for 365d");
     assert!(page.len() < 400_000, "{} bytes", page.len());
 }
 
 #[test]
 fn a_page_that_cannot_be_written_is_known_before_the_run() {
     let folder = scratch();
-    let folder = plain(folder.path());
-    let output = simulate(&["--events", "10000000", "--report", folder]);
-    let text = String::from_utf8(output.stderr).expect("text");
-    assert_eq!((output.status.code(), output.stdout), (Some(1), Vec::new()));
-    assert_eq!(text, format!("error: {folder}: Is a directory (os error 21)\n"));
+    let folder = folder.path().display();
+    let error = format!("error: {folder}: Is a directory (os error 21)\n");
+    assert_eq!(failed(&format!("simulate --events 10000000 --report {folder}")), (1, error));
 }
 
 #[test]
 fn refusals_name_what_is_wrong() {
-    for (arguments, expected) in [
+    for (flags, error) in [
+        ("--vs jitter=none", "the following required arguments were not provided:\n  --report <FILE.html>\n"),
         (
-            &["--vs", "jitter=none"][..],
-            "error: the following required arguments were not provided:\n  --report <FILE.html>\n",
+            "--report never.pdf",
+            "invalid value 'never.pdf' for '--report <FILE.html>': the page is HTML: the name must end in .html\n",
         ),
         (
-            &["--report", "never.pdf"],
-            "error: invalid value 'never.pdf' for '--report <FILE.html>': the page is HTML: the name must end in .html\n",
+            "--report never.html --vs jiter=none",
+            "invalid value 'jiter=none' for '--vs <FLAG=VALUE,…>': \"jiter\" is not a flag of the policy: there are max-age, max-retries, base-backoff, max-backoff, jitter, envelope, directives, hide-up-to, maximum-concurrency, non-retryable-errors\n",
         ),
         (
-            &["--report", "never.html", "--vs", "jiter=none"],
-            "error: invalid value 'jiter=none' for '--vs <FLAG=VALUE,…>': \"jiter\" is no flag of the policy: there are max-age, max-retries, base-backoff, max-backoff, jitter, envelope, directives, hide-up-to, maximum-concurrency, non-retryable-errors\n",
+            "--report never.html --vs jitter=wild,max-age=1s --events 0",
+            "JITTER is \"wild\"; it must be full, equal, decorrelated or none\n       MAX_AGE is 1 s; it must be 60 s to 1209600 s (14 days)\n       --events is 0; it must be 1 to 10000000\n",
         ),
         (
-            &["--report", "never.html", "--vs", "jitter=wild,max-age=1s", "--events", "0"],
-            "error: JITTER is \"wild\"; it must be full, equal, decorrelated or none\n       MAX_AGE is 1 s; it must be 60 s to 1209600 s (14 days)\n       --events is 0; it must be 1 to 10000000\n",
+            "--report never.html --jitter wild --vs max-age=1h",
+            "JITTER is \"wild\"; it must be full, equal, decorrelated or none\n",
         ),
         (
-            &["--report", "never.html", "--jitter", "wild", "--vs", "max-age=1h"],
-            "error: JITTER is \"wild\"; it must be full, equal, decorrelated or none\n",
-        ),
-        (
-            &["--report", "never.html", "sample.json"],
-            "error: unexpected argument 'sample.json' found\n\n  tip: 'comeback replay' takes a file: ",
+            "--report never.html sample.json",
+            "unexpected argument 'sample.json' found\n\n  tip: 'comeback replay' takes a file: ",
         ),
     ] {
-        let output = simulate(arguments);
-        let text = String::from_utf8(output.stderr).expect("text");
-        assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()), "{text}");
-        assert!(text.starts_with(expected), "{text}");
+        assert_refused(&format!("simulate {flags}"), &format!("error: {error}"));
     }
     assert!(!Path::new("never.html").exists());
 }

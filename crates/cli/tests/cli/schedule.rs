@@ -1,27 +1,22 @@
-//! `comeback schedule`, compiled: what it prints and writes.
+//! `comeback schedule`: what it prints and writes.
 
 use std::path::Path;
-use std::process::Output;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{comeback, comeback_with, plain, scratch};
+use crate::support::{self, *};
 
-fn schedule(arguments: &[&str]) -> Output {
-    comeback(&[&["schedule"], arguments].concat())
+fn schedule(flags: &str) -> String {
+    printed(&format!("schedule {flags}"))
 }
 
-fn schedule_with(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    comeback_with(&[&["schedule"], arguments].concat(), environment)
-}
-
-fn stdout(arguments: &[&str]) -> String {
-    crate::support::stdout(schedule(arguments))
+fn json_of(flags: &str) -> Value {
+    support::json(&format!("schedule {flags}"))
 }
 
 #[test]
 fn the_default_policys_table_is_this() {
-    let text = stdout(&["--events", "1000", "--seed", "1"]);
+    let text = schedule("--events 1000 --seed 1");
     let expected = "\
 MAX_AGE 24h, MAX_RETRIES 185, BASE_BACKOFF 1s, MAX_BACKOFF 11h 59m 30s, JITTER full
 1,000 events that fail every time, until given up; seed 1
@@ -46,69 +41,55 @@ MAX_AGE 24h, MAX_RETRIES 185, BASE_BACKOFF 1s, MAX_BACKOFF 11h 59m 30s, JITTER f
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
-    let run = |seed| stdout(&["--json", "--events", "300", "--seed", seed]);
-    let json = run("5");
-    assert_eq!(json, run("5"));
-    assert_ne!(json, run("6"));
-    let members: Vec<&str> = json
-        .lines()
-        .filter(|line| line.starts_with("  \""))
-        .map(|line| line.split('"').nth(1).expect("a key"))
-        .collect();
-    assert_eq!(members, ["policy", "seed", "events", "retries_made", "given_up", "retries"]);
+    let run = |seed| schedule(&format!("--json --events 300 --seed {seed}"));
+    let json = run(5);
+    assert_eq!(json, run(5));
+    assert_ne!(json, run(6));
+    assert_eq!(members(&json), ["policy", "seed", "events", "retries_made", "given_up", "retries"]);
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["policy"]["max_backoff_seconds"], 43_170);
     assert_eq!(json["given_up"]["max_age"], 300);
     assert_eq!(json["retries"][9]["ceiling_seconds"], 512);
-    assert_eq!(json["retries"][0]["wait_seconds"], serde_json::json!({"mean": 1.0, "p5": 1, "p95": 1}));
+    assert_eq!(json["retries"][0]["wait_seconds"], json!({"mean": 1.0, "p5": 1, "p95": 1}));
 }
 
 #[test]
 fn every_variable_counts() {
-    let without_jitter = |more: &[&str]| {
-        let json = stdout(&[&["--json", "--events", "2", "--jitter", "none"], more].concat());
-        let json: Value = serde_json::from_str(&json).expect("JSON");
+    let waits = |flags: &str| -> Vec<u64> {
+        let json = json_of(&format!("--events 2 --jitter none {flags}"));
         let retries = json["retries"].as_array().expect("an array");
         retries.iter().map(|retry| retry["wait_seconds"]["p95"].as_u64().expect("seconds")).collect()
     };
-    let waits: Vec<u64> = without_jitter(&["--max-age", "100s"]);
-    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 27], "the last is cut to end a tenth of MAX_AGE before its end");
-    let waits: Vec<u64> =
-        without_jitter(&["--base-backoff", "3s", "--max-backoff", "10s", "--max-retries", "4"]);
-    assert_eq!(waits, [3, 6, 10, 10]);
-    let none: Vec<u64> = without_jitter(&["--non-retryable-errors", "Target*"]);
-    assert_eq!(none, [0; 0]);
-    let inline: Vec<u64> = without_jitter(&["--envelope", "inline", "--max-retries", "2"]);
-    assert_eq!(inline, [1, 2]);
+    let cut = "the last is cut to end a tenth of MAX_AGE before its end";
+    assert_eq!(waits("--max-age 100s"), [1, 2, 4, 8, 16, 32, 27], "{cut}");
+    assert_eq!(waits("--base-backoff 3s --max-backoff 10s --max-retries 4"), [3, 6, 10, 10]);
+    assert_eq!(waits("--non-retryable-errors Target*"), [0; 0]);
+    assert_eq!(waits("--envelope inline --max-retries 2"), [1, 2]);
 }
 
 #[test]
 fn decorrelated_jitter_has_no_ceiling() {
-    let arguments = ["--jitter", "decorrelated", "--max-retries", "2", "--events", "50"];
-    let text = stdout(&arguments);
+    let flags = "--jitter decorrelated --max-retries 2 --events 50";
+    let text = schedule(flags);
     assert!(text.contains("│     2 ┆       - ┆ "), "{text}");
-    let json: Value = serde_json::from_str(&stdout(&[&arguments[..], &["--json"]].concat())).expect("JSON");
+    let json = json_of(flags);
     assert_eq!(json["retries"][1]["ceiling_seconds"], Value::Null);
     assert_eq!(json["given_up"]["max_retries"], 50);
 }
 
 #[test]
 fn a_policy_without_retries_says_why() {
-    let text = stdout(&["--max-retries", "0", "--events", "7"]);
+    let text = schedule("--max-retries 0 --events 7");
     assert!(text.ends_with("\n0 retries, each event; given up for max_retries (7)\n"), "{text}");
 }
 
 /// Without jitter the last retry of every event comes 16,383 s after its first failure, and its waits take
 /// 30 moves: 10 up to 512 s, and 2, 3, 5 and 10 for 1,024 to 8,192 s. Each event has 14 retries.
-const FOURTEEN_RETRIES: [&str; 6] = ["--events", "2", "--jitter", "none", "--max-retries", "14"];
-
-fn with_fourteen_retries(more: &[&str]) -> String {
-    stdout(&[&FOURTEEN_RETRIES[..], more].concat())
-}
+const FOURTEEN_RETRIES: &str = "--events 2 --jitter none --max-retries 14";
 
 #[test]
 fn a_rate_says_how_many_wait_and_what_that_takes() {
-    let over = with_fourteen_retries(&["--rate", "10", "--hide-up-to", "45000"]);
+    let over = schedule(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 45000"));
     let expected = "
 At 10 a second, failing events wait for 4h 33m each on average: 164,000 at once, when as many are given up as arrive.
 There is no limit on waiting events. About 45,000 are hidden (HIDE_UP_TO), 90,000 at most.
@@ -117,7 +98,7 @@ In batches of ten that costs 0.188 USD an hour, or 1.58 USD for a million hours 
 It takes a MAXIMUM_CONCURRENCY of at least 6, if the handler takes 100ms for a batch of ten.
 ";
     assert!(over.ends_with(expected), "{over}");
-    let none_hidden = with_fourteen_retries(&["--rate", "10", "--hide-up-to", "0"]);
+    let none_hidden = schedule(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 0"));
     assert!(
         none_hidden.contains(" events. None is hidden (HIDE_UP_TO).\nThe other 164,000 "),
         "{none_hidden}"
@@ -127,12 +108,11 @@ At 1 a minute, failing events wait for 4h 33m each on average: 273 at once, when
 There is no limit on waiting events. HIDE_UP_TO has room for these: none has to be sent again.
 It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
 ";
-    let under = with_fourteen_retries(&["--rate", "60/h"]);
+    let under = schedule(&format!("{FOURTEEN_RETRIES} --rate 60/h"));
     assert!(under.ends_with(expected), "{under}");
-    let json = with_fourteen_retries(&["--rate", "10", "--hide-up-to", "45000", "--json"]);
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let json = json_of(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 45000"));
     let moves = json["in_flight"]["moves"].clone();
-    let expected = serde_json::json!({
+    let expected = json!({
         "events_per_second": 10.0,
         "mean_wait_seconds": 16_383.0,
         "waiting": 163_830.0,
@@ -147,14 +127,14 @@ It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a b
     assert_eq!(json["in_flight"], expected);
     // 45,000 hidden messages save 50 of 300 moves a second.
     assert_eq!((&moves["delayed"], &moves["per_second"]), (&118_830.0.into(), &250.0.into()));
-    let none = stdout(&["--events", "2", "--max-retries", "0", "--rate", "5"]);
+    let none = schedule("--events 2 --max-retries 0 --rate 5");
     assert!(none.contains("\nAt 5 a second, no failing event waits: it is given up at once.\n"), "{none}");
 }
 
 #[test]
 fn where_messages_are_always_hidden_a_rate_says_when_the_limit_is_reached() {
-    let always = ["--hide-up-to", "always", "--rate"];
-    let over = with_fourteen_retries(&[&always[..], &["10"]].concat());
+    let always = format!("{FOURTEEN_RETRIES} --hide-up-to always --rate");
+    let over = schedule(&format!("{always} 10"));
     let expected = "
 At 10 a second, failing events are in flight for 4h 33m each on average: 164,000 at once, 1.37 times SQS's limit of 120,000.
 This policy has room for 7.32 a second.
@@ -170,11 +150,10 @@ At 1 a minute, failing events are in flight for 4h 33m each on average: 273 at o
 This policy has room for 7.32 a second.
 It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
 ";
-    let under = with_fourteen_retries(&[&always[..], &["60/h"]].concat());
+    let under = schedule(&format!("{always} 60/h"));
     assert!(under.ends_with(expected), "{under}");
-    let json = with_fourteen_retries(&[&always[..], &["10", "--json"]].concat());
-    let json: Value = serde_json::from_str(&json).expect("JSON");
-    let expected = serde_json::json!({
+    let json = json_of(&format!("{always} 10"));
+    let expected = json!({
         "events_per_second": 10.0,
         "mean_wait_seconds": 16_383.0,
         "waiting": 163_830.0,
@@ -192,38 +171,36 @@ It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a b
 }
 
 #[test]
-fn a_rate_that_is_none_is_refused() {
-    let output = schedule(&["--rate", "-3/s"]);
-    let text = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(2));
-    let expected = "error: invalid value '-3/s' for '--rate <EVENTS>': must be a rate such as 10/s, 600/m, 20000/h or 1000000/d; at least 0.001/d, at most 1000000/s\n";
-    assert!(text.starts_with(expected), "{text}");
-}
-
-#[test]
 fn retries_without_a_row_are_counted() {
-    let some = stdout(&["--max-backoff", "1s", "--max-retries", "100", "--events", "2"]);
+    let some = schedule("--max-backoff 1s --max-retries 100 --events 2");
     assert!(some.contains("┘\n21 of 100 retries have a row; --json prints them all\n\n"), "{some}");
-    assert!(!stdout(&["--events", "20"]).contains("have a row"));
+    assert!(!schedule("--events 20").contains("have a row"));
 }
 
 #[test]
-fn a_picture_that_is_no_svg_is_refused() {
-    let output = schedule(&["--plot", "schedule.png"]);
-    assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()));
-    let text = String::from_utf8(output.stderr).expect("text");
-    let expected = "error: invalid value 'schedule.png' for '--plot <FILE.svg|DIR>': the picture is SVG: the name must end in .svg";
-    assert!(text.starts_with(expected), "{text}");
-    let output = comeback(&["contention", "--plot", "calls.svg"]);
-    assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()));
+fn refused_values_are_named() {
+    for (line, error) in [
+        (
+            "schedule --rate -3/s",
+            "'-3/s' for '--rate <EVENTS>': must be a rate such as 10/s, 600/m, 20000/h or 1000000/d; at least 0.001/d, at most 1000000/s\n",
+        ),
+        (
+            "schedule --plot schedule.png",
+            "'schedule.png' for '--plot <FILE.svg|DIR>': the picture is SVG: the name must end in .svg",
+        ),
+        (
+            "contention --plot calls.svg",
+            "'calls.svg' for '--plot <DIR>': several pictures are written to a folder: ",
+        ),
+    ] {
+        assert_refused(line, &format!("error: invalid value {error}"));
+    }
 }
 
 #[test]
 fn refuses_in_the_handlers_words() {
-    let refused = ["--max-age", "59s", "--jitter", "wild", "--max-retries", "-1", "--events", "0"];
-    let output = schedule(&refused);
-    assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()));
-    let text = String::from_utf8(output.stderr).expect("text");
+    let (code, text) = failed("schedule --max-age 59s --jitter wild --max-retries -1 --events 0");
+    assert_eq!(code, 2);
     let mut lines: Vec<&str> = text.trim_start_matches("error: ").lines().map(str::trim).collect();
     lines.sort_unstable();
     let expected = [
@@ -236,29 +213,13 @@ fn refuses_in_the_handlers_words() {
 }
 
 #[test]
-fn colours_only_where_they_belong() {
-    let colours = |environment: &[(&str, &str)]| {
-        schedule_with(&["--events", "3"], environment).stdout.iter().filter(|&&byte| byte == 0x1b).count()
-    };
-    assert_eq!(colours(&[]), 0, "standard output is no terminal here");
-    assert!(colours(&[("CLICOLOR_FORCE", "1")]) > 100);
-    assert_eq!(colours(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), 0);
-}
-
-#[test]
-fn help_shows_examples() {
-    let text = stdout(&["--help"]);
-    assert!(text.contains("comeback schedule --max-age 1h") && text.contains("MAX_AGE: no retry"), "{text}");
-}
-
-#[test]
 fn the_picture_is_written_to_a_file_or_a_folder() {
     let scratch = scratch();
-    let plot = |path: &Path, more: &[&str]| stdout(&[&["--plot", plain(path)], more].concat());
+    let plot = |path: &Path, flags: &str| schedule(&format!("--plot {} {flags}", path.display()));
     let file = scratch.path().join("of/mine.svg");
-    plot(&file, &["--events", "20"]);
+    plot(&file, "--events 20");
     let folder = scratch.path().join("plots");
-    plot(&folder, &["--events", "20"]);
+    plot(&folder, "--events 20");
     let svg = std::fs::read_to_string(folder.join("schedule.svg")).expect("it was written");
     assert_eq!(svg, std::fs::read_to_string(&file).expect("it was written"));
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
@@ -268,11 +229,11 @@ fn the_picture_is_written_to_a_file_or_a_folder() {
         assert!(svg.contains(text), "{text} is not in the picture");
     }
     // Neither no retry nor very many are too much for it.
-    plot(&file, &["--max-retries", "0", "--events", "1"]);
-    plot(&file, &["--max-backoff", "1s", "--max-retries", "3000", "--events", "2"]);
+    plot(&file, "--max-retries 0 --events 1");
+    plot(&file, "--max-backoff 1s --max-retries 3000 --events 2");
     let svg = std::fs::read_to_string(&file).expect("it was written");
     assert!(svg.len() < 400_000 && !svg.contains("logarithmic"), "{} bytes", svg.len());
-    let output = schedule(&["--events", "1", "--plot", plain(&file.join("below"))]);
+    let output = comeback(&format!("schedule --events 1 --plot {}/below", file.display()));
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("mine.svg/below: "));
 }

@@ -1,16 +1,17 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
-/// Runs the compiled command in the repository.
-pub(crate) fn comeback(arguments: &[&str]) -> Output {
-    comeback_with(arguments, &[])
+/// Runs the compiled command in the repository. The line is split into words as a shell would.
+pub(crate) fn comeback(line: &str) -> Output {
+    comeback_with(line, &[])
 }
 
-pub(crate) fn comeback_with(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+pub(crate) fn comeback_with(line: &str, environment: &[(&str, &str)]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_comeback"))
-        .args(arguments)
+        .args(shlex::split(line).expect("a readable line"))
         .current_dir(repository())
         .env_remove("NO_COLOR")
         .env_remove("CLICOLOR_FORCE")
@@ -19,28 +20,52 @@ pub(crate) fn comeback_with(arguments: &[&str], environment: &[(&str, &str)]) ->
         .expect("the command runs")
 }
 
+/// Standard output of a run that works.
+pub(crate) fn printed(line: &str) -> String {
+    let output = comeback(line);
+    assert!(output.status.success(), "{line}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The same, with `--json`.
+pub(crate) fn json(line: &str) -> Value {
+    serde_json::from_str(&printed(&format!("{line} --json"))).expect("JSON")
+}
+
+/// Exit code and standard error of a run that fails and prints nothing else.
+pub(crate) fn failed(line: &str) -> (i32, String) {
+    let output = comeback(line);
+    assert_eq!(output.stdout, b"", "{line}: {output:?}");
+    (output.status.code().expect("an exit code"), String::from_utf8(output.stderr).expect("text"))
+}
+
+/// Asserts that the arguments are refused, with an error that starts like this.
+pub(crate) fn assert_refused(line: &str, start: &str) {
+    let (code, error) = failed(line);
+    assert_eq!(code, 2, "{line}: {error}");
+    assert!(error.starts_with(start), "{line}: {error}");
+}
+
+/// The top-level members of pretty JSON, in order.
+pub(crate) fn members(json: &str) -> Vec<&str> {
+    let lines = json.lines().filter(|line| line.starts_with("  \""));
+    lines.map(|line| line.split('"').nth(1).expect("a key")).collect()
+}
+
+pub(crate) fn number(json: &Value, member: &str) -> u64 {
+    json[member].as_u64().unwrap_or_else(|| panic!("{member} is not a count: {json}"))
+}
+
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Standard output of a run that worked.
-pub(crate) fn stdout(output: Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("text")
+/// A file of the repository.
+pub(crate) fn read(path: &str) -> String {
+    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Exit code and standard error of one that did not, which then printed nothing else.
-pub(crate) fn failed(output: &Output) -> (i32, &str) {
-    assert_eq!(output.stdout, b"", "{output:?}");
-    (output.status.code().expect("an exit code"), std::str::from_utf8(&output.stderr).expect("text"))
-}
-
-/// A folder that is gone with the test.
+/// A folder that is removed with the test.
 pub(crate) fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made")
-}
-
-/// As an argument.
-pub(crate) fn plain(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
 }
