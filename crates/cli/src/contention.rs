@@ -7,8 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use comeback_contention::{MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Strategy, Study};
-use serde::Serialize;
+use comeback_contention::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Strategy, Study};
 
 use crate::clock::timed;
 use crate::failure::Failure;
@@ -109,33 +108,16 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), F
     Ok(())
 }
 
-#[derive(Serialize)]
-struct Row {
-    clients: u32,
-    strategy: Strategy,
-    runs: u32,
-    time_ms: f64,
-    time_ms_error: Option<f64>,
-    calls: f64,
-    calls_error: Option<f64>,
-}
-
 /// A row for each point; standard errors are empty where there was one run.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
+    let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];
+    writer.write_record(head)?;
     for cell in &report.cells {
-        writer.serialize(Row {
-            clients: cell.clients,
-            strategy: cell.strategy,
-            runs: cell.runs,
-            time_ms: cell.time_ms,
-            time_ms_error: cell.time_ms_error,
-            calls: cell.calls,
-            calls_error: cell.calls_error,
-        })?;
+        let Cell { clients, strategy, runs, time_ms, time_ms_error, calls, calls_error } = *cell;
+        writer.serialize((clients, strategy, runs, time_ms, time_ms_error, calls, calls_error))?;
     }
-    writer.flush()?;
-    Ok(())
+    Ok(writer.flush()?)
 }
 
 #[cfg(test)]
@@ -204,15 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn prints_the_numbers_of_the_python_program() {
-        let report = report("--reference --seed 42 --clients 50 --runs 20 --strategy full");
-        assert_eq!(
-            json(&report),
-            r#"{"cells":[{"clients":50,"strategy":"full","time_ms":2772.105011735381,"calls":333.65}]}"#
-        );
-    }
-
-    #[test]
     fn files_hold_what_was_measured() {
         let folder = std::env::temp_dir().join(format!("comeback-contention-{}", std::process::id()));
         let mut arguments = parse("--clients 5,10 --runs 3").unwrap();
@@ -234,15 +207,5 @@ mod tests {
             }
         }
         std::fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn a_study_that_takes_too_long_is_refused() {
-        let refused = run(&parse("--clients 20000 --strategy none").unwrap()).unwrap_err();
-        assert!(
-            refused.to_string().starts_with("20000 clients with strategy none: must be at most 10000"),
-            "{refused}"
-        );
-        assert!(matches!(refused, Failure::Refused(_)));
     }
 }

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 use comeback_engine::SettingError;
 use comeback_timelapse::{RunError, ScenarioError, Violation};
 
-/// Why the command failed.
+/// Failures of the command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Arguments were refused: why, for each of them.
+    /// Arguments were refused, with the reason for each.
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
-    /// An invariant did not hold: a bug in Comeback, and how to see it again.
+    /// An invariant broke: a bug in Comeback.
     #[error("an invariant was {violation}\nrepeat with: {repeat}\nplease report it with this text")]
     Violated {
         /// What was found.
@@ -18,31 +18,23 @@ pub(crate) enum Failure {
         /// The command that finds it again.
         repeat: String,
     },
-    /// No policy meets a plan's goal: why, for each limit.
+    /// No policy meets a plan's goal, with a sentence for each limit.
     #[error("no policy of the grid meets the goal; what limits it is\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
-    /// A file of events could not be read.
+    /// A file could not be read or written.
     #[error(transparent)]
     BadFile(#[from] BadFile),
-    /// A file could not be written.
-    #[error("{}: {problem}", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        problem: String,
-    },
     /// Standard output is gone.
     #[error("standard output: {0}")]
     Output(#[from] std::io::Error),
-    /// A command on a deployment did not do its work.
+    /// A command on a deployment failed.
     #[cfg(feature = "operate")]
     #[error(transparent)]
     Operate(#[from] comeback_operate::Failure),
 }
 
 impl Failure {
-    /// Lists everything that was refused of a policy and a scenario, if anything was.
+    /// Lists everything refused in a policy and a scenario.
     pub(crate) fn refused(policy: Vec<SettingError>, scenario: Vec<ScenarioError>) -> Self {
         let policy = policy.iter().map(ToString::to_string);
         let scenario = scenario.iter().map(|error| format!("--{error}"));
@@ -58,17 +50,17 @@ impl Failure {
     }
 
     pub(crate) fn write(path: &Path, problem: impl ToString) -> Self {
-        Self::Write { path: path.to_owned(), problem: problem.to_string() }
+        BadFile::new(path, problem).into()
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        // A reader that stops early (`| head`) is no failure.
+        // A reader that stops early (`| head`) is fine.
         if matches!(&self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
         anstream::eprintln!("error: {self}");
         ExitCode::from(match self {
-            Self::BadFile(_) | Self::Write { .. } | Self::Output(_) => 1,
+            Self::BadFile(_) | Self::Output(_) => 1,
             Self::Refused(_) => 2,
             Self::Violated { .. } | Self::GoalNotMet(_) => 3,
             #[cfg(feature = "operate")]
@@ -77,7 +69,7 @@ impl Failure {
     }
 }
 
-/// A file that is not readable as JSON or as an SQS event.
+/// A file that cannot be read (as JSON, as an SQS event) or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct BadFile {
@@ -102,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_invariant_is_reported_with_the_command_that_repeats_it_and_its_own_exit_code() {
+    fn a_broken_invariant_exits_with_3_and_names_the_command_that_repeats_it() {
         let violation = Violation {
             invariant: Invariant::AllowList,
             seed: 7,

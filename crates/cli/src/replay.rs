@@ -1,6 +1,5 @@
 //! `comeback replay FILE…`: the retry handler on recorded events.
 
-mod calls;
 mod event_file;
 mod report;
 
@@ -15,10 +14,9 @@ use crate::failure::Failure;
 use crate::flags::{PolicyFlags, moment};
 use crate::output::print_json;
 
-pub use calls::{Hidden, MadeCall, SentMessage};
 pub(crate) use event_file::text_of;
 pub use event_file::{EventFile, last_due};
-pub use report::{FileReport, Handled, MessageDecision};
+pub use report::{FileReport, Handled, Hidden, MadeCall, MessageDecision, SentMessage};
 
 /// What `--target-functions` allows by default: the function of the samples in `events/`.
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let broken = |error| Failure::of_run(error, repeat.clone());
     let summary = summary.map_err(broken)?;
     if let Some(path) = &arguments.simulation.csv {
-        write_csv(path, &summary.minutes)?;
+        write_csv(path, &summary.minutes).map_err(|problem| Failure::write(path, problem))?;
     }
     for warning in warnings(&scenario, &policy, &summary) {
         anstream::eprintln!("warning: {warning}");
@@ -67,7 +67,7 @@ struct Checked {
     other: Option<(PolicyFlags, Policy)>,
 }
 
-/// Refuses everything wrong at once; what is wrong with both policies is said once.
+/// Refuses everything wrong at once, and what is wrong with both policies only once.
 fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
     let scenario = arguments.simulation.scenario();
     let scenario = arguments.faults.scenario(&scenario, scenario.seed);
@@ -125,24 +125,14 @@ impl Watcher for VirtualTime {
     }
 }
 
-#[derive(Serialize)]
-struct Line {
-    minute: usize,
-    retries: u32,
-    delivered: u32,
-    dead_lettered: u32,
-    in_flight: u32,
-    visible: u32,
-    delayed: u32,
-}
-
 /// Writes a line for each minute of the run, the quiet ones too: `minute` counts from 0.
-fn write_csv(path: &Path, minutes: &[Minute]) -> Result<(), Failure> {
-    let mut writer = csv::Writer::from_path(path).map_err(|error| Failure::write(path, error))?;
+fn write_csv(path: &Path, minutes: &[Minute]) -> csv::Result<()> {
+    let mut writer = csv::Writer::from_path(path)?;
+    let head = ["minute", "retries", "delivered", "dead_lettered", "in_flight", "visible", "delayed"];
+    writer.write_record(head)?;
     for (minute, counts) in minutes.iter().enumerate() {
         let Minute { retries, delivered, dead_lettered, in_flight, visible, delayed } = *counts;
-        let line = Line { minute, retries, delivered, dead_lettered, in_flight, visible, delayed };
-        writer.serialize(line).map_err(|error| Failure::write(path, error))?;
+        writer.serialize((minute, retries, delivered, dead_lettered, in_flight, visible, delayed))?;
     }
-    writer.flush().map_err(|error| Failure::write(path, error))
+    Ok(writer.flush()?)
 }

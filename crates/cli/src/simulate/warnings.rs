@@ -1,4 +1,4 @@
-//! What a run's figures alone do not say: which setting held its events up, or made it dearer.
+//! Warnings about a run: the setting that held its events up or made it expensive.
 
 use std::time::Duration;
 
@@ -90,12 +90,12 @@ mod tests {
         Scenario { events: 1, batch_size: 2, in_flight_limit: LIMIT as usize, ..Scenario::default() }
     }
 
-    /// Of a run with these minutes.
+    /// Summary of a run with these minutes.
     fn summary(minutes: Vec<Minute>) -> Summary {
         Summary { minutes, ..run(&scenario(), &policy(), &mut ()).unwrap() }
     }
 
-    /// So many minutes with so many visible messages, between two without.
+    /// Minutes with visible messages, between two without.
     fn visible(minutes: usize, visible: u32) -> Vec<Minute> {
         let quiet = Minute { in_flight: LIMIT - 1, ..Minute::default() };
         let behind = vec![Minute { visible, ..quiet }; minutes];
@@ -115,13 +115,10 @@ mod tests {
         assert!(!held_up([visible(4, 61), visible(4, 61)].concat()), "not in a row");
         assert!(held_up([visible(4, 61), visible(6, 61)].concat()));
         let summary = summary([visible(5, 61), visible(7, 61)].concat());
-        assert_eq!(
-            warnings(&scenario(), &policy(), &summary),
-            [
-                "for 7 minutes in a row over 60 messages were visible, and not received although fewer were in flight than \
-              can be: 3 pollers are too few, and retries come late. Raise MAXIMUM_CONCURRENCY (--maximum-concurrency) to \
-              what `comeback schedule --rate` prints"
-            ]
+        let warnings = warnings(&scenario(), &policy(), &summary);
+        assert!(
+            warnings[0].starts_with("for 7 minutes in a row over 60 messages were visible, "),
+            "{warnings:?}"
         );
     }
 
@@ -145,13 +142,10 @@ mod tests {
     fn pollers_are_too_many_if_most_moves_are_made_with_room() {
         let with_room = |moves_with_room| Summary { moves: 1_000, moves_with_room, ..summary(Vec::new()) };
         assert_eq!(warnings(&scenario(), &policy(), &with_room(500)), [""; 0]);
-        assert_eq!(
-            warnings(&scenario(), &policy(), &with_room(501)),
-            [
-                "501 of 1,000 messages that were sent again could have been hidden, because fewer than half of HIDE_UP_TO \
-              (50000) were in flight: 3 pollers share that room, and none can use another's. Keep MAXIMUM_CONCURRENCY \
-              (--maximum-concurrency) near what `comeback schedule --rate` prints"
-            ]
+        let most = warnings(&scenario(), &policy(), &with_room(501));
+        assert!(
+            most[0].starts_with("501 of 1,000 messages that were sent again could have been hidden, "),
+            "{most:?}"
         );
         assert_eq!(warnings(&scenario(), &policy(), &summary(Vec::new())), [""; 0], "no move at all");
     }

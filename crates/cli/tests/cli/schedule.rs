@@ -195,6 +195,8 @@ fn refused_values_are_named() {
     ] {
         assert_refused(line, &format!("error: invalid value {error}"));
     }
+    let study = "error: 20000 clients with strategy none: must be at most 10000";
+    assert_refused("contention --clients 20000 --strategy none", study);
 }
 
 #[test]

@@ -224,16 +224,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_delays_where_there_are_none() {
-        let (scenario, side) = side("", 0);
-        assert!(!story(&side).contains("delayed"));
-        let chart = chart(&scenario, &[side]);
-        assert_eq!(labels(&chart), ["in flight", "visible", "the limit of those in flight"]);
-        assert!(!chart.svg.inner.contains(&stroke(GREEN)));
-        assert_eq!(chart.table.expect("a table").head, ["from", "in flight", "visible"]);
-    }
-
-    #[test]
     fn compared_runs_have_their_own_colours_and_the_same_lines() {
         let ((scenario, one), (_, other)) = (side("one", 0), side("other", 7));
         let chart = chart(&scenario, &[one, Side { colour: ORANGE, ..other }]);
