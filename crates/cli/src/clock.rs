@@ -1,4 +1,4 @@
-//! The one file that asks what time it is. Everything else takes the time as a parameter.
+//! The one file that asks for the time. Everything else takes the time as a parameter.
 
 use std::time::{Duration, SystemTime};
 

@@ -34,7 +34,7 @@ pub(crate) struct ContentionArguments {
     /// Runs for each number of clients and strategy [default: 100, above 1000 clients 1]
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
-    /// Everything random is drawn from it
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Draw as CPython does, in the order of the published program, to match it to the last digit

@@ -74,21 +74,21 @@ enum Command {
     Simulate(Box<SimulateArguments>),
     /// Run the retry handler on recorded SQS events
     ///
-    /// Prints what it decides about each message and the calls that it makes. Every call is taken for
-    /// accepted, and none leaves this machine.
+    /// Prints what it decides about each message, and the calls that it makes. Every call counts as accepted,
+    /// and none leaves this machine.
     #[command(after_help = replay::EXAMPLES)]
     Replay(ReplayArguments),
     /// Print a copy of a recorded SQS event, shifted in time so that its moment is now
     ///
-    /// Times change and nothing else does. The policy only says when the last message is due: the moment
-    /// that is to be now, unless --at names another.
+    /// Only times change. The policy says when the last message is due, which is the moment that becomes now,
+    /// unless --at names another.
     #[command(after_help = event::EXAMPLES)]
     Event(EventArguments),
     /// Print what a policy means: when each retry comes, and how many an event has
     ///
-    /// Events whose target fails every time are followed from their first failure until they are
-    /// given up, through the retry handler's own decisions. Nothing but the backoff takes time. The
-    /// figures of a retry are over the events that get so far.
+    /// Follows events that fail every time from their first failure until they are given up, through the
+    /// retry handler's own decisions. Only the backoff takes time. The figures of a retry are over the events
+    /// that get that far.
     #[command(
         after_help = schedule::EXAMPLES,
         mut_arg("non_retryable_errors", naming("The target fails with TargetDown"))
@@ -96,9 +96,9 @@ enum Command {
     Schedule(ScheduleArguments),
     /// Find the cheapest policy that recovers from an outage in a given time
     ///
-    /// Policies of many MAX_BACKOFF, JITTER and BASE_BACKOFF are rehearsed with the retry handler's own
-    /// code, each with the same 1,000 events of the outage, which stand for the rate of events. Shown are
-    /// those that no other beats: none recovers as soon with as few retries.
+    /// Rehearses a grid of MAX_BACKOFF, JITTER and BASE_BACKOFF with the retry handler's own code, each policy
+    /// with the same 1,000 events of the outage, which stand for the rate of events. Shows the policies that no
+    /// other beats: no other recovers as soon with as few retries.
     #[command(after_help = plan::EXAMPLES)]
     Plan(PlanArguments),
     /// Compare backoff strategies: clients compete for one row, and back off when refused
@@ -106,8 +106,8 @@ enum Command {
     /// The experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog). Each client reads
     /// a row's version and writes it back; the write is refused if another came in between, and
     /// after a backoff (5 ms · 2ⁿ, at most 2 s, jittered by strategy) the client reads again. Every
-    /// hop takes |Normal(10 ms, 2 ms)|. Shown are the time until the last client is done, and the
-    /// calls it took.
+    /// hop takes |Normal(10 ms, 2 ms)|. Shows the time until the last client is done, and the calls it
+    /// took.
     #[command(after_help = contention::EXAMPLES)]
     Contention(ContentionArguments),
     #[cfg(feature = "operate")]
@@ -115,9 +115,10 @@ enum Command {
     Operate(operate::OperateCommand),
 }
 
-/// Runs the command. Exit codes: 0 it worked, 1 it could not run (a file, or the AWS account), 2 the
-/// arguments were refused, 3 a simulation broke an invariant, no policy meets a plan's goal, or something in
-/// the account is broken or left undone, 4 it was not confirmed, 130 it was interrupted.
+/// Runs the command.
+///
+/// Exit codes: 0 success; 1 it could not run (a file, or the AWS account); 2 refused arguments; 3 a broken invariant, a
+/// plan's goal that no policy meets, or something broken or left undone in the account; 4 not confirmed; 130 interrupted.
 pub fn main() -> ExitCode {
     let result = match parse().command {
         Command::Simulate(arguments) => simulate::run(&arguments),
@@ -160,7 +161,7 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
         _ => Vec::new(),
     };
     if !tips.is_empty() {
-        // A flag of another subcommand is no misspelt flag of this one.
+        // A flag of another subcommand is not a misspelt flag of this one.
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }

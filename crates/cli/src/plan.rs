@@ -49,7 +49,7 @@ pub(crate) struct PlanArguments {
     /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 185]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     max_retries: Option<String>,
-    /// Everything random is drawn from it [default: 1]
+    /// Seed of everything random [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Print JSON: the same arguments give the same bytes

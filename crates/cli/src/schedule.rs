@@ -38,10 +38,10 @@ pub(crate) struct ScheduleArguments {
     #[arg(long, value_name = "N")]
     events: Option<usize>,
     /// Rate of events that fail, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second: shows
-    /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY it takes
+    /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY that it needs
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
-    /// Everything random is drawn from it
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 
 use crate::failure::BadFile;
 
-/// What a JSON file holds.
+/// Content of a JSON file.
 #[derive(Debug)]
 pub enum EventFile {
-    /// An SQS event: something for the retry handler.
+    /// An SQS event, for the retry handler.
     Sqs(BatchEvent),
     /// Any other JSON: a payload for a target function.
     Payload,
@@ -64,7 +64,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
 
 /// The moment at which the last of the messages is due: a first receive when it was sent, a
 /// later one when its backoff ends, or at its first receive if there will be no retry.
-/// `None` if there is no message.
+/// `None` without messages.
 pub fn last_due(batch: &BatchEvent, policy: &Policy) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,

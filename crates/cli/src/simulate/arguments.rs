@@ -52,7 +52,7 @@ pub(super) struct SimulationFlags {
     /// Events that reach the target [default: 1000]
     #[arg(long, value_name = "N")]
     events: Option<usize>,
-    /// Time from the start over which they arrive [default: the outage, or 1h if there is none]
+    /// Time from the start over which they arrive [default: the outage, or 1h without one]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     arrival_spread: Option<Duration>,
     /// Time from the start in which every invocation of the target fails [default: 3h]
@@ -61,10 +61,10 @@ pub(super) struct SimulationFlags {
     /// Share of the invocations that fail after the outage, 0 to 1 [default: 0]
     #[arg(long, value_name = "SHARE")]
     failure_rate: Option<f64>,
-    /// How long the target asks to be left alone whenever it fails, with a RetryAfter; 1s to 14d
+    /// RetryAfter that the target asks for whenever it fails; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
-    /// Bytes of each event's payload at least, which count in the costs [default: about 100]
+    /// Minimum bytes of each event's payload; they count in the costs [default: about 100]
     #[arg(long, value_name = "BYTES")]
     payload_size: Option<usize>,
     /// How long an invocation of the target takes [default: 200ms]
@@ -79,13 +79,13 @@ pub(super) struct SimulationFlags {
     /// How long the retry handler takes for a batch [default: 100ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     handler_run_time: Option<Duration>,
-    /// From a message's becoming visible to a poller's receiving it [default: 20ms]
+    /// Time between a message becoming visible and a poller receiving it [default: 20ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     poll_delay: Option<Duration>,
     /// Messages in flight at most; past it SQS hands out nothing [default: 120000]
     #[arg(long, value_name = "N")]
     in_flight_limit: Option<usize>,
-    /// Everything random is drawn from it [default: 1]
+    /// Seed of everything random [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Write retries, ends and the queue's depth over time to a CSV file, a line a minute
@@ -170,8 +170,7 @@ impl SimulationFlags {
     }
 }
 
-/// What goes wrong in a simulation besides the target. The rate that `--chaos` gives each
-/// fault stands in `comeback_timelapse`, in `Faults::chaos`.
+/// Faults of a simulation besides the target's. The rates of `--chaos` are in `Faults::chaos` of `comeback_timelapse`.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Faults (drawn from the seed)")]
 pub(crate) struct FaultFlags {

@@ -22,7 +22,7 @@ pub(super) fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
     format!("{}; {seeds} from {} on", assumptions(scenario), scenario.seed)
 }
 
-/// Says that the run ended before its events had all come, if it did.
+/// Sentence about events that the run ended without, if there are any.
 pub(super) fn not_arrived(scenario: &Scenario, events: u64) -> Option<String> {
     let text = || {
         format!(
@@ -95,7 +95,7 @@ pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
     figures
 }
 
-/// How often each fault struck, and how many duplicates the faults led to.
+/// Strikes of each fault, and the duplicates that faults led to.
 pub(super) fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
     let led_to = [
         ("duplicate retries they led to", faults.duplicate_retries),
@@ -158,7 +158,7 @@ pub(super) fn peak(summary: &Summary) -> String {
     )
 }
 
-/// What became of the events, and what it took.
+/// Outcome of the events, and what it took.
 pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     let mut table = table();
     for Figure { label, value, color } in figures(summary) {
@@ -168,7 +168,7 @@ pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     table
 }
 
-/// What went wrong, and how often.
+/// Faults, with their strikes.
 pub(super) fn fault_table(faults: &FaultCounts) -> Table {
     let mut table = table();
     table.set_header(["faults", "struck"]);

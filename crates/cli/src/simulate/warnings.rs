@@ -10,7 +10,7 @@ use crate::simulate::figures::not_arrived;
 
 /// More than this many batches of visible messages for each poller: pollers cannot keep up, ...
 const BATCHES_BEHIND: u64 = 10;
-/// ... if it lasts for as many minutes in a row. Much that arrives at once is over sooner.
+/// ... if it lasts for this many minutes in a row. A burst is over sooner.
 const MINUTES_BEHIND: usize = 5;
 
 /// Every warning about a run.
@@ -22,7 +22,7 @@ pub(super) fn warnings(scenario: &Scenario, policy: &Policy, summary: &Summary) 
         .collect()
 }
 
-/// Says that events waited for pollers, if they did for several minutes.
+/// Warns if events waited for pollers for several minutes.
 fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> Option<String> {
     let pollers = policy.maximum_concurrency();
     let behind = pollers * scenario.batch_size as u64 * BATCHES_BEHIND;
@@ -55,8 +55,7 @@ fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     })
 }
 
-/// Says that messages were sent again where they could have been hidden, if that is more than half of the
-/// moves.
+/// Warns if more than half of the messages sent again could have been hidden.
 fn too_many_pollers(policy: &Policy, summary: &Summary) -> Option<String> {
     (2 * summary.moves_with_room > summary.moves).then(|| {
         format!(

@@ -1,4 +1,4 @@
-//! How many events can wait, in words.
+//! Room for waiting events, in words.
 
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use comeback_timelapse::{InFlight, Moves, Scenario};
@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use crate::text::durations::{self, short};
 use crate::text::numbers::{rate_text, rounded};
 
-/// What happens at the limit.
+/// Consequences of reaching the in-flight limit.
 pub(crate) const ONCE_FULL: &str = "\
 From then on SQS hands out a message only when another leaves: retries come late, without an error, and
 events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A lower HIDE_UP_TO
@@ -21,7 +21,7 @@ pub(crate) fn in_words(in_flight: &InFlight) -> String {
     format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight))
 }
 
-/// The same without what happens at the limit, and without the pollers.
+/// The same without the consequences of the limit, and without the pollers.
 pub(crate) fn figures_in_words(in_flight: &InFlight) -> String {
     match in_flight.highest_events_per_second {
         Some(highest) => compared_with_limit(in_flight, highest),
@@ -29,7 +29,7 @@ pub(crate) fn figures_in_words(in_flight: &InFlight) -> String {
     }
 }
 
-/// The pollers that it takes.
+/// Number of pollers needed.
 pub(crate) fn pollers_in_words(in_flight: &InFlight) -> String {
     pollers(in_flight.pollers)
 }

@@ -1,5 +1,4 @@
-//! What the page's charts share. They are small, so that their text can be read where the page is
-//! as narrow as a phone.
+//! Frame and time axis of the page's charts. They are small, so that their text stays readable on a phone.
 
 use std::time::Duration;
 
@@ -16,9 +15,9 @@ use crate::simulate::page::template::Svg;
 const SIZE: (u32, u32) = (420, 265);
 /// A size of 15 makes text 12 units high, which is 9 pixels on a phone.
 pub(super) const TEXT: i32 = 15;
-/// More points than this cannot be seen.
+/// More points than this cannot be told apart.
 const POINTS: usize = 300;
-/// Minutes that one point can stand for.
+/// Choices for the minutes of one point.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
 pub(super) type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
@@ -64,9 +63,9 @@ where
     Ok(chart)
 }
 
-/// A run's minutes, combined into as many points as can be seen.
+/// A run's minutes, combined into points that can be told apart.
 pub(super) struct OverTime {
-    /// How many minutes a point stands for.
+    /// Minutes to a point.
     pub(super) step: usize,
     end: Duration,
 }

@@ -24,11 +24,11 @@ struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
     line: Line,
-    /// Of a run that is shown alone. In a comparison each policy has its own.
+    /// Colour in a run shown alone. In a comparison each policy has its own.
     colour: RGBColor,
 }
 
-/// So that the counts differ even without their colours.
+/// Distinguishes the counts even without colours.
 #[derive(Clone, Copy)]
 enum Line {
     Thick,
@@ -43,7 +43,7 @@ const DELAYED: Count =
 const VISIBLE: Count =
     Count { name: "visible", of: |minute| minute.visible, line: Line::Thin, colour: ORANGE };
 
-/// How deep the queue was, and the limit of what can be in flight.
+/// Depth of the queue over time, and its in-flight limit.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     let counts = counts(sides);
     let key = |side: &Side, count: &Count| Key {
@@ -73,7 +73,7 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     }
 }
 
-/// Those in flight, and what else there was any of.
+/// Messages in flight, and the other counts that were ever above zero.
 fn counts(sides: &[Side]) -> Vec<Count> {
     let is_there = |count: &Count| sides.iter().any(|side| count.most(&side.summary.minutes) > 0);
     once(IN_FLIGHT).chain([DELAYED, VISIBLE].into_iter().filter(is_there)).collect()
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::flags::PolicyFlags;
 
-    /// A run of ten events, the queue of which had so many messages delayed in its second minute.
+    /// A run of ten events, with this many messages delayed in its second minute.
     fn side(name: &str, delayed: u32) -> (Scenario, Side) {
         let scenario = Scenario { events: 10, ..Scenario::default() };
         let flags = PolicyFlags::default();

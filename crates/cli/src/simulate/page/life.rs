@@ -13,7 +13,7 @@ use crate::simulate::page::canvas::{Frame, TEXT, drawn, frame};
 use crate::simulate::page::template::{Chart, Key, Svg, Table};
 use crate::text::durations;
 
-/// How many events are watched: the first to arrive, which an outage at the start hits hardest.
+/// Number of events watched: the first to arrive, which an outage at the start hits hardest.
 const WATCHED: usize = 100;
 
 /// Records what happens to some events, to show the life of one.
@@ -102,7 +102,7 @@ const ATTEMPTS: f64 = 120.0;
 /// A table of more moments leaves out those in the middle.
 const ROWS: usize = 200;
 
-/// What happened to one event, from its first failure on. `None` if it never failed.
+/// One event from its first failure on; `None` if it never failed.
 pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
     let failed = |moment: &&Moment| matches!(moment.what, What::Ran { error: Some(_), .. });
     let first_failure = life.moments.iter().find(failed)?.at;

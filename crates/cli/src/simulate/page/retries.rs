@@ -107,7 +107,7 @@ fn table(sides: &[Side]) -> Table {
 /// More bars than this are too thin.
 const BARS: usize = 40;
 
-/// How many events had how many attempts.
+/// Events by their number of attempts.
 pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
     let most = sides.iter().map(|side| side.summary.events_by_attempts.len()).max().unwrap_or(0);
     let step = round_step(|step| most / step as usize <= BARS) as usize;

@@ -56,7 +56,7 @@ impl Runs {
 
 /// A policy under comparison, and its run.
 pub(super) struct Side {
-    /// Its name beside the other policy: what differs. Empty if there is only one.
+    /// What differs from the other policy; empty if there is only one.
     pub(super) name: String,
     pub(super) colour: RGBColor,
     pub(super) flags: PolicyFlags,
@@ -65,8 +65,7 @@ pub(super) struct Side {
     pub(super) schedule: Schedule,
 }
 
-/// One in so many of the events that `comeback schedule` follows is enough to say, within a few
-/// percent, how long an event is in flight.
+/// A tenth of the events that `comeback schedule` follows gives the time in flight within a few percent.
 const FOLLOWED_SHARE: usize = 10;
 
 /// The policy that was given, and the one to compare it with, each with its run.
@@ -113,7 +112,7 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// What there is to say of each; once, without a name, if it is the same of all.
+/// A sentence about each side; one without a name if it is the same for all.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -129,13 +128,13 @@ impl Side {
     }
 }
 
-/// A key for each, unless there is only one.
+/// A key for each side, unless there is only one.
 pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     let compared = sides.iter().filter(|side| !side.name.is_empty());
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
-/// A table's head: what each row is, then a column for each, `alone` if there is only one.
+/// Head of a table: the rows' meaning, then a column for each side, `alone` if there is only one.
 pub(super) fn head(first: &str, sides: &[Side], alone: &str) -> Vec<String> {
     let name = |side: &Side| if side.name.is_empty() { alone.to_owned() } else { side.name.clone() };
     std::iter::once(first.to_owned()).chain(sides.iter().map(name)).collect()

@@ -48,7 +48,7 @@ pub(super) fn policy(sides: &[Side]) -> Table {
     }
 }
 
-/// The faults besides the target's failures, if the run had any: the same in every run.
+/// Faults besides the target's failures, if the run had any; the same in every run.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let runs: Vec<_> = sides.iter().filter_map(|side| side.summary.faults.as_ref()).map(strikes).collect();
     let cells = |(row, [what, _]): (usize, &[String; 2])| {
@@ -58,7 +58,7 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     Some(Table { caption: "How often each fault struck".into(), head: head("faults", sides, "struck"), rows })
 }
 
-/// What became of the events, and what it took.
+/// Outcome of the events, and what it took.
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures: Vec<Vec<(String, String)>> = sides
         .iter()
