@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use comeback_backoff::{Jitter, Strategy};
+use comeback_backoff::{Backoff, Jitter};
 use criterion::Criterion;
 use criterion::measurement::{Measurement, WallTime};
 
@@ -37,8 +37,9 @@ fn main() {
         ("ours, equal jitter", Jitter::Equal),
         ("ours, decorrelated jitter", Jitter::Decorrelated),
     ] {
-        let streams = Strategy::exponential(BASE, CAP).jitter(jitter).seeded(7).expect("a valid strategy");
-        measure(&mut criterion, &shortest, name, || streams.delays());
+        let backoff = Backoff::exponential(BASE, CAP).and_then(|backoff| backoff.with_jitter(jitter));
+        let backoff = backoff.expect("BUG: constants in order");
+        measure(&mut criterion, &shortest, name, || backoff.seeded(7));
     }
     criterion.final_summary();
     print_ratios(&shortest.borrow());

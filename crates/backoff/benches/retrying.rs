@@ -20,7 +20,7 @@ fn main() {
     criterion.bench_function("async, ours", |bencher| {
         bencher.iter(|| {
             let calls = Cell::new(0);
-            let work = retry(delays(), |_| true, || ready(flaky(&calls))).sleeping(|_| ready(()));
+            let work = retry(|| ready(flaky(&calls)), delays()).sleep(|_| ready(()));
             runtime.block_on(work).map(|done| done.value)
         });
     });
@@ -31,7 +31,7 @@ fn main() {
                 calls += 1;
                 if calls > black_box(FAILURES) { Ok(calls) } else { Err("busy") }
             };
-            let work = retry_mut(delays(), |_| true, operation).sleeping(|_| ready(()));
+            let work = retry_mut(operation, delays()).sleep_mut(|_| ready(()));
             runtime.block_on(work).map(|done| done.value)
         });
     });
@@ -44,7 +44,7 @@ fn main() {
     criterion.bench_function("blocking, ours", |bencher| {
         bencher.iter(|| {
             let calls = Cell::new(0);
-            retry_blocking(delays(), |_| true, || flaky(&calls)).blocking(|_| ()).map(|done| done.value)
+            retry_blocking(|| flaky(&calls), delays()).sleep_blocking(|_| ()).map(|done| done.value)
         });
     });
     criterion.bench_function("blocking, backon", |bencher| {

@@ -1,71 +1,481 @@
-#[cfg(test)]
-mod tests;
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::iter::FusedIterator;
+use core::time::Duration;
 
-use rand_core::{Rng, SeedableRng};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng, RngExt, SeedableRng};
 
-use crate::jitter::Step;
-use crate::{Jitter, Xoshiro256PlusPlus, ceiling};
+use crate::Jitter;
+use crate::growth::Growth;
 
-/// Capped exponential backoff in whole units (seconds, for SQS), without state: the wait before
-/// retry n alone. [`Strategy::exponential`](crate::Strategy::exponential) gives the same waits as an
-/// iterator.
+/// The waits before retries: a growth, a cap, a jitter, a tick and a number of retries.
 ///
-/// Every setting has a meaning, and no wait is 0 or over the cap: a `cap` of 0 counts as 1, a `base` of 0 as
-/// 1, and a `base` over the cap as the cap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+/// Every `Backoff` is valid: constructors and options refuse what would give a wait of zero, a rounded wait or one
+/// over the cap. By default a growing backoff has [full jitter](Jitter::Full), a list has none, and only a list
+/// limits the number of retries.
+///
+/// `&Backoff` is an `IntoIterator` of [`Delays`] and, with feature `backon`, a `backon::BackoffBuilder`. Each
+/// iterator has random numbers of its own.
+///
+/// ```
+/// use comeback_backoff::{Backoff, Jitter};
+/// use std::time::Duration;
+///
+/// # #[cfg(feature = "entropy")] {
+/// let backoff = Backoff::exponential(Duration::from_millis(100), Duration::from_secs(1))?.with_retries(5);
+/// assert_eq!(backoff.delays().count(), 5);
+/// let millis: Vec<u128> = backoff.with_jitter(Jitter::None)?.delays().map(|delay| delay.as_millis()).collect();
+/// assert_eq!(millis, [100, 200, 400, 800, 1_000]);
+/// # }
+/// # Ok::<(), comeback_backoff::BackoffError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
 pub struct Backoff {
-    /// Ceiling of the first wait; 1 to `cap`.
-    pub base: u64,
-    /// No wait is longer; at least 1.
-    pub cap: u64,
-    /// How a wait is drawn under its ceiling.
-    pub jitter: Jitter,
+    growth: Growth,
+    cap: u64,
+    jitter: Jitter,
+    /// In nanoseconds. The growth and the cap are in ticks, and the longest wait fits in 64 bits of nanoseconds.
+    tick: u64,
+    retries: Option<u64>,
 }
 
-/// After so many draws a decorrelated chain starts anew, so that no wait takes more.
+/// A decorrelated chain starts anew after this many draws, so that no wait takes more.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
-    /// Under min(`cap`, `base` · 2ⁿ⁻¹), by `jitter`.
-    pub const fn new(base: u64, cap: u64, jitter: Jitter) -> Self {
-        Self { base, cap, jitter }
+    /// Ceilings min(cap, base · 2ⁿ⁻¹): base, 2·base, 4·base, … for n = 1, 2, 3, …
+    ///
+    /// Only this growth takes [decorrelated jitter](Jitter::Decorrelated).
+    ///
+    /// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
+    ///
+    /// # Errors
+    ///
+    /// A `base` of zero, a `cap` below it, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
+    pub fn exponential(base: Duration, cap: Duration) -> Result<Self, BackoffError> {
+        Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
 
-    /// The wait before retry `n` (1 for the first; 0 counts as 1): 1 to `cap`, the cap applied before the
-    /// jitter.
+    /// Ceilings min(cap, base · factorⁿ⁻¹), each to the nearest tick, for a growth that is gentler or steeper than
+    /// doubling.
     ///
-    /// A generator in the same state gives the same wait. Decorrelated jitter takes `n` draws, the
-    /// first `n - 1` to come by its state; give it a generator seeded by the event, not by the retry.
-    /// It starts a new chain after every 65,536 retries, so that no wait takes more draws than that.
+    /// ```
+    /// use comeback_backoff::Backoff;
+    /// use std::time::Duration;
+    ///
+    /// let backoff = Backoff::exponential_by(1.5, Duration::from_millis(100), Duration::from_secs(1))?;
+    /// assert_eq!([1, 2, 3, 4].map(|n| backoff.ceiling(n).as_millis()), [100, 150, 225, 338]);
+    /// # Ok::<(), comeback_backoff::BackoffError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`exponential`](Self::exponential), and a `factor` that is not a finite number of at least 1.
+    pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Result<Self, BackoffError> {
+        // Not a number is refused, too.
+        if !(factor.is_finite() && factor >= 1.0) {
+            return Err(BackoffError::new(format_args!(
+                "factor is {factor}; it must be a number of at least 1"
+            )));
+        }
+        Self::growing("base", base, cap, |base| Growth::Powers { base, factor })
+    }
+
+    /// Ceilings that are all `delay`. For waits of exactly `delay`, ask for [`Jitter::None`].
     ///
     /// ```
     /// use comeback_backoff::{Backoff, Jitter};
-    /// use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
+    /// use std::time::Duration;
     ///
-    /// let backoff = Backoff::new(1, 43_170, Jitter::Full);
-    /// let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
-    /// let delay = backoff.delay(5, &mut rng); // before the fifth retry: 1 to 16 seconds
-    /// assert!((1..=16).contains(&delay));
+    /// # #[cfg(feature = "entropy")] {
+    /// let second = Duration::from_secs(1);
+    /// let backoff = Backoff::constant(second)?.with_jitter(Jitter::Equal)?.with_retries(3);
+    /// assert!(backoff.delays().all(|delay| second / 2 <= delay && delay <= second));
+    /// # }
+    /// # Ok::<(), comeback_backoff::BackoffError>(())
     /// ```
-    pub fn delay(&self, n: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
-        let cap = self.cap.max(1);
-        let base = self.base.clamp(1, cap);
-        let n = n.max(1);
-        let first = Step { base, cap, ceiling: ceiling(base, cap, n), previous: base };
-        if self.jitter != Jitter::Decorrelated {
-            return self.jitter.draw(first, rng);
+    ///
+    /// # Errors
+    ///
+    /// A `delay` of zero, or of 2⁶⁴ nanoseconds (584 years) or more.
+    pub fn constant(delay: Duration) -> Result<Self, BackoffError> {
+        Self::growing("delay", delay, delay, |step| Growth::Polynomial { step, power: 0 })
+    }
+
+    /// Ceilings min(cap, step · n): step, 2·step, 3·step, …
+    ///
+    /// ```
+    /// use comeback_backoff::Backoff;
+    /// use std::time::Duration;
+    ///
+    /// let backoff = Backoff::linear(Duration::from_millis(100), Duration::from_millis(250))?;
+    /// assert_eq!([1, 2, 3].map(|n| backoff.ceiling(n).as_millis()), [100, 200, 250]);
+    /// # Ok::<(), comeback_backoff::BackoffError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A `step` of zero, a `cap` below it, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
+    pub fn linear(step: Duration, cap: Duration) -> Result<Self, BackoffError> {
+        Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 1 })
+    }
+
+    /// Ceilings min(cap, step · n²): step, 4·step, 9·step, …
+    ///
+    /// ```
+    /// use comeback_backoff::Backoff;
+    /// use std::time::Duration;
+    ///
+    /// let backoff = Backoff::squared(Duration::from_millis(100), Duration::from_secs(1))?;
+    /// assert_eq!([1, 2, 3, 4].map(|n| backoff.ceiling(n).as_millis()), [100, 400, 900, 1_000]);
+    /// # Ok::<(), comeback_backoff::BackoffError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`linear`](Self::linear).
+    pub fn squared(step: Duration, cap: Duration) -> Result<Self, BackoffError> {
+        Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
+    }
+
+    /// These waits and no more, without jitter unless asked for, which makes them ceilings. An empty list allows no
+    /// retry.
+    ///
+    /// ```
+    /// use comeback_backoff::Backoff;
+    /// use std::time::Duration;
+    ///
+    /// # #[cfg(feature = "entropy")] {
+    /// let list = [50, 50, 100].map(Duration::from_millis);
+    /// assert!(Backoff::list(list)?.delays().eq(list));
+    /// # }
+    /// # Ok::<(), comeback_backoff::BackoffError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A delay of zero, or of 2⁶⁴ nanoseconds (584 years) or more.
+    pub fn list(delays: impl IntoIterator<Item = Duration>) -> Result<Self, BackoffError> {
+        let nth = |(n, delay)| nanos(format_args!("delay {n}"), delay);
+        let delays = (1..).zip(delays).map(nth).collect::<Result<alloc::vec::Vec<u64>, _>>()?;
+        let cap = delays.iter().copied().max().unwrap_or(1);
+        Ok(Self::in_coarsest_ticks(Growth::List(delays.into()), cap, Jitter::None))
+    }
+
+    /// Draws each wait this way under its ceiling.
+    ///
+    /// # Errors
+    ///
+    /// [`Jitter::Decorrelated`] without [`Backoff::exponential`].
+    pub fn with_jitter(self, jitter: Jitter) -> Result<Self, BackoffError> {
+        if jitter == Jitter::Decorrelated && !matches!(self.growth, Growth::Doubling { .. }) {
+            return Err(BackoffError::new(
+                "decorrelated jitter has a growth of its own; it must be used with `Backoff::exponential`",
+            ));
         }
-        let (chain, retry) = ((n - 1) / LONGEST_CHAIN, (n - 1) % LONGEST_CHAIN);
-        if chain == 0 {
-            return decorrelated(first, retry + 1, rng);
+        Ok(Self { jitter, ..self })
+    }
+
+    /// Makes each wait a whole number of ticks, for a queue or scheduler that counts in whole seconds, such as SQS.
+    ///
+    /// By default a tick is the longest of a millisecond, a microsecond and a nanosecond that divides every given
+    /// duration.
+    ///
+    /// ```
+    /// use comeback_backoff::Backoff;
+    /// use std::time::Duration;
+    ///
+    /// # #[cfg(feature = "entropy")] {
+    /// let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(43_170))?;
+    /// let delays = backoff.with_tick(Duration::from_secs(1))?.with_retries(20).delays();
+    /// assert!(delays.into_iter().all(|delay| delay.as_secs() >= 1 && delay.subsec_nanos() == 0));
+    /// # }
+    /// # Ok::<(), comeback_backoff::BackoffError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A tick of zero, or one that does not divide every given duration.
+    pub fn with_tick(self, tick: Duration) -> Result<Self, BackoffError> {
+        self.in_ticks(nanos("tick", tick)?).map_err(|remainder| {
+            let value = Duration::from_nanos(remainder);
+            BackoffError::new(format_args!("{value:?} is not a whole number of ticks of {tick:?}"))
+        })
+    }
+
+    /// Allows at most this many retries, and so one call more. 0 allows no retry; the end of a list stays the end.
+    #[must_use]
+    pub fn with_retries(self, retries: u64) -> Self {
+        Self { retries: Some(retries), ..self }
+    }
+
+    /// The ceiling of the first wait: the base, the step or the first delay.
+    pub fn base(&self) -> Duration {
+        self.ceiling(1)
+    }
+
+    /// The longest wait there can be.
+    pub fn cap(&self) -> Duration {
+        self.time(self.cap)
+    }
+
+    /// How waits are drawn under their ceilings.
+    pub const fn jitter(&self) -> Jitter {
+        self.jitter
+    }
+
+    /// The longest wait before retry `n` (1 for the first; 0 counts as 1), whatever the number of retries. Past the
+    /// end of a list it is the last. Decorrelated waits have no ceiling but the cap.
+    ///
+    /// ```
+    /// use comeback_backoff::Backoff;
+    /// use std::time::Duration;
+    ///
+    /// let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(43_170))?;
+    /// assert_eq!([1, 16, 17, u64::MAX].map(|n| backoff.ceiling(n).as_secs()), [1, 32_768, 43_170, 43_170]);
+    /// # Ok::<(), comeback_backoff::BackoffError>(())
+    /// ```
+    pub fn ceiling(&self, n: u64) -> Duration {
+        self.time(self.growth.ceiling(self.cap, n))
+    }
+
+    /// The wait before retry `n` alone (1 for the first; 0 counts as 1): at least a tick and at most the cap, whatever
+    /// the number of retries. For queues that keep the count themselves.
+    ///
+    /// A generator in the same state gives the same wait. Decorrelated jitter takes `n` draws, the first `n - 1` to
+    /// reach its state; give it a generator seeded by the event, not by the retry. It starts a new chain after every
+    /// 65,536 retries, so that no wait takes more draws than that.
+    ///
+    /// ```
+    /// use comeback_backoff::Backoff;
+    /// use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
+    /// use std::time::Duration;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let backoff = Backoff::exponential(second, 43_170 * second)?.with_tick(second)?;
+    /// let delay = backoff.delay(5, &mut Xoshiro256PlusPlus::seed_from_u64(7)); // before the fifth retry
+    /// assert!((1..=16).contains(&delay.as_secs()));
+    /// # Ok::<(), comeback_backoff::BackoffError>(())
+    /// ```
+    pub fn delay(&self, n: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
+        self.time(if self.jitter == Jitter::Decorrelated {
+            let (chain, retry) = ((n.max(1) - 1) / LONGEST_CHAIN, (n.max(1) - 1) % LONGEST_CHAIN);
+            if chain == 0 {
+                self.chained(retry + 1, rng)
+            } else {
+                let seed = rng.next_u64().wrapping_add(chain);
+                self.chained(retry + 1, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
+            }
+        } else {
+            self.draw(n, 0, rng)
+        })
+    }
+
+    /// The waits of one operation, each time on a seed of the operating system's, so that no two operations or
+    /// processes wait in step. (Without randomness from the operating system: on a fixed seed.)
+    #[cfg(feature = "entropy")]
+    pub fn delays(&self) -> Delays {
+        self.seeded(getrandom::u64().unwrap_or(0))
+    }
+
+    /// The waits of one operation, all determined by `seed`, for tests and simulations. Operations that share a seed
+    /// wait in step.
+    ///
+    /// ```
+    /// use comeback_backoff::Backoff;
+    ///
+    /// let backoff = Backoff::default();
+    /// assert!(backoff.seeded(7).eq(backoff.seeded(7)));
+    /// assert!(backoff.seeded(7).ne(backoff.seeded(8)));
+    /// ```
+    pub fn seeded(&self, seed: u64) -> Delays {
+        self.with_rng(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// The waits of one operation, drawn from the caller's generator, such as `rand::rng()`.
+    pub fn with_rng<R: Rng>(&self, rng: R) -> Delays<R> {
+        Delays { backoff: self.clone(), made: 0, previous: self.growth.ceiling(self.cap, 1), rng }
+    }
+
+    fn growing(
+        name: &str,
+        first: Duration,
+        cap: Duration,
+        growth: impl FnOnce(u64) -> Growth,
+    ) -> Result<Self, BackoffError> {
+        if cap < first {
+            return Err(BackoffError::new(format_args!(
+                "cap is {cap:?}; it must be at least the {name}, {first:?}"
+            )));
         }
-        let seed = rng.next_u64().wrapping_add(chain);
-        decorrelated(first, retry + 1, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
+        let growth = growth(nanos(name, first)?);
+        Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
+    }
+
+    /// From lengths in nanoseconds.
+    fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
+        let fine = Self { growth, cap, jitter, tick: 1, retries: None };
+        let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));
+        coarse.unwrap_or(fine)
+    }
+
+    /// The same waits in ticks of this many nanoseconds, or the length that is not a whole number of them.
+    fn in_ticks(&self, tick: u64) -> Result<Self, u64> {
+        let ticks = |length: u64| {
+            let nanos = length * self.tick;
+            if nanos.is_multiple_of(tick) { Ok(nanos / tick) } else { Err(nanos) }
+        };
+        Ok(Self { growth: self.growth.map(ticks)?, cap: ticks(self.cap)?, tick, ..*self })
+    }
+
+    const fn time(&self, ticks: u64) -> Duration {
+        Duration::from_nanos(ticks * self.tick)
+    }
+
+    /// The last wait of a decorrelated chain of this many draws, in ticks.
+    fn chained(&self, draws: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
+        let base = self.growth.ceiling(self.cap, 1);
+        (0..draws).fold(base, |previous, _| self.draw(1, previous, rng))
+    }
+
+    /// One wait, in ticks. Every wait of this crate is drawn here.
+    fn draw(&self, n: u64, previous: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
+        let ceiling = self.growth.ceiling(self.cap, n);
+        match self.jitter {
+            Jitter::Full => rng.random_range(1..=ceiling),
+            Jitter::Equal => rng.random_range(ceiling.div_ceil(2)..=ceiling),
+            Jitter::Decorrelated => {
+                let base = self.growth.ceiling(self.cap, 1);
+                rng.random_range(base..=self.cap.min(previous.saturating_mul(3)))
+            }
+            Jitter::None => ceiling,
+        }
     }
 }
 
-/// The last wait of a chain of so many draws.
-fn decorrelated(first: Step, draws: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
-    (0..draws).fold(first.base, |previous, _| Jitter::Decorrelated.draw(Step { previous, ..first }, rng))
+/// Doubling from 1 s to 60 s, three retries, full jitter.
+impl Default for Backoff {
+    fn default() -> Self {
+        let backoff = Self::exponential(Duration::from_secs(1), Duration::from_secs(60));
+        backoff.expect("BUG: constants in order").with_retries(3)
+    }
+}
+
+#[cfg(feature = "entropy")]
+impl IntoIterator for &Backoff {
+    type Item = Duration;
+    type IntoIter = Delays;
+
+    fn into_iter(self) -> Delays {
+        self.delays()
+    }
+}
+
+#[cfg(feature = "entropy")]
+impl IntoIterator for Backoff {
+    type Item = Duration;
+    type IntoIter = Delays;
+
+    fn into_iter(self) -> Delays {
+        self.delays()
+    }
+}
+
+#[cfg(feature = "backon")]
+impl backon::BackoffBuilder for &Backoff {
+    type Backoff = Delays;
+
+    fn build(self) -> Delays {
+        self.delays()
+    }
+}
+
+#[cfg(feature = "backon")]
+impl backon::BackoffBuilder for Backoff {
+    type Backoff = Delays;
+
+    fn build(self) -> Delays {
+        self.delays()
+    }
+}
+
+/// The waits of one operation, made by a [`Backoff`]: each is at least a tick and at most the cap.
+///
+/// **A clone repeats its original**: from the moment of cloning, both give the same waits. For two operations that
+/// must not wait in step, call [`Backoff::delays`] twice.
+///
+/// It fits wherever an `IntoIterator<Item = Duration>` is asked for, as by tokio-retry, and is a `backon::Backoff`.
+#[derive(Clone, Debug)]
+pub struct Delays<R = Xoshiro256PlusPlus> {
+    backoff: Backoff,
+    made: u64,
+    previous: u64,
+    rng: R,
+}
+
+impl<R> Delays<R> {
+    /// The number of waits left, where it is limited.
+    fn left(&self) -> Option<u64> {
+        let limits = self.backoff.retries.into_iter().chain(self.backoff.growth.len());
+        limits.min().map(|retries| retries.saturating_sub(self.made))
+    }
+}
+
+impl<R: Rng> Iterator for Delays<R> {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        if self.left() == Some(0) {
+            return None;
+        }
+        self.made = self.made.saturating_add(1);
+        self.previous = self.backoff.draw(self.made, self.previous, &mut self.rng);
+        Some(self.backoff.time(self.previous))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self.left().map(usize::try_from) {
+            Some(Ok(left)) => (left, Some(left)),
+            Some(Err(_)) | None => (usize::MAX, None),
+        }
+    }
+}
+
+impl<R: Rng> FusedIterator for Delays<R> {}
+
+/// A setting was refused. The message names it, its value and what it must be; nothing is clamped or rounded instead.
+///
+/// ```
+/// use comeback_backoff::Backoff;
+/// use std::time::Duration;
+///
+/// let refused = Backoff::constant(Duration::ZERO).unwrap_err();
+/// assert_eq!(refused.to_string(), "delay is zero; it must be longer");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackoffError(String);
+
+impl BackoffError {
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+}
+
+impl fmt::Display for BackoffError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for BackoffError {}
+
+fn nanos(name: impl fmt::Display, value: Duration) -> Result<u64, BackoffError> {
+    match u64::try_from(value.as_nanos()) {
+        Ok(0) => Err(BackoffError::new(format_args!("{name} is zero; it must be longer"))),
+        Ok(nanos) => Ok(nanos),
+        Err(_) => Err(BackoffError::new(format_args!(
+            "{name} is {value:?}; it must be shorter than 2^64 nanoseconds (584 years)"
+        ))),
+    }
 }

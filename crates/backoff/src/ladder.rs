@@ -1,20 +1,18 @@
-mod millis;
-mod rungs;
-
-use alloc::vec::Vec;
-use core::marker::PhantomData;
-use core::time::Duration;
-
-use rand_core::Rng;
-
-use crate::strategy::{Growth, Plan};
-use crate::{Delays, Jitter, Tick};
-
-pub use millis::millis;
-pub use rungs::{Rung, Rungs, Top};
-
-/// Declares a [`Ladder`]: waits in whole `ms`, `s`, `m` or `h`, each strictly longer than the one
-/// before, or it does not compile.
+/// Declares a type of waits in whole `ms`, `s`, `m` or `h`, each strictly longer than the one before, or it does not
+/// compile.
+///
+/// Climbing consumes a handle: `start()` gives the first rung, and each `climb()` gives that rung's wait and the next
+/// rung. There is no way back, no rung is climbed twice, and from the top there is only giving up.
+///
+/// | item of the type | meaning |
+/// |---|---|
+/// | `RUNGS: usize`, `LONGEST_TOTAL_WAIT: Duration` | the number of rungs, and so of retries; their sum |
+/// | `start()` | the first rung: no wait has been served, one call may have been made |
+/// | `climb(self)` | the wait to serve before the next call, and the next rung |
+/// | `climb_jittered(self, &mut rng)` | the same with a wait drawn from {1 ms … rung} |
+/// | `give_up(self, error)` | a [`RetryError`](crate::RetryError) with the calls made and the time waited |
+/// | `ceilings()` | every rung's wait, lowest first, for [`retry`](crate::retry()) |
+/// | `backoff()` | the same waits as a [`Backoff`](crate::Backoff) |
 ///
 /// ```
 /// use comeback_backoff::{RetryError, ladder};
@@ -49,77 +47,199 @@ pub use rungs::{Rung, Rungs, Top};
 /// ```compile_fail
 /// comeback_backoff::ladder! { Writes: 100ms, 100ms }
 /// ```
+///
+/// The idea of letting the compiler check that backoff grows is Mike Solomon's, "Exponential backoff with indexed
+/// monads" (2021).
 #[macro_export]
 macro_rules! ladder {
-    (@rungs $rung:tt) => {
-        $crate::Rung<{ $crate::__millis(::core::stringify!($rung)) }, $crate::Top>
-    };
-    (@rungs $rung:tt, $($above:tt),+) => {
-        $crate::Rung<{ $crate::__millis(::core::stringify!($rung)) }, $crate::ladder!(@rungs $($above),+)>
-    };
     ($(#[$meta:meta])* $vis:vis $name:ident: $($rung:tt),+ $(,)?) => {
         $(#[$meta])*
-        $vis type $name = $crate::Ladder<$crate::ladder!(@rungs $($rung),+)>;
-        // Not generic, so that it is evaluated by `cargo check` and not only where it is used.
-        const _: () = <$name>::RISES;
+        #[derive(Debug)]
+        #[must_use = "climb a rung, or give up"]
+        $vis struct $name<const RUNG: usize = 0>($crate::__ladder::Climbed);
+
+        #[allow(dead_code)]
+        impl $name {
+            const MILLIS: &'static [u64] = &[$($crate::__ladder::millis(::core::stringify!($rung))),+];
+            /// The number of rungs, and so of retries.
+            $vis const RUNGS: usize = Self::MILLIS.len();
+            /// The sum of all rungs: no climb waits longer.
+            $vis const LONGEST_TOTAL_WAIT: ::core::time::Duration = $crate::__ladder::total(Self::MILLIS);
+
+            /// The first rung. No wait has been served, one call may have been made.
+            $vis fn start() -> Self {
+                Self($crate::__ladder::Climbed::default())
+            }
+
+            /// Every rung's wait, lowest first.
+            $vis fn ceilings() -> impl Iterator<Item = ::core::time::Duration> + Clone + Unpin {
+                Self::MILLIS.iter().copied().map(::core::time::Duration::from_millis)
+            }
+
+            /// The rungs as a list of waits, without jitter.
+            $vis fn backoff() -> $crate::Backoff {
+                $crate::Backoff::list(Self::ceilings()).expect("the compiler has checked the rungs")
+            }
+        }
+
+        #[allow(dead_code)]
+        impl<const RUNG: usize> $name<RUNG> {
+            /// Gives up. `error` is that of the last call.
+            $vis fn give_up<E>(self, error: E) -> $crate::RetryError<E> {
+                self.0.give_up(error)
+            }
+        }
+
+        $crate::ladder!(@climb $vis $name 0usize; $($rung),+);
+        // Evaluated by `cargo check`, and not only where the ladder is used.
+        const _: () = $crate::__ladder::check($name::<0>::MILLIS);
     };
+    (@climb $vis:vis $name:ident $at:expr; $rung:tt $(, $above:tt)*) => {
+        #[allow(dead_code)]
+        impl $name<{ $at }> {
+            /// The wait to serve before the next call, and the next rung. Uses this one up.
+            $vis fn climb(self) -> (::core::time::Duration, $name<{ $at + 1 }>) {
+                let (wait, climbed) = self.0.climb($name::<0>::MILLIS[$at]);
+                (wait, $name(climbed))
+            }
+
+            /// As `climb`, with a wait drawn uniformly from 1 ms to the rung's. Only the ceilings rise.
+            $vis fn climb_jittered(
+                self,
+                rng: &mut (impl $crate::__ladder::Rng + ?Sized),
+            ) -> (::core::time::Duration, $name<{ $at + 1 }>) {
+                let (wait, climbed) = self.0.climb($crate::__ladder::jittered($name::<0>::MILLIS[$at], rng));
+                (wait, $name(climbed))
+            }
+        }
+        $crate::ladder!(@climb $vis $name $at + 1; $($above),*);
+    };
+    (@climb $vis:vis $name:ident $at:expr;) => {};
 }
 
-/// A sequence of waits, each strictly longer than the one before. Declared by [`ladder!`].
-///
-/// Climbing consumes a handle: [`start`](Self::start) gives the first rung, and each
-/// [`climb`](Rung::climb) gives that rung's wait and the next rung. There is no way back, no rung is
-/// climbed twice, and from the [`Top`] there is only giving up. Or feed [`retry`](crate::retry()) with its
-/// [`ceilings`](Self::ceilings).
-///
-/// The idea of letting the compiler check that backoff grows is Mike Solomon's, "Exponential backoff
-/// with indexed monads" (2021).
-pub struct Ladder<First>(PhantomData<First>);
+/// What the macro's expansion calls.
+pub mod private {
+    use core::time::Duration;
 
-impl<First: Rungs> Ladder<First> {
-    /// The number of rungs, and so of retries.
-    pub const RUNGS: usize = First::COUNT;
+    pub use rand::Rng;
+    use rand::RngExt;
 
-    /// The sum of all rungs: no climb waits longer.
-    pub const LONGEST_TOTAL_WAIT: Duration = Duration::from_millis(First::TOTAL_MILLIS);
+    use crate::RetryError;
 
-    #[doc(hidden)]
-    pub const RISES: () = First::RISES;
-
-    /// The first rung. No wait has been served, one call may have been made.
-    pub fn start() -> First {
-        let () = Self::RISES;
-        First::reached(0, Duration::ZERO)
+    /// The rungs climbed so far.
+    #[derive(Debug, Default)]
+    pub struct Climbed {
+        rungs: u64,
+        waited: Duration,
     }
 
-    /// Every rung's wait, for a retry loop.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// comeback_backoff::ladder! { Writes: 100ms, 1s }
-    /// assert!(Writes::ceilings().eq([100, 1_000].map(Duration::from_millis)));
-    /// ```
-    pub fn ceilings() -> impl Iterator<Item = Duration> + Clone + Send + Sync + Unpin + use<First> {
-        let () = Self::RISES;
-        let rungs: Vec<u64> = First::millis().collect();
-        rungs.into_iter().map(Duration::from_millis)
+    impl Climbed {
+        /// The wait, and the rungs climbed after it.
+        pub fn climb(self, millis: u64) -> (Duration, Self) {
+            let wait = Duration::from_millis(millis);
+            (wait, Self { rungs: self.rungs + 1, waited: self.waited.saturating_add(wait) })
+        }
+
+        /// The end after these rungs.
+        pub fn give_up<E>(self, error: E) -> RetryError<E> {
+            RetryError::after(self.rungs, self.waited, error)
+        }
     }
 
-    /// Waits drawn with [full jitter](Jitter::Full) under each rung: {1 ms … rung}, mean half of it. Only
-    /// the ceilings rise; a wait may be shorter than the one before.
-    ///
-    /// ```
-    /// use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
-    ///
-    /// comeback_backoff::ladder! { Writes: 100ms, 1s }
-    /// let delays = Writes::jittered(Xoshiro256PlusPlus::seed_from_u64(7));
-    /// assert!(delays.zip(Writes::ceilings()).all(|(delay, ceiling)| delay <= ceiling));
-    /// ```
-    pub fn jittered<R: Rng>(rng: R) -> Delays<R> {
-        let () = Self::RISES;
-        let rungs = First::millis().collect();
-        let (growth, cap) = (Growth::List(rungs), u64::MAX);
-        Delays::new(Plan { growth, cap, jitter: Jitter::Full, tick: Tick::Millisecond, retries: None }, rng)
+    /// A draw from {1 … millis}.
+    pub fn jittered(millis: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
+        rng.random_range(1..=millis)
+    }
+
+    /// Panics unless the rungs rise from 1 ms on. The compiler points at the caller, as in all of these.
+    #[track_caller]
+    pub const fn check(rungs: &[u64]) {
+        require(rungs[0] > 0, "a rung must wait at least 1 ms");
+        let mut next = 1;
+        while next < rungs.len() {
+            require(rungs[next] > rungs[next - 1], "a rung must wait longer than the one before it");
+            next += 1;
+        }
+        let _ = total(rungs);
+    }
+
+    /// The sum of the rungs.
+    #[track_caller]
+    pub const fn total(rungs: &[u64]) -> Duration {
+        let (mut total, mut next) = (0, 0);
+        while next < rungs.len() {
+            total = within(rungs[next].checked_add(total));
+            next += 1;
+        }
+        Duration::from_millis(total)
+    }
+
+    /// Reads a rung as `ladder!` spells it: `100ms`, `1_500ms`, `1s`, `2m`, `1h`.
+    #[track_caller]
+    pub const fn millis(rung: &str) -> u64 {
+        let bytes = rung.as_bytes();
+        let (mut number, mut length) = (0u64, 0);
+        while length < bytes.len() && (bytes[length].is_ascii_digit() || bytes[length] == b'_') {
+            if bytes[length] != b'_' {
+                let tens = within(number.checked_mul(10));
+                number = within(tens.checked_add((bytes[length] - b'0') as u64));
+            }
+            length += 1;
+        }
+        let unit = match bytes.split_at(length).1 {
+            b"ms" => 1,
+            b"s" => 1_000,
+            b"m" => 60_000,
+            b"h" => 3_600_000,
+            _ => 0,
+        };
+        require(length > 0 && unit > 0, "a rung must be a whole number of ms, s, m or h, such as 100ms");
+        within(number.checked_mul(unit))
+    }
+
+    #[track_caller]
+    const fn within(millis: Option<u64>) -> u64 {
+        // In nanoseconds it must fit, too.
+        match millis {
+            Some(millis) if millis <= u64::MAX / 1_000_000 => millis,
+            _ => panic!("a ladder must be shorter than 584 years"),
+        }
+    }
+
+    /// An assertion that the compiler reports where it is called, not inside the standard library.
+    #[track_caller]
+    const fn require(holds: bool, what: &'static str) {
+        assert!(holds, "{}", what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::private::millis;
+
+    fn refusal(rung: &'static str) -> String {
+        let panic = std::panic::catch_unwind(|| millis(rung)).unwrap_err();
+        panic
+            .downcast_ref::<&str>()
+            .map_or_else(|| panic.downcast_ref::<String>().unwrap().clone(), ToString::to_string)
+    }
+
+    #[test]
+    fn rungs_are_read_in_four_units() {
+        assert_eq!(
+            ["100ms", "1_500ms", "2s", "3m", "1h"].map(millis),
+            [100, 1_500, 2_000, 180_000, 3_600_000]
+        );
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for rung in ["100", "1.5s", "100us", "ms", "1 s", "0x10ms"] {
+            let expected = "a rung must be a whole number of ms, s, m or h, such as 100ms";
+            assert_eq!(refusal(rung), expected, "{rung}");
+        }
+        for rung in ["184467440737095516160ms", "18446744073709551616ms", "18446744073709551615s"] {
+            assert_eq!(refusal(rung), "a ladder must be shorter than 584 years", "{rung}");
+        }
     }
 }

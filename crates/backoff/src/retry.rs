@@ -1,33 +1,18 @@
-mod hint;
-mod options;
-mod outcome;
-#[cfg(feature = "retry-after")]
-mod retry_after;
-mod rules;
-mod run;
-mod transient;
-
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::ControlFlow;
 use core::time::Duration;
 
-use rules::{NoClock, NoHint, NoNotice, Rules};
+use crate::Hint;
 
-pub use hint::Hint;
-pub use outcome::{Retried, RetryError};
-#[cfg(feature = "retry-after")]
-pub use retry_after::{RetryAfter, UnreadableRetryAfter};
-#[cfg(feature = "std")]
-pub use transient::is_transient_io;
-pub use transient::is_transient_status;
-
-/// Calls `operation`, and calls it again after each of `delays` as long as `is_retriable` accepts its
-/// error. There is at least one call, and at most one more than there are delays.
+/// Calls `operation`, and calls it again after each of `delays` as long as it fails.
 ///
-/// `delays` is anything that yields durations: a [`&Streams`](crate::Streams), a
-/// [ladder](crate::Ladder)'s `ceilings()`, an array. If they are endless, so are the retries of an
-/// operation that keeps failing.
+/// There is at least one call, and at most one more than there are delays. `delays` is anything that yields
+/// durations: a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If they are
+/// endless, so are the retries of an operation that keeps failing.
 ///
 /// `operation` returns a future; one that changes what it borrows needs [`retry_mut`]. Nothing happens until
-/// [`sleeping`](Retry::sleeping) is given a sleeper and awaited.
+/// [`sleep`](Retry::sleep) is awaited.
 ///
 /// ```
 /// use comeback_backoff::retry;
@@ -36,27 +21,28 @@ pub use transient::is_transient_status;
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// let delays = [50, 50, 100].map(Duration::from_millis);
-/// let error = retry(delays, |error| *error == "busy", async || Err::<(), _>("busy"))
-///     .sleeping(tokio::time::sleep)
+/// let given_up = retry(async || Err::<(), _>("busy"), delays)
+///     .when(|error| *error == "busy")
+///     .sleep(tokio::time::sleep)
 ///     .await
 ///     .unwrap_err();
-/// assert_eq!((error.error, error.attempts, error.waited), ("busy", 4, Duration::from_millis(200)));
+/// assert_eq!((given_up.error, given_up.attempts, given_up.waited), ("busy", 4, Duration::from_millis(200)));
 /// # }
 /// ```
-pub fn retry<D, P, Op, Fut, T, E>(delays: D, is_retriable: P, operation: Op) -> New<Plain<Op>, D, P, E>
+pub fn retry<Op, Fut, T, E, D>(operation: Op, delays: D) -> Retry<Op, E, D::IntoIter>
 where
-    D: IntoIterator<Item = Duration>,
-    P: FnMut(&E) -> bool,
     Op: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
+    D: IntoIterator<Item = Duration>,
 {
-    Retry { operation: Plain(operation), rules: Rules::new(delays.into_iter(), is_retriable) }
+    Retry::new(operation, delays)
 }
 
 /// As [`retry`], for an `async` closure that changes what it borrows, such as a connection.
+/// [`sleep_mut`](Retry::sleep_mut) runs it.
 ///
 /// It is apart because the compiler cannot see yet that such a future is `Send` inside another `async` block
-/// that is (rust-lang/rust#134997): spawn what `sleeping` returns, or use [`retry`].
+/// that is (rust-lang/rust#134997): spawn what `sleep_mut` returns, or use [`retry`].
 ///
 /// ```
 /// use comeback_backoff::retry_mut;
@@ -70,55 +56,313 @@ where
 /// # }
 /// let mut buffer = Vec::new();
 /// let delays = [50, 50, 100].map(Duration::from_millis);
-/// let done = retry_mut(delays, |_| true, async || {
-///     read(&mut buffer).await // a part at a time
-/// });
-/// assert_eq!(done.sleeping(tokio::time::sleep).await.unwrap().attempts, 3);
+/// let done = retry_mut(async || read(&mut buffer).await, delays).sleep_mut(tokio::time::sleep).await;
+/// assert_eq!(done.unwrap().attempts, 3);
 /// # }
 /// ```
-pub fn retry_mut<D, P, Op, T, E>(delays: D, is_retriable: P, operation: Op) -> New<Lending<Op>, D, P, E>
+pub fn retry_mut<Op, T, E, D>(operation: Op, delays: D) -> Retry<Op, E, D::IntoIter>
 where
-    D: IntoIterator<Item = Duration>,
-    P: FnMut(&E) -> bool,
     Op: AsyncFnMut() -> Result<T, E>,
+    D: IntoIterator<Item = Duration>,
 {
-    Retry { operation: Lending(operation), rules: Rules::new(delays.into_iter(), is_retriable) }
+    Retry::new(operation, delays)
 }
 
-/// As [`retry`], for an operation that blocks its thread. [`blocking`](Retry::blocking) runs it.
+/// As [`retry`], for an operation that blocks its thread. [`sleep_blocking`](Retry::sleep_blocking) runs it.
 ///
 /// ```
 /// use comeback_backoff::retry_blocking;
 /// use std::time::Duration;
 ///
 /// let delays = [1, 2].map(Duration::from_millis);
-/// let error = retry_blocking(delays, |_| true, || Err::<(), _>("busy")).blocking(std::thread::sleep).unwrap_err();
-/// assert_eq!((error.error, error.attempts, error.waited), ("busy", 3, Duration::from_millis(3)));
+/// let given_up = retry_blocking(|| Err::<(), _>("busy"), delays).sleep_blocking(std::thread::sleep).unwrap_err();
+/// assert_eq!((given_up.error, given_up.attempts, given_up.waited), ("busy", 3, Duration::from_millis(3)));
 /// ```
-pub fn retry_blocking<D, P, Op, T, E>(delays: D, is_retriable: P, operation: Op) -> New<Blocking<Op>, D, P, E>
+pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<Op, E, D::IntoIter>
 where
-    D: IntoIterator<Item = Duration>,
-    P: FnMut(&E) -> bool,
     Op: FnMut() -> Result<T, E>,
+    D: IntoIterator<Item = Duration>,
 {
-    Retry { operation: Blocking(operation), rules: Rules::new(delays.into_iter(), is_retriable) }
+    Retry::new(operation, delays)
 }
 
-/// A retry that has not started: what [`retry`], [`retry_mut`] and [`retry_blocking`] return.
-#[must_use = "nothing is called until `sleeping` is awaited, or `blocking` is called"]
-pub struct Retry<Op, D, P, H, N, C> {
+/// A retry that has not started, with its options: what [`retry`], [`retry_mut`] and [`retry_blocking`] return.
+#[must_use = "nothing is called until `sleep` or `sleep_mut` is awaited, or `sleep_blocking` is called"]
+pub struct Retry<
+    Op,
+    E,
+    Delays,
+    When = fn(&E) -> bool,
+    Hinting = fn(&E) -> Option<Hint>,
+    Notify = fn(&E, Duration),
+    Elapsed = fn() -> Duration,
+> {
     operation: Op,
-    rules: Rules<D, P, H, N, C>,
+    delays: Delays,
+    when: When,
+    hint: Hinting,
+    notify: Notify,
+    /// No wait may end later, by `elapsed`.
+    limit: Duration,
+    elapsed: Elapsed,
+    error: PhantomData<fn(&E)>,
 }
 
-/// Without options yet.
-type New<Op, D, P, E> = Retry<Op, <D as IntoIterator>::IntoIter, P, NoHint<E>, NoNotice<E>, NoClock>;
+impl<Op, E, D> Retry<Op, E, D> {
+    fn new(operation: Op, delays: impl IntoIterator<IntoIter = D>) -> Self {
+        Self {
+            operation,
+            delays: delays.into_iter(),
+            when: |_| true,
+            hint: |_| None,
+            notify: |_, _| {},
+            limit: Duration::MAX,
+            elapsed: || Duration::ZERO,
+            error: PhantomData,
+        }
+    }
+}
 
-/// The operation of [`retry`]: its futures stand for themselves.
-pub struct Plain<Op>(Op);
+impl<Op, E, D, W, H, N, C> Retry<Op, E, D, W, H, N, C>
+where
+    D: Iterator<Item = Duration>,
+    W: FnMut(&E) -> bool,
+    H: FnMut(&E) -> Option<Hint>,
+    N: FnMut(&E, Duration),
+    C: FnMut() -> Duration,
+{
+    /// Retries only errors that `when` accepts, such as [`is_transient_io`](crate::is_transient_io). By default every
+    /// error is retried.
+    pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<Op, E, D, When, H, N, C> {
+        let Self { operation, delays, hint, notify, limit, elapsed, error, .. } = self;
+        Retry { operation, delays, when, hint, notify, limit, elapsed, error }
+    }
 
-/// The operation of [`retry_mut`]: its futures borrow from it.
-pub struct Lending<Op>(Op);
+    /// Obeys the wait that an error asks for: each wait is the longer of its delay and its [`Hint`], which is awaited
+    /// in full or ends the retry, as the hint says. A hint adds no retry when no delay is left.
+    ///
+    /// ```
+    /// use comeback_backoff::{Hint, is_transient_status, retry};
+    /// use std::time::Duration;
+    ///
+    /// struct Refused { status: u16, retry_after_seconds: Option<u64> }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// # let request = async || Err::<(), _>(Refused { status: 503, retry_after_seconds: Some(2) });
+    /// let refused = retry(request, [Duration::from_millis(50)])
+    ///     .when(|error| is_transient_status(error.status))
+    ///     .hint(|error| {
+    ///         let hint = Hint::new(Duration::from_secs(error.retry_after_seconds?));
+    ///         Some(hint.up_to(Duration::from_secs(30)).spread(&mut rand::rng()))
+    ///     })
+    ///     .sleep(tokio::time::sleep)
+    ///     .await;
+    /// # assert!(refused.is_err_and(|refused| refused.waited >= Duration::from_secs(2)));
+    /// # }
+    /// ```
+    pub fn hint<Hinting>(self, hint: Hinting) -> Retry<Op, E, D, W, Hinting, N, C>
+    where
+        Hinting: FnMut(&E) -> Option<Hint>,
+    {
+        let Self { operation, delays, when, notify, limit, elapsed, error, .. } = self;
+        Retry { operation, delays, when, hint, notify, limit, elapsed, error }
+    }
 
-/// The operation of [`retry_blocking`].
-pub struct Blocking<Op>(Op);
+    /// Calls `notify` with the error and the wait before each wait, for a log or a metric.
+    pub fn notify<Notify: FnMut(&E, Duration)>(self, notify: Notify) -> Retry<Op, E, D, W, H, Notify, C> {
+        let Self { operation, delays, when, hint, limit, elapsed, error, .. } = self;
+        Retry { operation, delays, when, hint, notify, limit, elapsed, error }
+    }
+
+    /// Gives up instead of waiting past `limit`, so that no call but the first starts later. A call that has started
+    /// is not cut short. `elapsed` returns the time since the start that `limit` counts from.
+    ///
+    /// ```
+    /// # use comeback_backoff::retry_blocking;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// # let (delays, read) = ([Duration::from_millis(20)], || Err::<(), _>("busy"));
+    /// let start = Instant::now();
+    /// let given_up = retry_blocking(read, delays)
+    ///     .max_elapsed(Duration::from_millis(10), || start.elapsed())
+    ///     .sleep_blocking(std::thread::sleep)
+    ///     .unwrap_err();
+    /// assert_eq!(given_up.attempts, 1); // after a wait of 20 ms it would be too late
+    /// ```
+    pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
+        self,
+        limit: Duration,
+        elapsed: Elapsed,
+    ) -> Retry<Op, E, D, W, H, N, Elapsed> {
+        let Self { operation, delays, when, hint, notify, error, .. } = self;
+        Retry { operation, delays, when, hint, notify, limit, elapsed, error }
+    }
+
+    /// Runs the operation of [`retry`] and waits with `sleeper`, such as `tokio::time::sleep`.
+    ///
+    /// # Errors
+    ///
+    /// The last error, with the number of calls and the time waited between them.
+    pub async fn sleep<Fut, Sleep, T>(
+        mut self,
+        mut sleeper: impl FnMut(Duration) -> Sleep,
+    ) -> Result<Retried<T>, RetryError<E>>
+    where
+        Op: FnMut() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        Sleep: Future<Output = ()>,
+    {
+        let mut tally = Tally::default();
+        loop {
+            let result = (self.operation)().await;
+            match self.after(result, &mut tally) {
+                ControlFlow::Continue(wait) => sleeper(wait).await,
+                ControlFlow::Break(end) => return end,
+            }
+        }
+    }
+
+    /// Runs the operation of [`retry_mut`] and waits with `sleeper`, such as `tokio::time::sleep`.
+    ///
+    /// # Errors
+    ///
+    /// The last error, with the number of calls and the time waited between them.
+    pub async fn sleep_mut<Sleep, T>(
+        mut self,
+        mut sleeper: impl FnMut(Duration) -> Sleep,
+    ) -> Result<Retried<T>, RetryError<E>>
+    where
+        Op: AsyncFnMut() -> Result<T, E>,
+        Sleep: Future<Output = ()>,
+    {
+        let mut tally = Tally::default();
+        loop {
+            let result = (self.operation)().await;
+            match self.after(result, &mut tally) {
+                ControlFlow::Continue(wait) => sleeper(wait).await,
+                ControlFlow::Break(end) => return end,
+            }
+        }
+    }
+
+    /// Runs the operation of [`retry_blocking`] on this thread and waits with `sleep`, such as `std::thread::sleep`.
+    ///
+    /// # Errors
+    ///
+    /// The last error, with the number of calls and the time waited between them.
+    pub fn sleep_blocking<T>(mut self, mut sleep: impl FnMut(Duration)) -> Result<Retried<T>, RetryError<E>>
+    where
+        Op: FnMut() -> Result<T, E>,
+    {
+        let mut tally = Tally::default();
+        loop {
+            let result = (self.operation)();
+            match self.after(result, &mut tally) {
+                ControlFlow::Continue(wait) => sleep(wait),
+                ControlFlow::Break(end) => return end,
+            }
+        }
+    }
+
+    /// What follows a call: the wait before the next one, or the end.
+    fn after<T>(
+        &mut self,
+        result: Result<T, E>,
+        tally: &mut Tally,
+    ) -> ControlFlow<Result<Retried<T>, RetryError<E>>, Duration> {
+        let Tally { retries, waited } = *tally;
+        let attempts = retries.saturating_add(1);
+        match result {
+            Ok(value) => ControlFlow::Break(Ok(Retried { value, attempts, waited })),
+            Err(error) => match self.wait(&error) {
+                None => ControlFlow::Break(Err(RetryError { error, attempts, waited })),
+                Some(wait) => {
+                    *tally = Tally { retries: attempts, waited: waited.saturating_add(wait) };
+                    ControlFlow::Continue(wait)
+                }
+            },
+        }
+    }
+
+    /// The wait after a call that failed with `error`; `None` to give up.
+    fn wait(&mut self, error: &E) -> Option<Duration> {
+        if !(self.when)(error) {
+            return None;
+        }
+        let delay = self.delays.next()?;
+        let wait = (self.hint)(error).map_or(Some(delay), |hint| hint.over(delay))?;
+        if (self.elapsed)().saturating_add(wait) > self.limit {
+            return None;
+        }
+        (self.notify)(error, wait);
+        Some(wait)
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    retries: u64,
+    waited: Duration,
+}
+
+/// An operation that succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Retried<T> {
+    /// The last call's result.
+    pub value: T,
+    /// Calls made, the first included.
+    pub attempts: u64,
+    /// Total time waited between them.
+    pub waited: Duration,
+}
+
+/// An operation that was given up. Its message says after how many calls; the error itself is the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetryError<E> {
+    /// The last call's error.
+    pub error: E,
+    /// Calls made, the first included.
+    pub attempts: u64,
+    /// Total time waited between them.
+    pub waited: Duration,
+}
+
+impl<E> RetryError<E> {
+    pub(crate) fn after(retries: u64, waited: Duration, error: E) -> Self {
+        Self { error, attempts: retries + 1, waited }
+    }
+}
+
+impl<E> fmt::Display for RetryError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let calls = if self.attempts == 1 { "call" } else { "calls" };
+        write!(f, "gave up after {} {calls} and {:?} of waiting", self.attempts, self.waited)
+    }
+}
+
+impl<E: core::error::Error + 'static> core::error::Error for RetryError<E> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+    use std::io::{Error, ErrorKind};
+    use std::time::Duration;
+
+    use super::RetryError;
+
+    #[test]
+    fn an_error_says_how_it_was_given_up_and_leads_to_its_source() {
+        let error = RetryError::after(3, Duration::from_millis(1_350), Error::from(ErrorKind::TimedOut));
+        assert_eq!(error.to_string(), "gave up after 4 calls and 1.35s of waiting");
+        assert_eq!(error.source().unwrap().to_string(), "timed out");
+        let at_once = RetryError::after(0, Duration::ZERO, "busy");
+        assert_eq!(at_once.to_string(), "gave up after 1 call and 0ns of waiting");
+    }
+}

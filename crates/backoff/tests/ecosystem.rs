@@ -1,38 +1,26 @@
-//! Delays and their makers where other libraries ask for delays. Most of it need only compile; each is
-//! run too.
+//! Backoffs and delays where other libraries ask for them. Most of it need only compile; each is run too.
+
+#![expect(clippy::disallowed_methods, reason = "what others build is seeded by the operating system")]
 
 use std::time::Duration;
 
-use backon::{Backoff, BackoffBuilder, Retryable};
-use comeback_backoff::{Delays, Jitter, Ladder, Rung, Strategy, Streams, Top, ladder};
-use tokio::time::Instant;
+use backon::{BackoffBuilder, Retryable};
+use comeback_backoff::{Backoff, Delays, ladder, retry};
+use tokio::time::{Instant, sleep};
 
 ladder! { Short: 10ms, 20ms, 30ms }
 
-fn streams() -> Streams {
-    Strategy::list([10, 20, 30].map(Duration::from_millis))
-        .jitter(Jitter::None)
-        .seeded(7)
-        .expect("a valid list")
-}
-
 #[test]
 fn bounds_are_met() {
-    fn delays<T: Iterator<Item = Duration> + Clone + Send + Sync + Unpin + 'static>() {}
+    fn delays<T: backon::Backoff + Iterator<Item = Duration> + Clone + Send + Sync + Unpin + 'static>(_: T) {}
     fn shared<T: Clone + Send + Sync + Unpin + 'static>() {}
-    fn backoff<T: Backoff>(_: T) {}
     fn builder<T: BackoffBuilder>(_: T) {}
-    fn ladder_delays(_: impl Iterator<Item = Duration> + Clone + Send + Sync + Unpin + 'static) {}
-    delays::<Delays>();
-    shared::<Streams>();
-    shared::<Strategy>();
-    backoff(streams().delays());
-    builder(streams().delays());
-    builder(streams());
-    let streams = streams();
-    builder::<&Streams>(&streams);
-    ladder_delays(Short::ceilings());
-    let _: Rung<10, Rung<20, Rung<30, Top>>> = Ladder::start();
+    delays::<Delays>(Short::backoff().delays());
+    delays(Short::ceilings());
+    shared::<Backoff>();
+    builder(Short::backoff());
+    builder(&Short::backoff());
+    builder(Short::backoff().delays());
 }
 
 async fn busy() -> Result<(), &'static str> {
@@ -48,10 +36,10 @@ async fn assert_waits_60_ms(retry: impl Future<Output = Result<(), &'static str>
 
 #[tokio::test(start_paused = true)]
 async fn backon_retries_with_all_of_them() {
-    assert_waits_60_ms(busy.retry(streams().delays()).sleep(tokio::time::sleep)).await;
-    assert_waits_60_ms(busy.retry(streams()).sleep(tokio::time::sleep)).await;
-    assert_waits_60_ms(busy.retry(&streams()).sleep(tokio::time::sleep)).await;
-    assert_waits_60_ms(busy.retry(Short::ceilings()).sleep(tokio::time::sleep)).await;
+    assert_waits_60_ms(busy.retry(Short::backoff().delays()).sleep(sleep)).await;
+    assert_waits_60_ms(busy.retry(Short::backoff()).sleep(sleep)).await;
+    assert_waits_60_ms(busy.retry(&Short::backoff()).sleep(sleep)).await;
+    assert_waits_60_ms(busy.retry(Short::ceilings()).sleep(sleep)).await;
 }
 
 /// A loop that asks only for durations, as tokio-retry's does.
@@ -60,15 +48,22 @@ async fn retry_busy(delays: impl IntoIterator<Item = Duration>) -> Result<(), &'
         if busy().await.is_ok() {
             return Ok(());
         }
-        tokio::time::sleep(delay).await;
+        sleep(delay).await;
     }
     busy().await
 }
 
 #[tokio::test(start_paused = true)]
 async fn any_loop_retries_with_all_of_them() {
-    assert_waits_60_ms(retry_busy(streams().delays())).await;
-    assert_waits_60_ms(retry_busy(streams())).await;
-    assert_waits_60_ms(retry_busy(&streams())).await;
+    assert_waits_60_ms(retry_busy(Short::backoff().delays())).await;
+    assert_waits_60_ms(retry_busy(Short::backoff())).await;
+    assert_waits_60_ms(retry_busy(&Short::backoff())).await;
     assert_waits_60_ms(retry_busy(Short::ceilings())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_takes_the_threads_generator() {
+    let delays = Backoff::default().with_rng(rand::rng());
+    let error = retry(busy, delays).sleep(sleep).await.unwrap_err();
+    assert!(error.attempts == 4 && error.waited <= Duration::from_secs(1 + 2 + 4));
 }

@@ -28,7 +28,9 @@ fn each_rung_waits_longer_and_the_top_says_what_was_waited() {
     let (second, rung) = rung.climb();
     let (third, rung) = rung.climb();
     let (fourth, top) = rung.climb();
-    assert_eq!([first, second, third, fourth], [MS * 100, MS * 300, MS * 1_000, MS * 120_000]);
+    let climbed = [first, second, third, fourth];
+    assert_eq!(climbed, [MS * 100, MS * 300, MS * 1_000, MS * 120_000]);
+    assert!(Sends::ceilings().eq(climbed) && Sends::backoff().seeded(7).eq(climbed));
     let given_up = top.give_up("busy");
     assert_eq!((given_up.error, given_up.attempts, given_up.waited), ("busy", 5, Sends::LONGEST_TOTAL_WAIT));
 }
@@ -42,16 +44,10 @@ fn giving_up_early_says_what_was_waited_so_far() {
 }
 
 #[test]
-fn the_iterator_is_the_climb() {
-    let ceilings: Vec<Duration> = Sends::ceilings().collect();
-    assert_eq!(ceilings, [MS * 100, MS * 300, MS * 1_000, MS * 120_000]);
-    assert_eq!(ceilings.iter().sum::<Duration>(), Sends::LONGEST_TOTAL_WAIT);
-}
-
-#[test]
-fn jittered_climbs_and_iterators_draw_the_same_under_each_ceiling() {
+fn a_jittered_climb_draws_the_waits_of_the_jittered_backoff() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
-    let drawn: Vec<Duration> = Sends::jittered(rng.clone()).collect();
+    let jittered = Sends::backoff().with_jitter(comeback_backoff::Jitter::Full).unwrap();
+    let drawn: Vec<Duration> = jittered.with_rng(rng.clone()).collect();
     let (first, rung) = Sends::start().climb_jittered(&mut rng);
     let (second, rung) = rung.climb_jittered(&mut rng);
     let (third, rung) = rung.climb_jittered(&mut rng);

@@ -113,9 +113,9 @@ impl PrintedPolicy {
         Self {
             max_age_seconds: policy.max_age().as_secs(),
             max_retries: policy.max_retries(),
-            base_backoff_seconds: backoff.base,
-            max_backoff_seconds: backoff.cap,
-            jitter: backoff.jitter.name(),
+            base_backoff_seconds: backoff.base().as_secs(),
+            max_backoff_seconds: backoff.cap().as_secs(),
+            jitter: backoff.jitter().name(),
         }
     }
 }

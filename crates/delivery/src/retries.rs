@@ -1,8 +1,9 @@
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use comeback_backoff::{Jitter, Strategy};
+use comeback_backoff::{Backoff, BackoffError, Jitter};
 
 /// How often an entry is sent again, and after which waits: the nth wait comes before its nth retry, and
 /// without an nth wait there is no nth retry. (The halves of a call that was refused whole are no retries.)
@@ -13,7 +14,6 @@ pub struct Retries {
 
 const RETRIES: u64 = 5;
 const STEP: Duration = Duration::from_millis(100);
-const VALID: &str = "BUG: these steps and caps are whole and in order";
 
 impl Retries {
     /// The default: 5 retries, each wait uniform over {1 ms … 100 ms · 2ⁿ⁻¹} ([full jitter](Jitter::Full)): on
@@ -23,29 +23,28 @@ impl Retries {
     /// once; without any to be had, with a fixed seed. It is asked for before the first retry. For the same draws
     /// again: [`seeded`](Self::seeded).
     pub fn exponential() -> Self {
-        let streams = LazyLock::new(|| {
-            let strategy = Strategy::exponential(STEP, STEP * 16).retries(RETRIES);
-            // The one place that asks for entropy: a default that retries in step is no default.
-            #[allow(clippy::disallowed_methods)]
-            let streams = strategy.streams().or_else(|_| strategy.seeded(0));
-            streams.expect(VALID)
-        });
-        Self::each(move || streams.delays())
+        let backoff = valid(Backoff::exponential(STEP, STEP * 16));
+        // The one place that asks for entropy: senders must not retry in step by default.
+        #[allow(clippy::disallowed_methods)]
+        Self::each(move || backoff.delays())
     }
 
     /// As [`exponential`](Self::exponential), with draws that this seed sets.
     pub fn seeded(seed: u64) -> Self {
-        Self::of_strategy(&Strategy::exponential(STEP, STEP * 16), seed)
+        let backoff = valid(Backoff::exponential(STEP, STEP * 16));
+        // In the upper half, so that senders with neighbouring seeds share no draws.
+        let next = AtomicU64::new(seed.rotate_left(32));
+        Self::each(move || backoff.seeded(next.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// 5 retries, 100 ms · n, so 0.1, 0.2, 0.3, 0.4 and 0.5 s, without jitter.
     pub fn linear() -> Self {
-        Self::of_strategy(&Strategy::linear(STEP, STEP * 5).jitter(Jitter::None), 0)
+        Self::exact(Backoff::linear(STEP, STEP * 5))
     }
 
     /// 5 retries, 100 ms · n²: 0.1, 0.4, 0.9, 1.6 and 2.5 s, without jitter.
     pub fn squared() -> Self {
-        Self::of_strategy(&Strategy::squared(STEP, STEP * 25).jitter(Jitter::None), 0)
+        Self::exact(Backoff::squared(STEP, STEP * 25))
     }
 
     /// Every entry is sent once; only calls that are refused whole are sent again, in halves.
@@ -65,7 +64,7 @@ impl Retries {
     }
 
     /// The waits that `make` makes anew for each failed batch, so that they can have jitter:
-    /// `Retries::each(move || streams.delays())`, with comeback-backoff's `Streams`.
+    /// `Retries::each(move || backoff.delays())`, with comeback-backoff's `Backoff`.
     pub fn each<D: IntoIterator<Item = Duration>>(make: impl Fn() -> D + Send + Sync + 'static) -> Self {
         Self { wait: Arc::new(move |retry| make().into_iter().nth(retry.checked_sub(1)?)) }
     }
@@ -75,11 +74,13 @@ impl Retries {
         (self.wait)(usize::try_from(n).ok()?)
     }
 
-    fn of_strategy(strategy: &Strategy, seed: u64) -> Self {
-        let streams = strategy.clone().retries(RETRIES).seeded(seed);
-        let streams = streams.expect(VALID);
-        Self::each(move || streams.delays())
+    fn exact(backoff: Result<Backoff, BackoffError>) -> Self {
+        Self::of(valid(backoff.and_then(|backoff| backoff.with_jitter(Jitter::None))).seeded(0))
     }
+}
+
+fn valid(backoff: Result<Backoff, BackoffError>) -> Backoff {
+    backoff.expect("BUG: constants in order").with_retries(RETRIES)
 }
 
 impl Default for Retries {

@@ -84,11 +84,11 @@ impl Case<'_, '_> {
     /// by the event, because its chain must be the same on each of its messages.
     fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
-        let mut rng = match policy.backoff.jitter {
+        let mut rng = match policy.backoff.jitter() {
             Jitter::Decorrelated => generator(&event.origin_request_id, 0),
             Jitter::Full | Jitter::Equal | Jitter::None => generator(record.first_id(), event.retry),
         };
-        Duration::from_secs(policy.backoff.delay(event.retry, &mut rng))
+        policy.backoff.delay(event.retry, &mut rng)
     }
 
     /// `MAX_AGE` after the first failure, on a clock that stands still while the function is paused, and after each

@@ -75,7 +75,7 @@ impl Policy {
         Ok(Self {
             max_age: Duration::from_secs(settings.max_age),
             max_retries: settings.max_retries,
-            backoff: Backoff::new(settings.base_backoff, settings.max_backoff, settings.jitter),
+            backoff: in_seconds(settings.base_backoff, settings.max_backoff, settings.jitter),
             envelope: settings.envelope,
             directives: settings.directives,
             hide_up_to: settings.hide_up_to,
@@ -97,9 +97,9 @@ impl Policy {
         self.max_retries
     }
 
-    /// `BASE_BACKOFF`, `MAX_BACKOFF` (both in seconds) and `JITTER`.
-    pub const fn backoff(&self) -> Backoff {
-        self.backoff
+    /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`: waits of whole seconds.
+    pub const fn backoff(&self) -> &Backoff {
+        &self.backoff
     }
 
     /// `DIRECTIVES`: whether a function's own `RetryAfter` and `NonRetryable` are obeyed.
@@ -138,6 +138,13 @@ impl Policy {
         let matches = |glob: &WildMatch| glob.matches(error_type) || glob.matches(simple_name(error_type));
         self.non_retryable_errors.iter().any(matches)
     }
+}
+
+/// Exponential from `base` to `cap` seconds, in whole seconds, as SQS counts.
+pub(crate) fn in_seconds(base: u64, cap: u64, jitter: Jitter) -> Backoff {
+    let backoff = Backoff::exponential(Duration::from_secs(base), Duration::from_secs(cap));
+    let backoff = backoff.and_then(|backoff| backoff.with_tick(Duration::from_secs(1))?.with_jitter(jitter));
+    backoff.expect("BUG: checked settings, or constants in order")
 }
 
 /// `HIDE_UP_TO`: how many messages may be hidden at once. Others wait as delayed messages.

@@ -4,13 +4,14 @@ use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use comeback_backoff::{Backoff, Jitter};
+use comeback_backoff::Jitter;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use crate::account::{CallFailure, INVOKE_TIMEOUT, panicked};
 use crate::due::Case;
 use crate::failed_event::FailedEvent;
+use crate::policy::in_seconds;
 use crate::record::LONGEST_CARRIED;
 use crate::seed::generator;
 use crate::time::ceil_secs;
@@ -72,9 +73,9 @@ impl Wait {
 
 /// Full jitter under min(3,600 s, 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
 fn after_failure(record: &Record) -> Duration {
-    let backoff = Backoff::new(1, 3_600, Jitter::Full);
+    let backoff = in_seconds(1, 3_600, Jitter::Full);
     let count = u64::from(record.receive_count);
-    Duration::from_secs(backoff.delay(count + 1, &mut generator_of(record)))
+    backoff.delay(count + 1, &mut generator_of(record))
 }
 
 /// One to two hours, cut by rule 6 so that a last try is left. With too little time for one, the message is given up

@@ -6,7 +6,6 @@ pub(crate) mod in_flight;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-use comeback_backoff::ceiling;
 use comeback_engine::{
     Action, HideUpTo, Jitter, Pauses, Policy, ReasonCode, Record, Style, Timestamp, decide,
 };
@@ -160,8 +159,8 @@ impl ScheduledRetry {
         let made: Vec<Made> = chains.iter().filter_map(|chain| chain.retries.get(index).copied()).collect();
         Self {
             retry,
-            ceiling_seconds: (backoff.jitter != Jitter::Decorrelated)
-                .then(|| ceiling(backoff.base, backoff.cap, retry)),
+            ceiling_seconds: (backoff.jitter() != Jitter::Decorrelated)
+                .then(|| backoff.ceiling(retry).as_secs()),
             events: made.len(),
             wait_seconds: Spread::of(made.iter().map(|made| made.wait).collect()),
             since_first_failure_seconds: Spread::of(made.iter().map(|made| made.at).collect()),

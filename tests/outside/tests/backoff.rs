@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
-use comeback_backoff::{Hint, RetryAfter, Strategy, is_transient_status, ladder, retry, retry_blocking};
+use comeback_backoff::{Backoff, Hint, is_transient_status, ladder, retry, retry_blocking};
 use tokio::time::Instant;
 
 /// Fails so often, then works.
@@ -23,10 +23,10 @@ impl Flaky {
 
 #[tokio::test(start_paused = true)]
 async fn an_async_operation() {
-    let strategy = Strategy::exponential(Duration::from_millis(50), Duration::from_secs(2)).retries(5);
-    let strategy = strategy.streams().expect("valid settings");
+    let backoff = Backoff::exponential(Duration::from_millis(50), Duration::from_secs(2));
+    let backoff = backoff.expect("valid settings").with_retries(5);
     let service = Flaky(Cell::new(3));
-    let done = retry(&strategy, |_| true, async || service.call()).sleeping(tokio::time::sleep).await;
+    let done = retry(async || service.call(), &backoff).sleep(tokio::time::sleep).await;
     let done = done.expect("it works in the end");
     assert_eq!((done.value, done.attempts), ("done", 4));
 }
@@ -35,7 +35,7 @@ async fn an_async_operation() {
 fn a_blocking_operation() {
     let service = Flaky(Cell::new(9));
     let delays = [1, 2].map(Duration::from_millis);
-    let error = retry_blocking(delays, |_| true, || service.call()).blocking(std::thread::sleep).unwrap_err();
+    let error = retry_blocking(|| service.call(), delays).sleep_blocking(std::thread::sleep).unwrap_err();
     assert_eq!((error.error, error.attempts), ("busy", 3));
 }
 
@@ -43,8 +43,8 @@ fn a_blocking_operation() {
 async fn the_retry_after_of_a_response() {
     struct Refused(u16, &'static str);
     let hint = |refused: &Refused| {
-        let wait = refused.1.parse::<RetryAfter>().ok()?.wait(SystemTime::now());
-        Some(Hint::awaited_up_to(Duration::from_secs(60), wait).spread(&mut rand::rng()))
+        let hint = Hint::retry_after(refused.1, SystemTime::now()).ok()?;
+        Some(hint.up_to(Duration::from_secs(60)).spread(&mut rand::rng()))
     };
     let (calls, start) = (Cell::new(0), Instant::now());
     let get = async || {
@@ -52,27 +52,27 @@ async fn the_retry_after_of_a_response() {
         if calls.get() == 1 { Err(Refused(503, "7")) } else { Ok("done") }
     };
     let delays = [Duration::from_millis(1); 3];
-    let got = retry(delays, |refused: &Refused| is_transient_status(refused.0), get);
-    assert!(got.hinted(hint).sleeping(tokio::time::sleep).await.is_ok());
+    let got = retry(get, delays).when(|refused| is_transient_status(refused.0));
+    assert!(got.hint(hint).sleep(tokio::time::sleep).await.is_ok());
     assert!((7.0..=7.8).contains(&start.elapsed().as_secs_f64()), "{:?}", start.elapsed());
 }
 
 #[test]
-fn a_strategy_of_ones_own() {
+fn waits_of_ones_own() {
     let fibonacci = std::iter::successors(Some((1, 1)), |(a, b)| Some((*b, a + b)));
     let delays = fibonacci.map(|(wait, _)| Duration::from_millis(wait)).take(5);
     let mut waited = Vec::new();
     let service = Flaky(Cell::new(9));
-    let given_up = retry_blocking(delays, |_| true, || service.call()).blocking(|wait| waited.push(wait.as_millis()));
+    let given_up = retry_blocking(|| service.call(), delays).sleep_blocking(|wait| waited.push(wait.as_millis()));
     assert!(given_up.is_err());
     assert_eq!(waited, [1, 1, 2, 3, 5]);
 }
 
 #[test]
 fn an_iterator_for_a_loop_of_ones_own() {
-    let strategy = Strategy::exponential(Duration::from_millis(100), Duration::from_secs(1)).retries(4);
+    let backoff = Backoff::exponential(Duration::from_millis(100), Duration::from_secs(1));
     let service = Flaky(Cell::new(2));
-    let mut waits = strategy.seeded(7).expect("valid settings").delays();
+    let mut waits = backoff.expect("valid settings").with_retries(4).seeded(7);
     let mut waited = 0;
     let done = loop {
         match service.call() {
@@ -96,7 +96,7 @@ ladder! {
 fn a_ladder() {
     let service = Flaky(Cell::new(9));
     let mut waited = Vec::new();
-    let given_up = retry_blocking(Patience::ceilings(), |_| true, || service.call());
-    assert!(given_up.blocking(|wait| waited.push(wait.as_millis())).is_err());
+    let given_up = retry_blocking(|| service.call(), Patience::ceilings());
+    assert!(given_up.sleep_blocking(|wait| waited.push(wait.as_millis())).is_err());
     assert_eq!(waited, [10, 100]);
 }

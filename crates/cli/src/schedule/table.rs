@@ -23,15 +23,14 @@ const ROUND_ROWS: usize = 12;
 /// The policy, and what was made of it.
 pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
-    let time = |seconds| durations::text(Duration::from_secs(seconds));
     format!(
         "MAX_AGE {}, MAX_RETRIES {}, BASE_BACKOFF {}, MAX_BACKOFF {}, JITTER {}\n\
          {} every time, until given up; seed {}",
         durations::text(policy.max_age()),
         policy.max_retries(),
-        time(backoff.base),
-        time(backoff.cap),
-        backoff.jitter,
+        durations::text(backoff.base()),
+        durations::text(backoff.cap()),
+        backoff.jitter(),
         counted(schedule.events as u64, "event that fails", "events that fail"),
         schedule.seed
     )

@@ -1,10 +1,8 @@
 use std::time::Duration;
 
-use aws_sdk_lambda::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_lambda::operation::put_function_event_invoke_config::PutFunctionEventInvokeConfigError;
+use aws_sdk_lambda::error::ProvideErrorMetadata;
 use aws_sdk_lambda::types::{DestinationConfig, OnFailure, OnSuccess, RecursiveLoop};
-use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
-use comeback_backoff::{Jitter, Strategy, Streams, retry};
+use comeback_backoff::{Backoff, Delays, Jitter, retry};
 
 use crate::attach::change::Change;
 use crate::attach::plan::AttachPlan;
@@ -49,7 +47,7 @@ impl AttachPlan {
 ///
 /// That of planning.
 pub async fn settled(plan: impl AsyncFn() -> Result<AttachPlan, Failure>) -> Result<AttachPlan, Failure> {
-    for delay in &delays() {
+    for delay in delays() {
         let again = plan().await?;
         if again.changes.is_empty() {
             return Ok(again);
@@ -60,12 +58,10 @@ pub async fn settled(plan: impl AsyncFn() -> Result<AttachPlan, Failure>) -> Res
 }
 
 /// A minute in all.
-fn delays() -> Streams {
-    Strategy::exponential(Duration::from_secs(1), LONGEST_WAIT)
-        .jitter(Jitter::None)
-        .retries(RETRIES)
-        .seeded(0)
-        .expect("BUG: a strategy of constants")
+fn delays() -> Delays {
+    let backoff = Backoff::exponential(Duration::from_secs(1), LONGEST_WAIT);
+    let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));
+    backoff.expect("BUG: constants in order").with_retries(RETRIES).seeded(0)
 }
 
 impl Change {
@@ -170,15 +166,11 @@ async fn put_settings(
         .set_maximum_retry_attempts(to.retries)
         .set_maximum_event_age_in_seconds(to.event_age)
         .destination_config(destinations);
-    let put = retry(
-        &delays(),
-        |error: &SdkError<PutFunctionEventInvokeConfigError, HttpResponse>| {
-            let error = error.as_service_error().map(ProvideErrorMetadata::meta);
-            error.is_some_and(|error| is_not_permitted_yet(error.code(), error.message()))
-        },
-        || call.clone().send(),
-    );
-    put.sleeping(tokio::time::sleep).await.map(drop).map_err(|given_up| {
+    let put = retry(|| call.clone().send(), delays()).when(|error| {
+        let error = error.as_service_error().map(ProvideErrorMetadata::meta);
+        error.is_some_and(|error| is_not_permitted_yet(error.code(), error.message()))
+    });
+    put.sleep(tokio::time::sleep).await.map(drop).map_err(|given_up| {
         Failure::of_call("lambda:PutFunctionEventInvokeConfig", function, &given_up.error)
     })
 }

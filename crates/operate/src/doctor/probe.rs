@@ -44,7 +44,7 @@ fn patience(deployment: &Deployment) -> Result<Duration, Diagnosis> {
     let policy = deployment.policy().map_err(|_| skipped("the handler's settings are refused (CB020)"))?;
     let backoff = policy.backoff();
     // With decorrelated jitter the first backoff is the longest: up to three times the base.
-    let longest = Duration::from_secs(backoff.base.saturating_mul(3).min(backoff.cap)) + SLACK;
+    let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
     if longest > LONGEST {
         let seconds = longest.as_secs();
         return Err(skipped(format!("the first retry may take {seconds} s: too long to be followed")));

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_backoff::{Backoff, ceiling};
+use comeback_backoff::Backoff;
 use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
 
 use super::books::{Origin, Window};
@@ -82,7 +82,7 @@ impl Bounds {
             max_age: policy.max_age(),
             between_reads: between_reads(policy.maximum_concurrency()),
             max_retries: policy.max_retries(),
-            backoff: policy.backoff(),
+            backoff: policy.backoff().clone(),
             directives: policy.directives(),
         }
     }
@@ -237,7 +237,7 @@ impl Bounds {
         if unanswered {
             return *AFTER_UNANSWERED.end() + INVOKE_TIME;
         }
-        Duration::from_secs(ceiling(1, 3_600, u64::from(look.receive_count) + 1))
+        Duration::from_secs(3_600.min(1 << look.receive_count.min(12)))
     }
 
     /// Shortest wait of a message whose re-invocation was not answered.
@@ -297,26 +297,24 @@ impl Bounds {
 
     /// The shortest wait that the jitter can draw before a retry.
     fn shortest(&self, retry: u64) -> Duration {
-        let Backoff { base, cap, jitter, .. } = self.backoff;
-        let ceiling = ceiling(base, cap, retry);
-        Duration::from_secs(match jitter {
-            Jitter::Full => 1,
-            Jitter::Equal => ceiling.div_ceil(2),
-            Jitter::Decorrelated => base,
+        let ceiling = self.backoff.ceiling(retry);
+        match self.backoff.jitter() {
+            Jitter::Full => SECOND,
+            Jitter::Equal => Duration::from_secs(ceiling.as_secs().div_ceil(2)),
+            Jitter::Decorrelated => self.backoff.base(),
             Jitter::None => ceiling,
-        })
+        }
     }
 
     /// The longest wait that the jitter can draw before a retry.
     fn longest(&self, retry: u64) -> Duration {
-        let Backoff { base, cap, jitter, .. } = self.backoff;
-        Duration::from_secs(match jitter {
-            Jitter::Full | Jitter::Equal | Jitter::None => ceiling(base, cap, retry),
+        match self.backoff.jitter() {
+            Jitter::Full | Jitter::Equal | Jitter::None => self.backoff.ceiling(retry),
             Jitter::Decorrelated => {
-                let tripled = 3u64.saturating_pow(u32::try_from(retry).unwrap_or(u32::MAX));
-                base.saturating_mul(tripled).min(cap)
+                let tripled = 3u32.saturating_pow(u32::try_from(retry).unwrap_or(u32::MAX));
+                self.backoff.base().saturating_mul(tripled).min(self.backoff.cap())
             }
-        })
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
     let strategy =
         |jitter, summary, colour, own| Recovery { name: format!("jitter {jitter}"), colour, own, summary };
-    let mut recoveries = vec![strategy(own.policy.backoff().jitter, &own.summary, own.colour, true)];
+    let mut recoveries = vec![strategy(own.policy.backoff().jitter(), &own.summary, own.colour, true)];
     let mut others = OTHERS.into_iter();
     for (jitter, summary) in jitters {
         let compared = sides[1..].iter().find(|side| is_of(side, *jitter)).map(|side| side.colour);

@@ -29,7 +29,7 @@ impl Runs {
         mut watch: impl FnMut(&str) -> W,
     ) -> Result<Self, RunError> {
         let mut made = |what: &str, policy: &Policy| run(scenario, policy, &mut watch(what));
-        let (flags, own) = (first.0.clone(), first.1.backoff().jitter);
+        let (flags, own) = (first.0.clone(), first.1.backoff().jitter());
         let mut policies = vec![first];
         if let Some((flags, policy)) = other {
             let summary = made("the other policy", &policy)?;
@@ -103,9 +103,9 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     match flag {
         "max-age" => durations::text(policy.max_age()),
         "max-retries" => HumanCount(policy.max_retries()).to_string(),
-        "base-backoff" => time(backoff.base),
-        "max-backoff" => time(backoff.cap),
-        "jitter" => backoff.jitter.to_string(),
+        "base-backoff" => durations::text(backoff.base()),
+        "max-backoff" => durations::text(backoff.cap()),
+        "jitter" => backoff.jitter().to_string(),
         "directives" => if policy.directives() { "on" } else { "off" }.into(),
         "envelope" => given.unwrap_or_else(|| comeback_engine::Settings::default().envelope.to_string()),
         _ => given.filter(|value| !value.is_empty()).unwrap_or_else(|| "-".into()),

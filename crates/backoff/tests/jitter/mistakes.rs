@@ -1,19 +1,18 @@
-//! The checker catches each known mistake, in a strategy that makes it on purpose.
-
-mod checker;
+//! The checker catches each known mistake, in waits that make it on purpose.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use checker::{Claim, Mistake, mistakes};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
+
+use crate::checker::{Claim, Mistake, mistakes};
 
 const BASE: u64 = 1_000;
 const CAP: u64 = 30_000;
 
-/// What a careful strategy of the mistaken ones' kind claims: full jitter, in milliseconds.
+/// The range that the waits should have: full jitter, in milliseconds.
 fn full(n: u64, _: Option<u64>) -> (u64, u64) {
     (1, ceiling(n))
 }

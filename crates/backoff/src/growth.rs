@@ -1,0 +1,167 @@
+use alloc::sync::Arc;
+
+/// How ceilings grow from one retry to the next. Lengths are in ticks of the caller's choice.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Growth {
+    /// base · 2ⁿ⁻¹.
+    Doubling { base: u64 },
+    /// base · factorⁿ⁻¹, to the nearest tick; the factor is at least 1.
+    Powers { base: u64, factor: f64 },
+    /// step · nᵖ: constant for p = 0, linear for 1, squared for 2.
+    Polynomial { step: u64, power: u32 },
+    /// The nth of a list; past its end, the last.
+    List(Arc<[u64]>),
+}
+
+impl Growth {
+    /// The ceiling before retry `n`, at most `cap`. Total for every `n`; 0 counts as 1.
+    pub(crate) fn ceiling(&self, cap: u64, n: u64) -> u64 {
+        let n = n.max(1);
+        // A saturated product is over every cap, so the cap is still right.
+        cap.min(match self {
+            Self::Doubling { base } => {
+                let doublings = u32::try_from(n - 1).unwrap_or(u32::MAX);
+                base.saturating_mul(1u64.checked_shl(doublings).unwrap_or(u64::MAX))
+            }
+            Self::Powers { base, factor } => powers(*base, *factor, n - 1),
+            Self::Polynomial { step, power } => step.saturating_mul(n.saturating_pow(*power)),
+            Self::List(ceilings) => {
+                let nth = usize::try_from(n - 1).ok().and_then(|index| ceilings.get(index));
+                nth.or(ceilings.last()).copied().unwrap_or(cap)
+            }
+        })
+    }
+
+    /// The number of retries, where the growth limits it.
+    pub(crate) fn len(&self) -> Option<u64> {
+        match self {
+            Self::List(ceilings) => Some(ceilings.len() as u64),
+            Self::Doubling { .. } | Self::Powers { .. } | Self::Polynomial { .. } => None,
+        }
+    }
+
+    /// The same growth with each of its lengths replaced.
+    pub(crate) fn map<E>(&self, length: impl Fn(u64) -> Result<u64, E>) -> Result<Self, E> {
+        Ok(match self {
+            Self::Doubling { base } => Self::Doubling { base: length(*base)? },
+            Self::Powers { base, factor } => Self::Powers { base: length(*base)?, factor: *factor },
+            Self::Polynomial { step, power } => Self::Polynomial { step: length(*step)?, power: *power },
+            Self::List(ceilings) => {
+                Self::List(ceilings.iter().map(|ceiling| length(*ceiling)).collect::<Result<_, E>>()?)
+            }
+        })
+    }
+}
+
+/// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if it is larger. Exact for whole factors below 2⁵³.
+///
+/// By squaring, with nothing but multiplication: the same on every machine, and `core` has no `powi`.
+fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
+    let (mut power, mut square) = (1.0, factor);
+    while exponent > 0 {
+        if exponent % 2 == 1 {
+            power *= square;
+        }
+        square *= square;
+        exponent /= 2;
+    }
+    if power == 1.0 {
+        return base;
+    }
+    let exact = base as f64 * power;
+    let whole = exact as u64; // which ends at 2⁶⁴ − 1, for infinity too
+    let nearest = whole.saturating_add(u64::from(exact - whole as f64 >= 0.5));
+    base.max(nearest)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Growth;
+
+    #[test]
+    fn grows_as_named() {
+        for (growth, cap, expected) in [
+            (Growth::Doubling { base: 3 }, 40, [3, 6, 12, 24, 40]),
+            (Growth::Powers { base: 3, factor: 3.0 }, 99, [3, 9, 27, 81, 99]),
+            (Growth::Powers { base: 10, factor: 1.5 }, 99, [10, 15, 23, 34, 51]),
+            (Growth::Powers { base: 3, factor: 1.0 }, 99, [3, 3, 3, 3, 3]),
+            (Growth::Polynomial { step: 3, power: 0 }, 40, [3, 3, 3, 3, 3]),
+            (Growth::Polynomial { step: 3, power: 1 }, 13, [3, 6, 9, 12, 13]),
+            (Growth::Polynomial { step: 3, power: 2 }, 40, [3, 12, 27, 40, 40]),
+            (Growth::List([5, 50, 7].into()), 40, [5, 40, 7, 7, 7]),
+        ] {
+            assert_eq!([1, 2, 3, 4, 5].map(|n| growth.ceiling(cap, n)), expected, "{growth:?}");
+        }
+    }
+
+    #[test]
+    fn doubling_is_the_formula_for_every_n_up_to_100_000() {
+        let mut exact = 1u128;
+        for n in 1..=100_000 {
+            assert_eq!(
+                u128::from(Growth::Doubling { base: 1 }.ceiling(43_170, n)),
+                exact.min(43_170),
+                "n = {n}"
+            );
+            exact = exact.saturating_mul(2);
+        }
+    }
+
+    #[test]
+    fn a_factor_is_total() {
+        for factor in [1.0, 1.0 + f64::EPSILON, 1.5, 2.0, 1e300, f64::MAX] {
+            for n in [0, 1, 2, 1_000, u64::MAX] {
+                for (base, cap) in [(1, 1), (1, u64::MAX), (u64::MAX, u64::MAX), (1 << 53, u64::MAX)] {
+                    let ceiling = Growth::Powers { base, factor }.ceiling(cap, n);
+                    assert!(
+                        (base..=cap).contains(&ceiling),
+                        "{base}·{factor}^({n}-1) under {cap}: {ceiling}"
+                    );
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn doubling_agrees_with_wide_arithmetic(base in 1..=u64::MAX, cap: u64, n in 1..=200u64) {
+            let exact = if n <= 64 { u128::from(base) << (n - 1) } else { u128::MAX };
+            let ceiling = Growth::Doubling { base }.ceiling(cap, n);
+            prop_assert_eq!(u128::from(ceiling), exact.min(u128::from(cap)));
+        }
+
+        #[test]
+        fn whole_factors_agree_with_wide_arithmetic(base in 1..1_000_000u64, factor in 1..=1_000u32, n in 1..=10u64) {
+            let exact = u128::from(factor).checked_pow(n as u32 - 1).and_then(|power| power.checked_mul(base.into()));
+            let cap = 1 << 53; // as far as 64-bit floats are whole
+            let ceiling = Growth::Powers { base, factor: factor.into() }.ceiling(cap, n);
+            prop_assert_eq!(u128::from(ceiling), exact.unwrap_or(u128::MAX).min(cap.into()));
+        }
+
+        #[test]
+        fn ceilings_of_a_factor_never_fall(base in 1..1_000_000u64, factor in 1.0..4.0f64, n in 1..=200u64) {
+            let growth = Growth::Powers { base, factor };
+            prop_assert!(growth.ceiling(u64::MAX, n) <= growth.ceiling(u64::MAX, n + 1));
+        }
+
+        #[test]
+        fn polynomials_agree_with_wide_arithmetic(step: u64, cap: u64, n in 1..=u64::MAX, power in 0..=2u32) {
+            let exact = u128::from(n).checked_pow(power).and_then(|n| n.checked_mul(u128::from(step)));
+            let ceiling = Growth::Polynomial { step, power }.ceiling(cap, n);
+            prop_assert_eq!(u128::from(ceiling), exact.unwrap_or(u128::MAX).min(u128::from(cap)));
+        }
+
+        #[test]
+        fn every_growth_stays_under_its_cap(first: u64, list: Vec<u64>, power in 0..=2u32, cap: u64, n: u64) {
+            for growth in [
+                Growth::Doubling { base: first },
+                Growth::Polynomial { step: first, power },
+                Growth::List(list.into()),
+            ] {
+                prop_assert!(growth.ceiling(cap, n) <= cap);
+            }
+        }
+    }
+}

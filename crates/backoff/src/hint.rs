@@ -1,0 +1,145 @@
+use core::time::Duration;
+
+use rand::{Rng, RngExt};
+
+/// How long an error asks its caller to wait, such as a server by its `Retry-After`. For [`Retry::hint`](crate::Retry::hint).
+///
+/// A hint is never called early: either it is awaited in full, or the operation is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// `None` to give up.
+    wait: Option<Duration>,
+}
+
+impl Hint {
+    /// A wait to be served in full, however long it is.
+    pub const fn new(wait: Duration) -> Self {
+        Self { wait: Some(wait) }
+    }
+
+    /// Reads a `Retry-After` header: a number of seconds, or an HTTP date in any of its three forms. A date before
+    /// `now` is no wait.
+    ///
+    /// Source: RFC 9110 § 10.2.3 and § 5.6.7.
+    ///
+    /// ```
+    /// use comeback_backoff::Hint;
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_770);
+    /// assert_eq!(Hint::retry_after("120", now)?, Hint::new(Duration::from_secs(120)));
+    /// assert_eq!(Hint::retry_after("Sun, 06 Nov 1994 08:49:37 GMT", now)?, Hint::new(Duration::from_secs(7)));
+    /// # Ok::<(), comeback_backoff::BackoffError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Any other text.
+    #[cfg(feature = "retry-after")]
+    pub fn retry_after(header: &str, now: std::time::SystemTime) -> Result<Self, crate::BackoffError> {
+        let trimmed = header.trim_matches([' ', '\t']);
+        if !trimmed.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
+            // Digits fail to parse only over 64 bits.
+            return Ok(Self::new(Duration::from_secs(trimmed.parse().unwrap_or(u64::MAX))));
+        }
+        let date = httpdate::parse_http_date(trimmed).map_err(|_| {
+            crate::BackoffError::new(format_args!(
+                "retry-after is {header:?}; it must be whole seconds or an HTTP date"
+            ))
+        })?;
+        Ok(Self::new(date.duration_since(now).unwrap_or_default()))
+    }
+
+    /// Gives the operation up if the wait is longer than `longest`.
+    #[must_use]
+    pub fn up_to(self, longest: Duration) -> Self {
+        Self { wait: self.wait.filter(|wait| *wait <= longest) }
+    }
+
+    /// Lengthens the wait by up to a tenth, uniformly, so that clients with the same hint do not all return at once.
+    ///
+    /// ```
+    /// use comeback_backoff::Hint;
+    /// use std::time::Duration;
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let wait = Hint::new(minute).spread(&mut rand::rng()).over(Duration::ZERO);
+    /// assert!(wait.is_some_and(|wait| minute <= wait && wait <= minute * 11 / 10));
+    /// ```
+    #[must_use]
+    pub fn spread(self, rng: &mut (impl Rng + ?Sized)) -> Self {
+        let spread = |wait: Duration| {
+            let tenth = u64::try_from((wait / 10).as_nanos()).unwrap_or(u64::MAX);
+            wait.saturating_add(Duration::from_nanos(rng.random_range(0..=tenth)))
+        };
+        Self { wait: self.wait.map(spread) }
+    }
+
+    /// The wait in place of `delay`, which would be due without the hint: the longer of both. `None` to give up.
+    ///
+    /// For a loop of your own; [`retry`](crate::retry()) calls it.
+    pub fn over(self, delay: Duration) -> Option<Duration> {
+        self.wait.map(|wait| wait.max(delay))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand::rngs::Xoshiro256PlusPlus;
+
+    use super::Hint;
+
+    proptest! {
+        #[test]
+        fn a_spread_hint_is_never_early_and_at_most_a_tenth_late(wait: Duration, seed: u64) {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let spread = Hint::new(wait).spread(&mut rng).over(Duration::ZERO).unwrap();
+            prop_assert!(wait <= spread && spread <= wait.saturating_add(wait / 10));
+        }
+
+        #[test]
+        fn a_hint_is_awaited_in_full_or_given_up(wait: Duration, longest: Duration, delay: Duration) {
+            prop_assert_eq!(Hint::new(wait).over(delay), Some(wait.max(delay)));
+            let expected = (wait <= longest).then(|| wait.max(delay));
+            prop_assert_eq!(Hint::new(wait).up_to(longest).over(delay), expected);
+        }
+    }
+
+    #[test]
+    fn a_spread_covers_the_whole_tenth_and_revives_nothing() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let hint = Hint::new(Duration::from_nanos(100));
+        let waits: HashSet<u128> =
+            (0..1_000).map(|_| hint.spread(&mut rng).over(Duration::ZERO).unwrap().as_nanos()).collect();
+        assert_eq!(waits, (100..=110).collect());
+        assert_eq!(hint.up_to(Duration::ZERO).spread(&mut rng).over(Duration::ZERO), None);
+    }
+
+    #[cfg(feature = "retry-after")]
+    #[test]
+    fn headers_are_seconds_or_dates_of_three_forms() {
+        // RFC 9110's example.
+        let example = std::time::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let early = Duration::from_millis(1_500);
+        for (header, wait) in [
+            ("120", Duration::from_secs(120)),
+            (" 0\t", Duration::ZERO),
+            ("99999999999999999999999", Duration::from_secs(u64::MAX)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", early),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", early),
+            ("Sun Nov  6 08:49:37 1994", early),
+            ("Sun, 06 Nov 1994 08:49:30 GMT", Duration::ZERO),
+        ] {
+            assert_eq!(Hint::retry_after(header, example - early), Ok(Hint::new(wait)), "{header:?}");
+        }
+        for header in ["", "-1", "+5", "1.5", "soon", "5 s", "1994-11-06T08:49:37Z"] {
+            let expected = format!("retry-after is {header:?}; it must be whole seconds or an HTTP date");
+            assert_eq!(Hint::retry_after(header, example).unwrap_err().to_string(), expected);
+        }
+    }
+}
