@@ -1,11 +1,11 @@
 use std::fmt::{self, Display};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Fails the invocation, and says when the next retry is due.
+/// An error that fails the invocation and says when its next retry is due.
 ///
-/// The retry handler obeys an error of the type `RetryAfter`, and reads the moment from the start of its message. It
-/// adds up to a tenth of the wait as jitter, makes the retry count, and retries before `MAX_AGE` ends even if that is
-/// earlier. A wait of no time, and a moment that has passed, ask for nothing: the ordinary backoff is served.
+/// The retry handler reads the moment from the start of the message of an error of the type `RetryAfter`. It adds up to
+/// a tenth of the wait as jitter, counts the retry, and retries before `MAX_AGE` ends even if that is earlier. A wait of
+/// zero or a moment in the past is ignored: the event gets the ordinary backoff.
 ///
 /// ```
 /// use comeback_envelope::RetryAfter;
@@ -59,8 +59,9 @@ impl RetryAfter {
     }
 }
 
-/// Fails the invocation, and says that no retry can help: the event is dead-lettered as `non_retryable_error`, with
-/// this reason.
+/// An error that fails the invocation and says that no retry can help.
+///
+/// The event is dead-lettered as `non_retryable_error` with this reason.
 ///
 /// ```
 /// use comeback_envelope::NonRetryable;
@@ -96,6 +97,65 @@ impl Display for NonRetryable {
 impl std::error::Error for RetryAfter {}
 
 impl std::error::Error for NonRetryable {}
+
+#[cfg(feature = "lambda_runtime")]
+pub use with_lambda_runtime::diagnostic;
+
+#[cfg(feature = "lambda_runtime")]
+mod with_lambda_runtime {
+    use std::error::Error;
+
+    use lambda_runtime::Diagnostic;
+
+    use super::{NonRetryable, RetryAfter};
+
+    /// The invocation record's error for a boxed error: a [`RetryAfter`] or [`NonRetryable`] among its causes keeps its name.
+    ///
+    /// `lambda_runtime` itself gives all boxed errors one name, which any other error still gets.
+    ///
+    /// ```
+    /// use comeback_envelope::{RetryAfter, diagnostic};
+    /// use lambda_runtime::Error;
+    ///
+    /// fn ship(open: bool) -> Result<(), Error> {
+    ///     if !open {
+    ///         return Err(RetryAfter::seconds(900).into());
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let written = ship(false).map_err(diagnostic).unwrap_err();
+    /// assert_eq!((written.error_type.as_str(), written.error_message.as_str()), ("RetryAfter", "900"));
+    /// ```
+    pub fn diagnostic(error: lambda_runtime::Error) -> Diagnostic {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
+        while let Some(error) = cause {
+            if let Some(directive) = directive(error) {
+                return directive;
+            }
+            cause = error.source();
+        }
+        Diagnostic::from(error)
+    }
+
+    fn directive(error: &(dyn Error + 'static)) -> Option<Diagnostic> {
+        let retry_after = || error.downcast_ref::<RetryAfter>().cloned().map(Diagnostic::from);
+        let non_retryable = || error.downcast_ref::<NonRetryable>().cloned().map(Diagnostic::from);
+        retry_after().or_else(non_retryable)
+    }
+
+    impl From<RetryAfter> for Diagnostic {
+        fn from(error: RetryAfter) -> Self {
+            Self { error_type: RetryAfter::ERROR_TYPE.to_owned(), error_message: error.to_string() }
+        }
+    }
+
+    impl From<NonRetryable> for Diagnostic {
+        fn from(error: NonRetryable) -> Self {
+            Self { error_type: NonRetryable::ERROR_TYPE.to_owned(), error_message: error.to_string() }
+        }
+    }
+}
 
 /// Seconds since 1970 as `2026-09-14T15:46:54Z`.
 fn rfc3339(seconds: u64) -> String {
@@ -173,5 +233,54 @@ mod tests {
             let read: SystemTime = humantime::parse_rfc3339(&at(seconds)).unwrap();
             prop_assert_eq!(read, UNIX_EPOCH + Duration::from_secs(seconds));
         }
+    }
+}
+
+#[cfg(all(test, feature = "lambda_runtime"))]
+mod diagnostic_tests {
+    use std::error::Error;
+    use std::fmt;
+
+    use lambda_runtime::Diagnostic;
+
+    use super::{NonRetryable, RetryAfter, diagnostic};
+
+    /// As libraries wrap a cause in what they were doing.
+    #[derive(Debug)]
+    struct Doing(&'static str, Box<dyn Error + Send + Sync>);
+
+    impl fmt::Display for Doing {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Doing {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&*self.1)
+        }
+    }
+
+    fn written(error: impl Into<lambda_runtime::Error>) -> [String; 2] {
+        let Diagnostic { error_type, error_message } = diagnostic(error.into());
+        [error_type, error_message]
+    }
+
+    #[test]
+    fn a_boxed_directive_keeps_its_name_and_message() {
+        assert_eq!(written(RetryAfter::seconds(900).because("closed")), ["RetryAfter", "900; closed"]);
+        assert_eq!(written(NonRetryable::new("cancelled")), ["NonRetryable", "cancelled"]);
+    }
+
+    #[test]
+    fn a_directive_may_be_the_cause_of_the_error() {
+        let cause = Doing("asks the shop", RetryAfter::seconds(60).into());
+        assert_eq!(written(Doing("ships", cause.into())), ["RetryAfter", "60"]);
+    }
+
+    #[test]
+    fn another_error_is_written_as_usual() {
+        let plain = Diagnostic::from(lambda_runtime::Error::from("no stock"));
+        assert_eq!(diagnostic("no stock".into()), plain);
     }
 }

@@ -1,9 +1,9 @@
-//! What an event carries when Comeback retries it.
+//! The envelope of an event that Comeback retries.
 //!
-//! A retried event reaches its target inside an *envelope*: the original payload, byte for byte,
-//! beside `_retry_metadata` (which attempt this is, when the first failure happened, and an id that
-//! stays the same on every retry). This crate writes and reads that envelope, and has the two errors by which
-//! a target says how it wants to be retried. It knows nothing else: no AWS, no clock, only serde.
+//! A retried event reaches its target inside an *envelope*: the original payload, byte for byte, beside
+//! `_retry_metadata` (the number of the attempt, the time of the first failure, and an id that stays the same on every
+//! retry). This crate writes and reads that envelope, and has the two errors that tell the retry handler how to go on.
+//! It needs neither AWS nor a clock.
 //!
 //! A target opens the event it was invoked with, and reads the payload:
 //!
@@ -21,37 +21,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An event that was never retried opens as well: its payload is the whole event, and its attempt is 0.
+//! An event that was never retried opens too: its payload is the whole event, and its attempt is 0.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `open` | [`open`] and [`Event`]: from an event to its payload, both styles |
-//! | `seal` | [`Envelope`]: from a payload to the event of its next retry |
-//! | `style` | [`Style`]: how the metadata travels with the payload |
-//! | `metadata` | [`Metadata`], read strictly |
+//! | `envelope` | [`open`] and [`Event`]: from an event to its payload; [`Envelope`]: from a payload to its next retry |
+//! | `metadata` | [`Metadata`], parsed strictly; [`Style`], how it travels; [`Malformed`], what can be wrong |
 //! | `members` | the members of a JSON object, with their byte ranges |
-//! | `malformed` | [`Malformed`]: every way in which an envelope can be wrong |
-//! | `directive` | [`RetryAfter`] and [`NonRetryable`]: the errors that the retry handler obeys |
-//! | `diagnostic` | with the feature `lambda_runtime`: these errors by their names in the invocation record |
+//! | `directive` | [`RetryAfter`] and [`NonRetryable`], the errors that the retry handler obeys; their names in the record |
 
-#[cfg(feature = "lambda_runtime")]
-mod diagnostic;
 mod directive;
-mod malformed;
+mod envelope;
 mod members;
 mod metadata;
-mod open;
-mod seal;
-mod style;
 
 #[cfg(feature = "lambda_runtime")]
-pub use diagnostic::diagnostic;
+pub use directive::diagnostic;
 pub use directive::{NonRetryable, RetryAfter};
-pub use malformed::Malformed;
-pub use metadata::Metadata;
-pub use open::{Event, open};
-pub use seal::Envelope;
-pub use style::{Style, UnknownStyle};
+pub use envelope::{Envelope, Event, open};
+pub use metadata::{Malformed, Metadata, Style, UnknownStyle};
 
 /// Compiles the README's examples.
 #[cfg(doctest)]

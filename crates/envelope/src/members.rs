@@ -1,8 +1,6 @@
-//! The members of a JSON object, with their byte ranges, so that one can be removed and the rest stays
-//! as it was.
+//! The members of a JSON object with their byte ranges, so that one can be removed and the rest keeps its bytes.
 //!
-//! serde_json has found the text to be JSON before, as every [`RawValue`] is. So it is enough here to step over
-//! strings and to count brackets.
+//! The text is known to be JSON, as every [`RawValue`] is, so stepping over strings and counting brackets is enough.
 //!
 //! [`RawValue`]: serde_json::value::RawValue
 
@@ -23,12 +21,12 @@ pub(crate) struct Member<'a> {
     pub(crate) value: &'a str,
 }
 
-/// Whether a value is an object. It has no white space before it.
+/// Whether a value, without white space before it, is an object.
 pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// The members of a valid value in their order; none if it is no object.
+/// The members of an object in their order. Any other value has none.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {
@@ -74,12 +72,12 @@ fn end_of_string(text: &str, start: usize) -> usize {
         if text.as_bytes()[at] == b'"' {
             return at + 1;
         }
-        // Whatever is escaped ends no string.
+        // An escaped character does not end the string.
         at += 2;
     }
 }
 
-/// Where the first such byte is, from `start` on.
+/// The position of the first such byte from `start` on.
 fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = text.as_bytes().get(start..)?;
     rest.iter().position(|&byte| is_wanted(byte)).map(|after| start + after)
@@ -118,4 +116,100 @@ impl Visitor<'_> for KeyVisitor {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! Compared with serde_json, which reads the same members in its own way.
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    /// Keys and values as serde_json reads them.
+    struct Read<'a>(Vec<(Vec<u8>, &'a RawValue)>);
+
+    impl<'de> Deserialize<'de> for Read<'de> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Map;
+            impl<'de> Visitor<'de> for Map {
+                type Value = Read<'de>;
+
+                fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                    f.write_str("an object")
+                }
+
+                fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Read<'de>, A::Error> {
+                    let mut members = Vec::new();
+                    while let Some((Key(key), value)) = map.next_entry()? {
+                        members.push((key, value));
+                    }
+                    Ok(Read(members))
+                }
+            }
+            deserializer.deserialize_map(Map)
+        }
+    }
+
+    const PIECES: [&str; 14] =
+        [r#"\""#, r"\\", r"\u0022", r"\ud800", "{", "}", "[", "]", ",", ":", " ", "é", "key", "_"];
+
+    /// Strings with what could be taken for the end of a string or of a value.
+    fn string() -> impl Strategy<Value = String> {
+        vec(select(&PIECES[..]), 0..6).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
+    }
+
+    fn space() -> impl Strategy<Value = &'static str> {
+        select(&["", "", " ", "\t", "\r\n"][..])
+    }
+
+    fn object_of(value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+        let member = (space(), string(), space(), space(), value, space())
+            .prop_map(|(a, key, b, c, value, d)| format!("{a}{key}{b}:{c}{value}{d}"));
+        (vec(member, 0..5), space()).prop_map(|(members, space)| match members.as_slice() {
+            [] => format!("{{{space}}}"),
+            members => format!("{{{}}}", members.join(",")),
+        })
+    }
+
+    fn value() -> impl Strategy<Value = String> {
+        let plain =
+            select(&["0", "-1.50", "1E400", "null", "true", "false", "[]", "{}"][..]).prop_map(Into::into);
+        prop_oneof![plain, string()].prop_recursive(3, 16, 4, |inner| {
+            let array = vec((space(), inner.clone(), space()), 0..4).prop_map(|items| {
+                let items: Vec<String> =
+                    items.into_iter().map(|(a, item, b)| format!("{a}{item}{b}")).collect();
+                format!("[{}]", items.join(","))
+            });
+            prop_oneof![array, object_of(inner)]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_members_are_those_that_serde_json_reads(text in object_of(value())) {
+            let Read(expected) = serde_json::from_str(&text).expect("the test gives valid JSON");
+            let found: Vec<Member<'_>> = members(&text).collect();
+            prop_assert_eq!(found.len(), expected.len(), "{}", text);
+            for (member, (key, value)) in found.iter().zip(expected) {
+                prop_assert_eq!(member.key.as_ref(), key);
+                prop_assert_eq!(member.value, value.get());
+                let spanned = &text[member.span.clone()];
+                prop_assert!(spanned.starts_with('"') && spanned.ends_with(value.get()), "{}", spanned);
+            }
+        }
+
+        #[test]
+        fn what_is_no_object_has_no_members(text in value()) {
+            prop_assume!(!text.starts_with('{'));
+            prop_assert_eq!(members(&text).count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_span_goes_from_the_key_to_the_value() {
+        let text = r#"{ "a" : [1, {"b":2}] , "c\"":"}" }"#;
+        let spans: Vec<&str> = members(text).map(|member| &text[member.span]).collect();
+        assert_eq!(spans, [r#""a" : [1, {"b":2}]"#, r#""c\"":"}""#]);
+    }
+}

@@ -1,7 +1,9 @@
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::members::{Member, is_object, members};
-use crate::{Malformed, Style};
 
 pub(crate) const METADATA: &str = "_retry_metadata";
 pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
@@ -21,14 +23,13 @@ pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Metadata {
-    /// The number of the retry that carries the event: 1 on the first re-invocation. A failure of
-    /// attempt *k* is followed by retry *k* + 1. A forged envelope may hold any number from 1 to
-    /// `u64::MAX`: do not let an addition overflow.
+    /// The number of the retry that carries the event: 1 on the first re-invocation. A forged envelope may hold any
+    /// number from 1 to `u64::MAX`: do not let an addition overflow.
     pub attempt: u64,
-    /// When the event first failed, in epoch seconds. It may be any `u64`: check it before you trust it.
+    /// When the event first failed, in epoch seconds. A forged envelope may hold any `u64`.
     pub initial_timestamp: u64,
-    /// The request id of the first invocation, the same on every retry; never empty. `None` only in
-    /// envelopes written by a handler other than Comeback's.
+    /// The request id of the first invocation, the same on every retry; never empty. Comeback's handler always
+    /// writes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_request_id: Option<String>,
 }
@@ -97,7 +98,7 @@ fn required<'a, T: Deserialize<'a>>(
     serde_json::from_str(raw).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
-/// Null counts as absent: a target in another language may write it so.
+/// `null` counts as absent, as targets in other languages may write it.
 fn optional<'a, T: Deserialize<'a>>(
     key: &'static str,
     raw: Option<&'a str>,
@@ -106,3 +107,120 @@ fn optional<'a, T: Deserialize<'a>>(
 ) -> Result<Option<T>, Malformed> {
     raw.filter(|raw| *raw != "null").map(|raw| required(key, Some(raw), expected, is_valid)).transpose()
 }
+
+/// How the metadata travels with the payload. [`open`](crate::open) always understands both.
+///
+/// ```
+/// use comeback_envelope::Style;
+///
+/// assert_eq!("inline".parse(), Ok(Style::Inline));
+/// assert_eq!(Style::default().name(), "wrap");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", try_from = "String")]
+pub enum Style {
+    /// `{"_retry_metadata": …, "_original_payload": …}`: any payload, and the target unwraps it.
+    #[default]
+    Wrap,
+    /// `_retry_metadata` as one more key of the payload, for targets that ignore unknown keys.
+    /// A payload that is not an object is wrapped even then.
+    Inline,
+}
+
+impl Style {
+    /// Every style, in the order of the documentation.
+    pub const ALL: [Self; 2] = [Self::Wrap, Self::Inline];
+
+    /// `wrap` or `inline`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wrap => "wrap",
+            Self::Inline => "inline",
+        }
+    }
+}
+
+/// The name of a style was neither `wrap` nor `inline`, in lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownStyle;
+
+impl FromStr for Style {
+    type Err = UnknownStyle;
+
+    fn from_str(name: &str) -> Result<Self, UnknownStyle> {
+        Self::ALL.into_iter().find(|style| style.name() == name).ok_or(UnknownStyle)
+    }
+}
+
+/// serde's own reader of an enum would accept `{"inline":null}` as well.
+impl TryFrom<String> for Style {
+    type Error = UnknownStyle;
+
+    fn try_from(name: String) -> Result<Self, UnknownStyle> {
+        name.parse()
+    }
+}
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for UnknownStyle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("must be wrap or inline")
+    }
+}
+
+impl std::error::Error for UnknownStyle {}
+
+/// Reasons to refuse an event that has `_retry_metadata`. The retry handler dead-letters it as `malformed_envelope`.
+///
+/// The message names keys of the envelope and never what was found, so it can be logged.
+///
+/// ```
+/// use comeback_envelope::Malformed;
+///
+/// let event = serde_json::value::RawValue::from_string(r#"{"_retry_metadata":null}"#.into())?;
+/// assert_eq!(comeback_envelope::open(&event).unwrap_err(), Malformed::NotAnObject);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// A key appears more than once.
+    Duplicate(&'static str),
+    /// `_retry_metadata` is not an object.
+    NotAnObject,
+    /// A required key is missing.
+    Missing(&'static str),
+    /// A value is not what its key requires.
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What the key requires.
+        expected: &'static str,
+    },
+    /// In wrap style, another key stands beside `_retry_metadata` and `_original_payload`.
+    OtherKey,
+    /// The payload inside is itself an envelope.
+    Nested,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Duplicate(key) => write!(f, "`{key}` appears twice"),
+            Self::NotAnObject => f.write_str("`_retry_metadata` is not an object"),
+            Self::Missing(key) => write!(f, "`{key}` is missing"),
+            Self::Value { key, expected } => write!(f, "`{key}` is not {expected}"),
+            Self::OtherKey => f.write_str(
+                "another key stands beside `_retry_metadata` and `_original_payload`, which must stand alone",
+            ),
+            Self::Nested => f.write_str("`_original_payload` is itself an envelope"),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}

@@ -1,13 +1,5 @@
-//! What targets use to open their events and to say how to be retried, in three languages: the files that
-//! docs/envelope.md has them copy, and the page's own lines.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `page` | the page's blocks, and a function's folder made by its commands |
-//! | `golden` | the golden envelopes, which each language opens alike |
-//! | `runtimes` | the page's lines in the real runtimes, whose records are the samples of `events/errors` |
-//! | `runtime_api` | Lambda's Runtime API on this machine, for one invocation |
-//! | `target` | the page's Rust lines |
+//! Targets in three languages open their events and say how to be retried, with the files that docs/envelope.md has
+//! them copy, and the page's own lines.
 
 mod golden;
 mod page;

@@ -1,0 +1,236 @@
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use crate::members::{Member, is_object, members};
+use crate::metadata::{METADATA, ORIGINAL_PAYLOAD};
+use crate::{Malformed, Metadata, Style};
+
+/// An event out of its envelope, as [`open`] returns it.
+#[derive(Clone, Debug)]
+pub struct Event<'a> {
+    /// The payload of the first invocation, byte for byte: any JSON value, and never itself an envelope.
+    pub payload: Cow<'a, RawValue>,
+    /// `None` on the first invocation.
+    pub metadata: Option<Metadata>,
+}
+
+impl Event<'_> {
+    /// The number of the retry that carries the event; 0 on the first invocation.
+    pub fn attempt(&self) -> u64 {
+        self.metadata.as_ref().map_or(0, |metadata| metadata.attempt)
+    }
+
+    /// A key that stays the same on every retry: the request id of the first invocation.
+    ///
+    /// Pass the request id of the current invocation. It is the key on the first invocation, and where an envelope
+    /// has no id; Comeback's handler then writes it into the next retry's envelope.
+    ///
+    /// ```
+    /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;
+    /// let event = comeback_envelope::open(&event)?;
+    /// assert_eq!(event.idempotency_key("this invocation's request id"), "this invocation's request id");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn idempotency_key<'k>(&'k self, request_id: &'k str) -> &'k str {
+        self.metadata
+            .as_ref()
+            .and_then(|metadata| metadata.origin_request_id.as_deref())
+            .unwrap_or(request_id)
+    }
+}
+
+/// Takes an event out of its envelope, in either style.
+///
+/// Only an object with a top-level `_retry_metadata` is an envelope. Anything else, `null` included, is itself the
+/// payload.
+///
+/// # Errors
+///
+/// [`Malformed`] if `_retry_metadata` is present but the envelope is not valid. Let the target fail with it: the retry
+/// handler then dead-letters the event with the same words.
+///
+/// ```
+/// let event = serde_json::value::RawValue::from_string(
+///     r#"{"_retry_metadata":{"attempt":0,"initial_timestamp":1643667670},"_original_payload":null}"#.into(),
+/// )?;
+/// let malformed = comeback_envelope::open(&event).unwrap_err();
+/// assert_eq!(malformed.to_string(), "`attempt` is not an integer of at least 1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
+    let top = TopLevel::of(event.get());
+    let Some((raw, span)) = &top.metadata else {
+        return Ok(Event { payload: Cow::Borrowed(event), metadata: None });
+    };
+    if top.metadata_twice {
+        return Err(Malformed::Duplicate(METADATA));
+    }
+    let (metadata, style) = Metadata::read(raw)?;
+    let payload = match style {
+        Style::Inline => Cow::Owned(without(event.get(), span)),
+        Style::Wrap => Cow::Borrowed(top.wrapped_payload()?),
+    };
+    Ok(Event { payload, metadata: Some(metadata) })
+}
+
+/// What `open` needs of an event's top-level members.
+#[derive(Default)]
+struct TopLevel<'a> {
+    metadata: Option<(&'a str, Range<usize>)>,
+    metadata_twice: bool,
+    original_payload: Option<&'a str>,
+    original_payload_twice: bool,
+    has_other_key: bool,
+}
+
+impl<'a> TopLevel<'a> {
+    fn of(event: &'a str) -> Self {
+        let mut top = Self::default();
+        for Member { key, span, value } in members(event) {
+            if key.as_ref() == METADATA.as_bytes() {
+                top.metadata_twice |= top.metadata.replace((value, span)).is_some();
+            } else if key.as_ref() == ORIGINAL_PAYLOAD.as_bytes() {
+                top.original_payload_twice |= top.original_payload.replace(value).is_some();
+            } else {
+                top.has_other_key = true;
+            }
+        }
+        top
+    }
+
+    /// The payload in wrap style, which allows no other key.
+    fn wrapped_payload(&self) -> Result<&'a RawValue, Malformed> {
+        if self.original_payload_twice {
+            return Err(Malformed::Duplicate(ORIGINAL_PAYLOAD));
+        }
+        let payload = self.original_payload.ok_or(Malformed::Missing(ORIGINAL_PAYLOAD))?;
+        if self.has_other_key {
+            return Err(Malformed::OtherKey);
+        }
+        if members(payload).any(|member| member.key.as_ref() == METADATA.as_bytes()) {
+            return Err(Malformed::Nested);
+        }
+        Ok(serde_json::from_str(payload).expect("BUG: a member of an object is a value"))
+    }
+}
+
+/// The object without the member at `span`, one comma beside it, and the white space between the two.
+fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
+    let (before, after) = (&object[..span.start], &object[span.end..]);
+    let (before, after) = match after.trim_start().strip_prefix(',') {
+        Some(after) => (before, after),
+        // It is the last member: the comma to remove, if there is one, is before it.
+        None => (before.trim_end().strip_suffix(',').unwrap_or(before), after),
+    };
+    RawValue::from_string([before, after].concat())
+        .expect("BUG: an object without one member and one comma is an object")
+}
+
+/// An original payload and the metadata of its next retry.
+#[derive(Clone, Debug)]
+pub struct Envelope<'a> {
+    /// Travels as `_retry_metadata`. With an attempt of 0 or an empty id, [`open`] refuses what [`seal`](Self::seal)
+    /// writes.
+    pub metadata: Metadata,
+    /// The payload of the first invocation. It must not be an envelope; [`open`] never returns one.
+    pub original_payload: Cow<'a, RawValue>,
+}
+
+impl Envelope<'_> {
+    /// The JSON text to invoke the target with. It holds the payload's bytes unchanged.
+    ///
+    /// ```
+    /// use comeback_envelope::{Envelope, Metadata, Style};
+    ///
+    /// let metadata = Metadata { attempt: 1, initial_timestamp: 1643667670, origin_request_id: Some("a1".into()) };
+    /// let payload = serde_json::value::RawValue::from_string(r#"{ "n": 1E400 }"#.into())?;
+    /// let envelope = Envelope { metadata, original_payload: std::borrow::Cow::Owned(payload) };
+    /// assert_eq!(
+    ///     envelope.seal(Style::Wrap),
+    ///     r#"{"_retry_metadata":{"attempt":1,"initial_timestamp":1643667670,"origin_request_id":"a1"},"_original_payload":{ "n": 1E400 }}"#
+    /// );
+    /// assert_eq!(
+    ///     envelope.seal(Style::Inline),
+    ///     r#"{"_retry_metadata":{"attempt":1,"initial_timestamp":1643667670,"origin_request_id":"a1","style":"inline"}, "n": 1E400 }"#
+    /// );
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn seal(&self, style: Style) -> String {
+        self.parts(&self.metadata_text(), style).concat()
+    }
+
+    /// The number of bytes that [`seal`](Self::seal) would write.
+    ///
+    /// ```
+    /// # use comeback_envelope::{Envelope, Metadata, Style};
+    /// # let metadata = Metadata { attempt: 1, initial_timestamp: 1643667670, origin_request_id: None };
+    /// # let payload = serde_json::value::RawValue::from_string("[7]".into())?;
+    /// # let envelope = Envelope { metadata, original_payload: std::borrow::Cow::Owned(payload) };
+    /// assert_eq!(envelope.sealed_len(Style::Wrap), envelope.seal(Style::Wrap).len());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn sealed_len(&self, style: Style) -> usize {
+        self.parts(&self.metadata_text(), style).iter().map(|part| part.len()).sum()
+    }
+
+    fn metadata_text(&self) -> String {
+        let mut metadata = serde_json::to_string(&self.metadata).expect("BUG: metadata is plain JSON");
+        if !metadata.is_ascii() {
+            // An id may hold these two, decoded from an escape. SQS would refuse the next failure's record if
+            // they were written raw.
+            metadata = metadata.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
+        }
+        metadata
+    }
+
+    fn parts<'p>(&'p self, metadata: &'p str, style: Style) -> Vec<&'p str> {
+        let payload = self.original_payload.get();
+        if style == Style::Wrap || !is_object(payload) {
+            return vec!["{\"", METADATA, "\":", metadata, ",\"", ORIGINAL_PAYLOAD, "\":", payload, "}"];
+        }
+        let metadata = &metadata[..metadata.len() - 1];
+        let rest = &payload[1..];
+        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+        vec!["{\"", METADATA, "\":", metadata, ",\"style\":\"inline\"}", comma, rest]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styles_are_read_by_the_name_they_are_written_with() {
+        for style in Style::ALL {
+            assert_eq!(style.to_string().parse(), Ok(style));
+            let json = serde_json::to_string(&style).unwrap();
+            assert_eq!(json, format!("{:?}", style.name()));
+            assert_eq!(serde_json::from_str::<Style>(&json).unwrap(), style);
+        }
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for name in ["", "Wrap", "INLINE", " wrap", "inlined"] {
+            assert_eq!(name.parse::<Style>().unwrap_err().to_string(), "must be wrap or inline", "{name:?}");
+        }
+    }
+
+    /// Lambda would write them raw into the record of the next failure, and SQS would refuse it.
+    #[test]
+    fn characters_that_sqs_refuses_stay_escaped() {
+        let id = "a\u{fffe}\u{ffff}b";
+        let metadata = Metadata { attempt: 1, initial_timestamp: 0, origin_request_id: Some(id.to_owned()) };
+        let original_payload = Cow::Owned(RawValue::from_string("{}".into()).unwrap());
+        let envelope = Envelope { metadata, original_payload };
+        for style in Style::ALL {
+            let sealed = envelope.seal(style);
+            assert!(sealed.contains(r"a\ufffe\uffffb"), "{sealed}");
+            assert_eq!(envelope.sealed_len(style), sealed.len());
+            let event: Box<RawValue> = serde_json::from_str(&sealed).unwrap();
+            assert_eq!(crate::open(&event).unwrap().idempotency_key("other"), id);
+        }
+    }
+}
