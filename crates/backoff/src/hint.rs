@@ -18,7 +18,7 @@ impl Hint {
     }
 
     /// Reads a `Retry-After` header: a number of seconds, or an HTTP date in any of its three forms. A date before
-    /// `now` is no wait.
+    /// `now` is a wait of zero.
     ///
     /// Source: RFC 9110 § 10.2.3 and § 5.6.7.
     ///

@@ -98,12 +98,12 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         let (letters, received) = bounded(self.window().min(64));
         // Made here, so that it hands entries back even if the future is dropped before it is first polled.
         let board = Board::forgetting(self.limits_of_calls());
-        let desk = Desk::<O> { board, replies: Replies::default(), received };
+        let desk = Desk::<O> { board, replies: Arc::default(), received };
         let running = async move {
             let mut desk = desk;
             let replies = desk.replies.clone();
             let entries = desk.received.clone().map(|Letter { entry, reply }| {
-                replies.expect(reply);
+                expect::<O>(&replies, reply);
                 entry
             });
             let course = Course {
@@ -113,7 +113,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
                 may_start: || true,
                 deadline: pending(),
             };
-            run(&self, &mut desk.board, course, |outcome| desk.replies.answer(outcome)).await;
+            run(&self, &mut desk.board, course, |outcome| settle::<O>(&desk.replies, outcome)).await;
         };
         (Batcher { letters }, running)
     }
@@ -129,7 +129,7 @@ struct Desk<O: Operation> {
 impl<O: Operation> Drop for Desk<O> {
     fn drop(&mut self) {
         self.board.interrupt();
-        self.board.settled().for_each(|outcome| self.replies.answer(outcome));
+        self.board.settled().for_each(|outcome| settle::<O>(&self.replies, outcome));
         self.received.close();
         while let Ok(Letter { entry, reply }) = self.received.try_recv() {
             answer::<O>(&reply, Err(interrupted(entry)));
@@ -137,37 +137,19 @@ impl<O: Operation> Drop for Desk<O> {
     }
 }
 
-/// Where the outcomes go, by the entries' places in the order in which they came.
-struct Replies<O: Operation>(Arc<Mutex<Open<O>>>);
+/// Where the outcomes go: the next entry's place, and the replies of the open ones by theirs.
+type Replies<O> = Arc<Mutex<(usize, BTreeMap<usize, Reply<O>>)>>;
 
-/// The next entry's place, and the replies of those that are open.
-type Open<O> = (usize, BTreeMap<usize, Reply<O>>);
-
-impl<O: Operation> Replies<O> {
-    fn expect(&self, reply: Reply<O>) {
-        let (next, replies) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        replies.insert(*next, reply);
-        *next += 1;
-    }
-
-    fn answer(&self, outcome: Settled<O::Entry, O::Receipt>) {
-        let index = outcome.as_ref().map_or_else(|left| left.index, |sent| sent.index);
-        let (_, replies) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let reply = replies.remove(&index).expect("BUG: each entry came with a reply");
-        answer::<O>(&reply, outcome);
-    }
+fn expect<O: Operation>(replies: &Replies<O>, reply: Reply<O>) {
+    let (next, replies) = &mut *replies.lock().unwrap_or_else(PoisonError::into_inner);
+    replies.insert(*next, reply);
+    *next += 1;
 }
 
-impl<O: Operation> Clone for Replies<O> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<O: Operation> Default for Replies<O> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
+fn settle<O: Operation>(replies: &Replies<O>, outcome: Settled<O::Entry, O::Receipt>) {
+    let index = outcome.as_ref().map_or_else(|left| left.index, |sent| sent.index);
+    let (_, replies) = &mut *replies.lock().unwrap_or_else(PoisonError::into_inner);
+    answer::<O>(&replies.remove(&index).expect("BUG: each entry came with a reply"), outcome);
 }
 
 fn answer<O: Operation>(reply: &Reply<O>, outcome: Settled<O::Entry, O::Receipt>) {

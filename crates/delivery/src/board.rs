@@ -1,26 +1,15 @@
 //! Which entry is where. Every decision of a delivery is made here, and nothing here waits.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `lanes` | the open entries of each lane, in their order |
-//! | `ready` | what may go out now, and how it is packed |
-//! | `answers` | what an answer means for the entries of its call: delivered, again, or left |
-//! | `leaving` | what is not delivered, and what is left behind it |
 
-mod answers;
-mod lanes;
-mod leaving;
-mod ready;
-
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lanes::Lanes;
-use ready::Ready;
-
+use crate::lanes::Lanes;
 use crate::limits::Limits;
-use crate::{Cause, Lane, Left, Operation, Progress, Sent, ServiceError};
+use crate::{Answer, Cause, Lane, Left, Operation, Progress, Retries, Sent, ServiceError};
+
+/// This many calls in a row must fail whole before the service counts as down.
+const DOWN: u64 = 6;
 
 pub(crate) struct Board<E, R> {
     limits: Limits,
@@ -37,7 +26,7 @@ pub(crate) struct Board<E, R> {
     pub(crate) progress: Progress,
 }
 
-/// What became of an entry.
+/// The outcome of an entry.
 pub(crate) type Settled<E, R> = Result<Sent<R>, Left<E>>;
 
 /// One open entry.
@@ -158,7 +147,7 @@ impl<E, R> Board<E, R> {
         entries.into_iter().for_each(|index| self.come_back(index));
     }
 
-    /// What was decided since the last time.
+    /// Outcomes decided since the last call.
     pub(crate) fn settled(&mut self) -> std::vec::Drain<'_, Settled<E, R>> {
         self.settled.drain(..)
     }
@@ -182,5 +171,285 @@ impl<E, R> Board<E, R> {
 
     fn track(&mut self, index: usize) -> &mut Track<E> {
         self.tracks.get_mut(&index).expect("BUG: an open entry")
+    }
+}
+
+/// Packing: what goes out next.
+impl<E, R> Board<E, R> {
+    /// A batch in the order of input as far as lanes allow. It ends when it is full or the next
+    /// entry does not fit, so any two successive batches together exceed one of the limits.
+    fn pack(&mut self) -> Vec<usize> {
+        let mut batch = Vec::with_capacity(self.limits.entries.min(self.ready.indexes.len()));
+        let mut bytes = 0usize;
+        while batch.len() < self.limits.entries
+            && let Some(&index) = self.ready.indexes.first()
+        {
+            let track = &self.tracks[&index];
+            let with_it = bytes.saturating_add(track.size);
+            if !batch.is_empty() && with_it > self.limits.bytes {
+                break;
+            }
+            bytes = with_it;
+            batch.push(index);
+            self.ready.remove(index, track.size);
+            if let Some(next) = self.follower(index) {
+                self.ready.add(next, self.tracks[&next].size);
+            }
+        }
+        self.keep_back_followers(&batch);
+        batch
+    }
+
+    /// The entry that may go with this one because their lane goes together.
+    fn follower(&self, index: usize) -> Option<usize> {
+        let lane = self.tracks[&index].lane.as_ref().filter(|lane| lane.together)?;
+        let next = self.lanes.after(lane, index)?;
+        (self.tracks[&next].place == Place::Here).then_some(next)
+    }
+
+    /// A follower that found no room waits until those before it are settled.
+    fn keep_back_followers(&mut self, batch: &[usize]) {
+        for &index in batch {
+            if let Some(next) = self.follower(index).filter(|next| !batch.contains(next)) {
+                self.ready.remove(next, self.tracks[&next].size);
+            }
+        }
+    }
+
+    /// Entries that failed while a later one of their lane, in the same call, was taken.
+    fn overtaken(&self, answers: &[(usize, Answer<R>)]) -> HashSet<usize> {
+        let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
+        for (index, answer) in answers.iter().rev() {
+            let Some(lane) = self.tracks[index].lane.as_ref().filter(|lane| lane.together) else { continue };
+            if answer.is_ok() {
+                taken.insert(lane);
+            } else if taken.contains(lane) {
+                overtaken.insert(*index);
+            }
+        }
+        overtaken
+    }
+}
+
+/// Answers: delivered, again after a wait, or left.
+impl<E, R> Board<E, R> {
+    /// Takes in the answer to a batch. Entries that failed may go again after the returned waits.
+    pub(crate) fn answered(
+        &mut self,
+        batch: Batch<E>,
+        result: Result<Vec<Answer<R>>, ServiceError>,
+        retries: &Retries,
+    ) -> Vec<Wait> {
+        let Batch { indexes, entries } = batch;
+        drop(entries);
+        let answers = match result {
+            Err(error) if error.kind.may_be_of_one_entry() && indexes.len() > 1 => {
+                self.halve(&indexes, &error);
+                return Vec::new();
+            }
+            Err(error) => return self.failed_whole(&indexes, error, retries),
+            Ok(answers) => answers,
+        };
+        self.failed_whole = 0;
+        let answers = answers.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+        let answers = answers.map(|answer| answer.unwrap_or_else(|| Err(ServiceError::no_answer())));
+        let answers: Vec<(usize, Answer<R>)> = indexes.into_iter().zip(answers).collect();
+        let overtaken = self.overtaken(&answers);
+        let mut failed = Vec::new();
+        for (index, answer) in answers {
+            match answer {
+                Ok(receipt) => self.deliver(index, receipt),
+                Err(error) => failed.push((index, error)),
+            }
+        }
+        let mut again = Vec::new();
+        for (index, error) in failed {
+            if overtaken.contains(&index) {
+                self.leave(index, Cause::Overtaken(error));
+            } else if error.kind.is_retriable() {
+                again.push((index, error));
+            } else {
+                self.leave(index, Cause::Refused(error));
+            }
+        }
+        self.retry(again, retries)
+    }
+
+    /// Entries whose calls and waits were dropped: those that were under way have failed without an answer.
+    pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
+        let dropped =
+            self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
+        let dropped = dropped.map(|(&index, track)| {
+            // A refusal was the answer to a call that was halved, not to the half.
+            let passing = track.error.take().filter(|error| error.kind.is_retriable());
+            (index, passing.unwrap_or_else(ServiceError::no_answer))
+        });
+        let dropped = dropped.collect();
+        self.retry(dropped, retries)
+    }
+
+    fn failed_whole(&mut self, indexes: &[usize], error: ServiceError, retries: &Retries) -> Vec<Wait> {
+        if !error.kind.is_retriable() {
+            // From the back: one that was sent has this error, and is not only behind another.
+            indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
+            if error.kind.is_of_every_call() {
+                self.halt(&error);
+            }
+            return Vec::new();
+        }
+        self.failed_whole += 1;
+        let open = self.open();
+        let waits = self.retry(indexes.iter().map(|&index| (index, error.clone())).collect(), retries);
+        if self.open() < open && self.failed_whole >= DOWN {
+            self.halt(&error);
+            return Vec::new();
+        }
+        waits
+    }
+
+    /// The call was refused whole, perhaps for one of its entries: each half may go without it.
+    fn halve(&mut self, batch: &[usize], error: &ServiceError) {
+        for &index in batch {
+            let track = self.track(index);
+            track.halved += 1;
+            track.error = Some(error.clone());
+            track.place = Place::InHalf;
+        }
+        let (one, other) = batch.split_at(batch.len() / 2);
+        // Of a lane that goes together, what is in the second half waits for the first.
+        let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
+        let of_first =
+            |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
+        let (waiting, other): (Vec<usize>, Vec<usize>) = other.iter().partition(|index| of_first(index));
+        waiting.into_iter().for_each(|index| self.track(index).place = Place::Here);
+        self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
+    }
+
+    /// Entries of one batch may have been sent a different number of times: each number has its own wait. Those
+    /// of one lane wait together, as long as the one that was sent most often.
+    fn retry(&mut self, failed: Vec<(usize, ServiceError)>, retries: &Retries) -> Vec<Wait> {
+        let mut by_calls: BTreeMap<u64, Option<Wait>> = BTreeMap::new();
+        let mut exhausted = Vec::new();
+        let mut of_lane: Option<(Lane, u64)> = None;
+        for (index, error) in failed {
+            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left behind another of these.
+            let mut calls = track.calls - track.halved;
+            if let Some(lane) = &track.lane {
+                match &of_lane {
+                    Some((last, most)) if last == lane => calls = calls.max(*most),
+                    _ => of_lane = Some((lane.clone(), calls)),
+                }
+            }
+            let wait = || retries.wait(calls).map(|delay| Wait { delay, entries: Vec::new() });
+            match by_calls.entry(calls).or_insert_with(wait) {
+                Some(wait) => {
+                    track.place = Place::Waiting;
+                    track.error = Some(error);
+                    wait.entries.push(index);
+                }
+                None => exhausted.push((index, error)),
+            }
+        }
+        // From the back: one that was sent has its own error, and is not only behind another.
+        for (index, error) in exhausted.into_iter().rev() {
+            self.leave(index, Cause::Exhausted(error));
+        }
+        by_calls.into_values().flatten().collect()
+    }
+
+    fn deliver(&mut self, index: usize, receipt: R) {
+        let track = self.tracks.remove(&index).expect("BUG: an entry that was sent is open");
+        self.progress.delivered += 1;
+        self.settled.push(Ok(Sent { index, receipt }));
+        if let Some(next) = track.lane.and_then(|lane| self.lanes.settle(&lane, index)) {
+            self.make_ready(next);
+        }
+    }
+}
+
+/// What is not delivered, and what is left behind it.
+impl<E, R> Board<E, R> {
+    /// Leaves each entry: nothing goes out any more, and nobody awaits the answer to what is under way.
+    pub(crate) fn stop(&mut self) {
+        self.leave_all(|place| place == Place::Away, |_| Cause::Unanswered);
+        self.leave_all(|_| true, Cause::Stopped);
+    }
+
+    /// Leaves every entry: the delivery ends here.
+    pub(crate) fn interrupt(&mut self) {
+        self.leave_all(|_| true, Cause::Interrupted);
+    }
+
+    /// Another call would not fare better now, so everything but what is under way is left.
+    fn halt(&mut self, error: &ServiceError) {
+        self.leave_all(|place| place != Place::Away, |_| Cause::Halted(error.clone()));
+    }
+
+    /// Leaves an entry, and the entries behind it in its lane.
+    fn leave(&mut self, index: usize, cause: Cause) {
+        let Some(track) = self.tracks.get(&index) else { return }; // Left behind another of its call.
+        let lane = track.lane.clone();
+        let never_sent = matches!(cause, Cause::TooLarge { .. });
+        self.set_left(index, cause);
+        let Some(lane) = lane else { return };
+        if lane.last_wins && never_sent {
+            self.lanes.remove(&lane, index);
+            return;
+        }
+        for behind in self.lanes.break_at(&lane, index) {
+            self.set_left(behind, Cause::Behind);
+        }
+    }
+
+    fn leave_all(&mut self, which: impl Fn(Place) -> bool, cause: impl Fn(Option<ServiceError>) -> Cause) {
+        let all = self.tracks.iter().filter(|(_, track)| which(track.place));
+        for index in all.map(|(&index, _)| index).collect::<Vec<_>>() {
+            let error = self.track(index).error.take();
+            if let Some(lane) = self.tracks[&index].lane.clone() {
+                self.lanes.remove(&lane, index);
+                self.lanes.close(&lane);
+            }
+            self.set_left(index, cause(error));
+        }
+        self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
+    }
+
+    fn set_left(&mut self, index: usize, cause: Cause) {
+        let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
+        self.ready.remove(index, track.size);
+        let entry = Arc::into_inner(track.entry).expect("BUG: the call that carried it is over");
+        self.progress.left += 1;
+        self.settled.push(Err(Left { index, entry, cause, calls: track.calls }));
+    }
+}
+
+/// What may go out now; the lowest index is taken first. Of each lane, only the first open entry can be here.
+#[derive(Default)]
+struct Ready {
+    indexes: BTreeSet<usize>,
+    /// Of all of them together.
+    bytes: usize,
+}
+
+impl Ready {
+    fn add(&mut self, index: usize, size: usize) {
+        if self.indexes.insert(index) {
+            self.bytes = self.bytes.saturating_add(size);
+        }
+    }
+
+    fn remove(&mut self, index: usize, size: usize) {
+        if self.indexes.remove(&index) {
+            self.bytes = self.bytes.saturating_sub(size);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.indexes.is_empty()
+    }
+
+    /// Whether they make at least one full batch.
+    fn fills(&self, limits: &Limits) -> bool {
+        self.indexes.len() >= limits.entries || self.bytes >= limits.bytes
     }
 }

@@ -87,7 +87,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
         run(sender, board, course, settle).instrument(span).await;
     }
 
-    /// What became of the entries.
+    /// Ends the delivery: the outcome of all entries.
     ///
     /// # Errors
     ///

@@ -3,29 +3,23 @@
 //! DynamoDB refuses a call that names a key twice, so writes of one key go out one after another, in
 //! the order of input, and the last one stands. Repeating a write changes nothing, so a lost answer does
 //! no harm, unless someone else writes the same key in between.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `attributes` | [`Attributes`]: an item, or its key |
-//! | `key` | [`Table`], and which writes have the same key |
-//! | `size` | an item's bytes as DynamoDB counts them, and in a call |
 
-mod attributes;
 mod key;
 mod size;
 
 use std::collections::{HashMap, HashSet};
 
 use aws_sdk_dynamodb::config::retry::RetryConfig;
-use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
+use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
 use aws_sdk_dynamodb::{Client, Config};
 
 use crate::limits::{DYNAMODB, Limits};
-use crate::sdk::TokioSleep;
-use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, classify};
+use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, TokioSleep, classify};
 
-pub use attributes::Attributes;
 pub use key::Table;
+
+/// Attributes by name: an item, or its key.
+pub type Attributes = HashMap<String, AttributeValue>;
 
 /// Writes into tables.
 ///
@@ -215,4 +209,184 @@ fn unprocessed_error() -> ServiceError {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! The SDK's own client against canned HTTP answers; the rest is in `tests/faults`.
+
+    use std::sync::{Arc, Mutex};
+
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+    use aws_sdk_dynamodb::types::AttributeValue::{self, B, Bool, L, M, N, Null, S, Ss};
+    use aws_smithy_http_client::test_util::infallible_client_fn;
+    use proptest::collection::{hash_map, vec};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    type Bodies = Arc<Mutex<Vec<String>>>;
+
+    /// A sender whose every call gets this answer, and the bodies of its calls.
+    fn answering(status: u16, answer: &Value) -> (BatchWriteItem, Bodies) {
+        let bodies = Bodies::default();
+        let (seen, answer) = (bodies.clone(), answer.to_string());
+        let http_client = infallible_client_fn(move |request: http::Request<_>| {
+            let body = request.body().bytes().unwrap_or_default().to_vec();
+            seen.lock().unwrap().push(String::from_utf8(body).unwrap());
+            http::Response::builder().status(status).body(answer.clone()).unwrap()
+        });
+        let config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("eu-west-1"))
+            .credentials_provider(Credentials::new("id", "key", None, None, "test"))
+            .http_client(http_client)
+            .build();
+        let tables = [Table::new("orders", "pk").sort("sk"), Table::new("customers", "pk")];
+        (BatchWriteItem { client: Client::from_conf(config), tables: tables.into_iter().collect() }, bodies)
+    }
+
+    fn key(pk: &str, sk: &str) -> Attributes {
+        Attributes::from([("pk".into(), S(pk.into())), ("sk".into(), N(sk.into()))])
+    }
+
+    fn customer(pk: &str) -> Write {
+        Write::put("customers", Attributes::from([("pk".into(), S(pk.into()))]))
+    }
+
+    #[tokio::test]
+    async fn a_call_holds_puts_and_deletes_of_all_tables() {
+        let (operation, bodies) = answering(200, &json!({"UnprocessedItems": {}}));
+        let writes =
+            [Write::put("orders", key("a", "1")), Write::delete("orders", key("a", "2")), customer("a")];
+        let answers = operation.call(&writes.each_ref()).await;
+        assert_eq!(answers, Ok(vec![Ok(()); 3]));
+        let body: Value = serde_json::from_str(&bodies.lock().unwrap()[0]).unwrap();
+        let order = |number| json!({"pk": {"S": "a"}, "sk": {"N": number}});
+        assert_eq!(
+            body,
+            json!({"RequestItems": {
+                "orders": [{"PutRequest": {"Item": order("1")}}, {"DeleteRequest": {"Key": order("2")}}],
+                "customers": [{"PutRequest": {"Item": {"pk": {"S": "a"}}}}],
+            }})
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_left_unprocessed_is_matched_by_its_key_however_it_is_written() {
+        let order =
+            json!({"PutRequest": {"Item": {"pk": {"S": "a"}, "sk": {"N": "1"}, "more": {"BOOL": true}}}});
+        let gone = json!({"DeleteRequest": {"Key": {"sk": {"N": "2.0"}, "pk": {"S": "a"}}}});
+        let (operation, _) = answering(200, &json!({"UnprocessedItems": {"orders": [gone, order]}}));
+        let writes = [
+            Write::put("orders", key("a", "1.0")),
+            customer("a"),
+            Write::delete("orders", key("a", "2")),
+            Write::put("orders", key("b", "1")),
+        ];
+        let answers = operation.call(&writes.each_ref()).await.unwrap();
+        assert_eq!(answers, [Err(unprocessed_error()), Ok(()), Err(unprocessed_error()), Ok(())]);
+    }
+
+    #[tokio::test]
+    async fn no_map_of_the_unprocessed_is_an_empty_one() {
+        for answer in
+            [json!({}), json!({"UnprocessedItems": null}), json!({"UnprocessedItems": {"orders": []}})]
+        {
+            let (operation, _) = answering(200, &answer);
+            assert_eq!(operation.call(&[&customer("a")]).await, Ok(vec![Ok(())]), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unprocessed_item_that_was_not_sent_leaves_all_unanswered() {
+        let of = |key: &str| json!([{"PutRequest": {"Item": {"pk": {"S": key}}}}]);
+        for unprocessed in
+            [json!({"customers": of("z")}), json!({"others": of("a")}), json!({"customers": [{}]})]
+        {
+            let (operation, _) = answering(200, &json!({"UnprocessedItems": unprocessed}));
+            let answers = operation.call(&[&customer("a"), &customer("b")]).await;
+            assert_eq!(answers, Err(ServiceError::no_answer()), "{unprocessed}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_write_without_a_proper_key_stays_out_of_the_call() {
+        let (operation, bodies) = answering(200, &json!({"UnprocessedItems": {}}));
+        let bad = [
+            Write::put("nowhere", key("a", "1")),
+            Write::put("orders", Attributes::from([("pk".into(), S("a".into()))])),
+            Write::delete("customers", key("a", "1")),
+        ];
+        let [one, two, three] = &bad;
+        let answers = operation.call(&[one, &customer("a"), two, three]).await.unwrap();
+        let texts: Vec<_> =
+            answers.iter().map(|answer| answer.as_ref().err().map(ServiceError::to_string)).collect();
+        assert_eq!(
+            texts,
+            [
+                Some("table `nowhere` is not one of this sender's: give it to `Sender::new`".into()),
+                None,
+                Some("the key of a write to table `orders` has no `sk`".into()),
+                Some("the key of a write to table `customers` has `sk`, which is not of the key".into()),
+            ]
+        );
+        assert!(
+            answers.iter().flat_map(|answer| answer.as_ref().err()).all(|error| !error.kind.is_retriable())
+        );
+        assert!(bad.iter().all(|write| operation.lane(write).is_none()));
+        let answers = operation.call(&bad.each_ref()).await.unwrap();
+        assert!(answers.iter().all(Result::is_err));
+        assert_eq!(bodies.lock().unwrap().len(), 1, "nothing was left to call for");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_fails_whole_fails_what_it_carried() {
+        let (operation, _) = answering(400, &json!({"__type": "ThrottlingException", "message": "slower"}));
+        let answers = operation.call(&[&customer("a"), &Write::put("nowhere", key("a", "1"))]).await.unwrap();
+        assert_eq!(answers[0], Err(ServiceError::new(ErrorKind::Throttled, "ThrottlingException", "slower")));
+        assert_eq!(answers[1].as_ref().unwrap_err().kind, ErrorKind::Refused);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_refused_for_one_write_can_be_halved() {
+        let (operation, _) = answering(400, &json!({"__type": "ValidationException", "message": "no"}));
+        let refused = ServiceError::new(ErrorKind::Refused, "ValidationException", "no");
+        let answers = operation.call(&[&customer("a"), &Write::put("nowhere", key("a", "1"))]).await;
+        assert_eq!(answers, Err(refused));
+    }
+
+    fn value() -> impl Strategy<Value = AttributeValue> {
+        let leaf = prop_oneof![
+            any::<String>().prop_map(S),
+            vec(any::<u8>(), 0..600).prop_map(|bytes| B(bytes.into())),
+            any::<i64>().prop_map(|number| N(number.to_string())),
+            any::<bool>().prop_map(Bool),
+            Just(Null(true)),
+            vec(any::<String>(), 1..4).prop_map(Ss),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                vec(inner.clone(), 0..4).prop_map(L),
+                hash_map(any::<String>(), inner, 0..4).prop_map(M),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Never less than the body has: the limit of a call would be broken. Never much more: it would be wasted.
+        #[test]
+        fn the_size_in_a_call_is_that_of_its_json(values in vec(value(), 1..12)) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let (operation, bodies) = answering(200, &json!({"UnprocessedItems": {}}));
+            let writes: Vec<Write> = values.into_iter().enumerate().map(|(index, value)| {
+                let attributes = [("pk".into(), S(index.to_string())), ("\u{1}\"né".into(), value)];
+                Write::put("customers", Attributes::from(attributes))
+            }).collect();
+            runtime.block_on(operation.call(&writes.iter().collect::<Vec<_>>())).unwrap();
+            let body = bodies.lock().unwrap()[0].len() - r#"{"RequestItems":{}}"#.len();
+            let counted: usize = writes.iter().map(|write| operation.size_in_call(write)).sum();
+            prop_assert!(counted >= body, "{counted} for {body}");
+            let values: usize = writes.iter().map(|write| operation.size(write)).sum();
+            prop_assert!(counted <= body + writes.len() * 20 + values * 10, "{counted} for {body}");
+        }
+    }
+}

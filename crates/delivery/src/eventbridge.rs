@@ -6,9 +6,9 @@ use aws_sdk_eventbridge::config::retry::RetryConfig;
 use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
 use aws_sdk_eventbridge::{Client, Config};
 
+use crate::classify::{TokioSleep, answer, classify};
 use crate::limits::{EVENTBRIDGE, Limits};
-use crate::sdk::{TokioSleep, answer};
-use crate::{Answer, Operation, ServiceError, classify};
+use crate::{Answer, Operation, ServiceError};
 
 /// Puts events onto event buses: each names its own.
 ///
@@ -47,7 +47,7 @@ pub struct PutEvents {
 /// Bytes that EventBridge counts for a time, however it is written.
 const TIME: usize = 14;
 
-/// What EventBridge says of an event that it took.
+/// EventBridge's answer for an event that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Receipt {

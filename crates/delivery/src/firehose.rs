@@ -7,9 +7,9 @@ use aws_sdk_firehose::config::retry::RetryConfig;
 use aws_sdk_firehose::types::{PutRecordBatchResponseEntry, Record};
 use aws_sdk_firehose::{Client, Config};
 
+use crate::classify::{TokioSleep, answer, classify};
 use crate::limits::{FIREHOSE, Limits};
-use crate::sdk::{TokioSleep, answer};
-use crate::{Answer, Operation, ServiceError, classify};
+use crate::{Answer, Operation, ServiceError};
 
 /// Puts records into one Firehose stream.
 ///
@@ -39,7 +39,7 @@ pub struct PutRecordBatch {
     stream: String,
 }
 
-/// What Firehose says of a record that it took.
+/// Firehose's answer for a record that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Receipt {

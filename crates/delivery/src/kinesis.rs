@@ -8,9 +8,9 @@ use aws_sdk_kinesis::config::retry::RetryConfig;
 use aws_sdk_kinesis::types::{PutRecordsRequestEntry, PutRecordsResultEntry};
 use aws_sdk_kinesis::{Client, Config};
 
+use crate::classify::{TokioSleep, answer, classify};
 use crate::limits::{KINESIS, Limits};
-use crate::sdk::{TokioSleep, answer};
-use crate::{Answer, Operation, ServiceError, classify};
+use crate::{Answer, Operation, ServiceError};
 
 /// Puts records into one stream.
 ///
@@ -45,7 +45,7 @@ pub struct PutRecords {
     stream: String,
 }
 
-/// Where Kinesis put a record.
+/// Kinesis's answer for a record that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Receipt {

@@ -56,7 +56,7 @@
 //! - **Throttles slow the sender, not the batch.** All deliveries and clones of a sender share one limit of calls
 //!   under way and one pace: the rate of calls falls with the share of entries that is throttled, and rises
 //!   again until it is. A `Retry-After` of the service is waited for.
-//! - **It fails fast.** A call that is denied, or whose queue is missing, ends the delivery; so does a service that
+//! - **It fails fast.** A missing permission or queue ends the delivery; so does a service that
 //!   fails every call until retries run out. Everything else is handed back unsent ([`Cause::Halted`]).
 //! - **A deadline** ([`Sender::send_until`]) ends the delivery even if a call hangs. To let calls under way finish,
 //!   [`Sender::send_while`] only starts no more; how long they take is up to the client. The SDK has no
@@ -68,24 +68,22 @@
 //!
 //! # Files
 //!
+//! A [`Sender`] is an [`Operation`] and how it is retried. A [`Delivery`] puts entries on a board, which decides, and
+//! runs a loop, which calls and waits.
+//!
 //! | file | holds |
 //! |---|---|
-//! | `sender` | [`Sender`]: an operation, and how it is retried |
-//! | `sending` | `Sender::send` and what else starts a [`Delivery`] |
-//! | `delivery` | [`Delivery`]: entries on their way, all given at once |
-//! | `stream` | `Sender::send_stream`: entries that come one by one |
-//! | `batcher` | [`Batcher`]: single entries of many tasks |
+//! | `sender` | [`Sender`]: its options, and what starts a delivery |
+//! | `delivery`, `stream`, `batcher` | [`Delivery`] of entries given at once, `Sender::send_stream`, [`Batcher`] of many tasks |
 //! | `run` | the loop of calls and waits |
-//! | `gate` | what each call of a sender goes through |
-//! | `pace` | how fast calls may begin while a service throttles |
-//! | `board` | which entry is where: packing, lanes, retries; never waits |
-//! | `operation` | [`Operation`]: a batch API; [`Lane`]: entries that keep their order |
+//! | `gate` | how many calls at once, and how fast while a service throttles |
+//! | `board` | which entry is where: packing, retries, what is left |
+//! | `lanes` | [`Lane`]: entries that keep their order |
+//! | `operation` | [`Operation`]: a batch API, and [`ServiceError`], its answer for a failure |
 //! | `limits` | [`Limits`](limits::Limits): the limits of every service |
 //! | `retries` | [`Retries`]: how often, and after which waits |
 //! | `outcome` | [`Delivered`], [`Undelivered`] with each entry [`Left`] and its [`Cause`] |
-//! | `service_error` | [`ServiceError`]: what a service said of an entry or a call that failed |
-//! | `classify` | from an AWS SDK error to a [`ServiceError`] |
-//! | `sdk` | what the adapters share |
+//! | `classify` | from an AWS SDK error to a [`ServiceError`], and what the adapters share |
 //! | `sqs`, `dynamodb`, `kinesis`, `firehose`, `eventbridge` | the adapters, each behind its feature |
 
 mod batcher;
@@ -102,34 +100,28 @@ pub mod firehose;
 mod gate;
 #[cfg(feature = "kinesis")]
 pub mod kinesis;
+mod lanes;
 pub mod limits;
 mod operation;
 mod outcome;
-mod pace;
 mod retries;
 mod run;
-#[cfg(feature = "sdk")]
-mod sdk;
 mod sender;
-mod sending;
-mod service_error;
 #[cfg(feature = "sqs")]
 pub mod sqs;
 mod stream;
 
 pub use batcher::Batcher;
 #[cfg(feature = "sdk")]
-pub use classify::classify;
+pub use classify::{TokioSleep, classify};
 pub use delivery::Delivery;
 /// Its `Stream` is what [`Sender::send_stream`] takes and gives.
 pub use futures_util;
-pub use operation::{Answer, Lane, Operation};
+pub use lanes::Lane;
+pub use operation::{Answer, ErrorKind, Operation, ServiceError};
 pub use outcome::{Cause, Delivered, Left, Outcome, Progress, Sent, Undelivered, by_entry};
 pub use retries::Retries;
-#[cfg(feature = "sdk")]
-pub use sdk::TokioSleep;
 pub use sender::{CONCURRENCY, Sender};
-pub use service_error::{ErrorKind, ServiceError};
 
 /// Compiles the README's examples.
 #[cfg(all(doctest, feature = "sqs"))]

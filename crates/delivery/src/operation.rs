@@ -1,19 +1,18 @@
-use std::future::Future;
-use std::sync::Arc;
+use std::fmt;
+use std::time::Duration;
 
-use crate::ServiceError;
+use crate::Lane;
 use crate::limits::Limits;
 
 /// What a service answered for one entry: its receipt, or an error.
 pub type Answer<R = ()> = Result<R, ServiceError>;
 
-/// A batch API: what its entries are, and one call of it. Everything else is decided on the other
-/// side, so an implementation packs nothing, retries nothing and counts nothing.
+/// A batch API: its entries, their sizes and limits, and one call. Packing, retrying and counting are the sender's.
 pub trait Operation {
     /// What is delivered.
     type Entry;
 
-    /// What the service says of an entry that it took, such as a message's id; `()` if nothing.
+    /// The service's answer for an entry that it took, such as a message's id; `()` for none.
     type Receipt;
 
     /// What one call takes; asked once per delivery.
@@ -48,39 +47,95 @@ pub trait Operation {
     ) -> impl Future<Output = Result<Vec<Answer<Self::Receipt>>, ServiceError>> + Send;
 }
 
-/// Entries of one lane go out one at a time, in the order of input, never two of them in one call:
-/// a FIFO queue's message group, or the key of a DynamoDB item. When one of them is left, those
-/// behind it are left too ([`Cause::Behind`](crate::Cause::Behind)): going on would change their order.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Lane {
-    name: Arc<[u8]>,
-    pub(crate) together: bool,
-    pub(crate) last_wins: bool,
+/// A service's error for an entry or a whole call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServiceError {
+    /// Its kind, which decides whether it is retried.
+    pub kind: ErrorKind,
+    /// The service's code, such as `AccessDeniedException`; empty where there was none.
+    pub code: String,
+    /// The service's message, or the chain of causes where it never answered. **It may quote what was
+    /// sent**: log it only if you know that this service does not.
+    pub message: String,
+    /// The pause that the service asked for: no call of the sender begins before its end.
+    pub retry_after: Option<Duration>,
 }
 
-impl Lane {
-    /// The lane these parts name together, such as a table and a key. No two lists of parts name the same one.
-    pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
-        let mut name = Vec::new();
-        for part in parts {
-            name.extend_from_slice(&part.as_ref().len().to_be_bytes());
-            name.extend_from_slice(part.as_ref());
+/// The kind of a [`ServiceError`], which decides whether it is retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The service asked for less: retried, and the whole sender slows down.
+    Throttled,
+    /// A 5xx, a timeout, a lost connection, an entry without an answer: retried. The entry may have
+    /// arrived nevertheless.
+    Transient,
+    /// An unknown error: retried.
+    Unknown,
+    /// The request or the entry is wrong and stays so. A call of several entries is sent again in halves.
+    Refused,
+    /// Permissions, credentials or keys are wrong until someone corrects them, or there are none. Of a whole
+    /// call, it ends the delivery.
+    Denied,
+    /// The queue, table, stream, bus or function does not exist. Of a whole call, it ends the delivery.
+    Missing,
+    /// Over a limit of the service. A call of several entries is sent again in halves.
+    TooLarge,
+    /// The operation panicked: a bug. The entry may have arrived.
+    Panicked,
+}
+
+impl ErrorKind {
+    /// Whether another call may help. Errors of the sender are not retried.
+    pub const fn is_retriable(self) -> bool {
+        matches!(self, Self::Throttled | Self::Transient | Self::Unknown)
+    }
+
+    /// Whether a call that failed whole with it may have failed for one of its entries, and may go through
+    /// without that one.
+    pub(crate) const fn may_be_of_one_entry(self) -> bool {
+        matches!(self, Self::Refused | Self::TooLarge)
+    }
+
+    /// Whether a call that failed whole with it says that every other call would.
+    pub(crate) const fn is_of_every_call(self) -> bool {
+        matches!(self, Self::Denied | Self::Missing)
+    }
+}
+
+impl ServiceError {
+    /// An error of this kind, with the service's code and message.
+    pub fn new(kind: ErrorKind, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind, code: code.into(), message: message.into(), retry_after: None }
+    }
+
+    /// The same, and the service asked for this pause.
+    #[must_use]
+    pub fn with_retry_after(self, pause: Option<Duration>) -> Self {
+        Self { retry_after: pause, ..self }
+    }
+
+    /// The service answered, but not for this entry.
+    pub fn no_answer() -> Self {
+        Self::new(ErrorKind::Transient, "", "the service gave no answer for this entry")
+    }
+
+    pub(crate) fn panicked() -> Self {
+        Self::new(ErrorKind::Panicked, "", "the operation panicked")
+    }
+}
+
+/// `Code: message`, or the one there is.
+impl fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code.as_str(), self.message.as_str()) {
+            ("", "") => f.write_str("no code, no message"),
+            ("", message) => f.write_str(message),
+            (code, "") => write!(f, "{code}: no message"),
+            (code, message) => write!(f, "{code}: {message}"),
         }
-        Self { name: name.into(), together: false, last_wins: false }
-    }
-
-    /// The service keeps the order of a call's entries: several of this lane may go in one call, though not
-    /// in two at once. If it takes a later one of them and not an earlier, the earlier one is left
-    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and those behind it.
-    #[must_use]
-    pub fn together(self) -> Self {
-        Self { together: true, ..self }
-    }
-
-    /// Only the last entry of the lane counts in the end, so one that can never fit, and is never sent,
-    /// leaves none behind it.
-    #[must_use]
-    pub fn last_wins(self) -> Self {
-        Self { last_wins: true, ..self }
     }
 }
+
+impl std::error::Error for ServiceError {}

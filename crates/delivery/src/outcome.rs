@@ -5,7 +5,7 @@ use crate::{Operation, ServiceError};
 /// Every entry was delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delivered<R = ()> {
-    /// What the service said of each entry, in the order of input.
+    /// The service's receipt for each entry, in the order of the input.
     pub receipts: Vec<R>,
     /// API calls made.
     pub calls: u64,
@@ -39,7 +39,7 @@ pub type Outcome<O> = Result<
 pub struct Sent<R = ()> {
     /// Its place in the input, from 0.
     pub index: usize,
-    /// What the service said of it.
+    /// The service's receipt.
     pub receipt: R,
 }
 
@@ -52,9 +52,8 @@ pub struct Left<E> {
     pub entry: E,
     /// Why.
     pub cause: Cause,
-    /// Calls that carried it. If there was more than one, or the last error is none that the service
-    /// answered (it passes, or the operation panicked), or the cause is [`Cause::Halted`] or [`Cause::Behind`], an
-    /// entry with at least one call may have arrived all the same.
+    /// Calls that carried it. It may have arrived all the same after more than one call, or after one without a
+    /// definite refusal: a retriable error, a panic, [`Cause::Halted`] or [`Cause::Behind`].
     pub calls: u64,
 }
 
@@ -87,9 +86,8 @@ pub enum Cause {
     /// The hard deadline came while a call carried it, so it may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,
-    /// The delivery ended with this error, of another call, so it was not sent (again): no call would have fared better. Those are that
-    /// permissions, credentials or the queue itself are missing, and that every call failed for so long that
-    /// retries ran out.
+    /// Another call ended the delivery with this error, so it was not sent (again): permissions, credentials or the
+    /// queue itself are missing, or every call failed until retries ran out.
     #[error("not sent: other calls failed, and so would this one: {0}")]
     Halted(ServiceError),
     /// An earlier entry of its [`Lane`](crate::Lane) was left, so it was not sent (again).
@@ -125,7 +123,7 @@ impl<R> Delivered<R> {
 }
 
 impl<E, R> Undelivered<E, R> {
-    /// What became of every entry, in the order of input.
+    /// The outcome of every entry, in the order of the input.
     pub fn by_entry(self) -> Vec<Result<R, Cause>> {
         let left = self.entries.into_iter().map(|left| (left.index, Err(left.cause)));
         let sent = self.delivered.into_iter().map(|sent| (sent.index, Ok(sent.receipt)));
@@ -135,7 +133,7 @@ impl<E, R> Undelivered<E, R> {
     }
 }
 
-/// What became of every entry, in the order of input, however the delivery ended.
+/// The outcome of every entry, in the order of the input, however the delivery ended.
 pub fn by_entry<E, R>(outcome: Result<Delivered<R>, Undelivered<E, R>>) -> Vec<Result<R, Cause>> {
     match outcome {
         Ok(delivered) => delivered.receipts.into_iter().map(Ok).collect(),
@@ -189,7 +187,7 @@ impl<E> fmt::Display for Left<E> {
 
 impl<E> std::error::Error for Left<E> {}
 
-/// How far a delivery is, after a call.
+/// The progress of a delivery, after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Entries in all; of a stream, those that were taken from it.

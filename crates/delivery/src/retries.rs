@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use comeback_backoff::{Backoff, BackoffError, Jitter};
 
-/// How often an entry is sent again, and after which waits: the nth wait comes before its nth retry, and
-/// without an nth wait there is no nth retry. (The halves of a call that was refused whole are no retries.)
+/// The waits before an entry's retries: the nth wait comes before the nth retry, and where the waits end, so do the
+/// retries. The halves of a call that was refused whole do not count as retries.
 #[derive(Clone)]
 pub struct Retries {
     wait: Arc<dyn Fn(usize) -> Option<Duration> + Send + Sync>,
@@ -19,9 +19,8 @@ impl Retries {
     /// The default: 5 retries, each wait uniform over {1 ms … 100 ms · 2ⁿ⁻¹} ([full jitter](Jitter::Full)): on
     /// average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own.
     ///
-    /// The draws begin with entropy of the operating system, so that senders which fail at once do not retry at
-    /// once; without any to be had, with a fixed seed. It is asked for before the first retry. For the same draws
-    /// again: [`seeded`](Self::seeded).
+    /// The operating system seeds the draws, so that senders that fail together do not retry together. For the same
+    /// draws in every run: [`seeded`](Self::seeded).
     pub fn exponential() -> Self {
         let backoff = valid(Backoff::exponential(STEP, STEP * 16));
         // The one place that asks for entropy: senders must not retry in step by default.

@@ -15,16 +15,16 @@ use crate::board::{Batch, Board, Settled, Wait};
 use crate::gate::{Gate, Pass};
 use crate::{Answer, ErrorKind, Operation, Sender, ServiceError};
 
-/// What a delivery takes from, and when it ends before all is done.
+/// Where entries come from, and when a delivery ends early.
 pub(crate) struct Course<I, H, M, D> {
     pub(crate) source: I,
-    /// So many entries are open at once at most.
+    /// The most entries that may be open at once.
     pub(crate) window: usize,
     /// Whether outcomes are wanted now; asked again whenever the loop is polled.
     pub(crate) is_wanted: H,
     /// Asked before each call.
     pub(crate) may_start: M,
-    /// When it is over, nothing is awaited any more.
+    /// Ends the delivery, whatever is under way.
     pub(crate) deadline: D,
 }
 

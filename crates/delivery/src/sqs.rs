@@ -5,23 +5,315 @@
 //! arrives once, even if it is sent again because its answer was lost. On a standard queue there is no
 //! order, and a message that is sent again may arrive twice.
 
-mod delete;
-mod send;
-mod visibility;
-
-pub use delete::{DeleteMessages, Deleter};
-pub use send::{Message, Receipt, SendMessages, Sender};
-pub use visibility::{ChangeVisibility, Visibility, VisibilityChanger};
-
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::Builder;
 use aws_sdk_sqs::config::retry::RetryConfig;
-use aws_sdk_sqs::types::BatchResultErrorEntry;
+use aws_sdk_sqs::types::{
+    BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry,
+    MessageAttributeValue, MessageSystemAttributeNameForSends, MessageSystemAttributeValue,
+    SendMessageBatchRequestEntry, SendMessageBatchResultEntry,
+};
 
 use crate::classify::kind_of_code;
-use crate::{Answer, ErrorKind, ServiceError};
+use crate::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
+use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, TokioSleep, classify};
+
+/// Sends messages to one queue.
+///
+/// ```no_run
+/// # async fn example(client: aws_sdk_sqs::Client, url: &str) {
+/// use comeback_delivery::sqs::{Message, Sender};
+///
+/// let deliver = Sender::new(client, url);
+/// match deliver.send((0..100).map(|n| Message::new(format!("order {n}")))).await {
+///     Ok(delivered) => println!("{} messages in {} calls", delivered.count(), delivered.calls),
+///     Err(undelivered) => {
+///         eprintln!("{undelivered}");
+///         let keep: Vec<Message> = undelivered.entries.into_iter().map(|left| left.entry).collect();
+///     }
+/// }
+/// # }
+/// ```
+pub type Sender = crate::Sender<SendMessages, TokioSleep>;
+
+impl Sender {
+    /// A sender to the queue of this URL. The client's own retries are switched off.
+    pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
+        let queue = Queue { client, url: queue_url.into() };
+        let fifo = queue.url.ends_with(".fifo");
+        Self::over(SendMessages { queue, fifo, together: false }, tokio::time::sleep)
+    }
+
+    /// As [`new`](Self::new), but on a FIFO queue several messages of one group go in one call, ten times as many
+    /// at once. SQS keeps their order.
+    ///
+    /// If SQS takes only some of them, an earlier one that failed is handed back
+    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)) with all behind those that were taken: sent again, it would come
+    /// after them. With [`new`](Self::new), it is sent again, and the others wait for it.
+    pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
+        let queue = Queue { client, url: queue_url.into() };
+        let fifo = queue.url.ends_with(".fifo");
+        Self::over(SendMessages { queue, fifo, together: true }, tokio::time::sleep)
+    }
+}
+
+/// `SendMessageBatch` to one queue.
+#[derive(Debug)]
+pub struct SendMessages {
+    queue: Queue,
+    fifo: bool,
+    /// Whether messages of one group may go in one call.
+    together: bool,
+}
+
+/// SQS's answer for a message that it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// SQS's id of the message.
+    pub message_id: String,
+    /// On a FIFO queue: a number that rises with each message of its group.
+    pub sequence_number: Option<String>,
+}
+
+impl Receipt {
+    fn of(entry: &SendMessageBatchResultEntry) -> Self {
+        let sequence_number = entry.sequence_number().map(Into::into);
+        Self { message_id: entry.message_id().into(), sequence_number }
+    }
+}
+
+/// A message to send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// The body; SQS refuses an empty one.
+    pub body: String,
+    /// Attributes by name, ten at most. They count in the message's size.
+    pub attributes: Vec<(String, MessageAttributeValue)>,
+    /// On a FIFO queue, messages of one group keep their order. On a standard queue it names the tenant
+    /// (fair queues).
+    pub group_id: Option<String>,
+    /// For a FIFO queue; not needed if the queue deduplicates by content.
+    pub deduplication_id: Option<String>,
+    /// Nobody receives the message before; meanwhile it is not in flight. At most 15 minutes, and not on a
+    /// FIFO queue: SQS refuses more. Without one, the queue's own delay counts.
+    pub delay: Option<Duration>,
+    /// `AWSTraceHeader`, SQS's one system attribute: it joins the message to a trace of X-Ray. It does not
+    /// count in the message's size.
+    pub trace_header: Option<String>,
+}
+
+impl Message {
+    /// A message with nothing but a body.
+    pub fn new(body: impl Into<String>) -> Self {
+        Self {
+            body: body.into(),
+            attributes: Vec::new(),
+            group_id: None,
+            deduplication_id: None,
+            delay: None,
+            trace_header: None,
+        }
+    }
+
+    /// The same, received after this time at the earliest.
+    #[must_use]
+    pub fn delayed(self, delay: Duration) -> Self {
+        Self { delay: Some(delay), ..self }
+    }
+
+    /// With a FIFO queue's group and deduplication id.
+    #[must_use]
+    pub fn fifo(self, group_id: impl Into<String>, deduplication_id: impl Into<String>) -> Self {
+        Self { group_id: Some(group_id.into()), deduplication_id: Some(deduplication_id.into()), ..self }
+    }
+
+    fn size(&self) -> usize {
+        let attributes = self.attributes.iter().map(|(name, attribute)| {
+            let text = attribute.string_value().map_or(0, str::len);
+            let binary = attribute.binary_value().map_or(0, |value| value.as_ref().len());
+            name.len() + attribute.data_type().len() + text + binary
+        });
+        self.body.len() + attributes.sum::<usize>()
+    }
+
+    fn request(&self, id: usize) -> SendMessageBatchRequestEntry {
+        let entry = SendMessageBatchRequestEntry::builder().id(id.to_string()).message_body(&self.body);
+        let entry = self
+            .attributes
+            .iter()
+            .fold(entry, |entry, (name, value)| entry.message_attributes(name, value.clone()))
+            .set_message_group_id(self.group_id.clone())
+            .set_message_deduplication_id(self.deduplication_id.clone())
+            .set_delay_seconds(self.delay.map(whole_seconds));
+        let entry = match &self.trace_header {
+            Some(header) => entry.message_system_attributes(
+                MessageSystemAttributeNameForSends::AwsTraceHeader,
+                MessageSystemAttributeValue::builder()
+                    .data_type("String")
+                    .string_value(header)
+                    .build()
+                    .expect("BUG: the data type is set"),
+            ),
+            None => entry,
+        };
+        entry.build().expect("BUG: id and body are set")
+    }
+}
+
+impl Operation for SendMessages {
+    type Entry = Message;
+    type Receipt = Receipt;
+
+    fn limits(&self) -> Limits {
+        SQS_SEND
+    }
+
+    /// The body, and each attribute's name, type and value.
+    fn size(&self, message: &Message) -> usize {
+        message.size()
+    }
+
+    fn lane(&self, message: &Message) -> Option<Lane> {
+        let group = message.group_id.as_ref().filter(|_| self.fifo)?;
+        let lane = Lane::new([group]);
+        Some(if self.together { lane.together() } else { lane })
+    }
+
+    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
+        let entries = messages.iter().enumerate().map(|(id, message)| message.request(id)).collect();
+        let call = self.queue.client.send_message_batch().queue_url(&self.queue.url);
+        let call = call.set_entries(Some(entries)).customize().config_override(once());
+        let output = call.send().await.map_err(|error| classify(&error))?;
+        let done = output.successful.iter().map(|entry| (entry.id(), Receipt::of(entry)));
+        Ok(by_entry(messages.len(), done, &output.failed))
+    }
+}
+
+/// Hides received messages of one queue, or shows them again.
+///
+/// ```no_run
+/// # async fn example(client: aws_sdk_sqs::Client, url: &str, receipt_handle: String) -> Result<(), Box<dyn std::error::Error>> {
+/// use comeback_delivery::sqs::{Visibility, VisibilityChanger};
+/// use std::time::Duration;
+///
+/// let hide = VisibilityChanger::new(client, url);
+/// hide.send([Visibility { receipt_handle, timeout: Duration::from_secs(3_600) }]).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
+
+impl VisibilityChanger {
+    /// A changer for the queue of this URL. The client's own retries are switched off.
+    pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
+        let queue = Queue { client, url: queue_url.into() };
+        Self::over(ChangeVisibility { queue }, tokio::time::sleep)
+    }
+}
+
+/// `ChangeMessageVisibilityBatch` on one queue.
+#[derive(Debug)]
+pub struct ChangeVisibility {
+    queue: Queue,
+}
+
+/// For how long a received message is hidden, from now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visibility {
+    /// The one of the latest receive.
+    pub receipt_handle: String,
+    /// At most 12 hours from the receive: SQS refuses more. A part of a second counts as a whole one, so
+    /// no message is shown early.
+    pub timeout: Duration,
+}
+
+impl Visibility {
+    fn request(&self, id: usize) -> ChangeMessageVisibilityBatchRequestEntry {
+        let entry = ChangeMessageVisibilityBatchRequestEntry::builder()
+            .id(id.to_string())
+            .receipt_handle(&self.receipt_handle)
+            .visibility_timeout(whole_seconds(self.timeout));
+        entry.build().expect("BUG: id and receipt handle are set")
+    }
+}
+
+impl Operation for ChangeVisibility {
+    type Entry = Visibility;
+    type Receipt = ();
+
+    fn limits(&self) -> Limits {
+        SQS_RECEIPTS
+    }
+
+    /// Irrelevant: no limit of bytes applies.
+    fn size(&self, entry: &Visibility) -> usize {
+        entry.receipt_handle.len()
+    }
+
+    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<Answer>, ServiceError> {
+        let entries = changes.iter().enumerate().map(|(id, change)| change.request(id)).collect();
+        let call = self.queue.client.change_message_visibility_batch().queue_url(&self.queue.url);
+        let call = call.set_entries(Some(entries)).customize().config_override(once());
+        let output = call.send().await.map_err(|error| classify(&error))?;
+        let done = output.successful.iter().map(|entry| (entry.id(), ()));
+        Ok(by_entry(changes.len(), done, &output.failed))
+    }
+}
+
+/// Deletes received messages of one queue, by their receipt handles.
+///
+/// ```no_run
+/// # async fn example(client: aws_sdk_sqs::Client, url: &str, handles: Vec<String>) -> Result<(), Box<dyn std::error::Error>> {
+/// use comeback_delivery::sqs::Deleter;
+///
+/// Deleter::new(client, url).send(handles).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub type Deleter = crate::Sender<DeleteMessages, TokioSleep>;
+
+impl Deleter {
+    /// A deleter for the queue of this URL. The client's own retries are switched off.
+    pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
+        let queue = Queue { client, url: queue_url.into() };
+        Self::over(DeleteMessages { queue }, tokio::time::sleep)
+    }
+}
+
+/// `DeleteMessageBatch` on one queue.
+#[derive(Debug)]
+pub struct DeleteMessages {
+    queue: Queue,
+}
+
+impl Operation for DeleteMessages {
+    type Entry = String;
+    type Receipt = ();
+
+    fn limits(&self) -> Limits {
+        SQS_RECEIPTS
+    }
+
+    /// Irrelevant: no limit of bytes applies.
+    fn size(&self, receipt_handle: &String) -> usize {
+        receipt_handle.len()
+    }
+
+    async fn call(&self, receipt_handles: &[&String]) -> Result<Vec<Answer>, ServiceError> {
+        let entries = receipt_handles.iter().enumerate().map(|(id, &handle)| {
+            let entry = DeleteMessageBatchRequestEntry::builder().id(id.to_string()).receipt_handle(handle);
+            entry.build().expect("BUG: id and receipt handle are set")
+        });
+        let call = self.queue.client.delete_message_batch().queue_url(&self.queue.url);
+        let call = call.set_entries(Some(entries.collect())).customize().config_override(once());
+        let output = call.send().await.map_err(|error| classify(&error))?;
+        let done = output.successful.iter().map(|entry| (entry.id(), ()));
+        Ok(by_entry(receipt_handles.len(), done, &output.failed))
+    }
+}
 
 /// One queue, and the caller's client.
 #[derive(Clone, Debug)]
@@ -70,4 +362,193 @@ fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! The SDK's own client against canned HTTP answers: what is asked, and how answers are read.
+
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use aws_sdk_sqs::config::retry::RetryConfig;
+    use aws_sdk_sqs::config::{BehaviorVersion, Config, Credentials, Region};
+    use aws_sdk_sqs::primitives::Blob;
+    use aws_sdk_sqs::types::MessageAttributeValue;
+    use aws_smithy_http_client::test_util::infallible_client_fn;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{Cause, Lane, Operation, Retries};
+
+    const URL: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders";
+    const FIFO: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo";
+
+    type Requests = Arc<Mutex<Vec<(String, Value)>>>;
+
+    /// A client whose requests get these answers, the last for all that follow. Its own retries are on.
+    fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Requests) {
+        let requests = Requests::default();
+        let seen = requests.clone();
+        let answers = Mutex::new(answers.into_iter().collect::<Vec<_>>());
+        let http_client = infallible_client_fn(move |request: http::Request<_>| {
+            let operation = request.headers()["x-amz-target"].to_str().unwrap().to_owned();
+            let body = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+            seen.lock().unwrap().push((operation, body));
+            let mut answers = answers.lock().unwrap();
+            let (status, body) = if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
+            http::Response::builder().status(status).body(body.to_string()).unwrap()
+        });
+        let config = Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("eu-west-1"))
+            .credentials_provider(Credentials::for_tests())
+            .retry_config(RetryConfig::standard().with_max_attempts(9))
+            .http_client(http_client)
+            .build();
+        (Client::from_conf(config), requests)
+    }
+
+    fn done(ids: impl IntoIterator<Item = usize>) -> Value {
+        let done = ids
+            .into_iter()
+            .map(|id| json!({"Id": id.to_string(), "MessageId": "m", "MD5OfMessageBody": "x"}));
+        json!({ "Successful": done.collect::<Vec<_>>() })
+    }
+
+    fn string(value: &str) -> MessageAttributeValue {
+        MessageAttributeValue::builder().data_type("String").string_value(value).build().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_go_out_with_all_they_have() {
+        let (client, requests) = answering([(200, done(0..2))]);
+        let plain = Message { attributes: vec![("Reason".into(), string("why"))], ..Message::new("one") };
+        let delivered =
+            Sender::new(client, FIFO).send([plain, Message::new("two").fifo("g", "d")]).await.unwrap();
+        assert_eq!((delivered.count(), delivered.calls, delivered.retries), (2, 1, 0));
+        let attributes = json!({"Reason": {"DataType": "String", "StringValue": "why"}});
+        let entries = json!([
+            {"Id": "0", "MessageBody": "one", "MessageAttributes": attributes},
+            {"Id": "1", "MessageBody": "two", "MessageGroupId": "g", "MessageDeduplicationId": "d"},
+        ]);
+        let expected = ("AmazonSQS.SendMessageBatch".into(), json!({"QueueUrl": FIFO, "Entries": entries}));
+        assert_eq!(*requests.lock().unwrap(), [expected]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delay_goes_out_in_whole_seconds_never_too_few() {
+        let (client, requests) = answering([(200, done(0..4))]);
+        let millis = [0, 1, 900_000, u64::MAX];
+        let messages = millis.map(|millis| Message::new("x").delayed(Duration::from_millis(millis)));
+        Sender::new(client, URL).send(messages).await.unwrap();
+        let requests = requests.lock().unwrap();
+        let entries = requests[0].1["Entries"].as_array().unwrap();
+        let delays: Vec<&Value> = entries.iter().map(|entry| &entry["DelaySeconds"]).collect();
+        assert_eq!(delays, [0, 1, 900, i32::MAX]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trace_header_goes_out_as_a_system_attribute_and_does_not_count() {
+        let (client, requests) = answering([(200, done(0..2))]);
+        let header = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1";
+        let traced = Message { trace_header: Some(header.into()), ..Message::new("one") };
+        let sender = Sender::new(client, URL);
+        assert_eq!(sender.operation.size(&traced), "one".len());
+        sender.send([traced, Message::new("two")]).await.unwrap();
+        let attributes = json!({"AWSTraceHeader": {"DataType": "String", "StringValue": header}});
+        let entries = json!([
+            {"Id": "0", "MessageBody": "one", "MessageSystemAttributes": attributes},
+            {"Id": "1", "MessageBody": "two"},
+        ]);
+        assert_eq!(requests.lock().unwrap()[0].1["Entries"], entries);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn visibility_goes_out_in_whole_seconds_never_too_few() {
+        let (client, requests) = answering([(200, json!({"Successful": [{"Id": "0"}, {"Id": "1"}]}))]);
+        let hidden =
+            |millis| Visibility { receipt_handle: "handle".into(), timeout: Duration::from_millis(millis) };
+        VisibilityChanger::new(client, URL).send([hidden(2_000), hidden(2_001)]).await.unwrap();
+        let entries = json!([
+            {"Id": "0", "ReceiptHandle": "handle", "VisibilityTimeout": 2},
+            {"Id": "1", "ReceiptHandle": "handle", "VisibilityTimeout": 3},
+        ]);
+        let expected =
+            ("AmazonSQS.ChangeMessageVisibilityBatch".into(), json!({"QueueUrl": URL, "Entries": entries}));
+        assert_eq!(*requests.lock().unwrap(), [expected]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn receipt_handles_are_deleted_ten_a_call() {
+        let answer =
+            json!({"Successful": (0..10).map(|id| json!({"Id": id.to_string()})).collect::<Vec<_>>()});
+        let (client, requests) = answering([(200, answer)]);
+        let delivered = Deleter::new(client, URL).send((0..11).map(|n| format!("h-{n}"))).await.unwrap();
+        assert_eq!((delivered.count(), delivered.calls), (11, 2));
+        let requests = requests.lock().unwrap();
+        assert_eq!(requests[0].0, "AmazonSQS.DeleteMessageBatch");
+        assert_eq!(requests[0].1["Entries"].as_array().unwrap().len(), 10);
+        assert_eq!(requests[1].1["Entries"], json!([{"Id": "0", "ReceiptHandle": "h-10"}]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_partial_answer_is_read_by_id_whatever_its_order() {
+        let failed =
+            json!([{"Id": "2", "Code": "InvalidMessageContents", "SenderFault": true, "Message": "bad"}]);
+        let first = json!({"Successful": done([3, 0])["Successful"], "Failed": failed});
+        let (client, requests) = answering([(200, first), (200, done([0]))]);
+        let undelivered =
+            Sender::new(client, URL).send((0..4).map(|n| Message::new(n.to_string()))).await.unwrap_err();
+        assert_eq!((undelivered.delivered.len(), undelivered.calls), (3, 2));
+        assert_eq!(undelivered.entries[0].entry, Message::new("2"));
+        assert_eq!(undelivered.entries[0].cause.to_string(), "refused: InvalidMessageContents: bad");
+        // Entry 1, without an answer, was sent again, under an id of that call.
+        let again = json!([{"Id": "0", "MessageBody": "1"}]);
+        assert_eq!(requests.lock().unwrap()[1].1["Entries"], again);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ids_that_were_not_asked_for_are_no_answers() {
+        let (client, _) = answering([(200, done([1, 7]))]);
+        let sender = Sender::new(client, URL).retries(Retries::none());
+        let undelivered = sender.send([Message::new("0")]).await.unwrap_err();
+        assert_eq!(undelivered.by_entry(), [Err(Cause::Exhausted(ServiceError::no_answer()))]);
+    }
+
+    #[test]
+    fn sqs_says_whether_an_error_is_the_senders_fault() {
+        let kind = |code, sender_fault| {
+            let entry = BatchResultErrorEntry::builder().id("0").code(code).sender_fault(sender_fault);
+            error_of(&entry.build().unwrap()).kind
+        };
+        assert_eq!(kind("SomethingNew", true), ErrorKind::Refused);
+        assert_eq!(kind("SomethingNew", false), ErrorKind::Transient);
+        assert_eq!(kind("InternalError", false), ErrorKind::Transient);
+        assert_eq!(kind("InternalError", true), ErrorKind::Refused);
+        assert_eq!(kind("AccessDenied", true), ErrorKind::Denied);
+        assert_eq!(kind("AccessDenied", false), ErrorKind::Transient);
+        assert_eq!(kind("RequestThrottled", true), ErrorKind::Throttled);
+        assert_eq!(kind("RequestThrottled", false), ErrorKind::Throttled);
+    }
+
+    #[test]
+    fn a_message_counts_with_its_attributes() {
+        let (client, _) = answering([]);
+        let sender = Sender::new(client, URL);
+        let binary = MessageAttributeValue::builder().data_type("Binary").binary_value(Blob::new([0; 5]));
+        let attributes = vec![("name".into(), string("värde")), ("bytes".into(), binary.build().unwrap())];
+        let message = Message { attributes, ..Message::new("körper") };
+        let expected = "körper".len() + "nameStringvärde".len() + "bytesBinary".len() + 5;
+        assert_eq!(sender.operation.size(&message), expected);
+    }
+
+    #[test]
+    fn groups_are_lanes_on_fifo_queues_only() {
+        let lane = |url: &str, message: &Message| {
+            let (client, _) = answering([]);
+            Sender::new(client, url).operation.lane(message)
+        };
+        let message = Message::new("x").fifo("g", "d");
+        assert_eq!(lane(FIFO, &message), Some(Lane::new(["g"])));
+        assert_eq!(lane(URL, &message), None, "a fair queue keeps no order");
+        assert_eq!(lane(FIFO, &Message::new("x")), None);
+    }
+}

@@ -20,8 +20,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// What ends a delivery, such as a permission that is missing, hands back the entries that are open then
     /// ([`Cause::Halted`](crate::Cause::Halted)). Those that the stream gives afterwards are tried anew: stop taking
-    /// outcomes, or end the stream, if that is no use. Of a [`Lane`](crate::Lane) that an entry was left of, none goes
-    /// any more; the stream remembers such lanes.
+    /// outcomes, or end the stream, if that is pointless. Once an entry of a [`Lane`](crate::Lane) is left, the rest of the
+    /// lane is left too; the stream remembers such lanes.
     ///
     /// Between two outcomes its calls stand still, and keep their places under the sender's limit: do not await
     /// another delivery of the same sender there, but spawn it.

@@ -37,7 +37,7 @@ fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     server.shell().run(&format!("'{}' '{argument}'", program.display())).expect("the example succeeds")
 }
 
-/// So many calls, unless the machine was so busy that some had to be made again.
+/// The expected number of calls, unless the machine was so busy that some had to be repeated.
 fn in_calls(expected: u64, calls: u64, retries: u64) {
     assert!(calls == expected || retries > 0, "{calls} calls, not {expected}, without a retry");
 }

@@ -35,7 +35,7 @@ pub(crate) enum Mistake {
     Variance,
 }
 
-/// What a strategy says of itself.
+/// The range that the waits should have.
 pub(crate) struct Claim<'a> {
     pub(crate) tick: Duration,
     /// The lowest and highest wait before retry n, given the wait before; in ticks.

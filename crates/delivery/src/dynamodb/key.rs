@@ -1,6 +1,6 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::attributes::Attributes;
+use super::Attributes;
 use crate::{ErrorKind, Lane, ServiceError};
 
 /// A table, and the attributes that make its primary key.

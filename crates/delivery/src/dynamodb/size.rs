@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::attributes::Attributes;
+use super::Attributes;
 
 /// Bytes that DynamoDB counts for the item: attribute names and values.
 /// Source: DynamoDB developer guide, "DynamoDB item sizes and formats".

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_types::Blob;
 use comeback_delivery::limits::{self, Limits};
 use comeback_delivery::{
-    Cause, Operation, Retries, Sender, ServiceError, TokioSleep, dynamodb, eventbridge, firehose, kinesis,
-    sqs,
+    Cause, Operation, Retries, Sender, TokioSleep, dynamodb, eventbridge, firehose, kinesis, sqs,
 };
 
 use crate::service::Service;
@@ -18,7 +18,9 @@ use crate::service::Service;
 /// What was delivered, or left.
 pub(crate) type Outcome<A> = comeback_delivery::Outcome<<A as Api>::Operation>;
 
-pub(crate) trait Api {
+pub(crate) type Entry<A> = <<A as Api>::Operation as Operation>::Entry;
+
+pub(crate) trait Api: Sized {
     type Operation: Operation<Receipt: std::fmt::Debug>;
 
     const LIMITS: Limits;
@@ -26,7 +28,7 @@ pub(crate) trait Api {
     /// An entry's code that asks for another try, one that does not if the API has one, and whether a
     /// list that is absent is no answer.
     const PASSING: &'static str;
-    const FINAL: Option<&'static str>;
+    const FINAL: Option<&'static str> = None;
     /// With this code the service refuses a whole call for one entry.
     const REFUSING_WHOLE: &'static str;
     const ABSENT_IS_NO_ANSWER: bool = true;
@@ -38,10 +40,10 @@ pub(crate) trait Api {
 
     fn over(client: Self::Client) -> Sender<Self::Operation, TokioSleep>;
 
-    fn entry(text: String) -> <Self::Operation as Operation>::Entry;
+    fn entry(text: String) -> Entry<Self>;
 
     /// The text of an entry.
-    fn text(entry: &<Self::Operation as Operation>::Entry) -> String;
+    fn text(entry: &Entry<Self>) -> String;
 
     /// Bytes an entry has beside its text.
     const BESIDE: usize = 0;
@@ -53,7 +55,7 @@ pub(crate) trait Api {
     }
 
     /// Entries of these texts: `0`, `1`, …
-    fn entries(count: usize) -> Vec<<Self::Operation as Operation>::Entry> {
+    fn entries(count: usize) -> Vec<Entry<Self>> {
         (0..count).map(|index| Self::entry(index.to_string())).collect()
     }
 }
@@ -124,202 +126,129 @@ pub(crate) fn texts(count: usize) -> Vec<String> {
     (0..count).map(|index| index.to_string()).collect()
 }
 
-/// The error's code.
-pub(crate) fn code(cause: &Cause) -> &str {
-    cause.error().map_or("", |ServiceError { code, .. }| code)
-}
-
 pub(crate) const QUEUE: &str = "http://localhost/000000000000/orders";
 
-pub(crate) struct SendMessages;
+macro_rules! api {
+    ($name:ident: $operation:ty, $sdk:ident, $limits:expr, { $($constants:tt)* }, $over:expr, $entry:expr, $text:expr) => {
+        pub(crate) struct $name;
 
-impl Api for SendMessages {
-    type Operation = sqs::SendMessages;
-    type Client = aws_sdk_sqs::Client;
-    const LIMITS: Limits = limits::SQS_SEND;
-    const PASSING: &'static str = "InternalError";
-    const FINAL: Option<&'static str> = Some("InvalidMessageContents");
-    const REFUSING_WHOLE: &'static str = "InvalidMessageContents";
+        impl Api for $name {
+            type Operation = $operation;
+            type Client = $sdk::Client;
+            const LIMITS: Limits = $limits;
+            $($constants)*
 
-    fn client(config: &SdkConfig) -> Self::Client {
-        Self::Client::new(config)
-    }
+            fn client(config: &SdkConfig) -> Self::Client {
+                Self::Client::new(config)
+            }
 
-    fn over(client: Self::Client) -> sqs::Sender {
-        sqs::Sender::new(client, QUEUE)
-    }
+            fn over(client: Self::Client) -> Sender<Self::Operation, TokioSleep> {
+                let over: fn(Self::Client) -> Sender<Self::Operation, TokioSleep> = $over;
+                over(client)
+            }
 
-    fn entry(text: String) -> sqs::Message {
-        sqs::Message::new(text)
-    }
+            fn entry(text: String) -> Entry<Self> {
+                let entry: fn(String) -> Entry<Self> = $entry;
+                entry(text)
+            }
 
-    fn text(message: &sqs::Message) -> String {
-        message.body.clone()
-    }
+            fn text(entry: &Entry<Self>) -> String {
+                let text: fn(&Entry<Self>) -> String = $text;
+                text(entry)
+            }
+        }
+    };
 }
 
-pub(crate) struct ChangeVisibility;
-
-impl Api for ChangeVisibility {
-    type Operation = sqs::ChangeVisibility;
-    type Client = aws_sdk_sqs::Client;
-    const LIMITS: Limits = limits::SQS_RECEIPTS;
-    const PASSING: &'static str = "InternalError";
-    const FINAL: Option<&'static str> = Some("InvalidMessageContents");
-    const REFUSING_WHOLE: &'static str = "InvalidParameterValue";
-
-    fn client(config: &SdkConfig) -> Self::Client {
-        Self::Client::new(config)
-    }
-
-    fn over(client: Self::Client) -> sqs::VisibilityChanger {
-        sqs::VisibilityChanger::new(client, QUEUE)
-    }
-
-    fn entry(text: String) -> sqs::Visibility {
-        sqs::Visibility { receipt_handle: text, timeout: Duration::from_secs(30) }
-    }
-
-    fn text(change: &sqs::Visibility) -> String {
-        change.receipt_handle.clone()
-    }
+api! {
+    SendMessages: sqs::SendMessages, aws_sdk_sqs, limits::SQS_SEND,
+    {
+        const PASSING: &'static str = "InternalError";
+        const FINAL: Option<&'static str> = Some("InvalidMessageContents");
+        const REFUSING_WHOLE: &'static str = "InvalidMessageContents";
+    },
+    |client| sqs::Sender::new(client, QUEUE),
+    |text| sqs::Message::new(text),
+    |message| message.body.clone()
 }
 
-pub(crate) struct DeleteMessages;
-
-impl Api for DeleteMessages {
-    type Operation = sqs::DeleteMessages;
-    type Client = aws_sdk_sqs::Client;
-    const LIMITS: Limits = limits::SQS_RECEIPTS;
-    const PASSING: &'static str = "InternalError";
-    const FINAL: Option<&'static str> = Some("InvalidMessageContents");
-    const REFUSING_WHOLE: &'static str = "InvalidParameterValue";
-
-    fn client(config: &SdkConfig) -> Self::Client {
-        Self::Client::new(config)
-    }
-
-    fn over(client: Self::Client) -> sqs::Deleter {
-        sqs::Deleter::new(client, QUEUE)
-    }
-
-    fn entry(text: String) -> String {
-        text
-    }
-
-    fn text(receipt_handle: &String) -> String {
-        receipt_handle.clone()
-    }
+api! {
+    ChangeVisibility: sqs::ChangeVisibility, aws_sdk_sqs, limits::SQS_RECEIPTS,
+    {
+        const PASSING: &'static str = "InternalError";
+        const FINAL: Option<&'static str> = Some("InvalidMessageContents");
+        const REFUSING_WHOLE: &'static str = "InvalidParameterValue";
+    },
+    |client| sqs::VisibilityChanger::new(client, QUEUE),
+    |receipt_handle| sqs::Visibility { receipt_handle, timeout: Duration::from_secs(30) },
+    |change| change.receipt_handle.clone()
 }
 
-pub(crate) struct BatchWriteItem;
+api! {
+    DeleteMessages: sqs::DeleteMessages, aws_sdk_sqs, limits::SQS_RECEIPTS,
+    {
+        const PASSING: &'static str = "InternalError";
+        const FINAL: Option<&'static str> = Some("InvalidMessageContents");
+        const REFUSING_WHOLE: &'static str = "InvalidParameterValue";
+    },
+    |client| sqs::Deleter::new(client, QUEUE),
+    |receipt_handle| receipt_handle,
+    |receipt_handle| receipt_handle.clone()
+}
 
-impl Api for BatchWriteItem {
-    type Operation = dynamodb::BatchWriteItem;
-    type Client = aws_sdk_dynamodb::Client;
-    const LIMITS: Limits = limits::DYNAMODB;
-    // DynamoDB gives no code: what it did not do is in `UnprocessedItems`.
-    const PASSING: &'static str = "";
-    const FINAL: Option<&'static str> = None;
-    const REFUSING_WHOLE: &'static str = "ValidationException";
-    const ABSENT_IS_NO_ANSWER: bool = false;
-    const BESIDE: usize = "pk".len();
-
-    fn client(config: &SdkConfig) -> Self::Client {
-        Self::Client::new(config)
-    }
-
-    fn over(client: Self::Client) -> dynamodb::Sender {
-        dynamodb::Sender::new(client, [dynamodb::Table::new("orders", "pk")])
-    }
-
-    fn entry(text: String) -> dynamodb::Write {
-        let key = aws_sdk_dynamodb::types::AttributeValue::S(text);
-        dynamodb::Write::put("orders", HashMap::from([("pk".into(), key)]))
-    }
-
-    fn text(write: &dynamodb::Write) -> String {
+api! {
+    BatchWriteItem: dynamodb::BatchWriteItem, aws_sdk_dynamodb, limits::DYNAMODB,
+    {
+        // DynamoDB gives no code: what it did not do is in `UnprocessedItems`.
+        const PASSING: &'static str = "";
+        const REFUSING_WHOLE: &'static str = "ValidationException";
+        const ABSENT_IS_NO_ANSWER: bool = false;
+        const BESIDE: usize = "pk".len();
+    },
+    |client| dynamodb::Sender::new(client, [dynamodb::Table::new("orders", "pk")]),
+    |text| dynamodb::Write::put("orders", HashMap::from([("pk".into(), AttributeValue::S(text))])),
+    |write| {
         let version = write.attributes().get("version").map_or("", |version| version.as_n().unwrap());
         format!("{}{version}", write.attributes()["pk"].as_s().unwrap())
     }
 }
 
-pub(crate) struct PutRecords;
-
-impl Api for PutRecords {
-    type Operation = kinesis::PutRecords;
-    type Client = aws_sdk_kinesis::Client;
-    const LIMITS: Limits = limits::KINESIS;
-    const PASSING: &'static str = "ProvisionedThroughputExceededException";
-    const FINAL: Option<&'static str> = None;
-    const REFUSING_WHOLE: &'static str = "InvalidArgumentException";
-    const BESIDE: usize = "key".len();
-
-    fn client(config: &SdkConfig) -> Self::Client {
-        Self::Client::new(config)
-    }
-
-    fn over(client: Self::Client) -> kinesis::Sender {
-        kinesis::Sender::new(client, "orders")
-    }
-
-    fn entry(text: String) -> aws_sdk_kinesis::types::PutRecordsRequestEntry {
+api! {
+    PutRecords: kinesis::PutRecords, aws_sdk_kinesis, limits::KINESIS,
+    {
+        const PASSING: &'static str = "ProvisionedThroughputExceededException";
+        const REFUSING_WHOLE: &'static str = "InvalidArgumentException";
+        const BESIDE: usize = "key".len();
+    },
+    |client| kinesis::Sender::new(client, "orders"),
+    |text: String| {
         let record = aws_sdk_kinesis::types::PutRecordsRequestEntry::builder();
         record.partition_key("key").data(Blob::new(text)).build().unwrap()
-    }
-
-    fn text(record: &aws_sdk_kinesis::types::PutRecordsRequestEntry) -> String {
-        String::from_utf8(record.data().as_ref().to_vec()).unwrap()
-    }
+    },
+    |record| String::from_utf8(record.data().as_ref().to_vec()).unwrap()
 }
 
-pub(crate) struct PutRecordBatch;
-
-impl Api for PutRecordBatch {
-    type Operation = firehose::PutRecordBatch;
-    type Client = aws_sdk_firehose::Client;
-    const LIMITS: Limits = limits::FIREHOSE;
-    const PASSING: &'static str = "ServiceUnavailableException";
-    const FINAL: Option<&'static str> = None;
-    const REFUSING_WHOLE: &'static str = "InvalidArgumentException";
-
-    fn client(config: &SdkConfig) -> Self::Client {
-        Self::Client::new(config)
-    }
-
-    fn over(client: Self::Client) -> firehose::Sender {
-        firehose::Sender::new(client, "orders")
-    }
-
-    fn entry(text: String) -> aws_sdk_firehose::types::Record {
-        aws_sdk_firehose::types::Record::builder().data(Blob::new(text)).build().unwrap()
-    }
-
-    fn text(record: &aws_sdk_firehose::types::Record) -> String {
-        String::from_utf8(record.data().as_ref().to_vec()).unwrap()
-    }
+api! {
+    PutRecordBatch: firehose::PutRecordBatch, aws_sdk_firehose, limits::FIREHOSE,
+    {
+        const PASSING: &'static str = "ServiceUnavailableException";
+        const REFUSING_WHOLE: &'static str = "InvalidArgumentException";
+    },
+    |client| firehose::Sender::new(client, "orders"),
+    |text: String| aws_sdk_firehose::types::Record::builder().data(Blob::new(text)).build().unwrap(),
+    |record| String::from_utf8(record.data().as_ref().to_vec()).unwrap()
 }
 
-pub(crate) struct PutEvents;
-
-impl Api for PutEvents {
-    type Operation = eventbridge::PutEvents;
-    type Client = aws_sdk_eventbridge::Client;
-    const LIMITS: Limits = limits::EVENTBRIDGE;
-    const PASSING: &'static str = "ThrottlingException";
-    const FINAL: Option<&'static str> = Some("MalformedDetail");
-    const REFUSING_WHOLE: &'static str = "ValidationException";
-    const BESIDE: usize = "shop".len() + "Placed".len() + "résource".len() + 14;
-
-    fn client(config: &SdkConfig) -> Self::Client {
-        Self::Client::new(config)
-    }
-
-    fn over(client: Self::Client) -> eventbridge::Sender {
-        eventbridge::Sender::new(client)
-    }
-
-    fn entry(text: String) -> aws_sdk_eventbridge::types::PutEventsRequestEntry {
+api! {
+    PutEvents: eventbridge::PutEvents, aws_sdk_eventbridge, limits::EVENTBRIDGE,
+    {
+        const PASSING: &'static str = "ThrottlingException";
+        const FINAL: Option<&'static str> = Some("MalformedDetail");
+        const REFUSING_WHOLE: &'static str = "ValidationException";
+        const BESIDE: usize = "shop".len() + "Placed".len() + "résource".len() + 14;
+    },
+    eventbridge::Sender::new,
+    |text: String| {
         aws_sdk_eventbridge::types::PutEventsRequestEntry::builder()
             .event_bus_name("orders")
             .source("shop")
@@ -328,9 +257,6 @@ impl Api for PutEvents {
             .time(aws_smithy_types::DateTime::from_secs(1_700_000_000))
             .detail(text)
             .build()
-    }
-
-    fn text(event: &aws_sdk_eventbridge::types::PutEventsRequestEntry) -> String {
-        event.detail().unwrap().to_owned()
-    }
+    },
+    |event| event.detail().unwrap().to_owned()
 }

@@ -1,51 +1,24 @@
-use std::sync::Arc;
+//! Failures of entries, calls and connections, and the caller's client: its connections are used, its retries are not.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comeback_delivery::{Cause, ErrorKind, Retries};
 
-use crate::apis::{Api, accounted, code, texts};
+use crate::apis::{Api, accounted, config, texts};
 use crate::service::{Answer, Service, draw};
 
 const ENTRIES: usize = 100;
 const RETRIES: u64 = 5;
 
 crate::for_every_api!(
-    partial_failures_at_any_rate,
     partial_failures_and_failed_calls_together,
-    a_storm_of_throttles_passes,
     a_failure_that_never_heals_hands_everything_back,
-    what_can_never_work_is_sent_once,
     one_bad_entry_of_a_call_refused_whole_harms_no_other,
-    what_is_refused_whole_ends_entry_by_entry,
-    halves_end_with_the_deadline,
     what_is_the_senders_fault_is_not_sent_again,
-    an_answer_that_is_lost_is_asked_for_again,
     lists_that_are_absent,
+    a_call_is_one_request_though_the_client_would_retry,
+    senders_share_the_connections_of_their_client,
 );
-
-async fn partial_failures_at_any_rate<A: Api>() {
-    for rate in [1, 10, 30, 60, 90] {
-        let drawn = AtomicU64::new(0);
-        let service = Service::start(move |call| {
-            let fails = || draw(rate, drawn.fetch_add(1, Ordering::Relaxed), 100) < rate;
-            Answer::Entries(call.entries.iter().map(|_| fails().then_some(A::PASSING)).collect())
-        })
-        .await;
-        let outcome = A::sender(&service).send(A::entries(ENTRIES)).await;
-        let causes = accounted::<A>(&service, &texts(ENTRIES), outcome);
-        for cause in causes.values() {
-            assert!(matches!(cause, Cause::Exhausted(_)), "{cause}");
-            assert_eq!(code(cause), A::PASSING);
-        }
-        // 0.01⁶ and 0.9⁶ of them, if the draws are fair.
-        match rate {
-            1 => assert!(causes.is_empty()),
-            90 => assert!((30..80).contains(&causes.len()), "{} left", causes.len()),
-            _ => {}
-        }
-        assert!(service.log().calls.len() > ENTRIES.div_ceil(A::LIMITS.entries), "something failed");
-    }
-}
 
 async fn partial_failures_and_failed_calls_together<A: Api>() {
     for seed in 0..8 {
@@ -71,24 +44,6 @@ async fn partial_failures_and_failed_calls_together<A: Api>() {
     }
 }
 
-async fn a_storm_of_throttles_passes<A: Api>() {
-    // As many calls as an entry may be sent again, whichever they carry.
-    let mut storm = RETRIES;
-    let service = Service::start(move |call| {
-        if storm == 0 {
-            return Answer::done(call);
-        }
-        storm -= 1;
-        Answer::Error(400, "ThrottlingException")
-    })
-    .await;
-    let delivered = A::sender(&service).send(A::entries(ENTRIES)).await.expect("the storm is over in time");
-    assert_eq!(delivered.count(), ENTRIES);
-    let calls = u64::try_from(ENTRIES.div_ceil(A::LIMITS.entries)).unwrap();
-    assert!(delivered.calls > calls && delivered.retries > 0, "{delivered:?}");
-    assert!(accounted::<A>(&service, &texts(ENTRIES), Ok(delivered)).is_empty());
-}
-
 async fn a_failure_that_never_heals_hands_everything_back<A: Api>() {
     let fully = |code| Answer::Error(503, code);
     for (answer, kind) in [
@@ -108,24 +63,6 @@ async fn a_failure_that_never_heals_hands_everything_back<A: Api>() {
         for cause in causes.values() {
             assert!(matches!(cause, Cause::Exhausted(_) | Cause::Halted(_)), "{cause}");
             assert_eq!(cause.error().map(|error| error.kind), Some(kind), "{answer:?}: {cause}");
-        }
-    }
-}
-
-async fn what_can_never_work_is_sent_once<A: Api>() {
-    for (status, code, kind) in [
-        (403, "AccessDeniedException", ErrorKind::Denied),
-        (403, "ExpiredToken", ErrorKind::Denied),
-        (400, "ResourceNotFoundException", ErrorKind::Missing),
-    ] {
-        let service = Service::start(move |_| Answer::Error(status, code)).await;
-        let undelivered = A::sender(&service).send(A::entries(ENTRIES)).await.unwrap_err();
-        assert_eq!(undelivered.retries, 0);
-        let causes = accounted::<A>(&service, &texts(ENTRIES), Err(undelivered));
-        assert_eq!(causes.len(), ENTRIES);
-        for cause in causes.values() {
-            let (Cause::Refused(error) | Cause::Halted(error)) = cause else { panic!("{cause}") };
-            assert_eq!((error.kind, error.to_string()), (kind, format!("{code}: as asked")));
         }
     }
 }
@@ -154,34 +91,6 @@ async fn one_bad_entry_of_a_call_refused_whole_harms_no_other<A: Api>() {
     }
 }
 
-async fn what_is_refused_whole_ends_entry_by_entry<A: Api>() {
-    let service = Service::start(|_| Answer::Error(400, A::REFUSING_WHOLE)).await;
-    let undelivered = A::sender(&service).send(A::entries(20)).await.unwrap_err();
-    assert!(undelivered.calls < 40, "{undelivered:?}");
-    let causes = accounted::<A>(&service, &texts(20), Err(undelivered));
-    assert_eq!(causes.len(), 20);
-    assert!(causes.values().all(|cause| matches!(cause, Cause::Refused(_))), "{causes:?}");
-}
-
-async fn halves_end_with_the_deadline<A: Api>() {
-    let calls = Arc::new(AtomicU64::new(0));
-    let seen = calls.clone();
-    let service = Service::start(move |_| {
-        seen.fetch_add(1, Ordering::SeqCst);
-        Answer::Error(400, A::REFUSING_WHOLE)
-    })
-    .await;
-    let over = || calls.load(Ordering::SeqCst) >= 3;
-    let sender = A::sender(&service).concurrency(1);
-    let undelivered = sender.send_while(A::entries(8), || !over()).await.unwrap_err();
-    assert_eq!(undelivered.calls, 3);
-    let causes = accounted::<A>(&service, &texts(8), Err(undelivered));
-    assert_eq!(causes.len(), 8);
-    for cause in causes.values() {
-        assert!(matches!(cause, Cause::Stopped(Some(error)) if error.code == A::REFUSING_WHOLE), "{cause}");
-    }
-}
-
 async fn what_is_the_senders_fault_is_not_sent_again<A: Api>() {
     let Some(code) = A::FINAL else { return };
     // The third and the fifth entry of each first call; nothing else is sent again.
@@ -199,21 +108,6 @@ async fn what_is_the_senders_fault_is_not_sent_again<A: Api>() {
     assert_eq!(service.log().calls.len(), 2);
 }
 
-async fn an_answer_that_is_lost_is_asked_for_again<A: Api>() {
-    let mut calls = 0;
-    let service = Service::start(move |call| {
-        calls += 1;
-        if calls == 1 { Answer::Lost } else { Answer::done(call) }
-    })
-    .await;
-    let count = 2 * A::LIMITS.entries;
-    let delivered = A::sender(&service).concurrency(1).send(A::entries(count)).await.expect("it heals");
-    assert_eq!((delivered.count(), delivered.calls, delivered.retries), (count, 3, 1));
-    // Only what the lost call carried is done twice.
-    assert_eq!(service.log().done.len(), count + A::LIMITS.entries);
-    accounted::<A>(&service, &texts(count), Ok(delivered));
-}
-
 async fn lists_that_are_absent<A: Api>() {
     let service = Service::start(|_| Answer::Text("{}".into())).await;
     let outcome = A::sender(&service).send(A::entries(3)).await;
@@ -223,7 +117,7 @@ async fn lists_that_are_absent<A: Api>() {
     assert!(causes.values().all(|cause| cause.to_string() == unanswered), "{causes:?}");
 }
 
-/// What the services say of records, one by one: the shapes that no count of failures helps with.
+/// Answers that only the results of single records explain, whatever the counts of failures say.
 #[tokio::test]
 async fn what_is_said_of_an_entry_counts_and_not_the_counts() {
     use crate::apis::{PutEvents, PutRecordBatch, PutRecords};
@@ -274,4 +168,25 @@ async fn what_is_said_of_an_entry_counts_and_not_the_counts() {
     // The limits are those of the one table.
     let service = Service::obliging().await;
     assert_eq!(PutEvents::sender(&service).send(PutEvents::entries(21)).await.unwrap().calls, 3);
+}
+
+async fn a_call_is_one_request_though_the_client_would_retry<A: Api>() {
+    for answer in [Answer::Error(500, "InternalFailure"), Answer::Error(400, "ThrottlingException")] {
+        let service = Service::start(move |_| answer.clone()).await;
+        let undelivered = A::sender(&service).retries(Retries::none()).send(A::entries(1)).await.unwrap_err();
+        assert_eq!((undelivered.calls, service.log().calls.len()), (1, 1));
+    }
+}
+
+/// With the SDK's default HTTP client: one that the user sets is shared even by clients made anew.
+async fn senders_share_the_connections_of_their_client<A: Api>() {
+    let service = Service::obliging().await;
+    let mut config = config(&service).into_builder();
+    config.set_http_client(None);
+    let client = A::client(&config.build());
+    for _ in 0..3 {
+        A::over(client.clone()).send(A::entries(1)).await.unwrap();
+    }
+    let log = service.log();
+    assert_eq!((log.calls.len(), log.connections), (3, 1));
 }

@@ -1,30 +1,87 @@
-//! The core, over a service that does as its script says.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `service` | the scripted service: what it answers, and what it saw |
-//! | `outcomes` | any input, any errors: what holds of every outcome |
-//! | `packing` | batches: how few, how full |
-//! | `retrying` | which waits, how often, what goes again |
-//! | `halving` | calls refused whole for one bad entry |
-//! | `ending` | what ends a delivery early |
-//! | `deadline`, `interruption` | ending before the end |
-//! | `metered` | a service that takes so much a second |
-//! | `throttling` | the pace of a sender on it |
-//! | `streams` | entries that come one by one, from a stream or many tasks |
-//! | `spans` | what is traced |
-//! | `lanes` | order, and what is left with a lane's first failure |
+//! The core, over a service that follows a script; what it traces; and the example in its documentation.
 
-mod deadline;
+mod batches;
 mod ending;
-mod halving;
-mod interruption;
-mod lanes;
 mod metered;
 mod outcomes;
-mod packing;
 mod retrying;
 mod service;
-mod spans;
 mod streams;
 mod throttling;
+
+use std::io;
+use std::sync::{Arc, Mutex, Once};
+
+use comeback_delivery::{ErrorKind, Retries, Sender};
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::service::{Fate, Service, complete, entries};
+
+/// What is traced while this runs.
+fn traced(work: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no test panics while it writes").extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    // What interests the first thread that meets a span counts for all, and another test's thread may be
+    // that one: so none is without a subscriber.
+    static EVERYWHERE: Once = Once::new();
+    EVERYWHERE.call_once(|| {
+        let all = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(io::sink);
+        tracing::subscriber::set_global_default(all.finish()).expect("no other test sets one");
+    });
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_span_events(FmtSpan::CLOSE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, work);
+    let lines = lines.0.lock().expect("no test panics while it writes").clone();
+    String::from_utf8(lines).expect("traces are text")
+}
+
+#[test]
+fn a_span_for_each_delivery_and_each_call_with_the_codes_and_never_a_message() {
+    let service = Service::new([
+        Fate::Whole(ErrorKind::Throttled),
+        Fate::Ok,
+        Fate::Ok,
+        Fate::Error(ErrorKind::Refused),
+    ]);
+    let sender =
+        Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([std::time::Duration::ZERO]));
+    let traced = traced(|| drop(complete(sender.send(entries([None; 3])))));
+    let call = "deliver{entries=3}:call{entries=3}: comeback_delivery::run: ";
+    assert!(traced.contains(&format!("{call}failed whole kind=Throttled code=\"Code\"")), "{traced}");
+    assert!(traced.contains(&format!("{call}answered done=")), "{traced}");
+    assert_eq!(traced.matches(&format!("{call}close")).count(), 2, "{traced}");
+    assert_eq!(
+        traced.matches("deliver{entries=3}: comeback_delivery::delivery: close").count(),
+        1,
+        "{traced}"
+    );
+    assert!(!traced.contains("message"), "a service's message may quote an entry: {traced}");
+}
+
+#[test]
+fn the_readmes_example_is_the_crates() {
+    let readme = include_str!("../../README.md");
+    let example =
+        readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let documented: String =
+        example.lines().map(|line| format!("{}\n", format!("//! {line}").trim_end())).collect();
+    assert!(
+        include_str!("../../src/lib.rs").contains(&documented),
+        "not in the crate's documentation:\n{example}"
+    );
+}

@@ -1,4 +1,4 @@
-//! A service that takes so many entries a second, on tokio's paused clock. `benches/figures.rs` has it too.
+//! A service that takes a number of entries a second, on tokio's paused clock. `benches/figures.rs` has it too.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

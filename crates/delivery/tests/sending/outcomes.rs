@@ -56,7 +56,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
 type Outcome = Result<Delivered, Undelivered<Entry>>;
 
 impl Case {
-    /// Runs it, and again after each of so many polls that are followed by an interruption.
+    /// Runs it once for each of these numbers of polls, and interrupts it after them.
     pub(crate) fn run(&self, interruptions: &[usize]) -> (Outcome, Vec<Call>) {
         let mut service = Service::new(self.script.clone());
         (service.limits, service.polls) = (self.limits, self.polls);

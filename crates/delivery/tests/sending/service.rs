@@ -31,7 +31,7 @@ pub(crate) enum Fate {
     Cut,
     /// If it is the fate of a call's first entry: the call fails whole.
     Whole(ErrorKind),
-    /// Likewise: it panics.
+    /// If it is the fate of a call's first entry: the call panics.
     Panic,
 }
 

@@ -1,0 +1,113 @@
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// Entries of one lane go out one at a time, in the order of input, never two of them in one call:
+/// a FIFO queue's message group, or the key of a DynamoDB item. When one of them is left, those
+/// behind it are left too ([`Cause::Behind`](crate::Cause::Behind)): going on would change their order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lane {
+    name: Arc<[u8]>,
+    pub(crate) together: bool,
+    pub(crate) last_wins: bool,
+}
+
+impl Lane {
+    /// The lane these parts name together, such as a table and a key. No two lists of parts name the same one.
+    pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
+        let mut name = Vec::new();
+        for part in parts {
+            name.extend_from_slice(&part.as_ref().len().to_be_bytes());
+            name.extend_from_slice(part.as_ref());
+        }
+        Self { name: name.into(), together: false, last_wins: false }
+    }
+
+    /// The service keeps the order of a call's entries: several of this lane may go in one call, though not
+    /// in two at once. If it takes a later one of them and not an earlier, the earlier one is left
+    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and those behind it.
+    #[must_use]
+    pub fn together(self) -> Self {
+        Self { together: true, ..self }
+    }
+
+    /// Only the last entry of the lane counts in the end, so one that can never fit, and is never sent,
+    /// leaves none behind it.
+    #[must_use]
+    pub fn last_wins(self) -> Self {
+        Self { last_wins: true, ..self }
+    }
+}
+
+/// The open entries of each lane, in their order.
+pub(crate) struct Lanes {
+    open: HashMap<Lane, VecDeque<usize>>,
+    /// Lanes that an entry was left of, if that matters to those that come later.
+    broken: Option<HashSet<Lane>>,
+}
+
+impl Lanes {
+    pub(crate) fn new() -> Self {
+        Self { open: HashMap::new(), broken: Some(HashSet::new()) }
+    }
+
+    pub(crate) fn forgetting() -> Self {
+        Self { open: HashMap::new(), broken: None }
+    }
+
+    /// The next entry of the lane; whether it is the first.
+    pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> bool {
+        let open = self.open.entry(lane.clone()).or_default();
+        open.push_back(index);
+        open.len() == 1
+    }
+
+    pub(crate) fn is_broken(&self, lane: &Lane) -> bool {
+        self.broken.as_ref().is_some_and(|broken| broken.contains(lane))
+    }
+
+    pub(crate) fn is_first(&self, lane: &Lane, index: usize) -> bool {
+        self.open.get(lane).and_then(VecDeque::front) == Some(&index)
+    }
+
+    /// The entry of the lane after this one.
+    pub(crate) fn after(&self, lane: &Lane, index: usize) -> Option<usize> {
+        let open = self.open.get(lane)?;
+        let place = open.iter().position(|&other| other == index)?;
+        open.get(place + 1).copied()
+    }
+
+    /// The entry is done with; gives the lane's new first if it was the first.
+    pub(crate) fn settle(&mut self, lane: &Lane, index: usize) -> Option<usize> {
+        let was_first = self.is_first(lane, index);
+        self.remove(lane, index);
+        self.open.get(lane).filter(|_| was_first)?.front().copied()
+    }
+
+    /// The entry was left: gives those behind it, which are left too, as will be all that come.
+    pub(crate) fn break_at(&mut self, lane: &Lane, index: usize) -> Vec<usize> {
+        self.close(lane);
+        let Some(open) = self.open.get_mut(lane) else { return Vec::new() };
+        let place = open.iter().position(|&other| other == index).expect("BUG: an open entry is in its lane");
+        let behind = open.split_off(place).into_iter().skip(1).collect();
+        if open.is_empty() {
+            self.open.remove(lane);
+        }
+        behind
+    }
+
+    /// None of the lane goes any more.
+    pub(crate) fn close(&mut self, lane: &Lane) {
+        if let Some(broken) = &mut self.broken {
+            broken.insert(lane.clone());
+        }
+    }
+
+    pub(crate) fn remove(&mut self, lane: &Lane, index: usize) {
+        if let Some(open) = self.open.get_mut(lane) {
+            open.retain(|&other| other != index);
+            if open.is_empty() {
+                self.open.remove(lane);
+            }
+        }
+    }
+}
