@@ -1,7 +1,5 @@
 //! The runs that a page compares, and how it names them.
 
-use std::time::Duration;
-
 use comeback_engine::{Jitter, Policy};
 use comeback_timelapse::{RunError, Scenario, Schedule, Summary, TARGET_ARN, Watcher, run};
 use indicatif::HumanCount;
@@ -98,7 +96,6 @@ fn names(policies: &[(&PolicyFlags, &Policy)]) -> Vec<String> {
 /// A setting of a policy as people read it.
 pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> String {
     let backoff = policy.backoff();
-    let time = |seconds| durations::text(Duration::from_secs(seconds));
     let given = flags.given().into_iter().find(|(name, _)| *name == flag).map(|(_, value)| value);
     match flag {
         "max-age" => durations::text(policy.max_age()),
