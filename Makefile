@@ -1,27 +1,28 @@
-# Needs Rust and the C compiler it links with, and Python 3 and Node for everything but `demo`; `dist` and `check-dist` need
-# Python 3.11 or later. Whatever else is used is installed into .tools/ and the node_modules/ of infra/ and clients/node/.
+# Needs Rust with a C compiler, and Python 3 and Node for everything but `demo`; `dist` and `check-dist` need Python 3.11 or
+# later. All other tools are installed into .tools/ and the node_modules/ of infra/ and clients/node/.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
-# The functions' architecture: arm64 is cheaper on Lambda. Cross-compiled, so any machine builds either.
+# The functions' architecture: arm64 is cheaper on Lambda. Any machine cross-compiles for either.
 ARCH ?= arm64
 STACK ?= comeback
-# More for `make deploy`, such as PARAMETERS="MaxAge=3600 Envelope=inline".
+# Further parameters for `make deploy`, such as PARAMETERS="MaxAge=3600 Envelope=inline".
 PARAMETERS ?=
 # The architectures that `make dist` builds for.
 ARCHS ?= arm64 x86_64
-# More for `make verify-aws`, such as VERIFY=--yes.
+# Further options for `make verify-aws`, such as VERIFY=--yes.
 VERIFY ?=
-# How long `make fuzz` looks at each of its targets.
+# How long `make fuzz` runs each of its targets.
 FUZZ_SECONDS ?= 600
-# The packages and features of every cargo command here: others would unify features anew, and build most dependencies
-# again. (What FAST leaves out changes no dependency.)
+# The packages and features of every cargo command here. With others, cargo would unify features differently and build most
+# dependencies again.
 ALL := --workspace --all-features
-# All of it but the tests that need servers, a browser, Node or what `make tools` installs; those tests have a feature.
-FAST := --workspace --features comeback-backoff/backon,comeback-backoff/entropy,comeback-backoff/retry-after,comeback-envelope/lambda_runtime
-SERVERS := $(addprefix --test ,contract defaults delivery end_to_end envelope_targets operate report_page template)
-# Its stages call plain `make`: a line with make's own variable would run even in `make --dry-run`.
+# The tests that need servers, a browser, Node or what `make tools` installs. tests/Cargo.toml says `test = false` for them,
+# so that `cargo test` runs the others.
+SERVERS := $(addprefix --test ,delivery envelope_targets operate report_page stack template)
+EVERY_TARGET := --lib --bins --examples --test '*'
+# Stages call plain `make`: `make --dry-run` would run a line with make's own variable.
 STAGE := python3 tests/tools/stage.py
 
 TOOLS := $(CURDIR)/.tools
@@ -29,11 +30,11 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/semver/bin:$(TOOLS)/fuzz/bin:$(TOOLS)/deny/bin:$(TOOLS)/about/bin:$(TOOLS)/cyclonedx/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(TOOLS)/packaging/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-# What installs a Debian package.
+# Installs Debian packages.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates lint-workflows tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
+	lint-licences lint-templates lint-workflows build-tests test-servers test-infra tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,20 +42,20 @@ help: ## list the targets
 demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
 	cargo run --profile demo -p comeback --no-default-features -- simulate
 
-scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## what a retry costs, up to a million events; 100,000 dead-letters (twenty minutes)
+scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## measure the cost of a retry, up to a million events; 100,000 dead letters (twenty minutes)
 	cargo build --release -p comeback
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 	python3 tests/scale/dead_letters.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 
-# Built as it ships, for this machine. ARTICLE is there only if you have put it there.
+# Built as it ships, for this machine. You may put ARTICLE there.
 ARTICLE := $(wildcard tests/handler_speed/article/article.py)
-bench-handler: $(TOOLS)/sam/.installed $(if $(ARTICLE),$(TOOLS)/clients/.installed) ## how soon the handler is ready, how long its batches take and how large it is, beside an empty function
+bench-handler: $(TOOLS)/sam/.installed $(if $(ARTICLE),$(TOOLS)/clients/.installed) ## measure the handler's start, batches and size beside an empty function
 	cargo lambda build --release --$(subst aarch64,arm64,$(subst x86_64,x86-64,$(shell uname -m))) -p retry-handler -p comeback-handler-speed
 	built="$${CARGO_TARGET_DIR:-target}/lambda" && \
 		"$$built/bench-handler/bootstrap" "$$built/retry-handler/bootstrap" "$$built/bare-bootstrap/bootstrap" \
 		$(if $(ARTICLE),tests/handler_speed/article/bootstrap)
 
-# Each policy meets every seed: some hide every message, some none, and some hide a few. The last reaches SQS's longest
+# Each policy runs with every seed. Some hide every message, some none, and some a few. The last reaches SQS's longest
 # waits and its oldest messages.
 CHAOS_POLICIES := "" "--jitter none --max-age 2h --hide-up-to 0" \
 	"--jitter equal --envelope inline --max-retries 6 --hide-up-to 20 --maximum-concurrency 2" \
@@ -72,31 +73,40 @@ chaos: ## simulate with every fault, SEEDS seeds (2000) under each of several po
 mutants: ## plant bugs in a copy, one at a time: the tests catch each (five minutes)
 	python3 tests/mutation/check.py
 
-test: ## every test, those against the real stack included
+# Two cores have enough to do: cargo builds while tools are downloaded, and the server tests mostly wait, so that the others
+# run beside them with a lower priority.
+test: ## every test, also those against the real stack
 	@$(STAGE) begin
-	@$(STAGE) run "install what is missing" make --no-print-directory --jobs 5 \
-		chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
-	@$(STAGE) run "lint the templates" make --no-print-directory lint-templates
-	@$(STAGE) run "test the construct" npm --prefix infra test
-	@$(STAGE) run "test the clients" make --no-print-directory test-clients
-	@$(STAGE) run "build the tests" cargo test $(ALL) --no-run
-	@$(STAGE) run "test without servers" make --no-print-directory test-fast
-	@$(STAGE) run "test the real stack" cargo test $(ALL) $(SERVERS)
+	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
+		build-tests chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
+	@$(STAGE) run "lint templates, test construct and clients" make --no-print-directory --jobs 2 --output-sync=target \
+		lint-templates test-infra test-clients
+	@$(STAGE) run "test" make --no-print-directory --jobs 2 --output-sync=target NICE=nice test-fast test-servers
 	@$(STAGE) table
 
+# Without make's flags, in which cargo would look for make's job server.
+build-tests:
+	MAKEFLAGS= cargo test $(ALL) $(EVERY_TARGET) --no-run
+
+test-servers:
+	MAKEFLAGS= cargo test $(ALL) $(SERVERS)
+
+test-infra: infra/node_modules/.installed
+	npm --prefix infra test
+
 # Pre-1.0, so a new minor version may break; cargo-semver-checks knows.
-semver: ## whether the libraries keep what the release before this one promised
+semver: ## check that the libraries keep the promises of the release before this one
 	@release=$$(git describe --tags --match 'v*' --abbrev=0 HEAD^ 2>/dev/null) \
 		|| { echo "no release before this one, so nothing to keep"; exit 0; }; \
 		make --no-print-directory $(TOOLS)/semver/bin/cargo-semver-checks; \
 		cargo semver-checks --baseline-rev "$$release" -p comeback-backoff -p comeback-delivery -p comeback-envelope
 
-# Never in CI. boto3 is among what the clients are tested with.
-verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator shows (ten minutes; it asks first)
+# Never in CI. It takes boto3 from the environment of the clients' tests.
+verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator shows (ten minutes; asks first)
 	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
 
 test-fast: ## the tests that need no browser, server or Node (two minutes once built)
-	cargo test $(FAST)
+	MAKEFLAGS= $(NICE) cargo test $(ALL)
 
 test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
 	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet
@@ -106,8 +116,8 @@ check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## what CI
 	python3 tests/mutation/check.py --planted
 	$(MAKE) --no-print-directory test
 
-# Without LTO, which loses libFuzzer's counters; without sanitizers, which look for what safe Rust cannot do.
-fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz what takes any bytes, each for FUZZ_SECONDS (installs a nightly Rust)
+# Without LTO, which loses libFuzzer's counters; without sanitizers, which safe Rust does not need.
+fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz all parsers, each for FUZZ_SECONDS (installs a nightly Rust)
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	cargo run --package comeback-fuzz --bin seeds
 	for target in batch_event invocation_record envelope decide; do \
@@ -115,10 +125,10 @@ fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz what takes any bytes, each for FUZZ_S
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
 	done
 
-# A package's tests build its programs too. `cargo run` would build most dependencies anew: it takes no selection but one
-# package's, and leaves out what the tests add to features.
+# A package's tests build its programs too. `cargo run` would build most dependencies again: it takes a single package, and
+# leaves out the features that tests add.
 local: tools ## the stack on this machine: deploy, send an event, watch it succeed
-	cargo test $(ALL) --no-run --test pages
+	cargo test $(ALL) --no-run --test repository
 	@"$${CARGO_TARGET_DIR:-target}/debug/local"
 
 build: tools ## the two functions' bootstraps, for ARCH (arm64 or x86_64)
@@ -128,20 +138,19 @@ deploy: tools ## build and deploy STACK to the AWS account your credentials name
 	sam build --parameter-overrides Architecture=$(ARCH)
 	sam deploy --stack-name $(STACK) --parameter-overrides Architecture=$(ARCH) $(PARAMETERS)
 
-dist: tomllib $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bin/cargo-about cyclonedx/bin/cargo-cyclonedx clients/.installed) infra/node_modules/.installed ## what a release holds, for ARCHS, into dist/
+dist: tomllib $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bin/cargo-about cyclonedx/bin/cargo-cyclonedx clients/.installed) infra/node_modules/.installed ## build a release for ARCHS into dist/
 	ARCHS="$(ARCHS)" $(TOOLS)/packaging/bin/python packaging/dist.py
 	python3 packaging/packages.py dist $(addprefix --architecture ,$(ARCHS))
 	$(TOOLS)/packaging/bin/python packaging/manifest.py
 
-# The ignored trials update the release before this one, which they build, and ask MiniStack what `verify-aws` asks AWS.
-check-dist: tomllib tools faketime $(TOOLS)/packaging/.installed ## check what `make dist` made, and that another folder makes the same
+# The ignored trials update from the release before this one, which they build, and run `verify-aws` on MiniStack.
+check-dist: tomllib tools faketime $(TOOLS)/packaging/.installed ## check the release in dist/, and that another folder builds the same
 	$(MAKE) --no-print-directory semver
 	cd packaging/tests && $(TOOLS)/packaging/bin/python -m unittest
 	cd packaging/verify_aws/tests && $(TOOLS)/clients/bin/python -m unittest
 	for template in dist/comeback*.yaml; do AWS_DEFAULT_REGION=us-east-1 sam validate --lint --template-file $$template; cfn-lint $$template; done
 	cargo test $(ALL) --test release
-	cargo test $(ALL) --test packages
-	cargo test $(ALL) --test end_to_end -- --ignored
+	cargo test $(ALL) --test stack -- --ignored
 	$(TOOLS)/packaging/bin/python packaging/check/crates.py
 	ARCHS="$(ARCHS)" $(TOOLS)/packaging/bin/python packaging/check/again.py
 
@@ -153,8 +162,8 @@ lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	cargo fmt --all --check
-	cargo clippy $(ALL) --all-targets -- -D warnings
-	@# With the examples' dependencies the features are clippy's: without, all of them would be checked anew.
+	cargo clippy $(ALL) $(EVERY_TARGET) --benches -- -D warnings
+	@# With the examples, whose dependencies keep the features as clippy has them.
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps $(ALL) --lib --bin retry-handler --bin flaky-target --examples
 
 lint-infra: infra/node_modules/.installed
@@ -171,7 +180,7 @@ lint-templates: $(TOOLS)/sam/.installed
 	sam validate --lint
 	cfn-lint template.yaml
 
-# The first looks for holes in the workflows, the second for what GitHub would not read.
+# zizmor looks for security holes, check-jsonschema for errors in the syntax.
 lint-workflows: CHECK := $(TOOLS)/workflows/bin/check-jsonschema --quiet --builtin-schema
 lint-workflows: $(TOOLS)/workflows/.installed
 	$(TOOLS)/workflows/bin/zizmor --quiet --offline --persona pedantic --strict-collection .github
@@ -183,17 +192,17 @@ lint-workflows: $(TOOLS)/workflows/.installed
 tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed $(TOOLS)/clients/.installed
 
 # First, so that nothing is built in vain.
-tomllib: # which Python has from 3.11 on, and the scripts of the packaging need
+tomllib: # the packaging scripts need it, and Python has it from 3.11 on
 	@for python in python3 $(wildcard $(TOOLS)/packaging/bin/python); do \
 		$$python -c "import tomllib" 2>/dev/null || { \
 			echo "error: the packaging needs Python 3.11 or later, and $$(command -v $$python) is $$($$python --version)" >&2; exit 1; }; \
 	done
 
-chromium: # the browser that the tests look at reports with, and a font for it
+chromium: # the browser of the tests of reports, and a font for it
 	@command -v chromium >/dev/null \
 		|| { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends chromium fonts-dejavu-core; }
 
-faketime: | chromium # the faster clock of one test; Debian's packages are installed one after another
+faketime: | chromium # the faster clock of some tests; apt-get installs one package at a time
 	@command -v faketime >/dev/null || { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends faketime; }
 
 $(TOOLS)/%/.installed: tests/tools/%.txt
@@ -206,11 +215,11 @@ $(TOOLS)/%/.installed: tests/tools/%.txt
 	@npm --prefix $* ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-# Quicker to build without optimizing than it then runs.
+# Optimizing would take longer than it then saves.
 $(TOOLS)/deny/bin/cargo-deny:
 	CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --root $(TOOLS)/deny cargo-deny@0.20.2
 
-# Optimized: it compares each licence with all that it knows.
+# Optimized: it compares each licence with all known ones.
 $(TOOLS)/about/bin/cargo-about:
 	CARGO_PROFILE_RELEASE_LTO=off cargo install --quiet --locked --root $(TOOLS)/about --features cli cargo-about@0.9.3
 

@@ -1,4 +1,4 @@
-"""Archives whose bytes depend on nothing but what is in them."""
+"""Archives whose bytes depend only on their content."""
 
 import gzip
 import io
@@ -11,7 +11,7 @@ from build import epoch
 
 
 def write_zip(archive: Path, program: Path) -> None:
-    """A function's code for Lambda: the program as `bootstrap`, and anyone may run it."""
+    """Zips a program for Lambda, as an executable `bootstrap`."""
     entry = zipfile.ZipInfo("bootstrap", time.gmtime(epoch())[:6])
     entry.create_system = 3  # Unix, whose mode the next line gives
     entry.external_attr = 0o100755 << 16
@@ -21,7 +21,7 @@ def write_zip(archive: Path, program: Path) -> None:
 
 
 def write_tar(archive: Path, folder: Path) -> None:
-    """A folder under its own name, its files in order, owned by nobody in particular."""
+    """Packs a folder under its name: files in order, owner 0."""
     entries = [folder, *sorted(folder.rglob("*"))]
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as tar:

@@ -1,4 +1,4 @@
-"""What is in the programs of a release: an SBOM for each."""
+"""An SBOM for each program of a release."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,7 @@ import tomlkit
 from build import FUNCTIONS, ROOT, TARGET, gnu, musl, run
 from licences import LICENCES, licences
 
-# The package of each program, and where it lies.
+# The package of each program, with its folder.
 PACKAGES = {name: f"functions/{name}" for name in FUNCTIONS} | {"comeback": "crates/cli"}
 
 
@@ -22,7 +22,7 @@ def write(dist: Path, archs: list[str]) -> None:
 
 
 def sbom(copy: Path, folder: str, name: str, arch: str) -> str:
-    """A CycloneDX document. The tool writes one into the folder of every package."""
+    """Returns a CycloneDX document. The tool writes one into the folder of every package."""
     target = musl(arch) if name == "comeback" else gnu(arch)
     options = ["--format", "json", "--spec-version", "1.5", "--no-build-deps", "--target", target]
     run("cargo", "cyclonedx", "--quiet", "--manifest-path", str(copy / "Cargo.toml"), *options)
@@ -30,8 +30,8 @@ def sbom(copy: Path, folder: str, name: str, arch: str) -> str:
 
 
 def sources(package: str) -> Path:
-    """A copy of the workspace with one package and those that it needs. In the whole one, cargo turns on each feature that
-    another member or a test asks for."""
+    """Copies the workspace with only one package and those it needs. In the whole one, cargo would also enable features
+    that other members and tests need."""
     copy = TARGET / "sources"
     shutil.rmtree(copy, ignore_errors=True)
     for folder in ["crates", "functions"]:

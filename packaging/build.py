@@ -1,4 +1,4 @@
-"""Builds the programs of a release: the same bytes from the same source, whatever folder it lies in."""
+"""Builds the programs of a release. The same source gives the same bytes in any folder."""
 
 import os
 import platform
@@ -13,28 +13,28 @@ from refused import Refused
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "target" / "dist"
 
-# As the template's parameter `Architecture` names them, and as Rust does.
+# The names of the template's parameter `Architecture`, and Rust's.
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 
-# Amazon Linux 2023's, on which the runtime provided.al2023 runs.
+# The version in Amazon Linux 2023, on which provided.al2023 runs.
 GLIBC = (2, 34)
 
 FUNCTIONS = ["retry-handler", "flaky-target"]
 
 
 def version() -> str:
-    """The workspace's version, which is that of every package."""
+    """Returns the workspace's version, which every package has."""
     with (ROOT / "Cargo.toml").open("rb") as file:
         return tomllib.load(file)["workspace"]["package"]["version"]
 
 
 def epoch() -> int:
-    """The time stamp of whatever carries one. 1980 is the first year that a zip can name."""
+    """Returns the time stamp of all files. A zip can hold none before 1980."""
     return int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))
 
 
 def functions(arch: str) -> dict[str, Path]:
-    """Builds the Lambda functions for an architecture, and gives back the program of each."""
+    """Builds the Lambda functions for an architecture and returns their programs."""
     triple = gnu(arch)
     need_target(triple)
     folder = TARGET / "lambda" / arch
@@ -50,7 +50,7 @@ def functions(arch: str) -> dict[str, Path]:
 
 
 def command(arch: str) -> Path:
-    """Builds the `comeback` command for an architecture. It is static: it needs no library of the machine."""
+    """Builds the `comeback` command for an architecture, linked statically."""
     zigbuild(arch, "--bin", "comeback")
     program = output(arch) / "comeback"
     check_machine(program, arch)
@@ -59,7 +59,7 @@ def command(arch: str) -> Path:
 
 
 def manual(folder: Path) -> None:
-    """Writes the command's manual pages and completions, by a program that is built for this machine."""
+    """Writes the command's manual pages and completions, with a program built for this machine."""
     arch = next((arch for arch, machine in MACHINES.items() if machine == platform.machine()), None)
     if platform.system() != "Linux" or arch is None:
         raise Refused(f"a release is made on Linux, on x86_64 or aarch64; this is {platform.platform()}")
@@ -68,7 +68,7 @@ def manual(folder: Path) -> None:
 
 
 def zigbuild(arch: str, *wanted: str) -> None:
-    """Zig brings along a C compiler and musl for each architecture."""
+    """Zig has a C compiler and musl for each architecture."""
     need_target(musl(arch))
     run("cargo", "zigbuild", "--profile", "dist", "--locked", "--target", musl(arch), "-p", "comeback", *wanted)
 
@@ -102,7 +102,7 @@ def need_target(triple: str) -> None:
 
 
 def run(*command: str, stdout: int | None = None) -> str:
-    """Runs a tool in the repository's root and gives back what it printed, if that is asked for."""
+    """Runs a tool in the repository's root. Returns its output if asked to capture it."""
     print("+", *command, flush=True)
     ended = subprocess.run(command, cwd=ROOT, env=environment(), stdout=stdout, text=True)
     if ended.returncode != 0:
@@ -111,7 +111,7 @@ def run(*command: str, stdout: int | None = None) -> str:
 
 
 def environment() -> dict[str, str]:
-    """The variables of a build: no folder of this machine gets into a program."""
+    """Returns the variables of a build. They keep this machine's folders out of the programs."""
     cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
     names = {str(ROOT): "/comeback", str(cargo): "/cargo"}
     return os.environ | {

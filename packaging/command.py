@@ -9,12 +9,12 @@ from build import ROOT, TARGET
 from manifest import digest
 from template import REPOSITORY
 
-# Beside the manual pages and completions.
+# Packed with the manual pages and completions.
 DOCUMENTS = Path("share/doc/comeback")
 
 
 def write(dist: Path, archs: list[str]) -> None:
-    """Builds the tarballs and the script into a release, whose licences of others are there."""
+    """Builds the tarballs and the script into a release that has its third-party licences."""
     manual = TARGET / "manual"
     shutil.rmtree(manual, ignore_errors=True)
     build.manual(manual)
@@ -41,8 +41,8 @@ def archive(dist: Path, arch: str) -> Path:
 
 
 def stamped(script: str, digests: dict[str, str]) -> str:
-    """The script for this release and no other: it knows its archives by their digests."""
-    # As `uname -s` and `uname -m` print it.
+    """Returns the script for this release only: it holds the digests of its archives."""
+    # As `uname -s` and `uname -m` print them.
     platforms = [
         f'    "Linux {build.MACHINES[arch]}") name={name(arch)} sha256={sha256} ;;' for arch, sha256 in digests.items()
     ]

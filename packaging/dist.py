@@ -1,15 +1,15 @@
-"""Builds all that a release holds into `dist/`, but for the npm and Python packages (`packages.py`) and the list of all
+"""Builds a release into `dist/`, without the npm and Python packages (`packages.py`) and the list of files
 (`manifest.py`), which `make dist` adds.
 
 | file | holds |
 |---|---|
 | `build.py` | the programs, reproducibly |
-| `elf.py` | what a program asks of the machine that it runs on |
+| `elf.py` | requirements of a program on its machine |
 | `archive.py` | zips and tarballs, reproducibly |
 | `template.py` | the template of a release |
 | `command.py` | the `comeback` command's tarballs and `install.sh` |
-| `bill.py`, `licences.py` | the SBOMs, and the licences of others |
-| `refused.py` | how a release that cannot be made ends |
+| `bill.py`, `licences.py` | SBOMs and third-party licences |
+| `refused.py` | the error of a release that cannot be built |
 """
 
 import os
@@ -31,7 +31,7 @@ def main() -> None:
     archs = chosen(os.environ.get("ARCHS", ""))
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
-    # The licences are gathered offline, also of crates that only other targets need.
+    # Licences are gathered offline, also those of crates that only other targets need.
     build.run("cargo", "fetch", "--locked")
     for arch in archs:
         for name, program in build.functions(arch).items():
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def chosen(words: str) -> list[str]:
-    """The architectures to build for: all, unless some are named."""
+    """Returns the architectures to build for, by default all."""
     archs = words.split() or list(MACHINES)
     for arch in archs:
         if arch not in MACHINES:

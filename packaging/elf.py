@@ -1,4 +1,4 @@
-"""What a program asks of the machine that it runs on, read from its ELF file."""
+"""Requirements of a program on its machine, read from its ELF file."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def check_glibc(program: Path, newest: tuple[int, ...]) -> None:
 
 
 def check_static(program: Path) -> None:
-    """Fails unless a program brings along every library that it uses."""
+    """Fails unless a program is linked statically."""
     with program.open("rb") as file:
         elf = ELFFile(file)
         kinds = {segment["p_type"] for segment in elf.iter_segments()}
@@ -40,7 +40,7 @@ def check_static(program: Path) -> None:
 
 
 def glibc_versions(program: Path) -> set[tuple[int, ...]]:
-    """The versions of glibc's symbols that a program needs."""
+    """Returns the versions of the glibc symbols that a program needs."""
     with program.open("rb") as file:
         sections = [s for s in ELFFile(file).iter_sections() if isinstance(s, GNUVerNeedSection)]
         names = {version.name for s in sections for _, needed in s.iter_versions() for version in needed}

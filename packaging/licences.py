@@ -1,4 +1,4 @@
-"""The licences of all that is linked into the programs of a release, in one file: the texts and notices as they came."""
+"""The licences of everything linked into the programs of a release, in one file, with texts and notices unchanged."""
 
 import json
 import re
@@ -13,9 +13,9 @@ from refused import Refused
 
 LICENCES = "THIRD-PARTY-LICENCES.txt"
 
-# What crates call the files that must go with copies of them.
+# Names of the licence and notice files in crates.
 NOTICE = re.compile(r"(licen[cs]e|notice|copying|copyright|unlicense)", re.IGNORECASE)
-# A form that nobody has filled in. (Apache-2.0 has one in its appendix, in brackets.)
+# A copyright line that nobody has filled in. (Apache-2.0 has one in its appendix, in brackets.)
 BLANK = re.compile(r"<(year|owner|copyright holders?)>")
 
 
@@ -23,10 +23,10 @@ def licences(packages: list[str], archs: list[str]) -> str:
     """Fails if a licence is not among those that deny.toml allows."""
     config = TARGET / "about.toml"
     config.write_text(policy())
-    # By the text: the crates.
+    # Crates by licence text.
     users: dict[str, set[str]] = {of_musl(): {"musl"}}
     for package in packages:
-        # Offline, it believes what the crates themselves hold.
+        # Offline, it reads only the crates themselves.
         options = ["--format", "json", "--frozen", "--fail", "--config", str(config)]
         targets = [target(arch) for target in (gnu, musl) for arch in archs]
         chosen = [argument for target in targets for argument in ("--target", target)]
@@ -38,11 +38,11 @@ def licences(packages: list[str], archs: list[str]) -> str:
 
 
 def policy() -> str:
-    """What deny.toml allows, as cargo-about's settings."""
+    """Returns the licences that deny.toml allows as cargo-about's settings."""
     allowed = tomlkit.parse((ROOT / "deny.toml").read_text())["licenses"]
     settings = {
         "accepted": allowed["allow"],
-        # To look for licences in all sources of a crate takes minutes. This only has to know which they are.
+        # Searching all sources of a crate takes minutes, and only the names are needed.
         "max-depth": 1,
         "ignore-build-dependencies": True,
         "ignore-dev-dependencies": True,
@@ -51,7 +51,7 @@ def policy() -> str:
 
 
 def texts(licences: list[dict]) -> list[tuple[str, str]]:
-    """Each crate of others, with each text that goes with it."""
+    """Yields each third-party crate with each of its texts."""
     found = []
     for licence in licences:
         for crate in (use["crate"] for use in licence["used_by"]):
@@ -64,14 +64,14 @@ def texts(licences: list[dict]) -> list[tuple[str, str]]:
 
 
 def notices(crate: Path) -> list[str]:
-    """The files of a crate that must go with copies of it, also those of the C code that it brings along."""
+    """Returns the licence and notice files of a crate, also those of its C code."""
     files = (path for path in sorted(crate.rglob("*")) if NOTICE.match(path.name) and path.suffix != ".rs")
     linked = (path for path in files if path.is_file() and not {"benches", "tests"} & {*path.relative_to(crate).parts})
     return [path.read_text(errors="replace").strip() for path in linked]
 
 
 def filled(text: str, crate: str) -> str:
-    """The text of a licence that a crate names and does not hold."""
+    """Returns the text of a licence that a crate names but does not include."""
     text = re.sub(r"<year> <(owner|copyright holders)>", f"the authors of {crate}", text).strip()
     if BLANK.search(text):
         raise Refused(f"{crate} holds no text of its licence, and the general one has blanks:\n{text}")
@@ -79,7 +79,7 @@ def filled(text: str, crate: str) -> str:
 
 
 def of_musl() -> str:
-    """Zig links its own into the command."""
+    """Zig links its own libraries into the command."""
     return (Path(sysconfig.get_path("purelib")) / "ziglang/lib/libc/musl/COPYRIGHT").read_text().strip()
 
 

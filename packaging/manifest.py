@@ -1,4 +1,4 @@
-"""Lists all that lies in `dist/`: SHA256SUMS for `sha256sum --check`, manifest.json with each file's size too."""
+"""Lists the files in `dist/`: SHA256SUMS for `sha256sum --check`, and manifest.json, which also has their sizes."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ MANIFEST = "manifest.json"
 
 
 def write(dist: Path) -> None:
-    """Lists each file of the folder, whoever put it there."""
+    """Lists each file of the folder."""
     files = sorted(path for path in dist.iterdir() if path.name not in (SUMS, MANIFEST))
     for path in files:
         if not path.is_file():
@@ -27,7 +27,7 @@ def write(dist: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """A file's SHA-256, in hexadecimal."""
+    """Returns a file's SHA-256 in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -18,20 +18,20 @@ ROOT = Path(__file__).resolve().parents[1]
 INFRA = ROOT / "infra"
 CLIENTS = ROOT / "clients"
 JSII = INFRA / "node_modules/.bin"
-# It has pip, and the setuptools that wheels are built with.
+# Its pip and setuptools build the wheels.
 PYTHON = ROOT / ".tools/clients/bin/python"
 
 ARCHITECTURES = ("arm64", "x86_64")
 
-# Of all that is linked into the retry handler.
+# The licences of everything linked into the retry handler.
 LICENCES = "THIRD-PARTY-LICENCES.txt"
 
-# The oldest time that a zip file can hold, for every file of a wheel.
+# The time stamp of every file in a wheel: the oldest that a zip can hold.
 EPOCH = "315532800"
 
 
 def main() -> None:
-    # Of the files that are made on the way: a wheel carries the modes of its files.
+    # A wheel keeps the modes of its files.
     os.umask(0o022)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help=f"holds retry-handler-ARCHITECTURE.zip and {LICENCES}, and receives the packages")
@@ -76,7 +76,7 @@ def compiled(handlers: list[Path], licences: Path, package: Path) -> Path:
     (package / "handler").mkdir()
     for zip_file in handlers:
         shutil.copy(zip_file, package / "handler")
-    # The oldest supported aws-cdk-lib differs from the one that the tests use.
+    # The oldest supported aws-cdk-lib, not that of the tests.
     run([JSII / "jsii", "--silence-warnings", "metadata/missing-dev-dependency"], package)
     return package
 
@@ -87,7 +87,7 @@ def npm(package: Path, folder: Path) -> None:
 
 def python_construct(package: Path, generated: Path, folder: Path) -> None:
     tablet = generated.with_name("tablet.json")
-    # The documentation's snippets are compiled, because only their types tell an object from a set of arguments.
+    # Compiles the documentation's snippets: only types tell an object from keyword arguments.
     run([JSII / "jsii-rosetta", "extract", "--compile", "--strict", "--fail", "--output", tablet, package], package)
     snippets = ["--rosetta-tablet", tablet, "--rosetta-unknown-snippets", "fail"]
     run([JSII / "jsii-pacmak", "--target", "python", "--code-only", "--outdir", generated, *snippets], package)
@@ -99,7 +99,7 @@ def clients(scratch: Path, folder: Path) -> None:
     for name in ("LICENSE-APACHE", "LICENSE-MIT"):
         shutil.copy(ROOT / name, node)
     run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder], node)
-    # A copy holds the licences themselves, to which the sources only link.
+    # The sources only link to the licences; a copy has the files.
     wheel(shutil.copytree(CLIENTS / "python", scratch / "client"), folder)
 
 
@@ -112,7 +112,7 @@ def wheel(source: Path, folder: Path) -> None:
 
 
 def run(command: list[str | Path], folder: Path, variables: Mapping[str, str] = {}) -> None:
-    """Its output is shown if it fails: jsii says at length how old Node is."""
+    """Shows the output only on failure: jsii complains at length about old Node versions."""
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

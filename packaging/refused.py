@@ -1,5 +1,5 @@
-"""How a release that cannot be made ends."""
+"""The error of a release that cannot be built."""
 
 
 class Refused(Exception):
-    """A release cannot be made, for the reason that this says."""
+    """Says why a release cannot be built."""

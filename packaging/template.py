@@ -1,4 +1,4 @@
-"""`comeback.yaml`: the template as a release has it, made from `template.yaml`, with the functions as zips beside it."""
+"""`comeback.yaml`: the release's version of `template.yaml`, with the functions as zips beside it."""
 
 from io import StringIO
 from pathlib import Path
@@ -10,7 +10,7 @@ from refused import Refused
 
 REPOSITORY = "https://github.com/comeback-retries/comeback"
 
-# In a checkout, samconfig.toml says the rest of this command.
+# In a checkout, samconfig.toml has the rest of this command.
 DEPLOY = "sam deploy "
 
 README = f"""\
@@ -23,12 +23,12 @@ Next, [attach your functions]({REPOSITORY}/blob/main/docs/attach.md). The
 
 
 def name(arch: str) -> str:
-    """The file of an architecture's template. The cheaper architecture has the plain name."""
+    """Returns the file name of an architecture's template. The cheaper architecture has the plain name."""
     return "comeback.yaml" if arch == "arm64" else f"comeback-{arch}.yaml"
 
 
 def generate(source: str, arch: str, version: str, licence: str) -> str:
-    """A release's template for an architecture, with the text of the MIT licence in its metadata."""
+    """Returns a release's template for an architecture, with the text of the MIT licence in its metadata."""
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 10_000
@@ -37,7 +37,7 @@ def generate(source: str, arch: str, version: str, licence: str) -> str:
     take_code_from_zips(template["Resources"], arch)
     template["Parameters"]["Example"]["Default"] = DoubleQuotedScalarString("no")
     deploy_from_here(template["Outputs"]["AttachCommands"]["Value"], arch)
-    # First, because the comment after the last belongs to the parameters.
+    # In front, because the comment after the last key belongs to the parameters.
     template["Metadata"].insert(0, "AWS::ServerlessRepo::Application", application(version, licence))
     head = f"Comeback {version} for {arch}. `make dist` made this from template.yaml: change that one."
     template.yaml_set_start_comment(head + "\n")
@@ -47,7 +47,7 @@ def generate(source: str, arch: str, version: str, licence: str) -> str:
 
 
 def fix_architecture(template: dict, arch: str) -> None:
-    """The zips are of one architecture, so that it is no parameter."""
+    """Removes the parameter `Architecture`: the zips have one architecture."""
     del template["Parameters"]["Architecture"]
     template["Globals"]["Function"]["Architectures"][:] = [arch]
     groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
@@ -56,7 +56,7 @@ def fix_architecture(template: dict, arch: str) -> None:
 
 
 def take_code_from_zips(resources: dict, arch: str) -> None:
-    """Each function's code is the zip of the program that `sam build` would build for it."""
+    """Points each function to the zip of the program that `sam build` would build."""
     functions = [resource for resource in resources.values() if resource["Type"] == "AWS::Serverless::Function"]
     for function in functions:
         program = function.pop("Metadata")["BuildProperties"]["Binary"]
@@ -64,7 +64,7 @@ def take_code_from_zips(resources: dict, arch: str) -> None:
 
 
 def deploy_from_here(commands: object, arch: str) -> None:
-    """Has the command that attaches a function deploy this template."""
+    """Lets the commands that attach a function deploy this template."""
     if commands.value.count(DEPLOY) != 1:
         raise Refused(f"the output AttachCommands of template.yaml should hold {DEPLOY!r} once: {commands.value}")
     deploy = f"{DEPLOY}--template-file {name(arch)} --resolve-s3 --capabilities CAPABILITY_IAM "
@@ -72,7 +72,7 @@ def deploy_from_here(commands: object, arch: str) -> None:
 
 
 def application(version: str, licence: str) -> dict:
-    """The metadata that `sam publish` asks for."""
+    """Returns the metadata that `sam publish` needs."""
     return {
         "Name": "comeback",
         "Description": "Durable retries for asynchronous Lambda functions: a retry queue, a dead-letter queue and the retry handler between them.",

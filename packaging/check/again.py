@@ -1,5 +1,5 @@
-"""Makes the release once more, from a copy of the sources in another folder and under another umask: each file must have
-the same bytes."""
+"""Builds the release again from a copy of the sources, in another folder and with another umask. Each file must have the same
+bytes."""
 
 import os
 import shutil
@@ -11,10 +11,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SUMS = "SHA256SUMS"
 
-# Installed, not made: the copy has those of this folder.
+# Installed, not built: the copy uses those of this folder.
 SHARED = [".tools", "infra/node_modules"]
 
-# Of a machine on which a user's group is the user's own.
+# As on machines where each user has a group.
 UMASK = 0o002
 
 
@@ -26,7 +26,7 @@ def main() -> None:
         copy_sources(folder)
         for shared in SHARED:
             (folder / shared).symlink_to(ROOT / shared)
-        # Without what make tells the makes that it calls.
+        # Without the variables that make passes to its sub-makes.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
         command = ["make", "dist", f"ARCHS={os.environ['ARCHS']}"]
         subprocess.run(command, cwd=folder, env=environment, umask=UMASK, check=True)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def copy_sources(folder: Path) -> None:
-    """All that git knows or would add, as old as it is: make would install again what seems older."""
+    """Copies all files that git knows or would add, with their times: make would rebuild what seems outdated."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, listed.split("\0")):
@@ -50,7 +50,7 @@ def copy_sources(folder: Path) -> None:
 
 
 def sums(dist: Path) -> dict[str, str]:
-    """The digest of each file of a release."""
+    """Returns the digest of each file of a release."""
     lines = (dist / SUMS).read_text().splitlines()
     return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
 

@@ -14,7 +14,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 def main() -> None:
     crates = published()
-    # It resolves those that are in no registry yet among themselves, and builds each from what it packed.
+    # Packs the crates, resolves them among themselves, and builds each from its tarball.
     cargo("package", "--locked", "--allow-dirty", *(argument for name in crates for argument in ("--package", name)))
     with tempfile.TemporaryDirectory(prefix="comeback-crates-") as folder:
         unpack(crates, Path(folder))
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def published() -> dict[str, str]:
-    """The version of each package that may be published."""
+    """Returns the version of each package that may be published."""
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     packages = [package for package in json.loads(listed)["packages"] if package["publish"] != []]
@@ -42,7 +42,7 @@ def unpack(crates: dict[str, str], folder: Path) -> None:
 
 
 def install(crates: dict[str, str], folder: Path) -> str:
-    """What the installed command says of itself. The other crates stand in for those of the registry."""
+    """Returns the output of the installed command. The other crates stand in for those of the registry."""
     paths = {name: folder / f"{name}-{version}" for name, version in crates.items()}
     command = paths.pop("comeback")
     patches = [
@@ -50,7 +50,7 @@ def install(crates: dict[str, str], folder: Path) -> str:
         for name, path in paths.items()
         for argument in ("--config", f"patch.crates-io.{name}.path={json.dumps(str(path))}")
     ]
-    # Not optimized, and with the dependencies that were just built.
+    # Unoptimized, with the dependencies that were just built.
     cargo(*patches, "install", "--debug", "--path", str(command), "--root", str(folder), "--target-dir", str(TARGET))
     installed = [str(folder / "bin" / "comeback"), "--version"]
     return subprocess.run(installed, check=True, capture_output=True, text=True).stdout.strip()
@@ -58,7 +58,7 @@ def install(crates: dict[str, str], folder: Path) -> str:
 
 def cargo(*arguments: str) -> None:
     print("+ cargo", *arguments, flush=True)
-    # Nobody debugs what is built here, and it is built faster so.
+    # Nobody debugs these builds, and they are faster without.
     ended = subprocess.run(["cargo", *arguments], cwd=ROOT, env={**os.environ, "CARGO_PROFILE_DEV_DEBUG": "false"})
     if ended.returncode != 0:
         sys.exit(f"error: cargo {' '.join(arguments)} failed with exit code {ended.returncode}")

@@ -1,6 +1,6 @@
-//! Headless Chromium, driven over its DevTools protocol. The protocol runs through two
-//! pipes (`--remote-debugging-pipe`: JSON, each message ended by a NUL), so that nothing but
-//! serde_json is needed, and no port.
+//! Headless Chromium, driven by its DevTools protocol over two pipes (`--remote-debugging-pipe`: JSON messages, each with
+//! a NUL at its end). That takes serde_json and no port. The crates for it speak WebSocket and generate the whole protocol:
+//! a minute of compiling, for ten commands.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Nothing that is asked of it takes longer, on the slowest machine.
+/// No command takes longer, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What a browser does on its own must not be taken for what the page does.
+/// Without what a browser requests and logs on its own.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
 
-/// One page in a browser that ends with this.
+/// One page in a browser. The browser ends when this is dropped.
 #[derive(Debug)]
 pub struct Chromium {
     child: Child,
@@ -28,7 +28,7 @@ pub struct Chromium {
     events: Vec<Value>,
 }
 
-/// How a page is looked at.
+/// The window and the reader of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Width of the window in CSS pixels.
@@ -39,17 +39,12 @@ pub struct Look {
 
 impl Chromium {
     /// Starts a browser whose profile lies in an empty `directory`.
-    ///
-    /// # Panics
-    ///
-    /// If there is no `chromium`, with the command that installs it, or if it does not start.
-    #[must_use]
     pub fn start(directory: &Path) -> Self {
         let found =
             Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         assert!(
             found.is_ok(),
-            "chromium is not installed: `make chromium` does it, or `apt-get install chromium`"
+            "chromium is not installed: run `make chromium` (or apt-get install chromium)"
         );
         // Chromium reads from its descriptor 3 and writes to its 4.
         let script = format!(
@@ -88,10 +83,6 @@ impl Chromium {
     }
 
     /// Opens a file and waits until it is loaded.
-    ///
-    /// # Panics
-    ///
-    /// If it does not load.
     pub fn open(&mut self, file: &Path, look: Look) {
         let metrics =
             json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": look.width < 600});
@@ -106,11 +97,7 @@ impl Chromium {
         }
     }
 
-    /// What an expression in the page comes to.
-    ///
-    /// # Panics
-    ///
-    /// If it throws.
+    /// Evaluates an expression in the page.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let mut result =
             self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
@@ -118,11 +105,7 @@ impl Chromium {
         result["result"]["value"].take()
     }
 
-    /// A command of the protocol.
-    ///
-    /// # Panics
-    ///
-    /// If it is refused, or not answered in time.
+    /// Runs a command of the protocol.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         self.calls += 1;
         let mut message = json!({"id": self.calls, "method": method, "params": params});
@@ -138,15 +121,12 @@ impl Chromium {
         }
     }
 
-    /// What the page has written to the console since it was opened, exceptions, refused requests and
-    /// the browser's own warnings included.
-    #[must_use]
+    /// The console since the page was opened: with exceptions, refused requests and the browser's own warnings.
     pub fn console(&self) -> Vec<&Value> {
         self.of(&["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"])
     }
 
-    /// The addresses of all requests since the page was opened, its own included.
-    #[must_use]
+    /// The URLs of all requests since the page was opened, with its own.
     pub fn requests(&self) -> Vec<&str> {
         let requests = self.of(&["Network.requestWillBeSent"]);
         requests.into_iter().filter_map(|event| event["params"]["request"]["url"].as_str()).collect()
@@ -156,7 +136,7 @@ impl Chromium {
         self.events.iter().filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
     }
 
-    /// Waits for a message: an answer is given back, an event kept.
+    /// Waits for a message. Returns an answer, keeps an event.
     fn receive(&mut self) -> Option<Value> {
         let message = self.from.recv_timeout(PATIENCE).expect("chromium answers");
         if message["id"].is_u64() {
@@ -170,7 +150,7 @@ impl Chromium {
 impl Drop for Chromium {
     fn drop(&mut self) {
         let _ = self.to.write_all(format!("{}\0", json!({"id": 0, "method": "Browser.close"})).as_bytes());
-        // Nothing is left to do about a browser that cannot be waited for.
+        // If the wait fails, nothing can be done about it here.
         let _ = self.child.wait();
     }
 }

@@ -10,12 +10,8 @@ use crate::{ARCHITECTURE, Shell, eventually, free_port, request, root, scratch};
 
 const SAMPLE: &str = "events/target-not-allowed.json";
 
-/// Runs a retry handler under AWS's own emulator of the Lambda runtime interface, which the SAM CLI brings along, and
-/// sends it a sample. `name` tells its files from another's.
-///
-/// # Panics
-///
-/// If the emulator does not start, or the handler does not do with the sample what it should.
+/// Runs a retry handler under AWS's Runtime Interface Emulator, which comes with the SAM CLI, and sends it a sample.
+/// `name` is its scratch folder.
 pub async fn assert_runs_under_the_emulator(shell: &Shell, bootstrap: &Path, name: &str) {
     let directory = scratch(name);
     let emulator = directory.join("aws-lambda-rie");
@@ -49,11 +45,7 @@ pub async fn assert_runs_under_the_emulator(shell: &Shell, bootstrap: &Path, nam
     assert!(server.log().contains(r#""reason":"target_not_allowed""#), "{}", server.log());
 }
 
-/// The answer of a retry handler keeps every message of this sample.
-///
-/// # Panics
-///
-/// If it does not.
+/// Checks that a retry handler's answer keeps every message of this sample.
 pub fn assert_kept(answer: &str, sample: &str) {
     let sample = fs::read_to_string(root().join(sample)).expect("the sample can be read");
     let sample: Value = serde_json::from_str(&sample).expect("the sample is JSON");

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,58 +7,58 @@ use aws_config::SdkConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_sdk_lambda::operation::RequestId as _;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
+use aws_sdk_sqs::types::Message;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
+use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use crate::{Background, Shell, eventually, free_port, root, scratch};
 
-/// One that AWS CLI 1 has no SQS endpoint of its own for: in those regions it ignores `AWS_ENDPOINT_URL`.
+/// A region for which AWS CLI 1 has no SQS endpoint of its own: where it has one, it ignores `AWS_ENDPOINT_URL`.
 const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
 /// MiniStack's root credentials.
 const KEY: &str = "test";
 
-/// Its environment's Python, because other environments stand before it on `PATH`.
+/// By its own Python, because other environments come first on `PATH`.
 const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
 
-/// A MiniStack server of our own on a free loopback port, and what talks to it.
+/// A MiniStack server on a free loopback port, with a shell and clients that talk to it.
 #[derive(Debug)]
 pub struct MiniStack {
     server: Background,
     directory: PathBuf,
     shell: Shell,
     config: SdkConfig,
-    /// SQS.
+    pub(crate) is_sped_up: bool,
+    /// The template of `sam build` with its code uploaded, once something was deployed.
+    pub(crate) packaged: OnceCell<Result<String, String>>,
+    /// The SQS client.
     pub sqs: aws_sdk_sqs::Client,
-    /// Lambda.
+    /// The Lambda client.
     pub lambda: aws_sdk_lambda::Client,
-    /// CloudWatch Logs.
+    /// The CloudWatch Logs client.
     pub logs: aws_sdk_cloudwatchlogs::Client,
+    /// The IAM client.
+    pub iam: aws_sdk_iam::Client,
 }
 
 impl MiniStack {
-    /// Starts the server and waits until it is healthy. `name` tells its files from another's.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started, or is not installed.
+    /// Starts the server and waits until it is healthy. `name` is its scratch folder.
     pub async fn start(name: &str) -> Result<Self, String> {
-        Self::start_with(name, &format!("exec {RUN}")).await
+        Self::start_with(name, &format!("exec {RUN}"), false).await
     }
 
-    /// Starts a server whose clock, and that of the functions it runs, goes 60 times as fast: a visibility timeout of a
-    /// minute is over in a second. Its event source mappings look once a second for what has become visible.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started, for want of Debian's `faketime` perhaps.
+    /// Starts a server whose clock runs 60 times as fast, as does that of the functions it runs: a visibility timeout of
+    /// a minute takes a second. Its event source mappings look once a second for visible messages.
     pub async fn start_sped_up(name: &str) -> Result<Self, String> {
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()
         })?;
-        Self::start_with(name, &format!("exec faketime --exclude-monotonic -f '+0 x60' {RUN}")).await
+        Self::start_with(name, &format!("exec faketime --exclude-monotonic -f '+0 x60' {RUN}"), true).await
     }
 
-    async fn start_with(name: &str, command: &str) -> Result<Self, String> {
+    async fn start_with(name: &str, command: &str, is_sped_up: bool) -> Result<Self, String> {
         if !root().join(".tools/ministack/bin/ministack").exists() {
             return Err("MiniStack is not installed: run `make tools`".into());
         }
@@ -72,9 +73,9 @@ impl MiniStack {
             .with("AWS_SECRET_ACCESS_KEY", KEY)
             .with("AWS_DEFAULT_REGION", REGION)
             .with("AWS_REGION", REGION)
-            // The CDK's CLI asks for this one by name.
+            // The CDK's CLI reads this one.
             .with("AWS_ENDPOINT_URL_S3", &endpoint)
-            // The first is read by Python's AWS libraries, the second by Rust's, the third by Node.
+            // For the AWS libraries of Python, for those of Rust, and for Node.
             .with("AWS_CA_BUNDLE", &certificate)
             .with("SSL_CERT_FILE", &certificate)
             .with("NODE_EXTRA_CA_CERTS", &certificate);
@@ -82,9 +83,9 @@ impl MiniStack {
             .clone()
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
-            // Unpacked functions go here, not where nobody tidies up.
+            // It unpacks functions here, and does not tidy up.
             .with("TMPDIR", &directory)
-            // Each call is checked against the policies of the caller's role and of the queue, which is TLS only.
+            // Checks each call against the policies of the caller's role and of the queue, which is TLS only.
             .with("AUTH", "true")
             .with("USE_SSL", "1")
             .with("MINISTACK_SSL_CERT", &certificate)
@@ -93,7 +94,7 @@ impl MiniStack {
         let config = aws_config::defaults(BehaviorVersion::latest())
             .endpoint_url(endpoint)
             .http_client(http_client)
-            // The SDK has none of its own: a request left without an answer would use up a trial's whole patience.
+            // The SDK has no timeout by default: one lost response would use up a trial's whole limit.
             .timeout_config(
                 TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(20)).build(),
             )
@@ -108,53 +109,47 @@ impl MiniStack {
             server,
             directory,
             shell,
+            is_sped_up,
+            packaged: OnceCell::new(),
             sqs,
             lambda: aws_sdk_lambda::Client::new(&config),
             logs: aws_sdk_cloudwatchlogs::Client::new(&config),
+            iam: aws_sdk_iam::Client::new(&config),
             config,
         })
     }
 
-    /// What a client of any service needs to talk to this server.
-    #[must_use]
+    /// The configuration for clients of other services.
     pub fn config(&self) -> &SdkConfig {
         &self.config
     }
 
-    /// Where it listens.
-    #[must_use]
+    /// The server's URL.
     pub fn endpoint(&self) -> &str {
         self.config.endpoint_url().expect("BUG: it was set when the server was started")
     }
 
     /// A shell whose AWS is this server.
-    #[must_use]
     pub fn shell(&self) -> Shell {
         self.shell.clone()
     }
 
-    /// Files of this server and of no other.
+    /// A folder for files of this server.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What the server has logged so far.
-    #[must_use]
+    /// The server's log so far.
     pub fn log(&self) -> String {
         self.server.log()
     }
 
     /// The ARN of a function of this name, or of this pattern.
-    #[must_use]
     pub fn function_arn(name: &str) -> String {
         format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}")
     }
 
-    /// Invokes a function asynchronously, and gives back the request id.
-    ///
-    /// # Panics
-    ///
-    /// If Lambda does not accept the event.
+    /// Invokes a function asynchronously and returns the request id.
     pub async fn invoke(&self, function: &str, payload: &str) -> String {
         let accepted = self
             .lambda
@@ -170,7 +165,7 @@ impl MiniStack {
     }
 }
 
-/// Writes a certificate for this machine, and its key, and gives back a client that trusts it.
+/// Writes a certificate for this machine, with its key, and returns a client that trusts it.
 fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
     let made =
@@ -184,4 +179,60 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
         TlsContext::builder().with_trust_store(trusted).build().map_err(|error| error.to_string())?;
     let provider = Provider::Rustls(CryptoMode::AwsLc);
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
+}
+
+/// Every JSON line of a log group, in order. Empty while the group does not exist.
+pub async fn log_lines(ministack: &MiniStack, group: &str) -> Vec<Value> {
+    let mut pages = ministack.logs.filter_log_events().log_group_name(group).into_paginator().send();
+    let mut lines = Vec::new();
+    while let Some(Ok(page)) = pages.next().await {
+        let messages = page.events().iter().filter_map(|event| event.message());
+        lines.extend(messages.filter_map(|message| serde_json::from_str::<Value>(message).ok()));
+    }
+    lines
+}
+
+/// A message of a dead-letter queue.
+#[derive(Clone, Debug)]
+pub struct DeadLetter {
+    /// The body, unchanged.
+    pub body: String,
+    /// The string values of its message attributes.
+    pub attributes: BTreeMap<String, String>,
+}
+
+/// Waits up to a minute for a message of a dead-letter queue. Leaves all messages there and visible, and looks at ten
+/// at most.
+pub async fn dead_letter(
+    ministack: &MiniStack,
+    queue_url: &str,
+    what: &str,
+    is_it: impl Fn(&DeadLetter) -> bool,
+) -> DeadLetter {
+    eventually(&format!("{what} in the dead-letter queue"), Duration::from_secs(60), async || {
+        let received = ministack
+            .sqs
+            .receive_message()
+            .queue_url(queue_url)
+            .max_number_of_messages(10)
+            .visibility_timeout(0)
+            .message_attribute_names("All")
+            .send()
+            .await
+            .expect("SQS answers");
+        received.messages().iter().map(DeadLetter::of).find(&is_it)
+    })
+    .await
+}
+
+impl DeadLetter {
+    fn of(message: &Message) -> Self {
+        let attributes = message.message_attributes().into_iter().flatten();
+        Self {
+            body: message.body().unwrap_or_default().to_owned(),
+            attributes: attributes
+                .map(|(name, value)| (name.clone(), value.string_value().unwrap_or_default().to_owned()))
+                .collect(),
+        }
+    }
 }

@@ -2,7 +2,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use aws_sdk_iam::types::AccessKey;
 use serde_json::json;
+use tokio::runtime::Handle;
 
 use crate::{MiniStack, Shell, Stack, built_command, pages, root};
 
@@ -10,7 +12,7 @@ use crate::{MiniStack, Shell, Stack, built_command, pages, root};
 const PAGE: &str = "docs/operate.md";
 const EVERY_COMMAND: &str = "every command";
 
-/// Somebody who runs the `comeback` command.
+/// A user of the `comeback` command.
 #[derive(Clone, Debug)]
 pub struct Operator(Shell);
 
@@ -19,58 +21,40 @@ pub struct Operator(Shell);
 pub struct Ran {
     /// Its exit code.
     pub code: i32,
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to its standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 
 impl Operator {
-    /// One who may do everything.
-    #[must_use]
+    /// A user with all permissions.
     pub fn of(ministack: &MiniStack) -> Self {
         Self(ministack.shell().with("COMEBACK", command()))
     }
 
-    /// One who may do everything, and whose clock is the server's: for a server that goes 60 times as fast.
-    #[must_use]
+    /// The same on the server's clock: for a server that is 60 times as fast.
     pub fn on_clock_of(ministack: &MiniStack) -> Self {
         let Self(shell) = Self::of(ministack);
         let program = root().join("tests/tools/on_servers_clock.py");
         Self(shell.with("COMEBACK_PROGRAM", command()).with("COMEBACK", program))
     }
 
-    /// One who may do what `docs/operate.md` lists for a command of `comeback`, with that stack and with that function, and
-    /// nothing else.
-    ///
-    /// # Panics
-    ///
-    /// If the page lists nothing for the command, or the user cannot be made.
-    #[must_use]
+    /// A user with exactly the permissions that `docs/operate.md` lists for a command, on that stack and that function.
     pub fn of_command(ministack: &MiniStack, command: &str, stack: &Stack, function: &str) -> Self {
         let policy = policy(command, &|resource| arns(resource, stack, function));
         let user = format!("{}-{}-{function}", stack.output("RetryHandlerName"), command.replace(' ', "-"));
-        let made = ministack
-            .shell()
-            .with("USER_NAME", user)
-            .with("POLICY", policy)
-            .run(
-                "aws iam create-user --user-name \"$USER_NAME\" >/dev/null\n\
-                 aws iam put-user-policy --user-name \"$USER_NAME\" --policy-name all --policy-document \"$POLICY\"\n\
-                 aws iam create-access-key --user-name \"$USER_NAME\" --output text \
-                 --query 'AccessKey.[AccessKeyId, SecretAccessKey]'",
-            )
-            .unwrap_or_else(|error| panic!("{error}"));
-        let (id, secret) = made.trim().split_once('\t').expect("a key has two parts");
-        Self(Self::of(ministack).0.with("AWS_ACCESS_KEY_ID", id).with("AWS_SECRET_ACCESS_KEY", secret))
+        let key =
+            tokio::task::block_in_place(|| Handle::current().block_on(access_key(ministack, &user, &policy)));
+        let Self(shell) = Self::of(ministack);
+        Self(
+            shell
+                .with("AWS_ACCESS_KEY_ID", key.access_key_id)
+                .with("AWS_SECRET_ACCESS_KEY", key.secret_access_key),
+        )
     }
 
-    /// Runs `comeback` with these arguments, as a shell reads them.
-    ///
-    /// # Panics
-    ///
-    /// If it cannot be started, or is ended by a signal.
-    #[must_use]
+    /// Runs `comeback` with these arguments, in shell syntax.
     pub fn comeback(&self, arguments: &str) -> Ran {
         let output = self.0.output(&format!("exec \"$COMEBACK\" {arguments}"));
         Ran {
@@ -80,14 +64,23 @@ impl Operator {
         }
     }
 
-    /// The shell it is run in, where `$COMEBACK` is the command.
-    #[must_use]
+    /// The shell that runs it, in which `$COMEBACK` is the command.
     pub fn shell(&self) -> &Shell {
         &self.0
     }
 }
 
-/// Cargo takes a second to see that nothing is to be built.
+/// A new user with this policy.
+async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKey {
+    let iam = &ministack.iam;
+    iam.create_user().user_name(user).send().await.expect("IAM creates the user");
+    let put = iam.put_user_policy().user_name(user).policy_name("all").policy_document(policy);
+    put.send().await.expect("IAM takes the policy");
+    let made = iam.create_access_key().user_name(user).send().await;
+    made.expect("IAM creates the key").access_key.expect("it answers with the key")
+}
+
+/// Built once: even if there is nothing to build, cargo takes a second.
 fn command() -> &'static Path {
     static COMMAND: LazyLock<PathBuf> = LazyLock::new(built_command);
     &COMMAND
@@ -95,33 +88,18 @@ fn command() -> &'static Path {
 
 impl Ran {
     /// Its standard output, if it ended with this exit code.
-    ///
-    /// # Panics
-    ///
-    /// If it ended with another one.
-    #[must_use]
     pub fn ended(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
     /// Its standard output as one JSON value, if it ended with this exit code.
-    ///
-    /// # Panics
-    ///
-    /// If it ended with another one, or printed something else.
-    #[must_use]
     pub fn json(self, code: i32) -> serde_json::Value {
         let stdout = self.ended(code);
         serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"))
     }
 
     /// Its standard output as JSON lines, if it ended with this exit code.
-    ///
-    /// # Panics
-    ///
-    /// If it ended with another one, or printed something else.
-    #[must_use]
     pub fn json_lines(self, code: i32) -> Vec<serde_json::Value> {
         let stdout = self.ended(code);
         let read = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -147,7 +125,7 @@ fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     json!({"Version": "2012-10-17", "Statement": statements}).to_string()
 }
 
-/// What a resource of the page is called in this account.
+/// The ARNs of a resource that the page names.
 fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
     let of_function = |name: &str| {
         let arn = MiniStack::function_arn(name);
@@ -193,6 +171,6 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
             vec![format!("arn:aws:ssm:*:*:parameter{}", stack.output("PausesParameter"))]
         }
         "the stack's functions" => of_function("*"),
-        _ => panic!("{PAGE} names {resource:?}, and no test knows which ARN that is"),
+        _ => panic!("{PAGE} names {resource:?}, and no test knows its ARN"),
     }
 }

@@ -12,11 +12,6 @@ pub struct Block {
 }
 
 /// The pages of the documentation: `README.md` and each of `docs/*.md`.
-///
-/// # Panics
-///
-/// If `docs` cannot be read.
-#[must_use]
 pub fn all() -> Vec<String> {
     let entries = std::fs::read_dir(root().join("docs")).expect("docs/ is a directory");
     let names =
@@ -29,31 +24,16 @@ pub fn all() -> Vec<String> {
 }
 
 /// The text of a page.
-///
-/// # Panics
-///
-/// If it cannot be read.
-#[must_use]
 pub fn read(page: &str) -> String {
     std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
 /// The text of each `sh` block of a page below the heading, up to the next heading of its level or above.
-///
-/// # Panics
-///
-/// If there is no such heading or no such block: a test must not pass because it found nothing to run.
-#[must_use]
 pub fn blocks(page: &str, heading: &str) -> Vec<String> {
     blocks_in("sh", page, heading)
 }
 
-/// The same of the blocks in another language.
-///
-/// # Panics
-///
-/// If there is no such heading or no such block.
-#[must_use]
+/// The same for the blocks in another language.
 pub fn blocks_in(language: &str, page: &str, heading: &str) -> Vec<String> {
     let below = all_blocks(language, &read(page))
         .into_iter()
@@ -64,7 +44,6 @@ pub fn blocks_in(language: &str, page: &str, heading: &str) -> Vec<String> {
 }
 
 /// Every `sh` block of a page's text.
-#[must_use]
 pub fn sh_blocks(page: &str) -> Vec<Block> {
     all_blocks("sh", page)
 }
@@ -92,7 +71,7 @@ fn all_blocks(wanted: &str, page: &str) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Block, sh_blocks};
+    use super::*;
 
     const PAGE: &str = "# A\n```sh\nfirst\n```\n## B\n```sh\none\ntwo\n```\n```json\n# C\n{}\n```\n\
         ### D\n```sh\n# three\n```\n## E\n```sh\nlast\n```\n";
@@ -106,7 +85,7 @@ mod tests {
         let expected = [
             block(&["A"], "first"),
             block(&["A", "B"], "one\ntwo"),
-            // Comments in a block are no headings.
+            // A comment in a block is not a heading.
             block(&["A", "B", "D"], "# three"),
             block(&["A", "E"], "last"),
         ];

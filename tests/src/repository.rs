@@ -6,17 +6,11 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 /// The repository's root.
-#[must_use]
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: the package lies in the repository")
 }
 
-/// An empty directory of this name, for files that a run leaves behind.
-///
-/// # Panics
-///
-/// If it cannot be made.
-#[must_use]
+/// An empty folder of this name below `target/end-to-end`, for files that a run leaves behind.
 pub fn scratch(name: &str) -> PathBuf {
     let directory = root().join("target").join("end-to-end").join(name);
     if directory.exists() {
@@ -26,13 +20,8 @@ pub fn scratch(name: &str) -> PathBuf {
     directory
 }
 
-/// The `comeback` command, built as its own tests build it: `cargo build` leaves out what dev-dependencies add to the
-/// features of others, and would build most dependencies again.
-///
-/// # Panics
-///
-/// If it cannot be built.
-#[must_use]
+/// The `comeback` command, built by the cargo command that builds all tests. Plain `cargo build` would leave out the
+/// features that dev-dependencies add, and build most dependencies again.
 pub fn built_command() -> PathBuf {
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"]);
@@ -45,8 +34,8 @@ pub fn built_command() -> PathBuf {
     profile.join("comeback")
 }
 
-/// Removes from a command what cargo sets for a test that it runs. A build script of a dependency (ring's) depends on
-/// these variables, so a build that inherits them makes that dependency, and all that needs it, again.
+/// Removes the variables that cargo sets for the tests it runs. The build script of ring depends on them: a build that
+/// inherits them builds ring again, and everything that needs it.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
@@ -64,11 +53,6 @@ pub(crate) fn path_with_tools() -> OsString {
 }
 
 /// `template.yaml` as JSON, its short intrinsics (`!Ref`, `!GetAtt`, …) in their long form.
-///
-/// # Panics
-///
-/// If the tools are not installed, or the template cannot be read.
-#[must_use]
 pub fn template() -> &'static Value {
     static TEMPLATE: LazyLock<Value> = LazyLock::new(read_template);
     &TEMPLATE

@@ -1,14 +1,17 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use crate::repository::{path_with_tools, without_cargos_variables};
 use crate::root;
 
-/// Runs commands in the repository's root, or in another folder, with the tools on `PATH` and nothing of the developer's
-/// own AWS settings.
+/// Runs commands in the repository's root, or in another folder, with the tools on `PATH` and without the developer's own
+/// AWS settings.
 #[derive(Clone, Debug)]
 pub struct Shell {
     folder: PathBuf,
@@ -24,28 +27,25 @@ impl Shell {
             .with("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
             .with("AWS_EC2_METADATA_DISABLED", "true")
             .with("AWS_PAGER", "")
-            // The functions' bootstraps, built in a third of the time: no test measures their speed or their size.
+            // Builds the bootstraps in a third of the time: no test here measures their speed or size.
             .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .with("CARGO_PROFILE_RELEASE_LTO", "off")
             .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
     }
 
     /// The same shell with one more variable.
-    #[must_use]
     pub fn with(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
     /// The same shell in another folder.
-    #[must_use]
     pub fn at(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
     }
 
-    /// The line that gives another shell the AWS of this one.
-    #[must_use]
+    /// A line to paste into another shell, so that it talks to the same AWS.
     pub fn exports(&self) -> String {
         let is_aws = |name: &OsStr| name.as_encoded_bytes().starts_with(b"AWS_") || name == "SSL_CERT_FILE";
         let aws = self.variables.iter().filter(|(name, _)| is_aws(name));
@@ -61,11 +61,7 @@ impl Shell {
         )
     }
 
-    /// Runs a script to its end and gives back what it wrote to its standard output.
-    ///
-    /// # Errors
-    ///
-    /// All it wrote, if it fails.
+    /// Runs a script to its end and returns its standard output.
     pub fn run(&self, script: &str) -> Result<String, String> {
         let output = self.output(script);
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -76,12 +72,7 @@ impl Shell {
         Err(format!("{}\n$ {script}\n{stdout}{stderr}", output.status))
     }
 
-    /// Runs a script to its end, however it ends.
-    ///
-    /// # Panics
-    ///
-    /// If no process can be started.
-    #[must_use]
+    /// Runs a script to its end and returns what came of it, also if it fails.
     pub fn output(&self, script: &str) -> Output {
         let mut command = self.command();
         command
@@ -91,14 +82,10 @@ impl Shell {
             .expect("the operating system has a shell")
     }
 
-    /// Starts a script that serves until the [`Background`] is dropped. What it writes goes to `log`.
-    ///
-    /// # Errors
-    ///
-    /// If no process can be started, or `log` not be written.
+    /// Starts a script that serves until the [`Background`] is dropped. Its output goes to `log`.
     pub fn start(&self, script: &str, log: &Path) -> Result<Background, String> {
-        // Ends the script's whole process group once standard input is closed, which the kernel
-        // does for us however we end. The trap is the wrapper's own: its children get the default.
+        // Ends the script's whole process group when its standard input closes. The kernel closes it even if we are
+        // killed. Only the wrapper traps TERM: its children keep the default.
         const WRAPPER: &str = "trap : TERM; sh -euc \"$0\" </dev/null & read -r _; kill -TERM 0; wait";
         let output = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
@@ -133,8 +120,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// What the server has written so far.
-    #[must_use]
+    /// The server's output so far.
     pub fn log(&self) -> String {
         std::fs::read(&self.log).map(|log| String::from_utf8_lossy(&log).into_owned()).unwrap_or_default()
     }
@@ -143,8 +129,47 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // Nothing is left to do about a server that cannot be waited for.
+        // If the wait fails, nothing can be done about it here.
         let _ = self.child.wait();
+    }
+}
+
+/// Asks every 100 ms until there is an answer. The only place where a test waits.
+pub async fn eventually<T>(what: &str, limit: Duration, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let answer = tokio::time::timeout(limit, async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    answer.await.unwrap_or_else(|_| panic!("waited {limit:?} in vain for {what}"))
+}
+
+/// A loopback port that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .expect("the loopback interface has a free port")
+        .port()
+}
+
+/// Sends one request to a server on this machine and returns the response body. It uses HTTP/1.0, in which the
+/// response ends with the connection.
+pub fn request(method: &str, port: u16, path: &str, body: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {length}\r\n\r\n{body}"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    match answer.split_once("\r\n\r\n") {
+        Some((head, body)) if head.split(' ').nth(1) == Some("200") => Ok(body.to_owned()),
+        _ => Err(io::Error::other(answer)),
     }
 }
 
@@ -153,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_build_does_not_see_which_test_started_it() {
+    fn cargos_variables_are_not_inherited() {
         assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "cargo runs this");
         let seen = Shell::new().run("env").expect("it runs");
         let left: Vec<&str> = seen
@@ -164,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_printed_line_gives_another_shell_the_same_aws() {
+    fn exports_give_another_shell_the_same_aws() {
         let shell =
             Shell::new().with("AWS_ENDPOINT_URL", "https://127.0.0.1:1").with("AWS_CA_BUNDLE", "it's/here");
         let script = format!(

@@ -1,42 +1,102 @@
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
-use serde::de::DeserializeOwned;
+use aws_sdk_cloudformation::types::{Capability, Parameter};
+use aws_sdk_sqs::types::QueueAttributeName;
 
-use crate::Shell;
+use crate::{MiniStack, Shell, eventually, pages};
 
-/// This machine's architecture, as the template names it: the one whose bootstraps run here.
+/// This machine's architecture as the template names it: only its bootstraps run here.
 pub const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
 
 /// Builds the functions of `template.yaml` as it ships, but for this machine's architecture.
-///
-/// # Errors
-///
-/// What `sam build` said.
 pub fn build(shell: &Shell) -> Result<(), String> {
     shell.run(&format!("sam build --parameter-overrides Architecture={ARCHITECTURE}")).map(drop)
 }
 
-/// Deploys what [`build`] built under this name, with these parameters (`MaxRetries=2`).
-///
-/// # Errors
-///
-/// What `sam deploy` said.
-pub fn deploy(shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
-    shell.run(&format!(
-        "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"
-    ))?;
-    Stack::deployed(shell, name)
-}
+impl MiniStack {
+    /// Deploys the result of [`build`] with `sam deploy`, as the documentation does. The shell decides which build: its
+    /// folder's.
+    pub async fn sam_deploy(&self, shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
+        shell.run(&format!(
+            "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"
+        ))?;
+        self.stack(name).await
+    }
 
-/// Has a retry queue hide a message for ten seconds where the handler sets no time. Its own 1,230 s are for a handler that
-/// is out for days, and no trial on the real clock can wait for them.
-///
-/// # Errors
-///
-/// What the AWS CLI said.
-pub fn hide_briefly(shell: &Shell, retry_queue_url: &str) -> Result<(), String> {
-    let attributes = "--attributes VisibilityTimeout=10";
-    shell.run(&format!("aws sqs set-queue-attributes --queue-url {retry_queue_url} {attributes}")).map(drop)
+    /// Deploys the result of [`build`] without the SAM CLI, which takes ten seconds of processor time for each stack: the
+    /// code is uploaded once. `parameters` are as in `MaxRetries=2 Jitter=none`.
+    pub async fn deploy(&self, name: &str, parameters: &str) -> Result<Stack, String> {
+        let template = self.packaged.get_or_init(async || self.package()).await.clone()?;
+        let parameter = |given: &str| {
+            let (name, value) = given.split_once('=').expect("a parameter is name=value");
+            Parameter::builder().parameter_key(name).parameter_value(value).build()
+        };
+        let architecture = format!("Architecture={ARCHITECTURE}");
+        let parameters = parameters.split_whitespace().chain([architecture.as_str()]).map(parameter);
+        let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
+        let create = cloudformation.create_stack().stack_name(name).template_body(template);
+        let create = create.capabilities(Capability::CapabilityIam);
+        let create = create.capabilities(Capability::CapabilityAutoExpand);
+        let create = create.set_parameters(Some(parameters.collect())).send().await;
+        create.map_err(|error| format!("{name}: {:?}", error.into_service_error()))?;
+        let status = eventually(&format!("the stack {name}"), Duration::from_secs(120), async || {
+            let stacks = cloudformation.describe_stacks().stack_name(name).send().await.ok()?;
+            let status = stacks.stacks?.first()?.stack_status.clone()?;
+            (!status.as_str().ends_with("_IN_PROGRESS")).then_some(status)
+        })
+        .await;
+        if status.as_str() != "CREATE_COMPLETE" {
+            return Err(format!("{name} is {status}: {}", self.log()));
+        }
+        self.stack(name).await
+    }
+
+    /// Uploads the code of the last build. Returns the template that points to it.
+    fn package(&self) -> Result<String, String> {
+        let packaged = self.directory().join("packaged.yaml");
+        self.shell().with("PACKAGED", &packaged).run(
+            "aws s3 mb s3://packaged-code\n\
+             aws cloudformation package --template-file .aws-sam/build/template.yaml --s3-bucket packaged-code \
+             --output-template-file \"$PACKAGED\"",
+        )?;
+        std::fs::read_to_string(&packaged).map_err(|error| format!("{}: {error}", packaged.display()))
+    }
+
+    /// Reads a deployed stack. On the real clock, its retry queue hides a message for ten seconds from now on where the
+    /// handler sets no time: nobody can wait here for the template's 1,230 s, which let a handler be down for days.
+    pub async fn stack(&self, name: &str) -> Result<Stack, String> {
+        let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
+        let stacks = cloudformation.describe_stacks().stack_name(name).send().await;
+        let stacks = stacks.map_err(|error| format!("{name}: {:?}", error.into_service_error()))?.stacks;
+        let described = stacks.unwrap_or_default().into_iter().next().ok_or(format!("no stack {name}"))?;
+        let outputs = described.outputs.unwrap_or_default().into_iter();
+        let outputs = outputs.filter_map(|output| Some((output.output_key?, output.output_value?)));
+        let mut stack = Stack { name: name.to_owned(), outputs: outputs.collect(), ..Stack::default() };
+        stack.handler_logs = self.log_group(stack.output("RetryHandlerName")).await?;
+        if stack.has_output("ExampleTargetName") {
+            stack.target_logs = self.log_group(stack.output("ExampleTargetName")).await?;
+        }
+        if !self.is_sped_up {
+            self.hide_briefly(stack.output("RetryQueueUrl")).await;
+        }
+        Ok(stack)
+    }
+
+    async fn log_group(&self, function: &str) -> Result<String, String> {
+        let configuration = self.lambda.get_function_configuration().function_name(function).send().await;
+        let configuration =
+            configuration.map_err(|error| format!("{function}: {:?}", error.into_service_error()))?;
+        let group = configuration.logging_config.and_then(|logging| logging.log_group);
+        group.ok_or(format!("{function} has no log group"))
+    }
+
+    async fn hide_briefly(&self, retry_queue_url: &str) {
+        let change = self.sqs.set_queue_attributes().queue_url(retry_queue_url);
+        let change = change.attributes(QueueAttributeName::VisibilityTimeout, "10").send().await;
+        change.expect("SQS changes the queue");
+    }
 }
 
 /// A deployed stack, whatever deployed it.
@@ -49,71 +109,63 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Reads what became of a deployment.
-    ///
-    /// # Errors
-    ///
-    /// What the AWS CLI said.
-    pub fn deployed(shell: &Shell, name: &str) -> Result<Self, String> {
-        let outputs: Vec<(String, String)> = answer(
-            shell,
-            &format!(
-                "cloudformation describe-stacks --stack-name {name} \
-                 --query 'Stacks[0].Outputs[].[OutputKey, OutputValue]'"
-            ),
-        )?;
-        let mut stack =
-            Self { name: name.to_owned(), outputs: outputs.into_iter().collect(), ..Self::default() };
-        stack.handler_logs = logs(shell, stack.output("RetryHandlerName"))?;
-        if stack.has_output("ExampleTargetName") {
-            stack.target_logs = logs(shell, stack.output("ExampleTargetName"))?;
-        }
-        Ok(stack)
-    }
-
-    /// Its name.
-    #[must_use]
+    /// The stack's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// One of the template's outputs.
-    ///
-    /// # Panics
-    ///
-    /// If the template has no such output.
-    #[must_use]
+    /// An output of the template.
     pub fn output(&self, key: &str) -> &str {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }
 
     /// Whether the stack has this output: some depend on its parameters.
-    #[must_use]
     pub fn has_output(&self, key: &str) -> bool {
         self.outputs.contains_key(key)
     }
 
     /// The log group of the retry handler.
-    #[must_use]
     pub fn handler_logs(&self) -> &str {
         &self.handler_logs
     }
 
     /// The log group of the example target; empty if the stack has none.
-    #[must_use]
     pub fn target_logs(&self) -> &str {
         &self.target_logs
     }
 }
 
-/// A function's log group.
-fn logs(shell: &Shell, function: &str) -> Result<String, String> {
-    let query = "--query LoggingConfig.LogGroup";
-    answer(shell, &format!("lambda get-function-configuration --function-name {function} {query}"))
+/// Deploys queues and a handler without CloudFormation, for a function `invoices`. Returns the retry queue's ARN.
+pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
+    let shell = ministack.shell();
+    let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
+    let blocks = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand");
+    let printed =
+        run(&(blocks.join("\n") + "\necho \"$RETRY_QUEUE_URL $DEAD_LETTER_QUEUE_URL $RETRY_QUEUE_ARN\""));
+    let names: Vec<&str> = printed.lines().last().expect("the names were printed last").split(' ').collect();
+    let [retry_queue, dead_letter_queue, retry_queue_arn] = names[..] else { panic!("{names:?}") };
+    for queue in [retry_queue, dead_letter_queue] {
+        let policy = ministack.sqs.get_queue_attributes().queue_url(queue);
+        let policy = policy.attribute_names(QueueAttributeName::Policy).send().await.expect("SQS answers");
+        assert!(format!("{:?}", policy.attributes).contains("aws:SecureTransport"), "{queue} is TLS only");
+    }
+    let retention = "aws logs describe-log-groups --log-group-name-prefix /aws/lambda/comeback-retry-handler \
+        --query 'logGroups[].retentionInDays' --output text";
+    assert_eq!(run(retention).trim_end(), "30");
+    ministack.hide_briefly(retry_queue).await;
+    retry_queue_arn.to_owned()
 }
 
-/// What the AWS CLI answers to a command.
-fn answer<T: DeserializeOwned>(shell: &Shell, command: &str) -> Result<T, String> {
-    let answer = shell.run(&format!("aws {command} --output json"))?;
-    serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))
+/// Runs the script of `docs/deploy-cdk.md` that deploys the example app, for this machine's architecture, and
+/// synthesizes it to `output`.
+pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) -> Result<Stack, String> {
+    // The CDK's CLI takes its options from such variables too.
+    let shell = ministack
+        .shell()
+        .with("CDK_CONTEXT", format!("architecture={ARCHITECTURE}"))
+        .with("CDK_NOTICES", "false")
+        .with("CDK_OUTPUT", output)
+        .with("CDK_REQUIRE_APPROVAL", "never");
+    shell.run(&format!("cd infra\n{script}"))?;
+    ministack.stack("ComebackExample").await
 }

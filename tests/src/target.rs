@@ -5,64 +5,41 @@ use aws_sdk_lambda::types::{Environment, FunctionCode, Runtime};
 
 use crate::{MiniStack, root};
 
-/// Lambda's longest, in seconds. On a clock sixty times as fast, 15 s are left of it.
+/// Lambda's longest timeout in seconds. On a clock sixty times as fast it is 15 s.
 pub const LONGEST_TIMEOUT: i32 = 900;
 
 /// Creates a Python function that knows nothing of Comeback (`tests/targets/plain_target.py`). It logs each event it
 /// receives to `/aws/lambda/{name}`.
-///
-/// # Panics
-///
-/// If it cannot be created.
 pub async fn plain_target(ministack: &MiniStack, name: &str) {
-    create(ministack, name, Runtime::Python312, &root().join("tests/targets/plain_target.py")).await;
+    python(ministack, name, "plain_target").await;
 }
 
-/// Creates a Python function that fails while a file is there, and notes each invocation in another; its event names both
+/// Creates a Python function that fails while a file exists, and notes each invocation in another. Its event names both
 /// (`tests/targets/outage_target.py`).
-///
-/// # Panics
-///
-/// If it cannot be created.
 pub async fn outage_target(ministack: &MiniStack, name: &str) {
-    create(ministack, name, Runtime::Python312, &root().join("tests/targets/outage_target.py")).await;
+    python(ministack, name, "outage_target").await;
 }
 
 /// Creates a Python function that always fails, with an `OrderRefused` (`tests/targets/failing_target.py`).
-///
-/// # Panics
-///
-/// If it cannot be created.
 pub async fn failing_target(ministack: &MiniStack, name: &str) {
-    create(ministack, name, Runtime::Python312, &root().join("tests/targets/failing_target.py")).await;
+    python(ministack, name, "failing_target").await;
 }
 
 /// Creates a Python function that opens the envelope, and refuses an order as often as its event says
 /// (`tests/targets/enveloped_target.py`).
-///
-/// # Panics
-///
-/// If it cannot be created.
 pub async fn enveloped_target(ministack: &MiniStack, name: &str) {
-    create(ministack, name, Runtime::Python312, &root().join("tests/targets/enveloped_target.py")).await;
+    python(ministack, name, "enveloped_target").await;
 }
 
-/// Creates one more function out of the example target that `sam build` built.
-///
-/// # Panics
-///
-/// If it cannot be created.
+/// Creates another function from the example target's bootstrap, which `sam build` built.
 pub async fn example_target(ministack: &MiniStack, name: &str) {
-    create(ministack, name, Runtime::Providedal2023, &root().join(".aws-sam/build/ExampleTarget/bootstrap"))
-        .await;
+    let bootstrap = root().join(".aws-sam/build/ExampleTarget/bootstrap");
+    let no_variables = Environment::builder().build();
+    create(ministack, name, Runtime::Providedal2023, &bootstrap, no_variables).await;
 }
 
 /// Creates a function that appends the event of each batch to the file `batches`, and answers with the ids that it reads
 /// from the pipe `answers`, a JSON list (`tests/targets/answering_target.py`).
-///
-/// # Panics
-///
-/// If it cannot be created.
 pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path, answers: &Path) {
     let file = root().join("tests/targets/answering_target.py");
     let path = |path: &Path| path.to_str().expect("the repository's path is Unicode").to_owned();
@@ -70,33 +47,24 @@ pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path,
         .variables("BATCHES", path(batches))
         .variables("ANSWERS", path(answers))
         .build();
-    create_with(ministack, name, Runtime::Python312, &file, variables).await;
+    create(ministack, name, Runtime::Python312, &file, variables).await;
 }
 
-async fn create(ministack: &MiniStack, name: &str, runtime: Runtime, code: &Path) {
-    create_with(ministack, name, runtime, code, Environment::builder().build()).await;
+async fn python(ministack: &MiniStack, name: &str, file: &str) {
+    let code = root().join(format!("tests/targets/{file}.py"));
+    create(ministack, name, Runtime::Python312, &code, Environment::builder().build()).await;
 }
 
-/// The function's role is its own, and may do nothing.
-async fn create_with(
-    ministack: &MiniStack,
-    name: &str,
-    runtime: Runtime,
-    code: &Path,
-    variables: Environment,
-) {
+/// Each function has a role of its own, without permissions.
+async fn create(ministack: &MiniStack, name: &str, runtime: Runtime, code: &Path, variables: Environment) {
     const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
     let archive = ministack.directory().join(format!("{name}.zip"));
     let module = code.file_stem().expect("code is a file").to_string_lossy();
-    let role = ministack
-        .shell()
-        .with("ARCHIVE", &archive)
-        .with("CODE", code)
-        .run(&format!(
-            "python3 -m zipfile -c \"$ARCHIVE\" \"$CODE\"\n\
-             aws iam create-role --role-name {name} --assume-role-policy-document '{TRUST}' --query Role.Arn --output text"
-        ))
-        .unwrap_or_else(|error| panic!("{error}"));
+    let shell = ministack.shell().with("ARCHIVE", &archive).with("CODE", code);
+    let zipped = shell.run("python3 -m zipfile -c \"$ARCHIVE\" \"$CODE\"");
+    zipped.unwrap_or_else(|error| panic!("{error}"));
+    let role = ministack.iam.create_role().role_name(name).assume_role_policy_document(TRUST).send().await;
+    let role = role.expect("IAM creates the role").role.expect("it answers with the role").arn;
     let archive = std::fs::read(archive).expect("the archive was just written");
     ministack
         .lambda
@@ -106,19 +74,14 @@ async fn create_with(
         .handler(format!("{module}.handler"))
         .environment(variables)
         .timeout(LONGEST_TIMEOUT)
-        .role(role.trim())
+        .role(role)
         .code(FunctionCode::builder().zip_file(Blob::new(archive)).build())
         .send()
         .await
         .expect("Lambda creates the function");
 }
 
-/// Kills the processes that run a function, in the middle of whatever they do, and says how many there were.
-///
-/// # Panics
-///
-/// If one is there still.
-#[must_use]
+/// Kills the processes that run a function, in the middle of whatever they do. Returns how many there were.
 pub fn kill(ministack: &MiniStack, function: &str) -> usize {
     const KILL: &str = r#"for environment in /proc/[0-9]*/environ; do
         variables=$(tr '\0' '\n' 2>/dev/null <"$environment") || continue

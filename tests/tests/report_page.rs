@@ -1,11 +1,11 @@
-//! The page of `comeback simulate --report`, looked at in a browser: wide and narrow, light and dark.
+//! The page of `comeback simulate --report` in a browser: wide and narrow, light and dark.
 //!
-//! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` takes the picture of it in
-//! docs/simulate.md anew.
+//! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates its picture in
+//! docs/simulate.md.
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use comeback_tests::{Chromium, Look, built_command, pages, root, scratch};
@@ -16,14 +16,14 @@ const WIDE: u32 = 1_120;
 const NARROW: u32 = 360;
 const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "depth", "recovery", "life"];
 
-/// The pages that are looked at, written as a user would.
+/// The pages, written as a user would.
 struct Pages {
     plain: PathBuf,
     /// Two policies.
     compared: PathBuf,
     /// A run that reaches the in-flight limit.
     full: PathBuf,
-    /// A run whose messages are sent again with a delay.
+    /// A run whose messages are moved.
     moved: PathBuf,
     /// The page of the command in docs/simulate.md.
     shown: PathBuf,
@@ -69,8 +69,12 @@ fn looks() -> impl Iterator<Item = Look> {
     [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
 }
 
-fn browser(name: &str) -> Chromium {
-    Chromium::start(&scratch(name))
+/// The browser that all tests share. It ends with us.
+fn browser() -> MutexGuard<'static, Chromium> {
+    static BROWSER: LazyLock<Mutex<Chromium>> =
+        LazyLock::new(|| Mutex::new(Chromium::start(&scratch("report-browser"))));
+    // A test that failed leaves a browser that can open another page.
+    BROWSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs the body of a function in the page.
@@ -79,12 +83,12 @@ fn ask(chromium: &mut Chromium, body: &str) -> Value {
 }
 
 #[test]
-fn every_chart_is_drawn_however_it_is_looked_at() {
-    let mut chromium = browser("report-charts");
+fn every_chart_is_drawn_at_every_size() {
+    let chromium = &mut *browser();
     for file in [&PAGES.plain, &PAGES.compared, &PAGES.full, &PAGES.moved] {
         for look in looks() {
             chromium.open(file, look);
-            let drawn = ask(&mut chromium, DRAWN);
+            let drawn = ask(chromium, DRAWN);
             let charts: Vec<&str> =
                 drawn.as_array().expect("a list").iter().filter_map(|chart| chart["id"].as_str()).collect();
             assert_eq!(charts, CHARTS, "{look:?}");
@@ -101,8 +105,8 @@ fn every_chart_is_drawn_however_it_is_looked_at() {
     }
 }
 
-/// Of each chart: its size; its marks (coloured shapes) and how much of its width they cover; what
-/// sticks out of it; which texts overlap; the size of its smallest text.
+/// For each chart: its size; its marks (coloured shapes) and the share of its width they cover; what sticks out of it;
+/// which texts overlap; the size of its smallest text.
 const DRAWN: &str = r##"
     const hit = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
     const neutral = ["#FFFFFF", "#222222", "#666666", "#E4E4E4"];
@@ -125,8 +129,8 @@ const DRAWN: &str = r##"
 "##;
 
 #[test]
-fn what_is_delayed_has_a_dashed_line_beside_what_is_in_flight() {
-    let mut chromium = browser("report-delayed");
+fn delayed_messages_have_a_dashed_line() {
+    let chromium = &mut *browser();
     let keys_and_dashes = |chromium: &mut Chromium, file| {
         chromium.open(file, Look { width: WIDE, dark: false });
         ask(
@@ -136,23 +140,23 @@ fn what_is_delayed_has_a_dashed_line_beside_what_is_in_flight() {
              return [[...figure.querySelectorAll('.keys li')].map(key => key.textContent.trim()), green.length > 10]",
         )
     };
-    let of_moved = keys_and_dashes(&mut chromium, &PAGES.moved);
+    let of_moved = keys_and_dashes(chromium, &PAGES.moved);
     let keys = ["━━ in flight", "╍╍ delayed", "── visible", "━━ the limit of those in flight"];
     assert_eq!(of_moved, json!([keys, true]));
-    let of_plain = keys_and_dashes(&mut chromium, &PAGES.plain);
+    let of_plain = keys_and_dashes(chromium, &PAGES.plain);
     assert_eq!(of_plain, json!([[keys[0], keys[2], keys[3]], false]));
 }
 
 #[test]
-fn the_page_is_silent_and_asks_for_nothing() {
-    let mut chromium = browser("report-silence");
+fn page_is_silent_and_requests_nothing() {
+    let chromium = &mut *browser();
     let file = &PAGES.compared;
     for look in looks() {
         chromium.open(file, look);
         assert_eq!(chromium.console(), [&Value::Null; 0], "{look:?}");
         assert_eq!(chromium.requests(), [format!("file://{}", file.display())], "{look:?}");
     }
-    // What the browser would say if it did otherwise.
+    // To know that the browser would report it.
     let loud = file.with_file_name("loud.html");
     let html = "<img src='http://127.0.0.1:9/picture.png'><script>console.warn('seen'); gone()</script>";
     std::fs::write(&loud, html).expect("a file can be written");
@@ -163,12 +167,12 @@ fn the_page_is_silent_and_asks_for_nothing() {
 
 #[test]
 fn nothing_is_wider_than_the_window() {
-    let mut chromium = browser("report-width");
+    let chromium = &mut *browser();
     for file in [&PAGES.compared, &PAGES.full, &PAGES.moved] {
         for look in looks() {
             chromium.open(file, look);
             let scroll_width = ask(
-                &mut chromium,
+                chromium,
                 "document.querySelectorAll('details').forEach(d => d.open = true);
                  return document.documentElement.scrollWidth",
             );
@@ -178,11 +182,11 @@ fn nothing_is_wider_than_the_window() {
 }
 
 #[test]
-fn a_value_stays_on_its_line_with_its_unit_and_a_wide_table_scrolls() {
-    let mut chromium = browser("report-values");
+fn values_stay_on_one_line_and_wide_tables_scroll() {
+    let chromium = &mut *browser();
     chromium.open(&PAGES.compared, Look { width: NARROW, dark: false });
     let broken = ask(
-        &mut chromium,
+        chromium,
         "document.querySelectorAll('details').forEach(d => d.open = true);
          const lines = cell => {
              const range = document.createRange();
@@ -196,34 +200,34 @@ fn a_value_stays_on_its_line_with_its_unit_and_a_wide_table_scrolls() {
     );
     assert_eq!(broken, json!([]));
     let scrolling = ask(
-        &mut chromium,
+        chromium,
         "return [...document.querySelectorAll('.scroll')].filter(t => t.scrollWidth > t.clientWidth).length",
     );
     assert!(scrolling.as_u64() >= Some(3), "{scrolling} tables are too wide for a phone, and scroll");
 }
 
 #[test]
-fn text_and_lines_stand_out_from_the_page() {
-    let mut chromium = browser("report-contrast");
+fn text_and_lines_have_enough_contrast() {
+    let chromium = &mut *browser();
     for file in [&PAGES.compared, &PAGES.full, &PAGES.moved] {
         for dark in [false, true] {
             chromium.open(file, Look { width: WIDE, dark });
-            let pale = ask(&mut chromium, PALE);
+            let pale = ask(chromium, PALE);
             assert_eq!(pale, json!([]), "dark: {dark}");
         }
         // A colour that the style sheet does not know would be the same in both.
-        let kept = ask(&mut chromium, KEPT);
+        let kept = ask(chromium, KEPT);
         assert_eq!(kept, json!([]), "not restyled for the dark");
         chromium.call(
             "Emulation.setEmulatedMedia",
             json!({"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}),
         );
-        let paper = ask(&mut chromium, "return getComputedStyle(document.body).backgroundColor");
-        assert_eq!(paper, "rgb(255, 255, 255)", "paper is white, whatever the screen is");
+        let paper = ask(chromium, "return getComputedStyle(document.body).backgroundColor");
+        assert_eq!(paper, "rgb(255, 255, 255)", "paper is white, even if the screen is dark");
     }
 }
 
-/// What has too little contrast: texts below 4.5 : 1, marks below 3 : 1 (WCAG 2.2, 1.4.3 and 1.4.11).
+/// Everything with too little contrast: texts below 4.5 : 1, marks below 3 : 1 (WCAG 2.2, 1.4.3 and 1.4.11).
 const PALE: &str = r##"
     const rgb = colour => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
     const part = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -246,7 +250,7 @@ const PALE: &str = r##"
     return pale;
 "##;
 
-/// What has the colour that its attribute says.
+/// Everything that the style sheet does not recolour.
 const KEPT: &str = r##"
     const hex = colour => "#" + colour.match(/[\d.]+/g).slice(0, 3).map(v => Number(v).toString(16).padStart(2, "0")).join("").toUpperCase();
     const kept = (name) => [...document.querySelectorAll(`svg [${name}]`)]
@@ -256,8 +260,8 @@ const KEPT: &str = r##"
 "##;
 
 #[test]
-fn a_reader_who_does_not_see_it_can_hear_it() {
-    let mut chromium = browser("report-accessibility");
+fn page_is_accessible_to_a_screen_reader() {
+    let chromium = &mut *browser();
     let file = &PAGES.plain;
     chromium.open(file, Look { width: WIDE, dark: false });
     let tree = chromium.call("Accessibility.getFullAXTree", json!({}));
@@ -272,29 +276,27 @@ fn a_reader_who_does_not_see_it_can_hear_it() {
         let name = image["name"]["value"].as_str().expect("a name");
         assert!(name.len() > 30 && name.contains(char::is_numeric), "title and description: {image}");
     }
-    let headings = ask(
-        &mut chromium,
-        "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))",
-    );
+    let headings =
+        ask(chromium, "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))");
     let levels: Vec<u64> = headings.as_array().expect("a list").iter().filter_map(Value::as_u64).collect();
     assert_eq!(levels[0], 1);
     assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "a level is left out: {levels:?}");
-    assert_eq!(ask(&mut chromium, "return document.documentElement.lang"), "en");
+    assert_eq!(ask(chromium, "return document.documentElement.lang"), "en");
     let bare = ask(
-        &mut chromium,
+        chromium,
         "return [...document.querySelectorAll('table')].filter(t => !t.caption || !t.querySelector('th[scope=col]')).length",
     );
     assert_eq!(bare, 0, "tables without a caption or a head");
-    let behind = ask(&mut chromium, "return document.querySelectorAll('figure details tbody tr').length");
+    let behind = ask(chromium, "return document.querySelectorAll('figure details tbody tr').length");
     assert!(behind.as_u64() > Some(80), "the charts' figures stand behind them: {behind} rows");
 }
 
 #[test]
-fn a_picture_is_taken_for_the_documentation() {
-    let mut chromium = browser("report-picture");
+fn documentation_has_a_picture() {
+    let chromium = &mut *browser();
     chromium.open(&PAGES.shown, Look { width: WIDE, dark: false });
     let edges = ask(
-        &mut chromium,
+        chromium,
         "return ['#over-time', '#limit'].map(id => document.querySelector(id).getBoundingClientRect().top)",
     );
     let [top, bottom] = [0, 1].map(|edge| edges[edge].as_f64().expect("a number").round());

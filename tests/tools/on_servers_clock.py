@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs $COMEBACK_PROGRAM on the clock of the server at AWS_ENDPOINT_URL, which may be one that goes faster."""
+"""Runs $COMEBACK_PROGRAM on the clock of the server at AWS_ENDPOINT_URL, which may run faster."""
 
 import email.utils
 import os
@@ -12,7 +12,7 @@ health = os.environ["AWS_ENDPOINT_URL"] + "/_ministack/health"
 with urllib.request.urlopen(health, context=ssl._create_unverified_context()) as answer:
     there = email.utils.parsedate_to_datetime(answer.headers["date"]).timestamp()
 
-# Its date has whole seconds, and minutes pass there while the program starts.
+# The date is in whole seconds, and a minute passes there while the program starts.
 ahead = max(0, int(there - time.time())) + 60
 program = [os.environ["COMEBACK_PROGRAM"], *sys.argv[1:]]
 os.execvp("faketime", ["faketime", "--exclude-monotonic", "-f", f"+{ahead}s", *program])

@@ -1,4 +1,4 @@
-"""Runs MiniStack 1.5.33 so that it loses no message, also on a faster clock, and names each invocation by one id."""
+"""Runs MiniStack 1.5.33 with the corrections that the tests need. Each says what AWS does."""
 
 import contextvars
 import functools
@@ -8,7 +8,7 @@ import select
 import threading
 import time
 
-# Under faketime, Python's own sleep is begun on the faster clock and ended on the other: it never ends.
+# Under faketime, Python's own sleep starts on the faster clock and waits on the real one: it never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 
 from ministack import app  # noqa: E402
@@ -16,9 +16,8 @@ from ministack.core import iam_actions, iam_evaluator  # noqa: E402
 from ministack.services import cloudwatch, iam, lambda_svc, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
-# The event source mappings' threads receive and delete under a lock, and put a new list of messages in the old one's
-# place. Nobody else takes that lock: the record of a failed invocation, or a message sent, that is appended to the old
-# list meanwhile is lost with it. So whatever else changes a queue takes the lock too.
+# The event source mappings' threads receive and delete under a lock and replace the list of messages. Nothing else takes that
+# lock, so a message that is appended to the old list meanwhile is lost. Hence everything that changes a queue takes it.
 sqs._queues_lock = threading.RLock()
 
 
@@ -31,8 +30,8 @@ def locked(function):
     return under_lock
 
 
-# On AWS the request id that answers an `Invoke` is the one that the function sees and logs, and that the record of its
-# failure has. Here each of them has one of its own, and the record none.
+# On AWS, the response to an `Invoke`, the function, its log and the record of its failure have one request id. Here each has
+# its own, and the record has none.
 request_id = contextvars.ContextVar("request_id", default=None)
 
 
@@ -73,11 +72,11 @@ lambda_svc._execute_function_dispatch = named(lambda_svc._execute_function_dispa
 lambda_svc._route_async_failure = locked(recorded(lambda_svc._route_async_failure))
 for action, function in sqs._HANDLERS.items():
     sqs._HANDLERS[action] = locked(function)
-# ReceiveMessage is a coroutine, and waits between these: the lock is not held while it does.
+# ReceiveMessage is a coroutine and waits between these steps, without the lock.
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# A parameter of a template arrives as text, and text is no limit: the mapping's poller would stop, and no SDK reads it.
+# A template's parameter arrives as text, which stops the mapping's poller and which no SDK reads.
 def whole_number(limit):
     @functools.wraps(limit)
     def with_whole_number(mapping, *arguments):
@@ -92,8 +91,8 @@ def whole_number(limit):
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
 lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
-# It asks a role for `sqs:SendMessageBatch` and the like, which IAM has not: on AWS, the permission for one message is the
-# permission for a batch.
+# It asks a role for `sqs:SendMessageBatch` and the like, which IAM does not have: on AWS, the permission for one message
+# covers a batch.
 def of_one_message(action_of):
     @functools.wraps(action_of)
     def without_batch(*arguments):
@@ -105,8 +104,8 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# Of Lambda's actions it knows a few by name, and takes the others for these: it asks for `lambda:UpdateFunctionCode` where a
-# destination is set. botocore knows all of them, and IAM's names are the operations', but for one.
+# It knows some of Lambda's actions and confuses the others with these: it asks for `lambda:UpdateFunctionCode` to set a
+# destination. botocore knows all of them, and IAM uses the operations' names but for one.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
 
 
@@ -121,7 +120,7 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# It looks for the permission to simulate a role's policies on no resource; on AWS the role is the resource.
+# It checks the permission to simulate a role's policies without a resource; on AWS the role is the resource.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -133,7 +132,7 @@ def of_the_role(arn_of):
 
 iam_actions.extract_resource_arn = of_the_role(iam_actions.extract_resource_arn)
 
-# Lambda refuses a queue that the function's role may not send to; it takes any.
+# Lambda refuses a queue that the function's role may not send to; MiniStack takes any.
 def if_it_may_send(put):
     @functools.wraps(put)
     def checked(name, qualifier, data):
@@ -152,13 +151,12 @@ def if_it_may_send(put):
 
 lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invoke_config)
 
-# MiniStack evaluates an alarm over the data of its metric, whatever their dimensions: what one trial plants would raise the
-# alarms of another. Here only `SetAlarmState` changes a state.
+# MiniStack evaluates an alarm over all data of its metric, of any dimensions: one trial's data would raise another's alarms.
+# Here only `SetAlarmState` changes a state.
 cloudwatch._evaluate_alarm = lambda alarm: None
 
-# CloudFormation's alarms on an expression are refused with the whole stack, and so are saved queries. The former are kept as
-# they are described, for `DescribeAlarms` to return; their state changes by `SetAlarmState` alone. The latter touch nothing
-# else, and are forgotten.
+# It refuses a stack with alarms on expressions or with saved queries. The alarms are kept for `DescribeAlarms` to return, and
+# only `SetAlarmState` changes their state. Nothing reads the queries, so they are forgotten.
 def of_an_expression(record):
     @functools.wraps(record)
     def with_metrics(name, properties):
@@ -179,7 +177,7 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# Its web server ends an HTTP/2 connection after a thousand requests, those under way included: their answers never come.
+# Its web server ends an HTTP/2 connection after a thousand requests, and never answers those in progress.
 from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9

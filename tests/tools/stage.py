@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs a command as a named stage of `make test`, and says at the end where the time went.
+"""Times the stages of `make test`.
 
-    stage.py begin                 forgets the stages of an earlier run
-    stage.py run NAME COMMAND...   runs the command and notes how long it took
-    stage.py table                 prints each stage's share
+    stage.py begin                 forgets an earlier run
+    stage.py run NAME COMMAND...   runs a command and records its time
+    stage.py table                 prints the time and the share of each stage
 """
 
 import os

@@ -9,7 +9,7 @@ pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     const HANDLER: &str = "comeback-retry-handler";
     let ministack = world.by_hand().await;
     example_target(ministack, "invoices").await;
-    let retry_queue_arn = deploy_by_hand(&ministack.shell());
+    let retry_queue_arn = deploy_by_hand(ministack).await;
     let operator = Operator::of(ministack);
     let comeback = |command: &str| operator.comeback(&format!("{command} --handler {HANDLER} --json --yes"));
     let variables = || {

@@ -1,4 +1,4 @@
-use comeback_tests::{MiniStack, Stack, build, deploy, hide_briefly};
+use comeback_tests::{MiniStack, Stack, build};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -13,8 +13,6 @@ pub(crate) struct World {
     pausing: OnceCell<Stack>,
     /// Two operators write pauses at once, and no third one.
     pub(crate) writing_pauses: Mutex<()>,
-    /// `sam deploy` makes its own bucket the first time; two at once would both try.
-    deploying: Mutex<()>,
 }
 
 impl World {
@@ -28,7 +26,6 @@ impl World {
             attaching: OnceCell::new(),
             pausing: OnceCell::new(),
             writing_pauses: Mutex::new(()),
-            deploying: Mutex::new(()),
         }
     }
 
@@ -50,19 +47,15 @@ impl World {
     /// A stack of the template as it ships, for one trial alone: a trial breaks and changes what it likes.
     pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
-        let shell = self.ministack().await.shell();
-        let _alone = self.deploying.lock().await;
-        let stack = deploy(&shell, name, parameters).unwrap_or_else(|error| panic!("{error}"));
-        hide_briefly(&shell, stack.output("RetryQueueUrl")).unwrap_or_else(|error| panic!("{error}"));
-        stack
+        let stack = self.ministack().await.deploy(name, parameters).await;
+        stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The same on the faster clock.
     pub(crate) async fn deploy_sped_up(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
-        let shell = self.sped_up().await.shell();
-        let _alone = self.deploying.lock().await;
-        deploy(&shell, name, parameters).unwrap_or_else(|error| panic!("{error}"))
+        let stack = self.sped_up().await.deploy(name, parameters).await;
+        stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The stack that functions are attached to. Its backoffs are short.

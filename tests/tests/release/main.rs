@@ -1,13 +1,75 @@
-//! A release as its users meet it: what `make dist` left in `dist/`, with no Rust on the machine. For `make check-dist`.
+//! A release as its users meet it: the content of `dist/`, in empty folders and without Rust, against MiniStack. For
+//! `make check-dist`.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `outside` | an empty folder, a shell without Rust, and a server that has the release |
-//! | `sam` | the template by the SAM CLI and by the AWS CLI, until a Python function succeeds |
-//! | `command` | the `comeback` command by its installer |
-//! | `emulator` | the retry handler under AWS's Runtime Interface Emulator |
+//! | `outside` | a shell without Rust; an empty folder and a server that has the release |
+//! | `sam` | the template by the SAM CLI and by the AWS CLI, the installer, the handler under the emulator |
+//! | `packages` | the apps of docs/deploy-cdk.md with the packages for npm and for PyPI |
 
-mod command;
-mod emulator;
 mod outside;
+mod packages;
 mod sam;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+use packages::App;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    let runtime = Arc::new(Runtime::new().expect("the operating system gives us threads"));
+    let world = Arc::new(World::default());
+    macro_rules! trials {
+        ($($module:ident::$name:ident),* $(,)?) => {
+            vec![$({
+                let (runtime, world) = (Arc::clone(&runtime), Arc::clone(&world));
+                Trial::test(concat!(stringify!($module), "::", stringify!($name)), move || {
+                    runtime.block_on($module::$name(&world));
+                    Ok(())
+                })
+            }),*]
+        };
+    }
+    let trials = trials![
+        sam::sam_cli_deploys_the_release_and_a_function_is_retried,
+        sam::aws_cli_deploys_the_release_and_its_output_attaches_a_function,
+        sam::installer_installs_the_command,
+        sam::handler_runs_under_the_runtime_interface_emulator,
+        packages::typescript_app_retries_until_success,
+        packages::python_app_retries_until_success,
+        packages::python_package_is_typed,
+        packages::both_languages_synthesize_the_same,
+    ];
+    // One after another: each keeps a processor busy, and its server waits for it.
+    arguments.test_threads = arguments.test_threads.or(Some(1));
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    // The servers end with it.
+    drop(world);
+    conclusion.exit_code()
+}
+
+/// The apps, each deployed for the first trial that asks.
+#[derive(Default)]
+struct World {
+    typescript: OnceCell<Result<App, String>>,
+    python: OnceCell<Result<App, String>>,
+}
+
+impl World {
+    async fn typescript(&self) -> &App {
+        or_panic(self.typescript.get_or_init(App::in_typescript).await)
+    }
+
+    async fn python(&self) -> &App {
+        or_panic(self.python.get_or_init(App::in_python).await)
+    }
+}
+
+fn or_panic(app: &Result<App, String>) -> &App {
+    app.as_ref().unwrap_or_else(|error| panic!("{error}"))
+}

@@ -1,5 +1,6 @@
+use std::env::join_paths;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use comeback_tests::{ARCHITECTURE, Background, Shell, eventually, free_port, request, root, scratch};
@@ -7,14 +8,32 @@ use comeback_tests::{ARCHITECTURE, Background, Shell, eventually, free_port, req
 /// Where the pages download a release from.
 const RELEASES: &str = "https://github.com/comeback-retries/comeback/releases/latest/download";
 
-/// What `make dist` made.
+/// The release that `make dist` made.
 pub(crate) fn dist() -> PathBuf {
     let dist = root().join("dist");
     assert!(dist.join("manifest.json").exists(), "there is no release: run `make dist` first");
     dist
 }
 
-/// An empty folder on a machine that has the SAM CLI and the AWS CLI, and no Rust.
+/// A shell with Node, Python and the system's programs, but without this repository's tools and Rust.
+pub(crate) fn without_rust(shell: &Shell) -> Result<Shell, String> {
+    let found =
+        shell.run("command -v node\npython3 -c 'import os, sys; print(os.path.realpath(sys.executable))'")?;
+    let beside = found.lines().filter_map(|program| Path::new(program).parent());
+    let path =
+        join_paths(beside.chain(["/usr/bin", "/bin"].map(Path::new))).map_err(|error| error.to_string())?;
+    let shell = shell.clone().with("PATH", path);
+    assert_no_rust(&shell);
+    Ok(shell)
+}
+
+fn assert_no_rust(shell: &Shell) {
+    for program in ["cargo", "rustc", "cargo-lambda"] {
+        assert!(shell.run(&format!("command -v {program}")).is_err(), "{program} is on the PATH");
+    }
+}
+
+/// An empty folder on a machine with the SAM CLI and the AWS CLI, and without Rust.
 pub(crate) struct Outside {
     shell: Shell,
     port: u16,
@@ -22,7 +41,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// One whose AWS is that of `shell`.
+    /// A folder whose AWS is that of `shell`.
     pub(crate) async fn new(shell: &Shell, name: &str) -> Self {
         let folder = scratch(name);
         let tools = scratch(&format!("{name}-tools"));
@@ -48,11 +67,8 @@ impl Outside {
             .with("PATH", format!("{}:/usr/bin:/bin", tools.display()))
             .with("HOME", &tools)
             .with("FOLDER", folder);
-        let outside = Self { shell, port, _server: server };
-        for rust in ["cargo", "rustc", "cargo-lambda"] {
-            assert!(outside.run(&format!("command -v {rust}")).is_err(), "{rust} is on the PATH");
-        }
-        outside
+        assert_no_rust(&shell);
+        Self { shell, port, _server: server }
     }
 
     /// Runs commands in the folder.
@@ -60,7 +76,7 @@ impl Outside {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }
 
-    /// Runs a page's block as it stands, but that it downloads from here, and what this machine can run.
+    /// Runs a page's block. It downloads from here instead, for this machine's architecture.
     pub(crate) fn run_block(&self, block: &str) -> Result<String, String> {
         assert!(block.contains(RELEASES), "{block}");
         let block = block.replace(RELEASES, &format!("http://127.0.0.1:{}", self.port));

@@ -1,63 +1,85 @@
 use std::time::Duration;
 
 use comeback_tests::{
-    ARCHITECTURE, MiniStack, Operator, Stack, enveloped_target, eventually, hide_briefly, log_lines, pages,
+    ARCHITECTURE, MiniStack, Operator, Stack, assert_runs_under_the_emulator, enveloped_target, eventually,
+    log_lines, pages, scratch,
 };
 use serde_json::json;
-use tokio::runtime::Runtime;
 
-use crate::outside::Outside;
+use crate::World;
+use crate::outside::{Outside, dist};
 
 const FUNCTION: &str = "orders";
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The two lines of the page, and nothing of the repository but the release.
-#[test]
-fn the_sam_cli_deploys_the_release_and_a_python_function_is_retried_until_it_succeeds() {
-    Runtime::new().expect("the operating system gives us threads").block_on(async {
-        let ministack = MiniStack::start("release-sam").await.unwrap_or_else(|error| panic!("{error}"));
-        let outside = Outside::new(&ministack.shell(), "release-sam-outside").await;
-        let [by_sam, _] = blocks();
-        assert_eq!(
-            pages::blocks("README.md", "With SAM"),
-            [by_sam.as_str()],
-            "the README has the same commands"
-        );
-        outside.run_block(&by_sam).unwrap_or_else(|error| panic!("{error}"));
-        retries(&ministack, "comeback").await;
-    });
+/// The two lines of the page, with nothing of the repository but the release.
+pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
+    let (ministack, outside) = released("release-sam").await;
+    let [by_sam, _] = blocks();
+    assert_eq!(pages::blocks("README.md", "With SAM"), [by_sam.as_str()], "the README has the same commands");
+    outside.run_block(&by_sam).unwrap_or_else(|error| panic!("{error}"));
+    retries(&ministack, "comeback").await;
 }
 
-/// As the AWS CLI does it, for those who have no SAM CLI. The stack prints how to attach a function without the command.
-#[test]
-fn the_aws_cli_deploys_the_release_and_its_output_attaches_a_function() {
-    Runtime::new().expect("the operating system gives us threads").block_on(async {
-        let ministack = MiniStack::start("release-aws").await.unwrap_or_else(|error| panic!("{error}"));
-        let outside = Outside::new(&ministack.shell(), "release-aws-outside").await;
-        let [_, by_aws] = blocks();
-        outside.run("aws s3 mb s3://release-of-comeback").unwrap_or_else(|error| panic!("{error}"));
-        let by_aws = format!("BUCKET=release-of-comeback\n{by_aws}");
-        outside.run_block(&by_aws).unwrap_or_else(|error| panic!("{error}"));
-        let stack = Stack::deployed(&ministack.shell(), "comeback").unwrap_or_else(|error| panic!("{error}"));
-        let handler = stack.output("RetryHandlerName");
-        let deployed =
-            format!("aws lambda get-function --function-name {handler} --query Configuration.CodeSha256");
-        let code = format!("openssl dgst -sha256 -binary retry-handler-{ARCHITECTURE}.zip | base64");
-        let [deployed, code] = [format!("{deployed} --output text"), code].map(|it| outside.run(&it));
-        assert_eq!(deployed, code, "the deployed code is that of the release");
+/// Without the SAM CLI. The stack's output tells how to attach a function without the command.
+pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_function(_: &World) {
+    let (ministack, outside) = released("release-aws").await;
+    let [_, by_aws] = blocks();
+    let run = |script: &str| outside.run(script).unwrap_or_else(|error| panic!("{error}"));
+    run("aws s3 mb s3://release-of-comeback");
+    let by_aws = format!("BUCKET=release-of-comeback\n{by_aws}");
+    outside.run_block(&by_aws).unwrap_or_else(|error| panic!("{error}"));
+    let stack = ministack.stack("comeback").await.unwrap_or_else(|error| panic!("{error}"));
+    let handler = stack.output("RetryHandlerName");
+    let deployed = format!(
+        "aws lambda get-function --function-name {handler} --query Configuration.CodeSha256 --output text"
+    );
+    let code = format!("openssl dgst -sha256 -binary retry-handler-{ARCHITECTURE}.zip | base64");
+    assert_eq!(run(&deployed), run(&code), "the deployed code is that of the release");
 
-        enveloped_target(&ministack, FUNCTION).await;
-        let attach = format!("FUNCTION={FUNCTION}\n{}", stack.output("AttachCommands"));
-        outside.run(&attach).unwrap_or_else(|error| panic!("{error}"));
-        let destination = format!(
-            "aws lambda get-function-event-invoke-config --function-name {FUNCTION} --output text \
-             --query DestinationConfig.OnFailure.Destination"
-        );
-        let destination = outside.run(&destination).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(destination.trim(), stack.output("RetryQueueArn"));
-        let stack = Stack::deployed(&ministack.shell(), "comeback").unwrap_or_else(|error| panic!("{error}"));
-        assert!(stack.output("AllowedTargetFunctions").ends_with(&format!(":function:{FUNCTION}")));
-    });
+    enveloped_target(&ministack, FUNCTION).await;
+    run(&format!("FUNCTION={FUNCTION}\n{}", stack.output("AttachCommands")));
+    let destination = run(&format!(
+        "aws lambda get-function-event-invoke-config --function-name {FUNCTION} --output text \
+         --query DestinationConfig.OnFailure.Destination"
+    ));
+    assert_eq!(destination.trim(), stack.output("RetryQueueArn"));
+    let stack = ministack.stack("comeback").await.unwrap_or_else(|error| panic!("{error}"));
+    assert!(stack.output("AllowedTargetFunctions").ends_with(&format!(":function:{FUNCTION}")));
+}
+
+/// `packaging/tests` has what the installer refuses.
+pub(crate) async fn installer_installs_the_command(_: &World) {
+    let (_ministack, outside) = released("release-command").await;
+    let blocks = pages::blocks("docs/operate.md", "Install the command");
+    let [install] = <[String; 1]>::try_from(blocks).unwrap_or_else(|blocks| panic!("{blocks:#?}"));
+    let installed = outside.run_block(&install).unwrap_or_else(|error| panic!("{error}"));
+    let version = concat!("comeback ", env!("CARGO_PKG_VERSION"));
+    assert!(installed.starts_with(&format!("installed {version} to ")), "{installed}");
+    let simulated = outside.run("~/.local/bin/comeback simulate --events 10");
+    let simulated = simulated.unwrap_or_else(|error| panic!("{error}"));
+    assert!(simulated.contains("delivered"), "{simulated}");
+}
+
+pub(crate) async fn handler_runs_under_the_runtime_interface_emulator(_: &World) {
+    let ministack = MiniStack::start("release-emulator").await.unwrap_or_else(|error| panic!("{error}"));
+    let folder = scratch("release-emulator-code");
+    let shell = ministack.shell();
+    shell
+        .clone()
+        .with("ARCHIVE", dist().join(format!("retry-handler-{ARCHITECTURE}.zip")))
+        .with("FOLDER", &folder)
+        // Python ignores the mode that the archive names; packaging/tests checks it.
+        .run("python3 -m zipfile -e \"$ARCHIVE\" \"$FOLDER\" && chmod 755 \"$FOLDER/bootstrap\"")
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_runs_under_the_emulator(&shell, &folder.join("bootstrap"), "release-rie").await;
+}
+
+/// A new server, and a folder outside the repository.
+async fn released(name: &str) -> (MiniStack, Outside) {
+    let ministack = MiniStack::start(name).await.unwrap_or_else(|error| panic!("{error}"));
+    let outside = Outside::new(&ministack.shell(), &format!("{name}-outside")).await;
+    (ministack, outside)
 }
 
 /// The page's commands: by the SAM CLI, and by the AWS CLI.
@@ -68,15 +90,13 @@ fn blocks() -> [String; 2] {
 
 /// A Python function is attached by the command, fails three times, and succeeds on the fourth invocation.
 async fn retries(ministack: &MiniStack, name: &str) {
-    let shell = ministack.shell();
-    let stack = Stack::deployed(&shell, name).unwrap_or_else(|error| panic!("{error}"));
+    let stack = ministack.stack(name).await.unwrap_or_else(|error| panic!("{error}"));
     assert!(!stack.has_output("ExampleTargetName"), "a release has no example unless it is asked for");
     enveloped_target(ministack, FUNCTION).await;
     let operator = Operator::of(ministack);
     let _ = operator.comeback(&format!("attach {FUNCTION} --stack {name} --yes")).ended(0);
 
     assert_healthy(ministack, &operator, &stack);
-    hide_briefly(&shell, stack.output("RetryQueueUrl")).unwrap_or_else(|error| panic!("{error}"));
     ministack.invoke(FUNCTION, &json!({"order": "o-1", "refusals": 3}).to_string()).await;
     let attempts = eventually("the order to be taken", LIMIT, async || {
         let lines = log_lines(ministack, &format!("/aws/lambda/{FUNCTION}")).await;

@@ -1,14 +1,15 @@
-//! Each alarm is raised by the situation it is for, and not by what resembles it; and it ends with it.
+//! Each alarm fires in the situation it is for, and not in a similar one; and it ends with it. What the alarms watch, whom
+//! they notify, and what they cost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use comeback_engine::HIDE_UP_TO_RANGE;
-use comeback_tests::template;
+use comeback_tests::{pages, template};
+use serde_json::{Value, json};
 
-use crate::evaluation::{Recorded, is_raised, period};
-use crate::expression::Series;
+use crate::cloudwatch::{Recorded, Series, is_raised, period};
 
-/// What a metric is for so many minutes, one after the other; `None` where CloudWatch has no data point.
+/// Values of a metric, each with its number of minutes; `None` where CloudWatch has no data point.
 type Runs<'a> = &'a [(Option<f64>, usize)];
 
 const VISIBLE: &str = "ApproximateNumberOfMessagesVisible";
@@ -20,11 +21,11 @@ fn minutes(runs: Runs<'_>) -> Series {
     runs.iter().flat_map(|(value, minutes)| vec![*value; *minutes]).collect()
 }
 
-/// The first minutes after which the alarm's state is another, from when it is not raised.
+/// The minutes after which the alarm's state has changed. It begins as not raised.
 fn changes(alarm: &str, recorded: &[(&'static str, Runs<'_>)]) -> Vec<usize> {
     let recorded: Recorded = recorded.iter().map(|(name, runs)| (*name, minutes(runs))).collect();
     let lengths: BTreeSet<_> = recorded.values().map(Vec::len).collect();
-    assert_eq!(lengths.len(), 1, "the metrics are recorded for as long");
+    assert_eq!(lengths.len(), 1, "all metrics are recorded for the same time");
     let raised = is_raised(alarm, &recorded);
     let before = [false].iter().chain(&raised);
     let at = raised.iter().zip(before).enumerate().filter(|(_, (now, before))| now != before);
@@ -36,7 +37,7 @@ fn held(alarm: &str, visible: Runs<'_>, hidden: Runs<'_>) -> Vec<usize> {
 }
 
 #[test]
-fn dead_letters_for_five_minutes_also_while_somebody_reads_them() {
+fn dead_letters_for_five_minutes_even_while_being_read() {
     let visible = [(Some(0.0), 10), (Some(2.0), 10), (Some(0.0), 10), (Some(2.0), 5), (Some(0.0), 10)];
     let hidden = [(Some(0.0), 20), (Some(2.0), 10), (Some(0.0), 15)];
     assert_eq!(held("DeadLettersAlarm", &visible, &hidden), [15, 36], "raised once, until they are gone");
@@ -46,8 +47,8 @@ fn dead_letters_for_five_minutes_also_while_somebody_reads_them() {
 }
 
 #[test]
-fn dead_letters_that_nobody_has_taken_for_seven_days_expire() {
-    // On the fifth day somebody reads it for two hours, and does nothing.
+fn dead_letters_expire_after_seven_days() {
+    // On the fifth day somebody reads them for two hours, and does nothing.
     let forgotten = [
         (Some(0.0), HOUR),
         (Some(1.0), 4 * DAY),
@@ -63,15 +64,19 @@ fn dead_letters_that_nobody_has_taken_for_seven_days_expire() {
 }
 
 #[test]
-fn an_event_that_lambda_drops_raises_its_alarm_at_once() {
+fn event_that_lambda_drops() {
     let lost = [(None, 10), (Some(1.0), 1), (None, 14)];
     assert_eq!(changes("LostOnTheWayAlarm", &[("DestinationDeliveryFailures", &lost)]), [15, 20]);
 }
 
 #[test]
-fn the_handlers_errors_in_two_of_five_minutes() {
+fn handler_errors_in_two_of_five_minutes() {
     let alarm = |errors: Runs<'_>| changes("HandlerErrorsAlarm", &[("Errors", errors)]);
-    assert_eq!(alarm(&[(Some(0.0), 5), (Some(1.0), 1), (Some(0.0), 9)]), [0; 0], "its batch comes again");
+    assert_eq!(
+        alarm(&[(Some(0.0), 5), (Some(1.0), 1), (Some(0.0), 9)]),
+        [0; 0],
+        "its batch is delivered again"
+    );
     assert_eq!(alarm(&[(None, 5), (Some(3.0), 1), (Some(0.0), 3), (Some(1.0), 1), (Some(0.0), 5)]), [10, 11]);
 }
 
@@ -82,12 +87,12 @@ fn throttled_without_a_single_invocation() {
     };
     let no_concurrency = [(None, 20), (Some(4.0), 1), (None, 24)];
     assert_eq!(alarm(&no_concurrency, &[(Some(9.0), 15), (None, 30)]), [30, 45]);
-    assert_eq!(alarm(&[(Some(40.0), 45)], &[(Some(9.0), 45)]), [0; 0], "throttled pollers come again");
+    assert_eq!(alarm(&[(Some(40.0), 45)], &[(Some(9.0), 45)]), [0; 0], "throttled pollers try again");
     assert_eq!(alarm(&[(None, 45)], &[(None, 45)]), [0; 0], "it is idle");
 }
 
 #[test]
-fn an_error_in_the_log() {
+fn error_in_the_log() {
     let denied = [(None, 7), (Some(1.0), 20), (None, 80)];
     assert_eq!(changes("NeedsAnOperatorAlarm", &[("NeedsAnOperator", &denied)]), [10, 95]);
     let one_event =
@@ -100,15 +105,15 @@ fn an_error_in_the_log() {
 }
 
 #[test]
-fn stalled_while_messages_are_due_and_nobody_takes_any() {
+fn stalled_while_nobody_takes_due_messages() {
     let alarm = |visible: Runs<'_>, received: Runs<'_>| {
         changes("StalledAlarm", &[(VISIBLE, visible), ("NumberOfMessagesReceived", received)])
     };
     let off = [(Some(3.0), 10), (Some(0.0), 10), (None, 20), (Some(7.0), 5)];
     assert_eq!(alarm(&[(Some(0.0), 10), (Some(7.0), 30), (Some(0.0), 5)], &off), [25, 41]);
     let slow = [(Some(0.0), 14), (Some(1.0), 1)].repeat(3);
-    assert_eq!(alarm(&[(Some(7.0), 45)], &slow), [0; 0], "one is received every quarter of an hour");
-    assert_eq!(alarm(&[(Some(0.0), 45)], &[(Some(0.0), 45)]), [0; 0], "what waits is hidden");
+    assert_eq!(alarm(&[(Some(7.0), 45)], &slow), [0; 0], "one is received every 15 minutes");
+    assert_eq!(alarm(&[(Some(0.0), 45)], &[(Some(0.0), 45)]), [0; 0], "everything is hidden");
 }
 
 #[test]
@@ -119,11 +124,125 @@ fn late_with_a_thousand_due_for_fifteen_minutes() {
 }
 
 #[test]
-fn crowded_over_the_budget_of_hidden_messages() {
+fn crowded_with_hidden_messages() {
     let crowded = [(Some(104_999.0), 10), (Some(105_000.0), 10), (Some(90_000.0), 5)];
     assert_eq!(changes("CrowdedAlarm", &[(HIDDEN, &crowded)]), [15, 21]);
     let (_, most) = HIDE_UP_TO_RANGE.into_inner();
     assert!(2.0 * f64::from(u32::try_from(most).unwrap()) >= 105_000.0, "the highest HIDE_UP_TO reaches it");
     let default = template()["Parameters"]["HideUpTo"]["Default"].as_str().unwrap().parse::<u32>().unwrap();
     assert!(2 * default < 105_000, "and the default does not");
+}
+
+fn alarms() -> BTreeMap<&'static str, &'static Value> {
+    let resources = template()["Resources"].as_object().expect("resources").iter();
+    let alarms = resources.filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm");
+    alarms.map(|(name, alarm)| (name.as_str(), alarm)).collect()
+}
+
+#[test]
+fn each_alarm_watches_its_queue_or_function() {
+    let [retry, dead] =
+        ["RetryQueue", "DeadLetterQueue"].map(|queue| json!({"Fn::GetAtt": [queue, "QueueName"]}));
+    let [handler, example] = ["RetryHandler", "ExampleTarget"].map(|function| json!({"Ref": function}));
+    let expected = BTreeMap::from([
+        ("CrowdedAlarm", Some(&retry)),
+        ("DeadLettersAlarm", Some(&dead)),
+        ("DeadLettersExpireAlarm", Some(&dead)),
+        ("HandlerErrorsAlarm", Some(&handler)),
+        ("LateAlarm", Some(&retry)),
+        ("LostOnTheWayAlarm", Some(&example)),
+        // The handler's name is in its namespace.
+        ("NeedsAnOperatorAlarm", None),
+        ("StalledAlarm", Some(&retry)),
+        ("ThrottledAlarm", Some(&handler)),
+    ]);
+    assert_eq!(alarms().keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (name, alarm) in alarms() {
+        let alarm = &alarm["Properties"];
+        let of_queries = alarm["Metrics"].as_array().into_iter().flatten();
+        let metrics = of_queries.filter_map(|query| query["MetricStat"].get("Metric"));
+        let values: Vec<_> =
+            metrics.chain([alarm]).filter_map(|metric| metric["Dimensions"][0].get("Value")).collect();
+        assert_eq!(values.first().copied(), expected[name], "{name}");
+        assert!(values.iter().all(|value| Some(*value) == expected[name]), "{name}: {values:?}");
+    }
+}
+
+#[test]
+fn alarm_on_the_log_counts_the_lines_of_its_filter() {
+    let resources = &template()["Resources"];
+    let filter = &resources["NeedsAnOperatorFilter"]["Properties"];
+    assert_eq!(filter["FilterPattern"], r#"{ $.level = "ERROR" }"#);
+    assert_eq!(filter["LogGroupName"], json!({"Ref": "RetryHandlerLogs"}));
+    let alarm = &resources["NeedsAnOperatorAlarm"]["Properties"];
+    let counted = &filter["MetricTransformations"][0];
+    assert_eq!(
+        (&counted["MetricNamespace"], &counted["MetricName"]),
+        (&alarm["Namespace"], &alarm["MetricName"])
+    );
+    assert_eq!(
+        alarm["Namespace"],
+        json!({"Fn::Sub": "Comeback/${RetryHandler}"}),
+        "`status` finds it by this"
+    );
+}
+
+/// CloudWatch refuses an alarm that looks back further.
+#[test]
+fn no_alarm_looks_back_too_far() {
+    for (name, alarm) in alarms() {
+        let minutes =
+            alarm["Properties"]["EvaluationPeriods"].as_u64().unwrap() * u64::try_from(period(name)).unwrap();
+        let most = if period(name) >= HOUR { 7 * DAY } else { DAY };
+        assert!(minutes <= u64::try_from(most).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn each_alarm_is_optional_notifies_the_topic_and_names_its_section() {
+    let page = pages::read("docs/alarms.md");
+    for (name, alarm) in alarms() {
+        let condition = if name == "LostOnTheWayAlarm" { "WithExampleAlarm" } else { "WithAlarms" };
+        assert_eq!(alarm["Condition"], condition, "{name}");
+        let topic =
+            json!({"Fn::If": ["WithAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]});
+        let properties = &alarm["Properties"];
+        assert_eq!([&properties["AlarmActions"], &properties["OKActions"]], [&topic, &topic], "{name}");
+        let description = properties["AlarmDescription"].as_str().expect("text");
+        assert!(description.len() <= 1_024, "{name}");
+        assert!(description.to_lowercase().contains("comeback "), "{name} names a command: {description}");
+        let (_, anchor) =
+            description.rsplit_once("/docs/alarms.md#").unwrap_or_else(|| panic!("{description}"));
+        let section = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("### "))
+            .any(|title| title.to_lowercase().replace(' ', "-") == anchor);
+        assert!(section, "docs/alarms.md has no section {anchor}");
+    }
+    let parameters = &template()["Parameters"];
+    let of = |name: &str| (parameters[name]["Default"].clone(), parameters[name]["AllowedValues"].clone());
+    assert_eq!(of("Alarms"), (json!("on"), json!(["on", "off"])));
+    assert_eq!(of("Dashboard"), (json!("off"), json!(["on", "off"])));
+    assert_eq!(parameters["AlarmTopicArn"]["Default"], "");
+}
+
+/// CloudWatch charges for each metric of an alarm.
+#[test]
+fn page_gives_the_price_of_the_alarms() {
+    let metrics = |alarm: &Value| {
+        let queries = alarm["Properties"]["Metrics"].as_array();
+        queries.map_or(1, |all| all.iter().filter(|query| query.get("MetricStat").is_some()).count())
+    };
+    let (of_functions, of_stack): (Vec<_>, Vec<_>) =
+        alarms().into_iter().partition(|(name, _)| *name == "LostOnTheWayAlarm");
+    let cents =
+        |alarms: Vec<(&str, &Value)>| 10 * alarms.iter().map(|(_, alarm)| metrics(alarm)).sum::<usize>();
+    let page = pages::read("docs/alarms.md");
+    assert_eq!(of_stack.len(), 8, "the page says eight");
+    for (row, cents) in
+        [("| the eight alarms ", cents(of_stack)), ("| *lost on the way*, ", cents(of_functions))]
+    {
+        let line = page.lines().find(|line| line.starts_with(row)).unwrap_or_else(|| panic!("no row {row}"));
+        assert!(line.ends_with(&format!("| {}.{:02} |", cents / 100, cents % 100)), "{line}");
+    }
 }

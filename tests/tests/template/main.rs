@@ -1,12 +1,14 @@
-//! What the template promises and no local stack would miss: read from the template itself.
+//! Promises of the template that no local stack would miss, read from the template itself.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `settings` | defaults, ranges and refusals: the handler's, the page's and the template's |
+//! | `alarms` | each alarm in its situation |
+//! | `cloudwatch` | how CloudWatch evaluates an alarm |
 
-mod alarm_settings;
 mod alarms;
-mod evaluation;
-mod expression;
-mod refusals;
-
-use std::collections::BTreeSet;
+mod cloudwatch;
+mod settings;
 
 use comeback_engine::{HANDLER_TIMEOUT, QUEUE_VISIBILITY_TIMEOUT};
 use comeback_tests::{pages, template};
@@ -26,7 +28,7 @@ fn both_queues_outlive_the_stack() {
 }
 
 #[test]
-fn both_queues_keep_what_they_hold_for_14_days_encrypted_and_take_what_lambda_sends() {
+fn both_queues_are_encrypted_and_keep_large_messages_for_14_days() {
     for queue in ["RetryQueue", "DeadLetterQueue"] {
         let queue = properties(queue);
         assert_eq!(queue["MaximumMessageSize"], 1_048_576);
@@ -36,14 +38,14 @@ fn both_queues_keep_what_they_hold_for_14_days_encrypted_and_take_what_lambda_se
 }
 
 #[test]
-fn sqs_itself_dead_letters_as_late_as_it_can() {
+fn sqs_itself_dead_letters_after_1000_receives() {
     let redrive = &properties("RetryQueue")["RedrivePolicy"];
     let dead_letter_queue = json!({"Fn::GetAtt": ["DeadLetterQueue", "Arn"]});
     assert_eq!(redrive, &json!({"deadLetterTargetArn": dead_letter_queue, "maxReceiveCount": 1_000}));
 }
 
 #[test]
-fn both_queues_refuse_what_does_not_come_over_tls() {
+fn both_queues_refuse_requests_without_tls() {
     for (policy, queue) in
         [("RetryQueueTlsOnly", "RetryQueue"), ("DeadLetterQueueTlsOnly", "DeadLetterQueue")]
     {
@@ -61,9 +63,9 @@ fn both_queues_refuse_what_does_not_come_over_tls() {
     }
 }
 
-/// SQS itself dead-letters nothing that it still keeps, even if the handler never starts.
+/// A message expires before SQS itself dead-letters it, even if the handler never starts.
 #[test]
-fn the_queues_and_the_handlers_timeouts_are_those_of_the_code() {
+fn timeouts_are_those_of_the_code() {
     let queue = properties("RetryQueue");
     let number = |value: &Value| value.as_u64().expect("a number");
     let visibility_timeout = number(&queue["VisibilityTimeout"]);
@@ -72,7 +74,7 @@ fn the_queues_and_the_handlers_timeouts_are_those_of_the_code() {
     assert_eq!(visibility_timeout, QUEUE_VISIBILITY_TIMEOUT.as_secs());
     let timeout = number(&properties("RetryHandler")["Timeout"]);
     assert_eq!(timeout, HANDLER_TIMEOUT.as_secs());
-    assert!(visibility_timeout >= 6 * timeout, "Lambda asks for as much");
+    assert!(visibility_timeout >= 6 * timeout, "Lambda asks for this");
 }
 
 #[test]
@@ -80,12 +82,12 @@ fn lambda_does_not_stop_the_loop() {
     assert_eq!(template()["Globals"]["Function"]["RecursiveLoop"], "Allow");
     for function in ["RetryHandler", "ExampleTarget"] {
         let own = &properties(function)["RecursiveLoop"];
-        assert!(own.is_null(), "{function} has what all functions have, not {own}");
+        assert!(own.is_null(), "{function} inherits the setting, and has {own}");
     }
 }
 
 #[test]
-fn the_mapping_passes_ten_at_once_and_keeps_what_failed() {
+fn mapping_passes_batches_of_ten_and_keeps_failures() {
     let events = properties("RetryHandler")["Events"].as_object().expect("the handler has events");
     let mapping = events.values().next().expect("and one of them");
     assert_eq!(events.len(), 1);
@@ -99,13 +101,10 @@ fn the_mapping_passes_ten_at_once_and_keeps_what_failed() {
             "ScalingConfig": {"MaximumConcurrency": {"Ref": "MaximumConcurrency"}},
         })
     );
-    let parameter = &template()["Parameters"]["MaximumConcurrency"];
-    let range = ["Type", "Default", "MinValue", "MaxValue"].map(|key| parameter[key].clone());
-    assert_eq!(range, [json!("Number"), json!(10), json!(2), json!(1_000)]);
 }
 
 #[test]
-fn the_example_leaves_its_retries_to_comeback() {
+fn example_leaves_its_retries_to_comeback() {
     let example = properties("ExampleTarget");
     assert_eq!(
         example["EventInvokeConfig"],
@@ -125,7 +124,7 @@ fn the_example_leaves_its_retries_to_comeback() {
 
 /// `infra/test/parity.test.ts` compares what is left with what the construct makes.
 #[test]
-fn the_example_is_a_parameter() {
+fn example_is_optional() {
     let example = &template()["Parameters"]["Example"];
     assert_eq!(example["Default"], "yes");
     assert_eq!(example["AllowedValues"], json!(["yes", "no"]));
@@ -135,9 +134,9 @@ fn the_example_is_a_parameter() {
     assert_eq!(template()["Outputs"]["ExampleTargetName"]["Condition"], "WithExample");
 }
 
-/// With the example, and with ARNs of one's own; the end-to-end tests see what a deployment makes of it.
+/// With the example, and with given ARNs.
 #[test]
-fn the_handlers_role_allows_exactly_what_it_does() {
+fn handlers_role_allows_exactly_what_it_needs() {
     let role = &properties("RetryHandlerRole")["Policies"];
     assert_eq!(role.as_array().map(Vec::len), Some(1));
     let statements = role[0]["PolicyDocument"]["Statement"].as_array().expect("the policy has statements");
@@ -175,32 +174,7 @@ fn the_handlers_role_allows_exactly_what_it_does() {
 }
 
 #[test]
-fn every_variable_of_the_policy_is_a_parameter() {
-    let variables = &properties("RetryHandler")["Environment"]["Variables"];
-    for (variable, parameter) in [
-        ("MAX_AGE", "MaxAge"),
-        ("MAX_RETRIES", "MaxRetries"),
-        ("BASE_BACKOFF", "BaseBackoff"),
-        ("MAX_BACKOFF", "MaxBackoff"),
-        ("JITTER", "Jitter"),
-        ("ENVELOPE", "Envelope"),
-        ("DIRECTIVES", "Directives"),
-        ("METRICS", "Metrics"),
-        ("NON_RETRYABLE_ERRORS", "NonRetryableErrors"),
-        ("HIDE_UP_TO", "HideUpTo"),
-        ("MAXIMUM_CONCURRENCY", "MaximumConcurrency"),
-    ] {
-        assert_eq!(variables[variable], json!({"Ref": parameter}));
-        assert!(template()["Parameters"][parameter].get("Default").is_some(), "{parameter} has a default");
-    }
-    let names = variables.as_object().expect("variables").keys().map(String::as_str).collect::<BTreeSet<_>>();
-    let others = ["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS", "PAUSES"];
-    assert_eq!(names.len(), 11 + others.len());
-    assert!(others.iter().all(|other| names.contains(other)), "{names:?}");
-}
-
-#[test]
-fn the_handler_reads_the_parameter_that_the_output_names() {
+fn handler_reads_the_parameter_of_the_output() {
     let name = json!({"Fn::Sub": "/comeback/${AWS::StackName}/pauses"});
     assert_eq!(properties("RetryHandler")["Environment"]["Variables"]["PAUSES"], name);
     assert_eq!(template()["Outputs"]["PausesParameter"]["Value"], name);
@@ -208,7 +182,7 @@ fn the_handler_reads_the_parameter_that_the_output_names() {
 
 /// docs/deploy-cargo-lambda.md makes the same by hand; the end-to-end tests run it.
 #[test]
-fn the_page_of_cargo_lambda_has_the_templates_figures() {
+fn page_of_cargo_lambda_has_the_templates_figures() {
     let page = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");
     let number = |value: &Value| value.as_u64().expect("a number");
     let (retry, dead, handler) =

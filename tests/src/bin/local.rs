@@ -1,0 +1,181 @@
+//! `make local`: the stack on this machine. Deploys it, sends an event that fails three times, and traces it until it
+//! succeeds; then does the same for each typed line. Ctrl-C leaves an event and returns to the prompt; at the prompt it
+//! ends everything.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use comeback_tests::{MiniStack, Operator, Stack, build, eventually, log_lines};
+use serde::de::IgnoredAny;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+const EVENT: &str = r#"{"fail_times": 3}"#;
+/// Each of these ends within a minute or so.
+const SUGGESTED: &str = r#"{"fail_times": 1}, {"fail_times": 5}, {"order": 17}"#;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), String> {
+    println!("starting MiniStack");
+    let ministack = MiniStack::start("local").await?;
+    println!("building the functions (minutes the first time)");
+    build(&ministack.shell())?;
+    println!("deploying template.yaml");
+    let stack = ministack.deploy("comeback", "").await?;
+    println!("{}", addresses(&ministack, &stack));
+    let interrupts = signal(SignalKind::interrupt()).map_err(|error| format!("Ctrl-C: {error}"))?;
+    let mut watch = Watch { ministack, stack, interrupts };
+    watch.send(EVENT).await;
+    if stdin().is_terminal() {
+        watch.converse().await;
+    }
+    println!("\nstopping MiniStack");
+    Ok(())
+}
+
+fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
+    format!(
+        "\nendpoint           {}\nretry queue        {}\ndead-letter queue  {}\n\naws in another terminal:\n{}",
+        ministack.endpoint(),
+        stack.output("RetryQueueUrl"),
+        stack.output("DeadLetterQueueUrl"),
+        ministack.shell().exports()
+    )
+}
+
+/// The stack, and the Ctrl-C's that leave an event early.
+struct Watch {
+    ministack: MiniStack,
+    stack: Stack,
+    interrupts: Signal,
+}
+
+impl Watch {
+    /// Sends each typed line, until the input ends or Ctrl-C.
+    async fn converse(&mut self) {
+        println!(
+            "\nAnother event? {SUGGESTED}, … Ctrl-C leaves an event; at the prompt it ends, as Ctrl-D does."
+        );
+        let mut lines = lines();
+        loop {
+            print!("> ");
+            // Nobody misses a prompt that cannot be shown.
+            let _ = stdout().flush();
+            let line = tokio::select! {
+                line = lines.recv() => line,
+                _ = self.interrupts.recv() => None,
+            };
+            match line.as_deref().map(read) {
+                None => return,
+                Some(Ok(None)) => {}
+                Some(Ok(Some(event))) => self.send(&event).await,
+                Some(Err(problem)) => println!("{problem}"),
+            }
+        }
+    }
+
+    /// Sends an event and prints its trace until it succeeds, is given up, or Ctrl-C.
+    async fn send(&mut self, event: &str) {
+        let Self { ministack, stack, interrupts } = self;
+        let target = stack.output("ExampleTargetName");
+        println!("\nsent {event} to {target}");
+        let id = ministack.invoke(target, event).await;
+        tokio::select! {
+            () = follow(ministack, stack, &id) => {}
+            _ = interrupts.recv() => println!("\nleft it: it is retried all the same"),
+        }
+    }
+}
+
+/// Prints the lines of `comeback trace` as they appear, until the event succeeds or is given up.
+async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
+    let operator = Operator::of(ministack);
+    let trace = |output: &str| operator.comeback(&format!("trace --stack {} {output} {id}", stack.name()));
+    println!("$ comeback trace {id}");
+    let mut shown = 0;
+    eventually("the event to succeed or be given up", Duration::MAX, async || {
+        let has_succeeded = has_succeeded(ministack, stack, id).await;
+        let ran = trace("--json");
+        if ran.stderr.contains("no line of") {
+            return has_succeeded.then(|| println!("It succeeded at once: there is nothing to trace."));
+        }
+        let is_over = has_succeeded || ran.json(0)["end"]["end"] == "given_up";
+        let text = trace("").ended(0);
+        let story = text.trim_end().rsplit_once("\n\n").map_or(text.as_str(), |(story, _)| story);
+        let news = if is_over { text.trim_end() } else { story }.lines();
+        for line in news.skip(shown) {
+            println!("{line}");
+            shown += 1;
+        }
+        is_over.then_some(())
+    })
+    .await;
+}
+
+/// Only the example's own log says so: the handler does not hear of a success.
+async fn has_succeeded(ministack: &MiniStack, stack: &Stack, id: &str) -> bool {
+    let lines = log_lines(ministack, stack.target_logs()).await;
+    lines.iter().any(|line| line["message"] == "succeeded" && line["idempotency_key"] == id)
+}
+
+/// The event on a typed line, `None` if the line is empty.
+fn read(line: &str) -> Result<Option<String>, String> {
+    match line.trim() {
+        "" => Ok(None),
+        event => match serde_json::from_str::<IgnoredAny>(event) {
+            Ok(_) => Ok(Some(event.to_owned())),
+            Err(error) => Err(format!("not JSON, and not sent: {error}")),
+        },
+    }
+}
+
+/// Lines from standard input. Only a thread of its own can wait for them while we wait for Ctrl-C.
+fn lines() -> UnboundedReceiver<String> {
+    let (sender, receiver) = unbounded_channel();
+    std::thread::spawn(move || {
+        for line in stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn suggested_events_end() {
+        for event in SUGGESTED.split(", ").chain([EVENT]) {
+            let event: Value = serde_json::from_str(event).expect("JSON");
+            assert!(event["fail"].is_null() && event["fail_times"].as_u64().unwrap_or(0) <= 5, "{event}");
+        }
+    }
+
+    #[test]
+    fn only_json_is_sent() {
+        for event in [r#"{"fail_times": 1}"#, "null", "7"] {
+            assert_eq!(read(event), Ok(Some(event.to_owned())));
+        }
+        assert_eq!(read("  "), Ok(None));
+        for refused in ["{fail_times: 1}", "quit", r#"{"a": 1} {"b": 2}"#] {
+            let problem = read(refused).expect_err(refused);
+            assert!(problem.starts_with("not JSON, and not sent: "), "{problem}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Every decision of a few runs, and the figures of the contention study, byte for byte. If you meant the change, rewrite the
+//! replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository golden`.
+
+use std::fmt::Debug;
+use std::process::Command;
+use std::str::FromStr;
+use std::time::Duration;
+
+use comeback_contention::{Point, Strategy, Study};
+use comeback_engine::{HideUpTo, Jitter, Policy, Settings, Style};
+use comeback_tests::root;
+use comeback_timelapse::{OperatorPause, Scenario, TARGET_ARN, Trace, run};
+use expect_test::{ExpectFile, expect_file};
+
+const fn minutes(minutes: u64) -> Duration {
+    Duration::from_secs(minutes * 60)
+}
+
+fn check(expect: &ExpectFile, scenario: &Scenario, settings: Settings) {
+    let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
+    let policy = Policy::new(settings).expect("a valid policy");
+    let mut trace = Trace::default();
+    let summary = run(scenario, &policy, &mut trace).expect("a valid scenario");
+    let summary = serde_json::to_string_pretty(&summary).expect("a summary is plain JSON");
+    expect.assert_eq(&format!("{}{summary}\n", trace.text()));
+}
+
+#[test]
+fn outage_with_full_jitter() {
+    check(
+        &expect_file!["../../golden/replays/outage-full-jitter.txt"],
+        &Scenario { events: 20, ..Scenario::default() },
+        Settings::default(),
+    );
+}
+
+#[test]
+fn three_retries_with_decorrelated_jitter_inline() {
+    let scenario = Scenario {
+        events: 20,
+        outage: minutes(10),
+        arrival_spread: minutes(12),
+        duration: minutes(60),
+        ..Scenario::default()
+    };
+    let settings = Settings {
+        jitter: Jitter::Decorrelated,
+        envelope: Style::Inline,
+        max_retries: 3,
+        base_backoff: 60,
+        ..Settings::default()
+    };
+    check(&expect_file!["../../golden/replays/decorrelated-inline-three-retries.txt"], &scenario, settings);
+}
+
+#[test]
+fn random_failures_at_the_in_flight_limit() {
+    let scenario = Scenario {
+        events: 12,
+        outage: minutes(2),
+        arrival_spread: minutes(2),
+        failure_rate: 0.85,
+        in_flight_limit: 4,
+        duration: minutes(120),
+        ..Scenario::default()
+    };
+    let settings = Settings { jitter: Jitter::None, max_age: 1_800, ..Settings::default() };
+    check(&expect_file!["../../golden/replays/no-jitter-in-flight-limit.txt"], &scenario, settings);
+}
+
+#[test]
+fn outage_with_moves_only() {
+    let scenario = Scenario {
+        events: 6,
+        outage: minutes(60),
+        arrival_spread: minutes(10),
+        duration: minutes(180),
+        ..Scenario::default()
+    };
+    let settings = Settings { hide_up_to: HideUpTo::UpTo(0), ..Settings::default() };
+    check(&expect_file!["../../golden/replays/outage-all-moved.txt"], &scenario, settings);
+}
+
+#[test]
+fn outage_with_retry_after() {
+    let scenario = Scenario {
+        events: 10,
+        outage: minutes(60),
+        arrival_spread: minutes(20),
+        duration: minutes(180),
+        retry_after: Some(minutes(15)),
+        ..Scenario::default()
+    };
+    check(&expect_file!["../../golden/replays/outage-retry-after.txt"], &scenario, Settings::default());
+}
+
+#[test]
+fn outage_with_a_pause() {
+    let scenario = Scenario {
+        events: 8,
+        outage: minutes(60),
+        arrival_spread: minutes(40),
+        duration: minutes(240),
+        pauses: vec![OperatorPause::of_all(minutes(20), minutes(60), minutes(30))],
+        ..Scenario::default()
+    };
+    check(&expect_file!["../../golden/replays/outage-paused.txt"], &scenario, Settings::default());
+}
+
+/// Arguments of the Python program of the published model, and its output.
+const FIGURES: &str = include_str!("../../contention/reference_figures.txt");
+
+fn figures() -> Vec<(&'static str, &'static str)> {
+    let lines = FIGURES.lines().filter(|line| !line.starts_with('#'));
+    let figures: Vec<_> =
+        lines.map(|line| line.split_once('\t').expect("arguments, a tab, the output")).collect();
+    assert_eq!(figures.len(), 7, "the figures were not read");
+    figures
+}
+
+/// A flag's values.
+fn values<T: FromStr<Err: Debug>>(arguments: &str, flag: &str) -> Vec<T> {
+    let mut words = arguments.split_whitespace();
+    let list =
+        words.find(|word| *word == flag).and_then(|_| words.next()).expect("every line has every flag");
+    list.split(',').map(|value| value.parse().expect("a value the Python program took")).collect()
+}
+
+fn study(arguments: &str) -> Study {
+    let [runs] = values(arguments, "--runs")[..] else { panic!("one number of runs") };
+    let [seed] = values(arguments, "--seed")[..] else { panic!("one seed") };
+    let strategies: Vec<Strategy> = values(arguments, "--strategy");
+    let of = |clients| strategies.iter().map(move |&strategy| Point { clients, strategy, runs });
+    let points = values(arguments, "--clients").into_iter().flat_map(of).collect();
+    Study::new(points, seed, true).expect("a valid study")
+}
+
+#[test]
+fn contention_study_gives_the_python_figures() {
+    for (arguments, figures) in figures() {
+        let report = study(arguments).run(&|_| {});
+        assert_eq!(serde_json::to_string(&report).expect("plain JSON"), figures, "{arguments}");
+    }
+}
+
+#[test]
+fn python_program_still_gives_these_figures() {
+    for (arguments, figures) in figures() {
+        let output = Command::new("python3")
+            .arg(root().join("tests/contention/reference_model.py"))
+            .args(arguments.split_whitespace())
+            .output()
+            .expect("python3 is installed");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(printed.trim_end(), figures, "{arguments}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -1,0 +1,36 @@
+//! The repository against itself, without a server: events, golden outputs, pages and versions.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `events` | each file in `events/` does what its README says |
+//! | `golden` | a few runs and studies, byte for byte |
+//! | `pages` | every command of the documentation is run by a test, every link leads somewhere |
+//! | `versions` | one version everywhere |
+
+mod events;
+mod golden;
+mod pages;
+mod versions;
+
+use std::process::Command;
+
+use comeback_tests::root;
+
+/// The libraries as another project uses them: a crate outside the workspace, without its settings.
+#[test]
+fn another_project_can_use_the_libraries() {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), Into::into);
+    let ended = Command::new(env!("CARGO"))
+        .args(["test", "--quiet", "--locked"])
+        .current_dir(root().join("tests/outside"))
+        .env("CARGO_TARGET_DIR", target.join("outside"))
+        .output()
+        .expect("cargo runs");
+    let printed = String::from_utf8_lossy(&ended.stdout);
+    let failed = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{printed}{failed}");
+    // Six uses of comeback-backoff, and four deliveries.
+    for passed in ["6 passed", "4 passed"] {
+        assert!(printed.contains(passed), "{printed}");
+    }
+}

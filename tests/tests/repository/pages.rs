@@ -1,0 +1,136 @@
+//! The documentation against the repository: each command is run by a test, each link leads somewhere.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use comeback_tests::{pages, root};
+
+/// The test that runs the `sh` blocks of a section, where they hold more than `comeback` and `make` commands.
+const CLAIMS: [(&str, &str, &str); 19] = [
+    ("README.md", "With SAM", "tests/tests/release/sam.rs"),
+    ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
+    ("docs/alarms.md", "An alarm for each function", "tests/tests/operate/alarms.rs"),
+    ("docs/attach.md", "With the command", "tests/tests/operate/attach.rs"),
+    ("docs/attach.md", "Attach", "tests/tests/stack/attach.rs"),
+    ("docs/attach.md", "Detach", "tests/tests/stack/attach.rs"),
+    ("docs/deploy-cargo-lambda.md", "The stack by hand", "tests/src/stack.rs"),
+    ("docs/deploy-cargo-lambda.md", "Remove it", "tests/tests/stack/attach.rs"),
+    ("docs/deploy-cdk.md", "TypeScript", "tests/tests/release/packages.rs"),
+    ("docs/deploy-cdk.md", "Python", "tests/tests/release/packages.rs"),
+    ("docs/deploy-cdk.md", "The example", "tests/tests/stack/deploy.rs"),
+    ("docs/deploy-sam.md", "Without Rust", "tests/tests/release/sam.rs"),
+    ("docs/deploy-sam.md", "From a checkout", "tests/tests/stack/deploy.rs"),
+    ("docs/envelope.md", "Open the envelope", "tests/tests/envelope_targets/page.rs"),
+    ("docs/operate.md", "Install the command", "tests/tests/release/sam.rs"),
+    ("docs/operate.md", "Rehearse a broken deployment", "tests/tests/operate/walk.rs"),
+    ("docs/operate.md", "At three in the morning", "tests/tests/operate/walk.rs"),
+    ("docs/remove.md", "Remove Comeback", "tests/tests/stack/attach.rs"),
+    ("docs/simulate.md", "Rehearse locally with cargo lambda watch", "tests/tests/stack/deploy.rs"),
+];
+
+#[test]
+fn every_sh_block_is_run_by_a_test() {
+    let mut claimed = BTreeSet::new();
+    for page in pages::all() {
+        for block in pages::sh_blocks(&pages::read(&page)) {
+            let claim = CLAIMS.iter().find(|(claimed, heading, _)| {
+                *claimed == page && block.headings.iter().any(|above| above == heading)
+            });
+            match claim {
+                Some(claim) => {
+                    claimed.insert(claim);
+                }
+                None => {
+                    let unclaimed: Vec<_> =
+                        block.text.lines().filter(|line| !is_run_wherever_it_stands(line)).collect();
+                    assert!(unclaimed.is_empty(), "no test runs this command of {page}: {unclaimed:#?}");
+                }
+            }
+        }
+    }
+    assert_eq!(claimed, CLAIMS.iter().collect(), "every claim has a block");
+}
+
+/// `crates/cli/tests/cli/pages.rs` runs every command of the first kind, and `every_make_target_exists` checks the second.
+fn is_run_wherever_it_stands(line: &str) -> bool {
+    let is_comeback =
+        line.starts_with("cargo run ") && line.contains(" -p comeback -- ") && !line.contains(" > ");
+    is_comeback || line.starts_with("make ")
+}
+
+#[test]
+fn tests_read_the_sections_they_claim() {
+    for (page, heading, test) in CLAIMS {
+        let source = pages::read(test);
+        let call = format!("pages::blocks(\"{page}\", \"{heading}\")");
+        assert!(source.contains(&call), "{test} does not call {call}");
+    }
+}
+
+/// Another cargo-lambda might not find its compiler. Blocks that install a release need no checkout.
+#[test]
+fn installed_tools_come_first_on_the_path() {
+    const FRONT: &str = "export PATH=\"$PWD/.tools/sam/bin:$PATH\"";
+    let uses_one = |line: &str| ["sam ", "cargo lambda "].iter().any(|tool| line.starts_with(tool));
+    let mut in_front = 0;
+    for page in pages::all() {
+        let blocks = pages::sh_blocks(&pages::read(&page));
+        let of_release = |heading: &String| heading == "Install" || heading == "Without Rust";
+        let in_checkout = |block: &&pages::Block| !block.headings.iter().any(of_release);
+        let mut lines = blocks.iter().filter(in_checkout).flat_map(|block| block.text.lines());
+        if let Some(first) = lines.find(|line| uses_one(line) || *line == FRONT) {
+            assert_eq!(first, FRONT, "{page}");
+            in_front += 1;
+        }
+    }
+    assert_eq!(in_front, 4, "four pages");
+}
+
+#[test]
+fn every_make_target_exists() {
+    let mut targets = BTreeSet::new();
+    for page in pages::all() {
+        let text = pages::read(&page);
+        for mention in ["`make ", "\nmake "].iter().flat_map(|start| text.split(start).skip(1)) {
+            targets.insert(
+                mention.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect::<String>(),
+            );
+        }
+    }
+    assert!(targets.len() > 5, "{targets:?}");
+    targets.iter().for_each(|target| drop(recipe(target)));
+}
+
+#[test]
+fn demo_is_a_simulation_with_the_defaults() {
+    assert_eq!(recipe("demo"), "cargo run --profile demo -p comeback --no-default-features -- simulate\n");
+}
+
+/// The commands that `make` would run for a target.
+fn recipe(target: &str) -> String {
+    let mut make = Command::new("make");
+    // `make test` runs this test and passes its flags on.
+    make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    let output = make.args(["--dry-run", target]).current_dir(root()).output().expect("make runs");
+    assert!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn every_relative_link_leads_to_a_file() {
+    let mut links = 0;
+    for page in pages::all() {
+        let folder = Path::new(&page).parent().expect("a page lies in a folder");
+        for link in pages::read(&page).split("](").skip(1) {
+            let (target, _) = link.split_once(')').expect("a link ends");
+            if target.contains("://") {
+                continue;
+            }
+            links += 1;
+            let (file, _) = target.split_once('#').unwrap_or((target, ""));
+            assert!(root().join(folder).join(file).exists(), "{page} links to {target}");
+        }
+    }
+    assert!(links > 40, "{links}");
+}

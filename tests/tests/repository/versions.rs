@@ -1,0 +1,93 @@
+//! One version: the workspace's Cargo.toml has it, and every package, lock file and page and the changelog repeat it.
+
+use std::process::Command;
+
+use comeback_tests::{pages, root};
+use regex::Regex;
+use serde_json::Value;
+
+/// The workspace's, which each of its packages inherits.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[test]
+fn workspace_packages_have_it_and_require_it() {
+    let output = Command::new("cargo")
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let packages = metadata["packages"].as_array().expect("a workspace has packages");
+    assert!(packages.len() > 10, "only {}", packages.len());
+    for package in packages {
+        let name = package["name"].as_str().expect("a package has a name");
+        assert_eq!(package["version"], VERSION, "{name} has no `version.workspace = true`");
+        let dependencies = package["dependencies"].as_array().expect("a list, perhaps empty");
+        for dependency in dependencies.iter().filter(|it| it["path"].is_string()) {
+            // An unpublished package finds its neighbour by path, and may leave the version out.
+            let unpublished = package["publish"] == serde_json::json!([]) && dependency["req"] == "*";
+            let asked = format!("^{VERSION}");
+            assert!(unpublished || dependency["req"] == *asked, "{name} asks for {dependency}");
+        }
+    }
+}
+
+#[test]
+fn npm_packages_and_lock_files_have_it() {
+    for folder in ["infra", "clients/node"] {
+        let package = json(&format!("{folder}/package.json"));
+        assert_eq!(package["version"], VERSION, "{folder}/package.json");
+        let lock = json(&format!("{folder}/package-lock.json"));
+        assert_eq!(lock["version"], VERSION, "{folder}/package-lock.json: run npm install there");
+        let root = &lock["packages"][""];
+        assert_eq!(root["version"], VERSION, "{folder}/package-lock.json: run npm install there");
+        assert_eq!(root["name"], package["name"], "{folder}/package-lock.json");
+    }
+}
+
+#[test]
+fn python_package_has_it() {
+    let page = "clients/python/pyproject.toml";
+    let expected = format!("version = \"{VERSION}\"");
+    assert!(pages::read(page).lines().any(|line| line == expected), "{page} has no line {expected}");
+}
+
+/// Such as `comeback-cdk-0.1.0.tgz`.
+#[test]
+fn pages_name_no_file_of_another_version() {
+    let file = Regex::new(r"comeback[a-z_-]*-v?(\d+\.\d+\.\d+)").expect("a pattern");
+    let readmes = ["infra/README.md", "clients/node/README.md", "clients/python/README.md"];
+    for page in pages::all().into_iter().chain(readmes.map(str::to_owned)) {
+        for found in file.captures_iter(&pages::read(&page)) {
+            assert_eq!(&found[1], VERSION, "{page} names {}", &found[0]);
+        }
+    }
+}
+
+#[test]
+fn newest_release_of_the_changelog_has_it() {
+    let changelog = pages::read("CHANGELOG.md");
+    let newest = changelog.lines().find_map(|line| released().captures(line));
+    assert!(newest.is_none_or(|newest| &newest[1] == VERSION), "the packages have {VERSION}");
+}
+
+/// The pages say so until there is a release, and no longer.
+#[test]
+fn pages_say_whether_anything_is_released() {
+    let is_released = pages::read("CHANGELOG.md").lines().any(|line| released().is_match(line));
+    let says_no = |page: &String| {
+        let words: Vec<_> = pages::read(page).split_whitespace().map(str::to_owned).collect();
+        words.join(" ").contains("Nothing is released yet")
+    };
+    let pages: Vec<_> = pages::all().into_iter().filter(says_no).collect();
+    assert_eq!(pages.is_empty(), is_released, "{pages:?}");
+}
+
+/// The heading of a release in the changelog.
+fn released() -> Regex {
+    Regex::new(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$").expect("a pattern")
+}
+
+fn json(file: &str) -> Value {
+    serde_json::from_str(&pages::read(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}

@@ -1,0 +1,190 @@
+//! A stand is a queue with its mapping, and contracts run on it. The model is one.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use comeback_engine::Record;
+use comeback_timelapse::{Attributes, Depth, QueueUnderContract, TargetError};
+
+use super::mapping::{ERROR_MESSAGE, ERROR_TYPE};
+
+/// A retry queue and its event source mapping, real or modelled.
+pub(crate) trait Stand {
+    /// Whether this stand is known to differ from AWS here.
+    fn differs(&self, difference: Difference) -> bool;
+
+    /// Sends a message and returns its id.
+    async fn send(&self, body: &str) -> String;
+
+    /// Sends a message with attributes and a delay. Returns its id, `None` if it is refused.
+    async fn send_delayed(&self, message: &Delayed) -> Option<String>;
+
+    /// Sends several messages in one call.
+    async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>>;
+
+    /// Invokes a function asynchronously, with the queue as its failure destination. It fails once.
+    async fn fail(&self, payload: &str);
+
+    /// Receives the messages that are visible now, ten at most.
+    async fn receive(&self) -> Vec<Record>;
+
+    /// Waits for a message to be visible, and receives it.
+    async fn next(&self) -> Record;
+
+    /// The attributes of a message that was received or delivered with this handle.
+    fn attributes(&self, receipt_handle: &str) -> Attributes;
+
+    /// Sets visibility timeouts in seconds, in one batch. Returns which were accepted.
+    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
+
+    /// Whether the queue says that it deleted.
+    async fn delete(&self, handle: &str) -> bool;
+
+    /// The message counts that the queue reports.
+    async fn depth(&self) -> Depth;
+
+    /// Messages in the queue, visible or not.
+    async fn held(&self) -> usize {
+        let Depth { visible, in_flight, delayed } = self.depth().await;
+        visible + in_flight + delayed
+    }
+
+    /// Waits for the mapping to hand a batch of this many messages to its function.
+    async fn deliver(&self, messages: usize) -> Vec<Record>;
+
+    /// Reports these messages as failed, and waits until the mapping is done with the batch.
+    async fn answer(&self, batch: &[Record], batch_item_failures: &[&str]);
+}
+
+/// A message to be sent with a delay in seconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Delayed {
+    pub(crate) body: &'static str,
+    pub(crate) delay: u64,
+    pub(crate) attributes: Attributes,
+}
+
+/// Where MiniStack 1.5.33 is known to differ from AWS. Each difference is asserted, so that the suite fails once
+/// MiniStack is corrected; then the exception goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    /// It hides a message for more than 12 hours. AWS: `InvalidParameterValue`.
+    /// Why: it checks no visibility timeout.
+    HidesOverTwelveHours,
+    /// It hides a message that is visible again. AWS: `MessageNotInflight`.
+    /// Why: it looks for the receipt handle only.
+    HidesWhatIsVisible,
+    /// It delays a message for more than 15 minutes. AWS: `InvalidParameterValue`.
+    /// Why: it checks the delay of a queue only.
+    DelaysOverFifteenMinutes,
+    /// A message that is sent in a batch comes back without its system attributes. AWS: with them.
+    /// Why: it copies an entry's other members only.
+    DropsTraceHeadersOfBatches,
+    /// It refuses to delete by a handle that a later receive made stale. AWS: success, and the message may stay.
+    /// Why: it does not find the handle. The message stays either way.
+    RefusesStaleDeletes,
+    /// A batch response with an id that is unknown or empty deletes all messages that it does not
+    /// name. AWS: the whole batch is kept.
+    /// Why: it takes away the ids that failed from those of the batch.
+    DeletesDespiteUnknownIds,
+    /// A failure's record has no `version`, `timestamp` or `executedVersion`, and no qualifier in `functionArn`.
+    /// AWS: all are there. Why: it writes what it knows of an event after its retries. (`tests/tools/run_ministack.py` adds
+    /// the `requestId`.)
+    LeavesOutOfRecords,
+    /// A failure's record says that there were three invokes. AWS: one, where retries are off. Why: a constant.
+    CountsThreeInvokes,
+    /// A failure's record has its payload re-serialized. AWS documents only that it is the event; the model
+    /// keeps its bytes. Why: it parses each event.
+    RewritesPayloads,
+    /// A failure's record names each error of a Python function `Runtime.HandlerError`. AWS: the exception's
+    /// class. Why: a constant.
+    NamesAllErrorsAlike,
+}
+
+/// The model that simulations run on. It follows AWS throughout.
+pub(crate) struct Model(RefCell<QueueUnderContract>);
+
+impl Model {
+    pub(crate) fn new(visibility_timeout: u64) -> Self {
+        Self(RefCell::new(QueueUnderContract::new(Duration::from_secs(visibility_timeout))))
+    }
+
+    /// Waits until something is visible, and receives it.
+    fn wait_for(&self, most: usize) -> Vec<Record> {
+        let mut queue = self.0.borrow_mut();
+        loop {
+            let records = queue.receive(most);
+            if !records.is_empty() {
+                return records;
+            }
+            assert!(queue.wait(), "no message will ever be visible");
+        }
+    }
+}
+
+impl Stand for Model {
+    fn differs(&self, _: Difference) -> bool {
+        false
+    }
+
+    async fn send(&self, body: &str) -> String {
+        self.0.borrow_mut().send(body)
+    }
+
+    async fn send_delayed(&self, message: &Delayed) -> Option<String> {
+        let Delayed { body, delay, attributes } = message;
+        self.0.borrow_mut().send_delayed(body, Duration::from_secs(*delay), attributes.clone()).ok()
+    }
+
+    async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>> {
+        let mut sent = Vec::new();
+        for message in messages {
+            sent.push(self.send_delayed(message).await);
+        }
+        sent
+    }
+
+    async fn fail(&self, payload: &str) {
+        let error = TargetError { error_type: ERROR_TYPE, error_message: ERROR_MESSAGE, retry_after: None };
+        self.0.borrow_mut().fail(payload, error);
+    }
+
+    async fn receive(&self) -> Vec<Record> {
+        self.0.borrow_mut().receive(10)
+    }
+
+    async fn next(&self) -> Record {
+        self.wait_for(1).remove(0)
+    }
+
+    fn attributes(&self, receipt_handle: &str) -> Attributes {
+        self.0.borrow().attributes(receipt_handle)
+    }
+
+    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
+        let mut queue = self.0.borrow_mut();
+        let mut hide = |(handle, seconds): &(&str, u64)| {
+            queue.change_visibility(handle, Duration::from_secs(*seconds)).is_ok()
+        };
+        entries.iter().map(&mut hide).collect()
+    }
+
+    async fn delete(&self, handle: &str) -> bool {
+        self.0.borrow_mut().delete(handle);
+        true
+    }
+
+    async fn depth(&self) -> Depth {
+        self.0.borrow_mut().depth()
+    }
+
+    async fn deliver(&self, messages: usize) -> Vec<Record> {
+        let batch = self.wait_for(10);
+        assert_eq!(batch.len(), messages);
+        batch
+    }
+
+    async fn answer(&self, batch: &[Record], batch_item_failures: &[&str]) {
+        self.0.borrow_mut().answer(batch, batch_item_failures);
+    }
+}

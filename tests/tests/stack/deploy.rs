@@ -1,0 +1,167 @@
+//! The commands of the pages that deploy the handler, or rehearse with it, from a checkout.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use comeback_tests::{
+    MiniStack, Shell, Stack, assert_kept, built_command, dead_letter, deploy_example, eventually, pages,
+    root, scratch,
+};
+use serde_json::{Value, json};
+
+use crate::World;
+use crate::retries::successes;
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// The stack `comeback` was deployed with the first block, for this machine's architecture.
+pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
+    let (ministack, _) = (world.ministack().await, world.comeback().await);
+    let blocks = pages::blocks("docs/deploy-sam.md", "From a checkout");
+    let [deploy, invoke, logs] =
+        <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
+    assert_eq!(deploy, "export PATH=\"$PWD/.tools/sam/bin:$PATH\"\nsam build\nsam deploy");
+    ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
+    eventually("the logs to report a success", LIMIT, async || {
+        let logs = ministack.shell().run(&logs).unwrap_or_else(|error| panic!("{error}"));
+        logs.contains("succeeded").then_some(())
+    })
+    .await;
+}
+
+/// The example app of docs/deploy-cdk.md, deployed.
+pub(crate) struct Example {
+    stack: Stack,
+    /// The folder it was synthesized to.
+    output: PathBuf,
+    /// The page's command that invokes it.
+    invoke: String,
+}
+
+impl Example {
+    pub(crate) async fn deploy(ministack: &MiniStack) -> Result<Self, String> {
+        let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
+        let [install, deploy, invoke] =
+            <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
+        assert_eq!(install, "npm ci --ignore-scripts", "`make` has run it");
+        let output = scratch("cdk");
+        let stack = deploy_example(ministack, &deploy, &output).await?;
+        Ok(Self { stack, output, invoke })
+    }
+}
+
+/// The app ships the bytes of `sam build`: the same source, tool and profile.
+pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
+    let (ministack, Example { stack, output, invoke }) = (world.ministack().await, world.cdk_example().await);
+    ministack.shell().run(invoke).unwrap_or_else(|error| panic!("{error}"));
+    let succeeded = eventually("the fourth invocation", LIMIT, async || {
+        // The error of an event that chooses none.
+        successes(ministack, stack.target_logs(), "FailedOnRequest").await.pop()
+    })
+    .await;
+    assert_eq!(succeeded["attempt"], 3);
+
+    let assets = fs::read_dir(output).expect("the CDK wrote what it synthesized").flatten();
+    let mut built: Vec<_> = assets.filter_map(|asset| bootstrap(&asset.path())).collect();
+    for name in ["RetryHandler", "ExampleTarget"] {
+        let bootstrap = bootstrap(&root().join(".aws-sam/build").join(name)).expect("sam build has run");
+        let index = built.iter().position(|other| *other == bootstrap);
+        drop(built.remove(index.unwrap_or_else(|| panic!("no asset is {name}"))));
+    }
+    assert!(built.is_empty(), "only these two");
+}
+
+fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
+    fs::read(folder.join("bootstrap")).ok()
+}
+
+/// The Python function counts its attempts by the key that the inline style adds.
+pub(crate) async fn cdk_example_retries_its_python_function_inline(world: &World) {
+    /// `maxRetries` of `infra/example/app.ts`.
+    const MAX_RETRIES: u64 = 4;
+    let (ministack, stack) = (world.ministack().await, &world.cdk_example().await.stack);
+    let event = json!({"fail_times": MAX_RETRIES + 1, "order": 9});
+    ministack.invoke(stack.output("OrdersName"), &event.to_string()).await;
+    let letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the order", |letter| {
+        letter
+            .attributes
+            .get("TargetFunction")
+            .is_some_and(|target| target.ends_with(stack.output("OrdersName")))
+    })
+    .await;
+    let body: Value = serde_json::from_str(&letter.body).expect("the body is JSON");
+    assert_eq!((&body["reason"], &body["payload"]), (&json!("max_retries"), &event));
+    assert_eq!(body["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
+}
+
+pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
+    const WATCH: (&str, u16) = ("127.0.0.1", 9000);
+    let blocks = pages::blocks("docs/simulate.md", "Rehearse locally with cargo lambda watch");
+    let [watch, invoke] =
+        <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"));
+    assert!(TcpStream::connect(WATCH).is_err(), "port 9000 is taken, and `cargo lambda watch` needs it");
+    world.built().await;
+    let shell = with_built_handler(world.ministack().await.shell());
+    let (endpoint, calls) = silent_endpoint();
+    let nobody = "http://127.0.0.1:9";
+    assert!(watch.contains(nobody), "the page names no endpoint: {watch}");
+    let watch = watch.replace(nobody, &endpoint);
+    let server = shell.start(&watch, &scratch("watch").join("watch.log")).expect("the server starts");
+    eventually("cargo lambda watch to listen", Duration::from_secs(60), async || {
+        TcpStream::connect(WATCH).ok()
+    })
+    .await;
+    let invoke =
+        invoke.replace("cargo run -q -p comeback --", built_command().to_str().expect("a plain path"));
+    let answer = shell.run(&invoke).unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
+    let (not_allowed, first_failure) = answer.trim_end().split_once('\n').expect("two answers");
+    assert_kept(not_allowed, "events/target-not-allowed.json");
+    assert_kept(first_failure, "events/first-failure.json");
+    for decision in [r#""reason":"target_not_allowed""#, r#""retry":1,"action":"defer""#] {
+        assert!(server.log().contains(decision), "no {decision} in {}", server.log());
+    }
+    // cargo-lambda's deadline is in 1970.
+    assert!(server.log().contains("deadline"), "{}", server.log());
+    let calls = calls.lock().expect("no panic while it answers");
+    for call in ["AmazonSQS.SendMessageBatch", "AmazonSQS.ChangeMessageVisibilityBatch"] {
+        assert!(calls.iter().any(|made| made == call), "no {call} in {calls:?}");
+    }
+}
+
+/// A shell whose `cargo run` starts the bootstrap that `sam build` has built. `cargo lambda watch` would build the handler
+/// once more, with other features and another profile, for minutes.
+fn with_built_handler(shell: Shell) -> Shell {
+    const CARGO: &str = "#!/bin/sh\n\
+        [ \"$1\" != run ] || exec \"$HANDLER\"\n\
+        PATH=${PATH#*watch-cargo:} exec cargo \"$@\"\n";
+    let folder = scratch("watch-cargo");
+    let cargo = folder.join("cargo");
+    fs::write(&cargo, CARGO).expect("a script can be written");
+    fs::set_permissions(&cargo, Permissions::from_mode(0o755)).expect("it can be made executable");
+    let path = shell.run("printf %s \"$PATH\"").unwrap_or_else(|error| panic!("{error}"));
+    shell
+        .with("PATH", format!("{}:{path}", folder.display()))
+        .with("HANDLER", root().join(".aws-sam/build/RetryHandler/bootstrap"))
+}
+
+/// An endpoint that closes every connection without an answer, and the operations requested of it.
+fn silent_endpoint() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let endpoint = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
+    let calls = Arc::<Mutex<Vec<String>>>::default();
+    let noted = calls.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let head =
+                BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+            let target = head.filter_map(|line| Some(line.split_once("x-amz-target: ")?.1.to_owned()));
+            noted.lock().expect("no panic while it counts").extend(target);
+        }
+    });
+    (endpoint, calls)
+}

@@ -1,0 +1,200 @@
+//! Trials for `make check-dist`: an update of the release before this one, and `make verify-aws` on MiniStack.
+
+use std::path::PathBuf;
+
+use comeback_tests::{ARCHITECTURE, MiniStack, Shell, build, eventually, pages, root, scratch};
+use comeback_timelapse::Depth;
+
+use crate::World;
+use crate::orders::{LIMIT, Orders, give_time};
+use crate::retries::{depth, enable, held};
+
+const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
+/// The release before this one, as long as there is no tag.
+const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
+const NAME: &str = "upgraded";
+/// Orders of each kind of message.
+const EACH: u64 = 4;
+/// Seconds before each retry: a minute on this clock. All orders come in that time.
+const BACKOFF: f64 = 3_600.0;
+
+/// The queue holds failure records that nobody has received, hidden ones, and envelopes of the earlier handler. The update
+/// also changes the style of the envelope, which docs/envelope.md allows with events in flight.
+pub(crate) async fn update_of_the_release_before_loses_nothing(world: &World) {
+    let ministack = world.sped_up().await;
+    let parameters = format!(
+        "Jitter=none BaseBackoff={BACKOFF} MaxBackoff={BACKOFF} TargetFunctions={}",
+        MiniStack::function_arn(&Orders::target_of(NAME))
+    );
+    let before = ministack.shell().at(release_before(&ministack.shell()));
+    build(&before).unwrap_or_else(|error| panic!("{error}"));
+    let stack = ministack.sam_deploy(&before, NAME, &format!("Envelope=inline {parameters}")).await;
+    let stack = stack.unwrap_or_else(|error| panic!("{error}"));
+    let orders = Orders::of_stack(ministack, &stack).await;
+    let (handler, queue) = (stack.output("RetryHandlerName"), stack.output("RetryQueueUrl"));
+
+    orders.come(0..EACH).await;
+    orders.all_seen("the first retries, in vain", EACH, |seen| seen.attempt == 1).await;
+    orders.come(EACH..2 * EACH).await;
+    eventually("the earlier handler to hide all of them", LIMIT, async || {
+        (depth(ministack, queue).await == Depth { visible: 0, in_flight: 2 * EACH as usize, delayed: 0 })
+            .then_some(())
+    })
+    .await;
+    enable(ministack, handler, false).await;
+    orders.come(2 * EACH..3 * EACH).await;
+    eventually("failure records that it has not received", LIMIT, async || {
+        (held(ministack, queue).await as u64 == 3 * EACH).then_some(())
+    })
+    .await;
+
+    let code_before = code(ministack, handler).await;
+    let updated =
+        ministack.sam_deploy(&ministack.shell(), NAME, &format!("Envelope=wrap {parameters}")).await;
+    let updated = updated.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(updated.output("RetryQueueUrl"), queue, "it is the same queue");
+    assert_ne!(
+        code(ministack, updated.output("RetryHandlerName")).await,
+        code_before,
+        "it is another handler"
+    );
+    give_time(ministack, &updated).await;
+    assert_eq!(held(ministack, queue).await as u64, 3 * EACH, "each order still waits there");
+
+    orders.end_outage();
+    enable(ministack, updated.output("RetryHandlerName"), true).await;
+    orders.all_seen("every order to be taken", 3 * EACH, |seen| seen.taken).await;
+    orders.all_seen("the envelopes to be understood", EACH, |seen| seen.taken && seen.attempt == 2).await;
+    eventually("the retry queue to be empty", LIMIT, async || {
+        (held(ministack, queue).await == 0).then_some(())
+    })
+    .await;
+    assert_eq!(held(ministack, stack.output("DeadLetterQueueUrl")).await, 0, "no order is given up");
+    orders.assert_retries(BACKOFF, BACKOFF);
+}
+
+/// The digest of a function's code.
+async fn code(ministack: &MiniStack, function: &str) -> String {
+    let answer = ministack.lambda.get_function_configuration().function_name(function).send().await;
+    answer.expect("Lambda answers").code_sha256.expect("a function has code")
+}
+
+/// The sources of the release before this one, taken from the history.
+fn release_before(shell: &Shell) -> PathBuf {
+    let tag = shell.run("git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^");
+    let revision = tag.map_or(BEFORE_ANY_TAG.to_owned(), |tag| tag.trim().to_owned());
+    let folder = root().join("target/upgrade").join(&revision);
+    let shell = shell.clone().with("REVISION", &revision).with("FOLDER", &folder);
+    shell.run("git cat-file -e \"$REVISION^{commit}\"").unwrap_or_else(|_| {
+        panic!("the history lacks {revision}, the release before this one: run git fetch --unshallow --tags")
+    });
+    // Unpacked elsewhere first, so that a folder of this name is complete.
+    let unpacked = shell.run(
+        "test -d \"$FOLDER\" || {\n\
+         rm -rf \"$FOLDER.part\" && mkdir -p \"$FOLDER.part\"\n\
+         git archive \"$REVISION\" | tar -x -C \"$FOLDER.part\"\n\
+         mv \"$FOLDER.part\" \"$FOLDER\"\n}",
+    );
+    unpacked.unwrap_or_else(|error| panic!("{error}"));
+    folder
+}
+
+/// The page lists the script's questions. The script marks answers that only an emulator gives.
+pub(crate) async fn verify_aws_asks_everything_and_leaves_nothing(world: &World) {
+    let shell = prepared(world).await;
+    let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
+    let questions = run(&format!("{SCRIPT} --list"));
+    let page = pages::read("docs/verify-aws.md");
+    for row in questions.lines().filter_map(|line| line.strip_suffix(" |")) {
+        let on_the_page = page.lines().any(|line| line.starts_with(row));
+        assert!(on_the_page, "docs/verify-aws.md lacks the row {row}");
+    }
+
+    let printed = run(&format!("{SCRIPT} {}", options()));
+    let rows: Vec<&str> = printed.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), questions.lines().count(), "{printed}");
+    let emulated = ["count anew", "messages in flight", "request id", "timed out"];
+    for row in &rows[2..] {
+        let is_emulated = emulated.iter().any(|fact| row.contains(fact));
+        let verdict = if is_emulated { "as expected" } else { "not shown here" };
+        assert!(row.ends_with(&format!("| {verdict} |")), "{row}");
+        assert!(!row.contains("Error:"), "a question that could not be asked: {row}");
+    }
+    for seen in ["| 3 retries, then `max_retries` |", "| sent again 3 times |"] {
+        assert!(printed.contains(seen), "{printed}");
+    }
+    assert_eq!(left(&shell, &printed), "");
+}
+
+pub(crate) async fn interrupted_verify_aws_leaves_nothing(world: &World) {
+    let shell = prepared(world).await;
+    let directory = scratch("verify-aws");
+    // As soon as everything is deployed and it begins to ask.
+    let interrupted = shell.clone().with("IN", &directory).run(&format!(
+        "mkfifo \"$IN/printed\"\n\
+         {SCRIPT} {} >\"$IN/printed\" 2>\"$IN/errors\" & pid=$!\n\
+         while read -r line; do\n\
+           echo \"$line\"\n\
+           case $line in asking) kill -TERM $pid ;; esac\n\
+         done <\"$IN/printed\"\n\
+         wait $pid && echo \"exit 0\" || echo \"exit $?\"\n\
+         cat \"$IN/errors\"",
+        options()
+    ));
+    let printed = interrupted.unwrap_or_else(|error| panic!("{error}"));
+    assert!(printed.ends_with("exit 1\ninterrupted: removing what was made\n"), "{printed}");
+    assert_eq!(left(&shell, &printed), "");
+}
+
+pub(crate) async fn verify_aws_refuses_to_begin_blindly(world: &World) {
+    let shell = world.ministack().await.shell();
+    for (script, expected) in [
+        (
+            format!("{SCRIPT} </dev/null"),
+            "verify-aws: nobody can answer here: give --yes if this account is meant\n",
+        ),
+        (
+            format!("env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY {SCRIPT} --yes"),
+            "verify-aws: no credentials that AWS takes: set AWS_PROFILE, or log in (Unable to locate credentials)\n",
+        ),
+        (
+            format!("env -u AWS_REGION -u AWS_DEFAULT_REGION {SCRIPT} --yes"),
+            "verify-aws: no region: set AWS_REGION\n",
+        ),
+        (
+            format!("{SCRIPT} --clean orders"),
+            "error: --clean takes the eight hexadecimal digits that the run has printed, not 'orders'\n",
+        ),
+        (format!("{SCRIPT} --yes --template absent.yaml"), "verify-aws: there is no template absent.yaml\n"),
+    ] {
+        let output = shell.output(&script);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.ends_with(expected), "{script}: {errors}");
+    }
+}
+
+async fn prepared(world: &World) -> Shell {
+    world.built().await;
+    world.ministack().await.shell()
+}
+
+fn options() -> String {
+    format!("--yes --template .aws-sam/build/template.yaml --parameters Architecture={ARCHITECTURE}")
+}
+
+/// Everything that is named after the run that printed this.
+fn left(shell: &Shell, printed: &str) -> String {
+    let (_, name) = printed.split_once("all named ").expect("it says what it makes");
+    let name = name.split([',', ' ']).next().expect("a name stands there");
+    assert!(name.starts_with("comeback-verify-"), "{name}");
+    let left = shell.clone().with("NAME", name).run(
+        "aws lambda list-functions --query \"Functions[?starts_with(FunctionName, '$NAME')].FunctionName\" --output text\n\
+         aws lambda list-event-source-mappings --query \"EventSourceMappings[?contains(EventSourceArn, '$NAME')].UUID\" --output text\n\
+         aws sqs list-queues --queue-name-prefix \"$NAME\" --query 'QueueUrls[] || `[]`' --output text\n\
+         aws iam list-roles --query \"Roles[?starts_with(RoleName, '$NAME')].RoleName\" --output text\n\
+         aws logs describe-log-groups --log-group-name-prefix \"/aws/lambda/$NAME\" --query 'logGroups[].logGroupName' --output text\n\
+         aws s3api list-buckets --query \"Buckets[?starts_with(Name, '$NAME')].Name\" --output text\n\
+         aws cloudformation describe-stacks --query \"Stacks[?StackName=='$NAME'].StackStatus\" --output text",
+    );
+    left.unwrap_or_else(|error| panic!("{error}")).trim().to_owned()
+}
