@@ -40,8 +40,8 @@ main() {
     found=$(sha256sum <"$folder/archive" | cut -d ' ' -f 1)
     [ "$found" = "$sha256" ] || fail "$url is not the archive of this release: its SHA-256 is $found, not $sha256"
     tar -xzf "$folder/archive" -C "$folder" || fail "cannot unpack $url"
-    # By another name first: a program that runs cannot be overwritten, and one that does not run should replace nothing.
-    # It is not tried in the temporary folder, from which some machines run no program.
+    # Under another name first: a running program cannot be overwritten, and a broken one must not replace a good one.
+    # Not in the temporary folder: some machines run no programs from there.
     new=$prefix/bin/comeback.new
     mkdir -p "$prefix/bin" && cp "$folder/$name/bin/comeback" "$new" || fail "cannot write to $prefix"
     installed=$("$new" --version) || {

@@ -1,4 +1,4 @@
-"""What the tests of the packaging share. They run in this folder: `python -m unittest`."""
+"""Shared by the packaging tests. Run them in this folder: `python -m unittest`."""
 
 import sys
 from pathlib import Path

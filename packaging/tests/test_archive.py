@@ -1,4 +1,4 @@
-"""The same content gives the same archive, whenever and by whomever it is packed."""
+"""The same content gives the same archive, at any time and for any user."""
 
 import os
 import tarfile
@@ -13,7 +13,7 @@ from archive import write_tar, write_zip
 
 
 def content(folder: Path, time: int, mode: int) -> Path:
-    """A folder with a program of this mode and a page, both of this age."""
+    """Makes a folder with a program of this mode and a page, both of this age."""
     named = folder / "comeback-1.2.3"
     (named / "bin").mkdir(parents=True)
     for place, text, wanted in [("bin/comeback", "program", mode), ("page", "page", 0o600)]:

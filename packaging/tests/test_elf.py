@@ -1,4 +1,4 @@
-"""The checks of a program can fail: this machine's Python is one for it, and not static."""
+"""The checks of programs can fail: this machine's Python is dynamically linked."""
 
 import platform
 import sys

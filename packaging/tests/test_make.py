@@ -1,4 +1,4 @@
-"""How `make dist` ends on a machine whose Python is too old, before it builds anything."""
+"""`make dist` fails early if Python is too old."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from support import ROOT
 
 
 def make(*arguments: str, path: str) -> subprocess.CompletedProcess:
-    # Flags of the `make` that runs this test are not meant for this one.
+    # Without the flags of the `make` that runs this test.
     environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
     environment["PATH"] = f"{path}:{environment['PATH']}"
     return subprocess.run(["make", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The targets' packages in `dist/`, installed into empty folders."""
+"""The packages for targets in `dist/`, installed into empty folders."""
 
 import json
 import subprocess

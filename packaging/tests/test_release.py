@@ -1,4 +1,4 @@
-"""What `make dist` left in `dist/`."""
+"""The content of `dist/`."""
 
 import json
 import re
@@ -77,7 +77,7 @@ class Release(unittest.TestCase):
             self.assertEqual(documents, {"LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENCES.txt"})
 
     def test_the_sboms_name_each_crate_whose_licence_is_here(self):
-        """They name some more: optional crates that cargo resolves for a feature of another, and does not build."""
+        """They name more: optional crates that cargo resolves but does not build."""
         listed = set()
         for program, arch in product(PACKAGES, self.archs):
             sbom = json.loads((DIST / f"{program}-{arch}.cdx.json").read_text())
@@ -92,6 +92,6 @@ class Release(unittest.TestCase):
     def test_the_licences_are_those_that_came_with_the_crates(self):
         text = (DIST / LICENCES).read_text()
         self.assertIsNone(BLANK.search(text))
-        # Of what is written in C: musl itself, the command's allocator, the elliptic curves of TLS.
+        # Of the C code: musl, the command's allocator, the elliptic curves of TLS.
         for holder in ("Rich Felker", "Microsoft Corporation", "the fiat-crypto authors"):
             self.assertIn(holder, text)

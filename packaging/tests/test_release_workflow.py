@@ -1,4 +1,4 @@
-"""The steps of `release.yml` that publish, with programs that stand in for those that reach the registries."""
+"""The publishing steps of `release.yml`, with fake programs in place of those that reach the registries."""
 
 import os
 import shutil
@@ -39,13 +39,13 @@ class Steps(unittest.TestCase):
         (self.folder / "CHANGELOG.md").write_text(CHANGELOG)
 
     def stand_in(self, program: str, script: str) -> None:
-        """A program that notes how it was called, unless the script ends it before."""
+        """Makes a program that records its calls, unless the script ends it before."""
         file = self.folder / "bin" / program
         file.write_text(f'#!/bin/sh\n{script}\necho "{program} $*" >> "$CALLS"\n')
         file.chmod(0o755)
 
     def run_step(self, job: str) -> subprocess.CompletedProcess:
-        """Runs the last step of a job that is a script, as GitHub does."""
+        """Runs the last script of a job, as GitHub does."""
         self.assertEqual(WORKFLOW["defaults"], {"run": {"shell": "bash"}})
         step = [step["run"] for step in WORKFLOW["jobs"][job]["steps"] if "run" in step][-1]
         self.calls.write_text("")

@@ -1,4 +1,4 @@
-"""The template of a release against the one that it is made from."""
+"""The template of a release, compared with its source."""
 
 import unittest
 
@@ -30,7 +30,7 @@ def generated(arch: str, source: str = SOURCE) -> dict:
 
 
 def differences(left: object, right: object, path: tuple = ()) -> set[tuple]:
-    """The paths at which two documents differ."""
+    """Yields the paths at which two documents differ."""
     if isinstance(left, dict) and isinstance(right, dict):
         keys = set(left) | set(right)
         return {it for key in keys for it in differences(left.get(key), right.get(key), (*path, key))}
@@ -40,7 +40,7 @@ def differences(left: object, right: object, path: tuple = ()) -> set[tuple]:
 
 
 def text(node: object) -> str:
-    """A tagged scalar (`!Ref X`) has no equality of its own."""
+    """Tagged scalars (`!Ref X`) do not compare equal by themselves."""
     return f"{getattr(node, 'tag', None)} {getattr(node, 'value', node)}"
 
 

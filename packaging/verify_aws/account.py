@@ -8,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 
 class Refused(Exception):
-    """It does not begin; the text says why, and what to do."""
+    """The run cannot begin. The text says why, and what to do."""
 
 
 class Account:
@@ -30,12 +30,12 @@ class Account:
             raise Refused(f"no credentials that AWS takes: set AWS_PROFILE, or log in ({error})") from error
         self.number = identity["Account"]
         self.partition = identity["Arn"].split(":")[1]
-        # An emulator shows only some of the facts, and need not be waited for.
+        # An emulator shows only some of the facts, and needs no waiting.
         self.is_emulator = is_emulator(self.sqs.meta.endpoint_url, self.number)
 
 
 def is_emulator(endpoint, number):
-    """Whether this is no account of AWS. Its endpoints have too many names to know them by, but none is on this machine."""
+    """Whether this is an emulator. AWS's endpoints have too many names to list, but none is on this machine."""
     return number == "000000000000" or is_this_machine(urlsplit(endpoint).hostname)
 
 

@@ -1,11 +1,11 @@
-"""The end: everything that has the run's name is removed. It can be called again, and needs no memory of what was made."""
+"""Removes everything that has the run's name. It can be repeated, and does not need to know what was made."""
 
 import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# A list names things for a while after they were deleted (SQS: for a minute), and may not name yet what was just made.
-# The stack goes first, and takes longer than that: by then the lists name all that the run has made.
+# A list still names things for a while after they were deleted (SQS: for a minute), and may not yet name new ones. The stack
+# goes first and takes longer than that: by then the lists name everything that the run has made.
 ROUNDS = 20
 BETWEEN = 5
 
@@ -20,7 +20,7 @@ GONE = (
 
 
 def clean(run):
-    """Removes all of it, and gives back what could not be removed."""
+    """Removes all of it. Returns what could not be removed."""
     left = []
     for kind, remove in STEPS.items():
         try:
@@ -31,7 +31,7 @@ def clean(run):
 
 
 def emptied(run, listed, delete):
-    """Deletes what is listed until nothing is. Gives back the problems of the last round, if something still is."""
+    """Deletes until nothing is listed. Returns the problems of the last round if something remains."""
     problems = []
     for before in range(ROUNDS):
         if before:
@@ -44,7 +44,7 @@ def emptied(run, listed, delete):
 
 
 def problem_of(run, delete, item):
-    """Why an item could not be deleted; `None` if it is gone. One item's trouble is not another's."""
+    """Returns why an item could not be deleted, `None` if it is gone."""
     try:
         unless_gone(lambda: delete(run, item))
     except (BotoCoreError, ClientError) as error:
@@ -53,7 +53,7 @@ def problem_of(run, delete, item):
 
 
 def unless_gone(call):
-    """The answer of a call; `None` if the thing that it names is not there."""
+    """Returns the answer of a call, `None` if the thing that it names does not exist."""
     try:
         return call()
     except ClientError as error:
@@ -63,7 +63,7 @@ def unless_gone(call):
 
 
 def stack(run):
-    """Its queues stay, and are then removed with the others."""
+    """The queues survive the stack. They are removed with the others."""
     run.account.stacks.delete_stack(StackName=run.name)
     run.account.stacks.get_waiter("stack_delete_complete").wait(StackName=run.name, WaiterConfig={"Delay": 2, "MaxAttempts": 450})
     return []

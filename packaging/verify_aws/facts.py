@@ -1,4 +1,4 @@
-"""A fact, what was seen of it, and the table."""
+"""Facts, the observations of them, and the table."""
 
 from dataclasses import dataclass
 
@@ -25,11 +25,11 @@ class Row:
 
 
 class NotAsked(Exception):
-    """A check was left out, for this reason."""
+    """Says why a check was left out."""
 
 
 def rows(run, check):
-    """The row of each of a check's facts, whatever becomes of the check."""
+    """Returns a row for each of a check's facts, also if the check fails."""
     found, problem, verdict = {}, "no answer", DIFFERS
     try:
         for fact, seen, agrees in check.check(run):
@@ -60,7 +60,7 @@ def questions(checks):
 
 
 def in_columns(lines):
-    """As Markdown, so that a page can take it as it is."""
+    """Returns the table as Markdown, to be pasted into a page."""
     heading, *rest = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
     rule = ["---"] * len(heading)
     return "\n".join(f"| {' | '.join(line)} |" for line in [heading, rule, *rest])

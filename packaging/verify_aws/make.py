@@ -15,7 +15,7 @@ LAMBDA_MAY_ASSUME = {
 
 
 def queue(run, name):
-    """The URL of a new queue."""
+    """Creates a queue and returns its URL."""
     run.go_on()
     made = run.account.sqs.create_queue(QueueName=f"{run.name}-{name}", Attributes={"MaximumMessageSize": "1048576"}, tags=run.tags)
     return made["QueueUrl"]
@@ -27,7 +27,7 @@ def arn_of(run, queue_url):
 
 
 def role(run):
-    """The ARN of the role of all the functions, which may do what any of them does."""
+    """Returns the ARN of the role that all functions share, with the permissions of all of them."""
     with run.making:
         run.go_on()
         if run.role is None:
@@ -46,7 +46,7 @@ def role(run):
 
 
 def function(run, name, code="target", timeout=10, **settings):
-    """The name of a new function that runs `functions/CODE.py`."""
+    """Creates a function that runs `functions/CODE.py`, and returns its name."""
     run.go_on()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
@@ -61,7 +61,7 @@ def function(run, name, code="target", timeout=10, **settings):
         "Tags": run.tags,
         **settings,
     }
-    # IAM is known everywhere only after some seconds: until then Lambda may not assume the role.
+    # IAM takes seconds to reach every region: until then Lambda cannot assume the role.
     run.until(f"function {name}", 120, lambda: unless_too_early(lambda: run.account.functions.create_function(**request)))
     run.account.functions.get_waiter("function_active_v2").wait(FunctionName=request["FunctionName"])
     run.account.functions.put_function_recursion_config(FunctionName=request["FunctionName"], RecursiveLoop="Allow")
@@ -90,7 +90,7 @@ def reads(run, function, queue_url):
 
 
 def unless_too_early(call):
-    """The answer of a call; `None` if it needs a role or a policy that is not known everywhere yet."""
+    """Returns the answer of a call, `None` if its role or policy has not reached every region yet."""
     try:
         return call()
     except ClientError as error:
@@ -100,14 +100,14 @@ def unless_too_early(call):
 
 
 def invoke(run, function, event):
-    """Sends an event, and gives back the request id."""
+    """Sends an event and returns the request id."""
     run.go_on()
     answer = run.account.functions.invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode())
     return answer["ResponseMetadata"]["RequestId"]
 
 
 def receive(run, queue_url, hide_for=60):
-    """A message, hidden for some seconds; `None` if there is none."""
+    """Receives a message and hides it for some seconds. Returns `None` if there is none."""
     answer = run.account.sqs.receive_message(
         QueueUrl=queue_url, VisibilityTimeout=hide_for, AttributeNames=["All"], MessageAttributeNames=["All"]
     )

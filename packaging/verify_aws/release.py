@@ -16,7 +16,7 @@ RETRIES = 20
 
 
 def deploy(run, template, parameters):
-    """Deploys the release under the run's name, and gives back the outputs of the stack."""
+    """Deploys the release under the run's name and returns the stack's outputs."""
     if template is None and RELEASED.exists():
         template = RELEASED
     elif template is None:
@@ -59,14 +59,14 @@ def called(run, *command):
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **piped) as process:
         printed = printed_by(run, process)
-    # A terminal's Ctrl-C ends the command as well, which then has not failed.
+    # A terminal's Ctrl-C ends the command too, which is not a failure.
     run.go_on()
     if process.returncode:
         raise Refused(f"{' '.join(command[:2])} failed:\n{printed}")
 
 
 def printed_by(run, process):
-    """All that it prints. A process that has ended may have started others that print on."""
+    """Returns its whole output. Processes that it started may print after it has ended."""
     while True:
         try:
             return process.communicate(timeout=1)[0]

@@ -9,11 +9,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
-    """Somebody has interrupted the run."""
+    """The run was interrupted."""
 
 
 class NotSeen(Exception):
-    """What was waited for did not come."""
+    """The wait was in vain."""
 
 
 class Run:
@@ -29,30 +29,30 @@ class Run:
         self.role = None  # of the functions, made with the first
 
     def stop_at_signals(self):
-        """From now on a signal only asks the run to stop: no exception comes between making a thing and removing all."""
+        """Makes signals only ask the run to stop: no exception interrupts making or removing things."""
         for number in SIGNALS:
-            # One that is ignored stays so: that is how `nohup` works.
+            # An ignored signal stays ignored: that is how `nohup` works.
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, lambda *_: self.end())
 
     def end(self):
-        """Stops whoever makes things. No signal stops the rest, which is to wait for them and to remove what they made."""
-        # First, because a signal within `set` would wait for ever for the lock that `set` holds.
+        """Stops everything that makes things. The rest, waiting and removing, ignores signals."""
+        # First, because a signal within `set` would wait forever for the lock that `set` holds.
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         self.stop.set()
 
     def go_on(self):
-        """Ends whoever calls this once the run is stopped. What makes a thing calls it first, so that no thing is left."""
+        """Raises once the run is stopped. Everything that makes a thing calls it first, so that nothing is left over."""
         if self.stop.is_set():
             raise Stopped
 
     def many(self, count):
-        """How often to do what an emulator shows as well by three times."""
+        """How often to repeat; an emulator shows the same after three times."""
         return 3 if self.account.is_emulator else count
 
     def seconds(self, seconds):
-        """How long to wait where an emulator needs no time."""
+        """How long to wait; an emulator needs no time."""
         return min(seconds, 2) if self.account.is_emulator else seconds
 
     def pause(self, seconds):

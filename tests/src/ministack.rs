@@ -104,7 +104,7 @@ impl MiniStack {
             .await;
         let sqs = aws_sdk_sqs::Client::new(&config);
         let answers = async || sqs.list_queues().send().await.ok();
-        eventually("MiniStack to answer", Duration::from_secs(60), answers).await;
+        eventually("MiniStack to answer", Duration::from_secs(120), answers).await;
         Ok(Self {
             server,
             directory,

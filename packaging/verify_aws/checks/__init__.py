@@ -1,4 +1,4 @@
-"""The questions, one file each: `FACTS`, and `check(run)`, which yields each fact, what was seen of it, and whether that is as
+"""The questions, one file each: `FACTS`, and `check(run)`, which yields each fact, the observation, and whether it was
 expected."""
 
 from checks import destination, in_flight, large_record, moves, records, recursion, throttled, trace, twelve_hours

@@ -1,4 +1,4 @@
-"""What does a failed invocation put on the queue that is its destination?"""
+"""What does a failed invocation send to its destination queue?"""
 
 import json
 import re
@@ -32,7 +32,7 @@ def check(run):
     yield REQUEST_ID, "one id in all three" if len(set(ids)) == 1 else ", ".join(map(str, ids)), len(set(ids)) == 1
     sender = message["Attributes"].get("SenderId", "none")
     role, _, session = sender.partition(":")
-    # Nobody needs to see the role's own id.
+    # The role's id is not shown.
     yield SENDER, f"`{role[:4]}…:{session}`", role.startswith("AROA") and session == function
     header = message["Attributes"].get("AWSTraceHeader", "none")
     yield HEADER, f"`{header}`", re.match("Root=1-[0-9a-f]{8}-[0-9a-f]{24}", header) is not None

@@ -1,4 +1,4 @@
-"""How late is the count of messages in flight, by which the handler decides whether there is room to hide more?"""
+"""How late is the count of messages in flight, from which the handler decides whether it may hide more?"""
 
 import time
 
@@ -25,7 +25,7 @@ def check(run):
 
 
 def take(run, queue, received):
-    """Hides some more, and says whether all are."""
+    """Hides more messages. Returns whether all are hidden."""
     answer = run.account.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=900, WaitTimeSeconds=1)
     received += answer.get("Messages", [])
     return True if len(received) == MESSAGES else None

@@ -1,4 +1,4 @@
-"""What becomes of a failure whose record is over 1 MiB?"""
+"""Where does a failure record over 1 MiB go?"""
 
 from datetime import datetime, timedelta, timezone
 
@@ -20,7 +20,7 @@ def check(run):
 
 
 def outcome(run, function, queue, begun):
-    """Whether a message has come, and how many deliveries have failed, once there is one of either."""
+    """Returns whether a message has arrived and how many deliveries have failed, once either has happened."""
     arrived = make.receive(run, queue) is not None
     answer = run.account.metrics.get_metric_statistics(
         Namespace="AWS/Lambda",

@@ -1,4 +1,4 @@
-"""What does the record say of an invocation that did not end by itself, or never began?"""
+"""What does the record say about an invocation that timed out, crashed or never started?"""
 
 import json
 
@@ -27,7 +27,7 @@ def record_of(run, name, event, timeout=10, concurrency=None):
 
 
 def seen(fact, record):
-    """What the record says, and whether that is as expected."""
+    """Returns the record's content and whether it was expected."""
     condition = record["requestContext"].get("condition", "no condition")
     status = (record.get("responseContext") or {}).get("statusCode", "no status")
     error = (record.get("responsePayload") or {}).get("errorType")

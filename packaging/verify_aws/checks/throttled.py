@@ -1,4 +1,4 @@
-"""What does the record say of an event that was throttled until it was too old?"""
+"""What does the record say about an event that was throttled until it was too old?"""
 
 import json
 
@@ -22,6 +22,6 @@ def check(run):
     make.invoke(run, function, {"sleep": run.seconds(150)})
     run.pause(run.seconds(10))  # until it runs
     make.invoke(run, function, {"failures": 1})
-    # The event that keeps the function busy succeeds, so that the only record is the other's.
+    # The event that keeps the function busy succeeds, so the only record is that of the other event.
     message = run.until("record of the throttled event", 600, lambda: make.receive(run, queue))
     yield TOO_OLD, *seen(TOO_OLD, json.loads(message["Body"]))

@@ -20,7 +20,7 @@ def check(run):
 
 
 def attempts(run, function):
-    """The trace of each attempt, once there are two in the log."""
+    """Returns the trace of each attempt, once the log has two."""
     logs = run.account.logs
     try:
         pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{function}", filterPattern="verify")

@@ -1,4 +1,4 @@
-"""From when do the twelve hours of a visibility timeout count?"""
+"""When do the twelve hours of a visibility timeout begin?"""
 
 import time
 
@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 from facts import Fact, NotAsked
 
 LONGEST = 43_170
-# More than what is left of twelve hours beside the longest.
+# More than twelve hours minus the longest timeout.
 LATER = 45
 
 ANEW = Fact(
@@ -52,7 +52,7 @@ def comes_back(run, queue):
 
 
 def hide(run, queue, message):
-    """Whether SQS takes the longest visibility timeout for it."""
+    """Returns whether SQS accepts the longest visibility timeout."""
     try:
         run.account.sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=LONGEST)
     except ClientError as error:
