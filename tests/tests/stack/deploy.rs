@@ -136,17 +136,22 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
 /// A shell whose `cargo run` starts the bootstrap that `sam build` has built. `cargo lambda watch` would build the handler
 /// once more, with other features and another profile, for minutes.
 fn with_built_handler(shell: Shell) -> Shell {
-    const CARGO: &str = "#!/bin/sh\n\
-        [ \"$1\" != run ] || exec \"$HANDLER\"\n\
-        PATH=${PATH#*watch-cargo:} exec cargo \"$@\"\n";
+    const SCRIPT: &str = "#!/bin/sh\n\
+        case $1 in\n\
+        run) exec \"$HANDLER\" ;;\n\
+        lambda) exec cargo-lambda \"$@\" ;;\n\
+        *) exec \"$REAL_CARGO\" \"$@\" ;;\n\
+        esac\n";
     let folder = scratch("watch-cargo");
     let cargo = folder.join("cargo");
-    fs::write(&cargo, CARGO).expect("a script can be written");
+    fs::write(&cargo, SCRIPT).expect("a script can be written");
     fs::set_permissions(&cargo, Permissions::from_mode(0o755)).expect("it can be made executable");
     let path = shell.run("printf %s \"$PATH\"").unwrap_or_else(|error| panic!("{error}"));
     shell
         .with("PATH", format!("{}:{path}", folder.display()))
         .with("HANDLER", root().join(".aws-sam/build/RetryHandler/bootstrap"))
+        .with("REAL_CARGO", env!("CARGO"))
+        .with("CARGO", cargo)
 }
 
 /// An endpoint that closes every connection without an answer, and the operations requested of it.

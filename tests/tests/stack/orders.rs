@@ -68,7 +68,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     /// No parser would return it unchanged.
     const PAYLOAD: &str =
         r#"{"n": 1E400, "n":-0.0,"id":123456789012345678901234567890, "text":"\u00e9é\"\ud83d\ude00"}"#;
-    let ministack = world.sped_up().await;
+    let ministack = world.moving().await;
     let nobody = MiniStack::function_arn(NOBODY);
     let parameters = format!("HideUpTo=0 BaseBackoff={BACKOFF} MaxBackoff={BACKOFF}");
     let (stack, orders) = Orders::with_stack(ministack, "moves", &parameters).await;
