@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 
-use crate::World;
+use crate::{RUNTIME, World};
 use real::Real;
 use stand::Model;
 
@@ -21,16 +21,13 @@ const LONG: u64 = 600;
 pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
     macro_rules! trials {
         ($(($module:ident::$name:ident, $visibility_timeout:expr)),* $(,)?) => {
-            vec![$({
-                let world = Arc::clone(world);
-                Trial::test(concat!("contract::model::", stringify!($name)), move || {
-                    world.runtime.block_on($module::$name(&Model::new($visibility_timeout)));
-                    Ok(())
-                })
-            }, {
+            vec![$(Trial::test(concat!("contract::model::", stringify!($name)), move || {
+                RUNTIME.block_on($module::$name(&Model::new($visibility_timeout)));
+                Ok(())
+            }), {
                 let world = Arc::clone(world);
                 Trial::test(concat!("contract::ministack::", stringify!($name)), move || {
-                    world.runtime.block_on(async {
+                    RUNTIME.block_on(async {
                         let ministack = world.contract().await;
                         let real = Real::new(ministack, stringify!($name), $visibility_timeout).await;
                         $module::$name(&real).await;

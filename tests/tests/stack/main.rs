@@ -17,7 +17,7 @@ mod releases;
 mod retries;
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use comeback_tests::{MiniStack, Stack, build};
 use libtest_mimic::{Arguments, Trial};
@@ -26,15 +26,18 @@ use tokio::sync::OnceCell;
 
 use deploy::Example;
 
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Runtime::new().expect("the operating system gives us threads"));
+
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    let world = Arc::new(World::new());
+    let world = Arc::new(World::default());
     macro_rules! trials {
         ($($module:ident::$name:ident),* $(,)?) => {
             vec![$({
                 let world = Arc::clone(&world);
                 Trial::test(concat!(stringify!($module), "::", stringify!($name)), move || {
-                    world.runtime.block_on($module::$name(&world));
+                    RUNTIME.block_on($module::$name(&world));
                     Ok(())
                 })
             }),*]
@@ -72,8 +75,8 @@ fn main() -> ExitCode {
 }
 
 /// What the trials share. Each part is made for the first trial that asks.
+#[derive(Default)]
 struct World {
-    runtime: Runtime,
     built: OnceCell<Result<(), String>>,
     ministack: OnceCell<Result<MiniStack, String>>,
     sped_up: OnceCell<Result<MiniStack, String>>,
@@ -86,21 +89,6 @@ struct World {
 }
 
 impl World {
-    fn new() -> Self {
-        Self {
-            runtime: Runtime::new().expect("the operating system gives us threads"),
-            built: OnceCell::new(),
-            ministack: OnceCell::new(),
-            sped_up: OnceCell::new(),
-            moving: OnceCell::new(),
-            by_hand: OnceCell::new(),
-            contract: OnceCell::new(),
-            comeback: OnceCell::new(),
-            quick: OnceCell::new(),
-            cdk_example: OnceCell::new(),
-        }
-    }
-
     async fn ministack(&self) -> &MiniStack {
         or_panic(self.ministack.get_or_init(|| MiniStack::start("ministack")).await)
     }
