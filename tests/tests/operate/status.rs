@@ -65,7 +65,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     let by_handler = Operator::of(ministack).comeback(&format!("status --json --handler {handler}")).json(0);
     assert_eq!(by_handler["dead_letters"], busy["dead_letters"]);
     let target = Operator::of(ministack).comeback(&format!("status --handler {target}"));
-    assert!(target.stderr.contains("is no retry handler"), "{}", target.stderr);
+    assert!(target.stderr.contains("is not a retry handler"), "{}", target.stderr);
 }
 
 /// Lines in CloudWatch's embedded metric format, which MiniStack keeps as lines.

@@ -1,11 +1,76 @@
+//! One run of a command: its flags, the account, Ctrl-C, and asking before a change.
+
+use std::io::{BufRead, IsTerminal as _, Write as _};
 use std::process::exit;
 
-use comeback_operate::{Account, Deployment, Failure, Interrupt};
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use tokio::sync::{oneshot, watch};
 
 use crate::failure;
-use crate::operate::common::Common;
+use crate::operate::account::{Account, Failure};
+use crate::operate::deployment::Deployment;
+use crate::operate::function::FunctionName;
 
-/// What one run of a command has.
+/// Flags of every command on a deployment.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Deployment and output")]
+pub(crate) struct Common {
+    /// The retry handler of the deployment [default: the one of --stack]
+    #[arg(long, value_name = "FUNCTION")]
+    pub(crate) handler: Option<FunctionName>,
+    /// The CloudFormation stack that has the retry handler
+    #[arg(long, value_name = "NAME", default_value = "comeback", conflicts_with = "handler")]
+    pub(crate) stack: String,
+    /// The AWS region [default: the environment's or the profile's]
+    #[arg(long, value_name = "REGION")]
+    pub(crate) region: Option<String>,
+    /// The profile of your AWS configuration
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Print JSON, and never ask
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Change what is to be changed without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+/// Whether the operator has asked a command to stop. Long work looks at it between two calls, gives back what it holds,
+/// and ends with a summary.
+#[derive(Clone, Debug)]
+pub(crate) struct Interrupt(watch::Receiver<bool>);
+
+impl Interrupt {
+    /// An interrupt, and what raises it by sending `true`.
+    pub(crate) fn new() -> (watch::Sender<bool>, Self) {
+        let (raise, raised) = watch::channel(false);
+        (raise, Self(raised))
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it is raised; for ever if it never is.
+    pub(crate) async fn raised(&self) {
+        let mut raised = self.0.clone();
+        if raised.wait_for(|raised| *raised).await.is_err() {
+            // Nothing is left that could raise it.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Does work that may be dropped at any moment, because it changes nothing.
+    pub(crate) async fn or<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        tokio::select! {
+            result = work => result,
+            () = self.raised() => Err(Failure::Interrupted("nothing was changed".into())),
+        }
+    }
+}
+
+/// What a running command has.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) account: Account,
@@ -15,10 +80,15 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The deployment that the flags name.
     pub(crate) async fn deployment(&self) -> Result<Deployment, Failure> {
         Deployment::find(&self.account, self.common.handler.as_ref(), &self.common.stack).await
     }
+}
+
+/// Text in a colour, which the stream removes where it cannot be shown.
+pub(crate) fn coloured(colour: AnsiColor, text: &str) -> String {
+    let style = Style::new().fg_color(Some(colour.into()));
+    format!("{style}{text}{style:#}")
 }
 
 /// Runs a command that talks to AWS to its end.
@@ -41,4 +111,52 @@ pub(crate) fn run_in_session(
         let account = Account::connect(common.region.clone(), common.profile.as_deref()).await?;
         command(Session { account, interrupt, common: common.clone() }).await
     })
+}
+
+/// Asks on the terminal whether to go on, unless there is `--yes`. Fails where nobody can answer.
+pub(crate) async fn confirm(question: &str, session: &Session) -> Result<(), Failure> {
+    if session.common.yes {
+        return Ok(());
+    }
+    if session.common.json || !std::io::stdin().is_terminal() {
+        return Err(Failure::NotConfirmed(
+            "nothing was changed: pass --yes to go on without a question".into(),
+        ));
+    }
+    anstream::eprint!("{question} [y/N] ");
+    // A question that cannot be shown is not answered with yes.
+    let _ = anstream::stderr().flush();
+    let answer = session.interrupt.or(async { Ok(answer().await) }).await?;
+    if is_yes(&answer) { Ok(()) } else { Err(Failure::NotConfirmed("nothing was changed".into())) }
+}
+
+/// A line from the terminal. Only a thread of its own can wait for it beside Ctrl-C.
+async fn answer() -> String {
+    let (send, answer) = oneshot::channel();
+    std::thread::spawn(move || {
+        let line = std::io::stdin().lock().lines().next().and_then(Result::ok);
+        // Nobody waits for it after Ctrl-C.
+        let _ = send.send(line.unwrap_or_default());
+    });
+    answer.await.unwrap_or_default()
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for yes in ["y", "Y", " yes ", "YES"] {
+            assert!(is_yes(yes), "{yes}");
+        }
+        for no in ["", "n", "no", "yep", "y n"] {
+            assert!(!is_yes(no), "{no}");
+        }
+    }
 }

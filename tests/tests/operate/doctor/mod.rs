@@ -188,7 +188,7 @@ fn says_it_in_words(ward: &Ward) {
 
 fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: &Stack) {
     let unknown = ward.doctor("--only CB999");
-    assert!(unknown.stderr.contains("\"CB999\" is no check"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("\"CB999\" is not a check"), "{}", unknown.stderr);
     assert_eq!(unknown.code, 2);
     let no_stack = ward.operator.comeback("doctor --stack no-such-stack");
     assert!(no_stack.stderr.contains("cloudformation:ListStackResources"), "{}", no_stack.stderr);

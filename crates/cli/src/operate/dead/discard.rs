@@ -1,21 +1,29 @@
-use std::io::Write as _;
-use std::path::PathBuf;
+//! `comeback dead discard`: write letters to a file, and delete them.
 
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use aws_sdk_sqs::primitives::Blob;
+use aws_sdk_sqs::types::MessageAttributeValue;
+use aws_smithy_types::base64;
 use clap::Args;
-use comeback_operate::dead::{Pace, Work};
-use comeback_operate::{self as operate};
+use comeback_delivery::sqs::Message;
+use comeback_engine::Reason;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::clock;
-use crate::failure::Failure;
-use crate::operate::common::Common;
-use crate::operate::confirm::confirm;
-use crate::operate::dead::filter::FilterFlags;
-use crate::operate::dead::plan::{self, Plan};
-use crate::operate::dead::reading::{Bar, open};
-use crate::operate::session::Session;
-use crate::text::numbers::counted;
-use crate::text::numbers::read_rate;
+use crate::failure;
+use crate::operate::account::Failure;
+use crate::operate::dead::filter::Filter;
+use crate::operate::dead::plan::{Bar, DeadLetters, Plan};
+use crate::operate::dead::queue::{CallFailure, LetterQueue, Received};
+use crate::operate::dead::survey::Survey;
+use crate::operate::dead::work::{LetterAction, Pace};
+use crate::operate::session::{Common, Session, confirm};
+use crate::text::numbers::{counted, read_rate};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -29,9 +37,9 @@ pub(crate) struct DiscardArguments {
     #[arg(long, value_name = "FILE")]
     export: PathBuf,
     #[command(flatten)]
-    filter: FilterFlags,
-    /// Every letter, and every message that is none of Comeback's
-    #[arg(long, conflicts_with = "FilterFlags", required_unless_present = "FilterFlags")]
+    filter: Filter,
+    /// Every letter, and every message that is not one of Comeback's
+    #[arg(long, conflicts_with = "Filter", required_unless_present = "Filter")]
     all: bool,
     /// Letters a second at most
     #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
@@ -46,51 +54,245 @@ pub(crate) struct DiscardArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Result<(), failure::Failure> {
     let export = arguments.export.display();
     if arguments.export.exists() {
-        return Err(operate::Failure::Refused(format!(
+        return Err(Failure::Refused(format!(
             "--export {export}: the file is there already, and is not overwritten; name another"
         ))
         .into());
     }
-    let (letters, about) = open(&session).await?;
-    let Session { interrupt, common, .. } = &session;
-    let (filter, now) = (arguments.filter.filter(), clock::now());
-    let bar = Bar::new(about.visible);
-    let survey = letters.list(&filter, 0, now, interrupt, &|progress| bar.tell(progress)).await?;
+    let letters = DeadLetters::find(&session).await?;
+    let bar = letters.announce(&session).await?;
+    let now = clock::now();
+    let progress = |progress| bar.show(progress);
+    let reader = letters.reader(&session, &progress);
+    let (survey, read) = Survey::read(&reader, &arguments.filter, &|_| Ok(()), 0, now).await?;
     drop(bar);
     let pace = Pace::per_second(arguments.rate);
-    let plan = Plan { verb: "discard", survey: &survey, pace, limit: arguments.limit, now };
+    let plan = Plan { verb: "discard", survey, read, pace, limit: arguments.limit, now };
     plan.check()?;
     let mut out = anstream::stdout();
-    if !common.json {
+    let is_json = session.common.json;
+    if !is_json {
         plan.print(&mut out)?;
     }
-    let until = survey.newest.filter(|_| plan.letters() > 0 && !arguments.dry_run);
-    let Some(until) = until else {
-        if common.json {
+    let Some(work) = plan.work(&arguments.filter).filter(|_| !arguments.dry_run) else {
+        if is_json {
             writeln!(out, "{}", json!({"plan": plan.json(), "dry_run": arguments.dry_run, "discarded": 0}))?;
         }
-        return Ok(survey.read.result("nothing was changed")?);
+        return Ok(plan.read.result("nothing was changed")?);
     };
     let count = counted(plan.letters(), "letter", "letters");
     confirm(&format!("write {count} to {export}, and delete them?"), &session).await?;
-    let work = Work { filter, now, until, pace, limit: arguments.limit };
     let bar = Bar::new(plan.letters());
-    let tell = |progress| bar.tell(progress);
-    let worked = letters.discard(&work, &arguments.export, interrupt, &tell).await?;
+    let progress = |progress| bar.show(progress);
+    let mut file = Export::create(&arguments.export)?;
+    let (done, read) = work.run(&letters.reader(&session, &progress), &mut file).await?;
     drop(bar);
-    let summary = plan::summary("discarded", &worked);
-    if common.json {
-        let outcome = plan::worked_json(&worked);
+    let summary = done.summary("discarded");
+    if is_json {
+        let outcome = done.json(&read);
         let report = json!({
-            "plan": plan.json(), "dry_run": false, "discarded": worked.done, "export": arguments.export,
+            "plan": plan.json(), "dry_run": false, "discarded": done.letters, "export": arguments.export,
             "outcome": outcome,
         });
         writeln!(out, "{report}")?;
     } else {
         writeln!(out, "{summary}; `comeback dead import {export}` brings back what the file holds")?;
     }
-    Ok(plan::result(&worked, &survey.left, &summary)?)
+    Ok(plan.result(&done, &read, &summary)?)
+}
+
+/// A letter as a line of an export: what SQS stores of it and takes back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Line {
+    pub(crate) message_id: String,
+    /// Milliseconds since the epoch, for people: a message that is sent again gets a new time.
+    sent_timestamp: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace_header: Option<String>,
+    attributes: BTreeMap<String, Attribute>,
+    /// As it was received, to the byte.
+    pub(crate) body: String,
+}
+
+/// A message attribute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attribute {
+    /// `String`, `Number` or `Binary`, and perhaps a label: `Number.int`.
+    r#type: String,
+    /// Text; in Base64 for a `Binary`.
+    value: String,
+}
+
+impl Line {
+    fn of(received: &Received) -> Self {
+        let attribute = |(name, value): &(String, MessageAttributeValue)| {
+            let text = match value.binary_value() {
+                Some(bytes) => base64::encode(bytes),
+                None => value.string_value().unwrap_or_default().to_owned(),
+            };
+            (name.clone(), Attribute { r#type: value.data_type().to_owned(), value: text })
+        };
+        let record = &received.record;
+        Self {
+            message_id: record.message_id.clone(),
+            sent_timestamp: record.sent.as_millis(),
+            trace_header: record.trace_header.clone(),
+            attributes: received.attributes.iter().map(attribute).collect(),
+            body: record.body.clone(),
+        }
+    }
+
+    /// The message to send.
+    pub(crate) fn message(self) -> Result<Message, String> {
+        let attributes = self.attributes.into_iter().map(|(name, attribute)| {
+            let value = attribute.value().map_err(|problem| format!("attribute {name:?}: {problem}"))?;
+            Ok((name, value))
+        });
+        let attributes = attributes.collect::<Result<_, String>>()?;
+        Ok(Message { attributes, trace_header: self.trace_header, ..Message::new(self.body) })
+    }
+}
+
+impl Attribute {
+    fn value(self) -> Result<MessageAttributeValue, String> {
+        let is_binary = self.r#type.split('.').next() == Some("Binary");
+        let value = MessageAttributeValue::builder().data_type(self.r#type);
+        let value = if is_binary {
+            let bytes = base64::decode(&self.value).map_err(|_| "its value is not Base64".to_owned())?;
+            value.binary_value(Blob::new(bytes))
+        } else {
+            value.string_value(self.value)
+        };
+        value.build().map_err(|error| error.to_string())
+    }
+}
+
+/// A file that letters are written to.
+#[derive(Debug)]
+pub(crate) struct Export {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Export {
+    /// Creates the file, which must not exist.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let mut options = OpenOptions::new();
+        // Payloads are private.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.write(true).create_new(true).open(path);
+        let file = file.and_then(|file| sync_folder_of(path).map(|()| file)).map_err(|error| {
+            let remedy = match error.kind() {
+                io::ErrorKind::AlreadyExists => "; it is not overwritten: name another file",
+                _ => "",
+            };
+            Failure::CouldNot(format!("--export {}: {error}{remedy}", path.display()))
+        })?;
+        Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })
+    }
+
+    /// Writes lines, and waits until they are on disk.
+    fn write(&mut self, lines: &[Line]) -> io::Result<()> {
+        for line in lines {
+            serde_json::to_writer(&mut self.file, line)?;
+            self.file.write_all(b"\n")?;
+        }
+        self.file.flush()?;
+        self.file.get_ref().sync_all()
+    }
+}
+
+impl LetterAction for Export {
+    type Prepared = Line;
+
+    fn prepare(&self, received: &Received) -> Result<Line, Reason> {
+        Ok(Line::of(received))
+    }
+
+    async fn perform<Q: LetterQueue>(&mut self, _: &Q, lines: Vec<Line>) -> Vec<Result<(), CallFailure>> {
+        let written = self.write(&lines).map_err(|error| {
+            let why = format!("{}: {error}", self.path.display());
+            CallFailure { why, for_all: true }
+        });
+        vec![written; lines.len()]
+    }
+}
+
+/// A new file survives a crash only if its folder is on disk too.
+#[cfg(unix)]
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Folders cannot be synced here.
+#[cfg(not(unix))]
+fn sync_folder_of(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::{Record, Timestamp};
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn attribute() -> impl Strategy<Value = MessageAttributeValue> {
+        let text = ("(String|Number)(\\.[a-z]{1,5})?", "\\PC{1,20}").prop_map(|(of_type, value)| {
+            MessageAttributeValue::builder().data_type(of_type).string_value(value).build().unwrap()
+        });
+        let binary = vec(any::<u8>(), 0..40).prop_map(|bytes| {
+            let value = MessageAttributeValue::builder().data_type("Binary").binary_value(Blob::new(bytes));
+            value.build().unwrap()
+        });
+        prop_oneof![text, binary]
+    }
+
+    proptest! {
+        #[test]
+        fn a_letter_comes_back_as_it_was(
+            body in "\\PC{1,60}",
+            attributes in btree_map("[A-Za-z]{1,8}", attribute(), 0..10),
+            trace_header in proptest::option::of("Root=[0-9a-f-]{1,20}"),
+            sent in any::<u64>(),
+        ) {
+            let record = Record {
+                message_id: "m-1".into(),
+                receipt_handle: "h-1".into(),
+                body: format!("{body}\n\u{2028}\"\\"),
+                receive_count: 1,
+                sent: Timestamp::from_millis(sent),
+                first_receive: Timestamp::from_millis(sent),
+                moved: None,
+                trace_header: trace_header.clone(),
+            };
+            let received = Received { record, attributes: attributes.into_iter().collect() };
+            let line = serde_json::to_string(&Line::of(&received)).unwrap();
+            prop_assert!(!line.contains('\n'), "{}", line);
+            let message = serde_json::from_str::<Line>(&line).unwrap().message().unwrap();
+            prop_assert_eq!(message.body, received.record.body);
+            prop_assert_eq!(message.attributes, received.attributes);
+            prop_assert_eq!(message.trace_header, trace_header);
+        }
+    }
+
+    #[test]
+    fn an_export_overwrites_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters.jsonl");
+        std::fs::write(&path, "mine").unwrap();
+        let Failure::CouldNot(refused) = Export::create(&path).unwrap_err() else {
+            panic!("another exit code")
+        };
+        assert!(refused.ends_with("; it is not overwritten: name another file"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    }
 }

@@ -1,44 +1,305 @@
+//! Which letters a command is about.
+
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_operate::FunctionName;
-use comeback_operate::dead::{Filter, PayloadTest, ReasonName, RetriesTest};
+use comeback_engine::{Letter, LetterKind, ReasonCode, Timestamp};
+use serde_json::Value;
+use wildmatch::WildMatch;
 
+use crate::operate::function::FunctionName;
 use crate::text::durations;
 
-/// Which letters. Messages that are none of Comeback's are taken only without any of these.
-#[derive(Clone, Debug, Default, Args)]
+/// The reason of a record that SQS's own redrive took from the retry queue.
+const MAX_RECEIVE_COUNT: &str = "max_receive_count";
+
+/// Which letters. All tests that are given must hold. Messages that are not Comeback's match only the empty filter.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Which letters (all that is given must hold)")]
-pub(crate) struct FilterFlags {
+pub(crate) struct Filter {
     /// Given up for this reason, such as max_age; max_receive_count is what SQS's own redrive took
     #[arg(long, value_name = "REASON")]
-    reason: Option<ReasonName>,
+    pub(crate) reason: Option<ReasonName>,
     /// Of this function; without a qualifier, of any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
-    target: Option<FunctionName>,
+    pub(crate) target: Option<FunctionName>,
     /// With an error type like this: * stands for any text, ? for one character
     #[arg(long, value_name = "GLOB")]
-    error: Option<String>,
+    pub(crate) error: Option<String>,
     /// Given up longer ago than this
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
-    older: Option<Duration>,
+    pub(crate) older: Option<Duration>,
     /// Given up more recently than this
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
-    newer: Option<Duration>,
-    /// After so many retries: '>5', '>=5', '<5', '<=5' or '5'
+    pub(crate) newer: Option<Duration>,
+    /// After a number of retries: '>5', '>=5', '<5', '<=5' or '5'
     #[arg(long, value_name = "TEST")]
-    retries: Option<RetriesTest>,
+    pub(crate) retries: Option<RetriesTest>,
     /// Of this event
     #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    pub(crate) key: Option<String>,
     /// With this value in the payload, as in '/customer/id=42'. May be repeated
     #[arg(long, value_name = "POINTER=VALUE")]
-    payload: Vec<PayloadTest>,
+    pub(crate) payload: Vec<PayloadTest>,
 }
 
-impl FilterFlags {
-    pub(crate) fn filter(&self) -> Filter {
-        let Self { reason, target, error, older, newer, retries, key, payload } = self.clone();
-        Filter { reason, target, error, older, newer, retries, key, payload }
+impl Filter {
+    pub(crate) fn takes_everything(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it takes a letter whose age counts from `now`.
+    pub(crate) fn takes(&self, letter: &Letter<'_>, now: Timestamp) -> bool {
+        let age = now.since(letter.given_up);
+        self.takes_everything()
+            || letter.kind != LetterKind::Unknown
+                && self.reason.is_none_or(|reason| reason == ReasonName::of(letter))
+                && holds(&self.target, &letter.function_arn, |target, arn| target.names(arn))
+                && holds(&self.error, &letter.error_type, |glob, error| WildMatch::new(glob).matches(error))
+                && self.older.is_none_or(|older| age > older)
+                && self.newer.is_none_or(|newer| age < newer)
+                && holds(&self.retries, &letter.retries_made, |test, retries| test.0.contains(retries))
+                && holds(&self.key, &letter.key, |key, other| key == other)
+                && self.takes_payload(letter)
+    }
+
+    fn takes_payload(&self, letter: &Letter<'_>) -> bool {
+        if self.payload.is_empty() {
+            return true;
+        }
+        let payload = letter.payload.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
+        payload.is_some_and(|payload| self.payload.iter().all(|test| test.holds(&payload)))
+    }
+}
+
+/// Whether a test, if given, holds for a fact. It does not hold for an unknown fact.
+fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) -> bool {
+    test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
+}
+
+/// The name of a reason: one of the handler's, or `max_receive_count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReasonName(&'static str);
+
+impl ReasonName {
+    /// `unknown` for a message that is not ours, which no filter can name.
+    pub(crate) fn of(letter: &Letter<'_>) -> Self {
+        Self(match (letter.reason, letter.kind) {
+            (Some(reason), _) => reason.name(),
+            (None, LetterKind::Unknown) => "unknown",
+            (None, _) => MAX_RECEIVE_COUNT,
+        })
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+impl FromStr for ReasonName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]);
+        all.clone().find(|name| *name == text).map(Self).ok_or_else(|| {
+            let all = all.by_ref().collect::<Vec<_>>().join(", ");
+            format!("{text:?} is not a reason; the reasons are {all}")
+        })
+    }
+}
+
+/// The numbers of retries that `>5`, `>=5`, `<5`, `<=5`, `=5` or `5` stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RetriesTest(RangeInclusive<u64>);
+
+impl FromStr for RetriesTest {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let test = text.trim();
+        let number = test.trim_start_matches(['<', '>', '=']);
+        let bad = || format!("{text:?} is not a number of retries; give '>5', '>=5', '<5', '<=5' or '5'");
+        let limit: u64 = number.trim().parse().map_err(|_| bad())?;
+        Ok(Self(match &test[..test.len() - number.len()] {
+            ">" => limit.saturating_add(1)..=u64::MAX,
+            ">=" => limit..=u64::MAX,
+            // No number is below 0: an empty range.
+            "<" => limit.checked_sub(1).map_or(RangeInclusive::new(1, 0), |most| 0..=most),
+            "<=" => 0..=limit,
+            "=" | "" => limit..=limit,
+            _ => return Err(bad()),
+        }))
+    }
+}
+
+/// A value at a place in the payload: `/customer/id=42`. It finds `42` and `"42"`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PayloadTest {
+    pointer: String,
+    text: String,
+    json: Option<Value>,
+}
+
+impl PayloadTest {
+    fn holds(&self, payload: &Value) -> bool {
+        let found = payload.pointer(&self.pointer);
+        found.is_some_and(|found| found.as_str() == Some(&self.text) || self.json.as_ref() == Some(found))
+    }
+}
+
+impl FromStr for PayloadTest {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("{text:?} is not a JSON pointer and a value; give them as in '/customer/id=42'");
+        let (pointer, value) = text.split_once('=').ok_or_else(bad)?;
+        if !pointer.is_empty() && !pointer.starts_with('/') {
+            return Err(bad());
+        }
+        let json = serde_json::from_str(value).ok();
+        Ok(Self { pointer: pointer.to_owned(), text: value.to_owned(), json })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::Record;
+    use serde_json::json;
+
+    use super::*;
+    use crate::operate::dead::queue::Received;
+    use crate::operate::dead::simulated::{NOW, ORDERS, Put, event, malformed, record, unknown};
+
+    fn received(put: &Put) -> Received {
+        let record = Record {
+            message_id: "m".into(),
+            receipt_handle: "h".into(),
+            body: put.body.clone(),
+            receive_count: 1,
+            sent: Timestamp::from_secs(1_000_000_000),
+            first_receive: Timestamp::from_secs(1_000_000_000),
+            moved: None,
+            trace_header: None,
+        };
+        Received { record, attributes: Vec::new() }
+    }
+
+    /// Whether a filter takes a letter of seven retries that timed out, an hour after it was given up.
+    fn takes(filter: Filter) -> bool {
+        let now = Timestamp::from_secs(1_000_003_600);
+        filter.takes(&received(&event("Timeout")).letter(), now)
+    }
+
+    fn only(set: impl FnOnce(&mut Filter)) -> Filter {
+        let mut filter = Filter::default();
+        set(&mut filter);
+        filter
+    }
+
+    type Set<'s> = &'s dyn Fn(&mut Filter);
+
+    #[test]
+    fn all_that_is_set_must_hold() {
+        let hours = |hours: u64| Some(Duration::from_secs(hours * 3_600));
+        let reason = |name: &str| Some(name.parse::<ReasonName>().unwrap());
+        let target = |name: &str| Some(name.parse().unwrap());
+        let tests: [(Set<'_>, bool); 15] = [
+            (&|_| (), true),
+            (&|it| it.reason = reason("max_age"), true),
+            (&|it| it.reason = reason("max_retries"), false),
+            (&|it| it.target = target("orders"), true),
+            (&|it| it.target = target(ORDERS), true),
+            (&|it| it.target = target("orders:live"), false),
+            (&|it| it.error = Some("Time*".into()), true),
+            (&|it| it.error = Some("time*".into()), false),
+            (&|it| it.older = Some(Duration::from_secs(3_599)), true),
+            (&|it| it.older = hours(1), false),
+            (&|it| it.newer = hours(1), false),
+            (&|it| it.newer = hours(2), true),
+            (&|it| it.key = Some("another".into()), false),
+            (&|it| it.retries = Some("7".parse().unwrap()), true),
+            (&|it| (it.reason, it.target) = (reason("max_age"), target("payments")), false),
+        ];
+        for (set, expected) in tests {
+            let filter = only(|filter| set(filter));
+            assert_eq!(takes(filter.clone()), expected, "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_one_events() {
+        let letter = event("Timeout");
+        let filter = only(|filter| filter.key = Some(letter.key.clone()));
+        assert!(filter.takes(&received(&letter).letter(), NOW));
+    }
+
+    #[test]
+    fn what_a_letter_does_not_tell_matches_no_test() {
+        let other = unknown();
+        let taken_by_sqs = record("Timeout");
+        let takes = |filter: Filter, letter| filter.takes(&received(letter).letter(), NOW);
+        assert!(takes(Filter::default(), &other), "without any test, everything is taken");
+        assert!(!takes(only(|it| it.older = Some(Duration::ZERO)), &other), "even its age is no letter's");
+        assert!(takes(only(|it| it.reason = Some("max_receive_count".parse().unwrap())), &taken_by_sqs));
+        assert!(takes(only(|it| it.retries = Some("0".parse().unwrap())), &taken_by_sqs));
+        assert!(!takes(only(|it| it.error = Some("*".into())), &malformed()));
+    }
+
+    #[test]
+    fn a_payload_is_looked_into_by_pointer() {
+        let payload = json!({"id": 42, "name": "42", "list": [true, null], "a/b": "x", "k=v": 1});
+        let body = event("E").body;
+        let start = body.find(r#","payload":"#).unwrap();
+        let body = format!(r#"{},"payload":{payload}}}"#, &body[..start]);
+        let letter = received(&Put { body, ..event("E") });
+        for (test, expected) in [
+            ("/id=42", true),
+            ("/id=43", false),
+            ("/name=42", true),
+            (r#"/name="42""#, true),
+            ("/list/0=true", true),
+            ("/list/1=null", true),
+            ("/list/2=null", false),
+            ("/list=[true,null]", true),
+            ("/a~1b=x", true),
+            ("/nowhere=", false),
+        ] {
+            let filter = only(|filter| filter.payload = vec![test.parse().unwrap()]);
+            assert_eq!(filter.takes(&letter.letter(), NOW), expected, "{test}");
+        }
+        let both = ["/id=42", "/name=x"].map(|test| test.parse().unwrap()).to_vec();
+        assert!(!only(|filter| filter.payload = both).takes(&letter.letter(), NOW));
+    }
+
+    #[test]
+    fn retries_are_compared() {
+        let sevens =
+            [(">6", true), (">7", false), (">=7", true), ("<7", false), ("<= 7", true), ("=7", true)];
+        for (test, expected) in sevens {
+            assert_eq!(takes(only(|it| it.retries = Some(test.parse().unwrap()))), expected, "{test}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        let refused = "max_age2".parse::<ReasonName>().unwrap_err();
+        let expected = "\"max_age2\" is not a reason; the reasons are max_retries, max_age, non_retryable_error, \
+        target_not_found, target_refused, target_not_allowed, payload_too_large, malformed_record, \
+        malformed_envelope, max_receive_count";
+        assert_eq!(refused, expected);
+        for text in ["", ">", "=>5", "five", "-1", "5.0"] {
+            let refused = text.parse::<RetriesTest>().unwrap_err();
+            let expected =
+                format!("{text:?} is not a number of retries; give '>5', '>=5', '<5', '<=5' or '5'");
+            assert_eq!(refused, expected);
+        }
+        for text in ["", "/id", "id=42"] {
+            let refused = text.parse::<PayloadTest>().unwrap_err();
+            let expected =
+                format!("{text:?} is not a JSON pointer and a value; give them as in '/customer/id=42'");
+            assert_eq!(refused, expected);
+        }
     }
 }

@@ -1,0 +1,78 @@
+//! The commands that work on a deployment in an AWS account.
+
+mod account;
+mod alarms;
+mod attach;
+mod dead;
+mod deployment;
+mod doctor;
+mod function;
+mod log;
+mod pause;
+mod pauses;
+mod resume;
+mod session;
+mod status;
+mod trace;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+use session::run_in_session;
+
+pub(crate) use account::Failure as OperateFailure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OperateCommand {
+    /// Send the failures of a function to Comeback: show the changes, ask, make them, and check them
+    ///
+    /// The order is safe, and a run that was interrupted is resumed by repeating it. The function's earlier settings are
+    /// kept in its tags, and `detach` brings them back.
+    #[command(after_help = attach::ATTACH_EXAMPLES)]
+    Attach(attach::AttachArguments),
+    /// Leave the failures of a function to Lambda again; events that still wait are invoked once more
+    ///
+    /// The destination goes at once. The allow-list, the permissions and the recursion setting stay until the function's
+    /// events have left the retry queue; repeat the command to take them away too. It ends with 3 while it is too early.
+    #[command(after_help = attach::DETACH_EXAMPLES)]
+    Detach(attach::DetachArguments),
+    /// Check a deployment and the functions attached to it, and name the command that fixes each problem
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::DoctorArguments),
+    /// Show what waits, what is due, what was given up, and whether retries run
+    #[command(after_help = status::EXAMPLES)]
+    Status(status::StatusArguments),
+    /// Show one event's life as a timeline: its failures, waits and retries, and how it stands
+    ///
+    /// The handler's log is the index: it has an event from its first failure on, without its payload. A success leaves
+    /// no line there, so after the last retry this says what is known: whether a failure was seen since, and whether the
+    /// function's own log has the REPORT of the invocation.
+    #[command(after_help = trace::EXAMPLES)]
+    Trace(trace::TraceArguments),
+    /// Hold the retries of a function, or of every function; list who did so and why
+    ///
+    /// What fails meanwhile waits. It uses up no retry, and time does not count towards its MAX_AGE, but SQS keeps no message
+    /// for longer than 14 days.
+    #[command(after_help = pause::EXAMPLES)]
+    Pause(pause::PauseArguments),
+    /// Let the retries of a paused function go again, spread over some time
+    #[command(after_help = resume::EXAMPLES)]
+    Resume(resume::ResumeArguments),
+    /// List, show, redrive, discard and import dead-letters
+    #[command(after_help = dead::EXAMPLES)]
+    Dead(dead::DeadArguments),
+}
+
+pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
+    use OperateCommand::{Attach, Dead, Detach, Doctor, Pause, Resume, Status, Trace};
+    match command {
+        Attach(it) => run_in_session(&it.common, |session| attach::attach(it, session)),
+        Detach(it) => run_in_session(&it.common, |session| attach::detach(it, session)),
+        Doctor(it) => run_in_session(&it.common, |session| doctor::run(it, session)),
+        Status(it) => run_in_session(&it.common, |session| status::run(it, session)),
+        Trace(it) => run_in_session(&it.common, |session| trace::run(it, session)),
+        Pause(it) => run_in_session(&it.common, |session| pause::run(it, session)),
+        Resume(it) => run_in_session(&it.common, |session| resume::run(it, session)),
+        Dead(it) => dead::run(it),
+    }
+}

@@ -1,0 +1,174 @@
+//! The AWS account: the clients, errors of calls, and whether a role may do something.
+
+use std::error::Error;
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_iam::types::PolicyEvaluationDecisionType;
+use aws_sdk_kms::types::KeyManagerType;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use comeback_delivery::{ErrorKind, classify};
+use serde::Serialize;
+
+/// For one attempt of a call. A long poll of SQS takes 20 s.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The SDK's clients for one region, with the operator's credentials.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    pub(crate) cloudformation: aws_sdk_cloudformation::Client,
+    pub(crate) cloudwatch: aws_sdk_cloudwatch::Client,
+    pub(crate) iam: aws_sdk_iam::Client,
+    pub(crate) kms: aws_sdk_kms::Client,
+    pub(crate) lambda: aws_sdk_lambda::Client,
+    pub(crate) logs: aws_sdk_cloudwatchlogs::Client,
+    pub(crate) sqs: aws_sdk_sqs::Client,
+    pub(crate) ssm: aws_sdk_ssm::Client,
+    pub(crate) sts: aws_sdk_sts::Client,
+}
+
+impl Account {
+    /// Reads the environment and the profiles as the AWS CLI does. `region` and `profile` come before both.
+    pub(crate) async fn connect(region: Option<String>, profile: Option<&str>) -> Result<Self, Failure> {
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .retry_config(RetryConfig::standard())
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .connect_timeout(CONNECT_TIMEOUT)
+                    .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+                    .build(),
+            );
+        if let Some(profile) = profile {
+            loader = loader.profile_name(profile);
+        }
+        if let Some(region) = region {
+            loader = loader.region(Region::new(region));
+        }
+        let config = loader.load().await;
+        if config.region().is_none() {
+            let how = "give --region, or set AWS_REGION or the profile's region";
+            return Err(Failure::CouldNot(format!("no region is set: {how}")));
+        }
+        Ok(Self::of(&config))
+    }
+
+    pub(crate) fn of(config: &SdkConfig) -> Self {
+        Self {
+            cloudformation: aws_sdk_cloudformation::Client::new(config),
+            cloudwatch: aws_sdk_cloudwatch::Client::new(config),
+            iam: aws_sdk_iam::Client::new(config),
+            kms: aws_sdk_kms::Client::new(config),
+            lambda: aws_sdk_lambda::Client::new(config),
+            logs: aws_sdk_cloudwatchlogs::Client::new(config),
+            sqs: aws_sdk_sqs::Client::new(config),
+            ssm: aws_sdk_ssm::Client::new(config),
+            sts: aws_sdk_sts::Client::new(config),
+        }
+    }
+}
+
+/// Why a command did not do its work; one variant for each exit code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// It could not run: something is missing, denied or unreachable (1).
+    #[error("{0}")]
+    CouldNot(String),
+    #[error("{0}")]
+    Refused(String),
+    /// It ran, and something is broken or left undone (3). Its report says what.
+    #[error("{0}")]
+    Undone(String),
+    /// The operator did not confirm it (4). Nothing was changed.
+    #[error("{0}")]
+    NotConfirmed(String),
+    /// The operator stopped it (130), with what was done so far.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
+}
+
+impl Failure {
+    pub(crate) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::CouldNot(_) => 1,
+            Self::Refused(_) => 2,
+            Self::Undone(_) => 3,
+            Self::NotConfirmed(_) => 4,
+            Self::Interrupted(_) => 130,
+        }
+    }
+}
+
+/// The result of a call, with an error that says which call it was.
+pub(crate) trait Or<T> {
+    /// `action` is the call's IAM action, such as `sqs:GetQueueAttributes`; `of` is what it was about.
+    fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
+}
+
+impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T> for Result<T, SdkError<E, HttpResponse>> {
+    fn or_failure(self, action: &str, of: &str) -> Result<T, Failure> {
+        self.map_err(|error| {
+            let error = classify(&error);
+            let remedy = match error.kind {
+                ErrorKind::Denied => "; docs/operate.md lists the permissions of each command",
+                _ => "",
+            };
+            Failure::CouldNot(format!("{action} of {of}: {error}{remedy}"))
+        })
+    }
+}
+
+/// The ARN of a key; `None` if AWS manages it.
+pub(crate) async fn customer_key(account: &Account, id: &str) -> Result<Option<String>, Failure> {
+    let answer = account.kms.describe_key().key_id(id).send().await.or_failure("kms:DescribeKey", id)?;
+    let key = answer.key_metadata().filter(|key| key.key_manager() != Some(&KeyManagerType::Aws));
+    Ok(key.and_then(|key| key.arn()).map(ToOwned::to_owned))
+}
+
+/// Whether a role may do something, according to IAM's simulator: its policies, its boundary and the organization's.
+/// Policies of the resource itself, such as a queue's, are not evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    Allowed,
+    NotAllowed,
+    /// A policy denies it. No further policy can allow it.
+    Denied,
+}
+
+impl Verdict {
+    pub(crate) fn is_allowed(self) -> bool {
+        self == Self::Allowed
+    }
+}
+
+/// Asks IAM whether a role may do `action`, such as `sqs:SendMessage`, to a resource.
+pub(crate) async fn may(
+    account: &Account,
+    role_arn: &str,
+    action: &str,
+    resource_arn: &str,
+) -> Result<Verdict, Failure> {
+    let call = account
+        .iam
+        .simulate_principal_policy()
+        .policy_source_arn(role_arn)
+        .action_names(action)
+        .resource_arns(resource_arn);
+    let answer = call.send().await.or_failure("iam:SimulatePrincipalPolicy", role_arn)?;
+    match answer.evaluation_results().first().map(|result| &result.eval_decision) {
+        Some(PolicyEvaluationDecisionType::Allowed) => Ok(Verdict::Allowed),
+        Some(PolicyEvaluationDecisionType::ExplicitDeny) => Ok(Verdict::Denied),
+        Some(PolicyEvaluationDecisionType::ImplicitDeny) => Ok(Verdict::NotAllowed),
+        other => {
+            let decision = other.map_or("no decision", |other| other.as_str());
+            Err(Failure::CouldNot(format!(
+                "IAM gave {decision} on whether {role_arn} may do {action} to {resource_arn}"
+            )))
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The alarms of a deployment, and the alarm on events that Lambda loses on their way to the retry queue.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_cloudwatch::types::{ComparisonOperator, Dimension, MetricAlarm, Statistic};
+use comeback_engine::{FunctionArn, FunctionPattern};
+use serde::Serialize;
+
+use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::deployment::{Deployment, Queue};
+
+/// A metric alarm on one of the queues, on the handler or its log, or on what Lambda loses of a retried function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Alarm {
+    pub(crate) name: String,
+    /// `OK`, `ALARM` or `INSUFFICIENT_DATA`.
+    pub(crate) state: String,
+    /// It has an action, and its actions are on.
+    pub(crate) notifies: bool,
+}
+
+impl Alarm {
+    pub(crate) async fn all(account: &Account, deployment: &Deployment) -> Result<Vec<Self>, Failure> {
+        let alarms = describe(account, &deployment.handler).await?;
+        Ok(alarms.iter().filter(|alarm| is_of(alarm, deployment)).map(Self::read).collect())
+    }
+
+    fn read(alarm: &MetricAlarm) -> Self {
+        Self {
+            name: alarm.alarm_name().unwrap_or_default().to_owned(),
+            state: alarm.state_value().map(|state| state.as_str().to_owned()).unwrap_or_default(),
+            notifies: !alarm.alarm_actions().is_empty() && alarm.actions_enabled().unwrap_or(true),
+        }
+    }
+}
+
+/// All metric alarms of the region.
+async fn describe(account: &Account, of: &str) -> Result<Vec<MetricAlarm>, Failure> {
+    let pages = account.cloudwatch.describe_alarms().into_paginator().send().try_collect().await;
+    let pages = pages.or_failure("cloudwatch:DescribeAlarms", of)?;
+    Ok(pages.into_iter().flat_map(|page| page.metric_alarms.unwrap_or_default()).collect())
+}
+
+/// An alarm on a single metric names it itself; one on an expression names it in its queries.
+pub(crate) fn is_of(alarm: &MetricAlarm, deployment: &Deployment) -> bool {
+    let single = (alarm.namespace(), alarm.metric_name(), alarm.dimensions());
+    let of_queries = alarm.metrics().iter().filter_map(|query| query.metric_stat()?.metric());
+    let of_queries = of_queries.map(|metric| (metric.namespace(), metric.metric_name(), metric.dimensions()));
+    std::iter::once(single).chain(of_queries).any(|(namespace, name, dimensions)| {
+        let dimension =
+            |wanted: &str| dimensions.iter().find(|it| it.name() == Some(wanted)).and_then(Dimension::value);
+        let queues = [deployment.retry_queue.name(), deployment.dead_letter_queue.name()];
+        let of_log = namespace.and_then(|it| it.strip_prefix("Comeback/")) == Some(&deployment.handler);
+        let of_queue = dimension("QueueName").is_some_and(|queue| queues.contains(&queue));
+        let of_function = dimension("FunctionName").is_some_and(|function| {
+            function == deployment.handler
+                || name == Some("DestinationDeliveryFailures") && retries(deployment, function)
+        });
+        of_log || of_queue || of_function
+    })
+}
+
+/// Whether `TARGET_FUNCTIONS` has an entry for the function, or for one of its versions or aliases.
+fn retries(deployment: &Deployment, function: &str) -> bool {
+    let mut patterns =
+        deployment.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
+    patterns.any(|pattern| {
+        let qualifier = pattern.qualifier().map(ToOwned::to_owned);
+        let arn = FunctionArn { name: function.to_owned(), qualifier, ..deployment.handler_arn.clone() };
+        pattern.allows(&arn.to_string())
+    })
+}
+
+const METRIC: &str = "DestinationDeliveryFailures";
+
+/// The same as that of the template and the construct.
+const DESCRIPTION: &str = "Lambda could not send failed events of this function to the retry queue, and has dropped \
+                           them. Run comeback doctor FUNCTION. \
+                           https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md#lost-on-the-way";
+
+/// Alarms on the events of a function that Lambda loses on their way to the retry queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Losses {
+    pub(crate) alarm: String,
+    pub(crate) ours: bool,
+    /// Whether another alarm is on these losses, such as the construct's.
+    pub(crate) others: bool,
+    /// The topics of the deployment's own alarms; `None` if it has no alarms, and then wants none here either.
+    pub(crate) tell: Option<BTreeSet<String>>,
+}
+
+impl Losses {
+    pub(crate) async fn read(
+        account: &Account,
+        deployment: &Deployment,
+        function: &str,
+    ) -> Result<Self, Failure> {
+        let alarm = name(&deployment.retry_queue, function);
+        let mut losses = Self { alarm, ours: false, others: false, tell: None };
+        let alarms = describe(account, function).await?;
+        alarms.iter().for_each(|alarm| losses.see(alarm, deployment, function));
+        Ok(losses)
+    }
+
+    fn see(&mut self, alarm: &MetricAlarm, deployment: &Deployment, function: &str) {
+        if alarm.metric_name() == Some(METRIC) {
+            let is_on = |it: &Dimension| it.name() == Some("FunctionName") && it.value() == Some(function);
+            if alarm.dimensions().iter().any(is_on) {
+                let name = alarm.alarm_name().unwrap_or_default();
+                let is_ours = name == self.alarm;
+                self.ours |= is_ours;
+                // Another deployment's goes when that detaches the function.
+                self.others |= !is_ours && !name.ends_with(&format!("-lost-{function}"));
+            }
+        } else if is_of(alarm, deployment) {
+            // Others do something, perhaps when the alarm is over too.
+            let topics = alarm.alarm_actions().iter().filter(|action| action.contains(":sns:"));
+            self.tell.get_or_insert_default().extend(topics.cloned());
+        }
+    }
+}
+
+/// Two deployments may each have an alias of one function.
+fn name(queue: &Queue, function: &str) -> String {
+    format!("{}-lost-{function}", queue.name())
+}
+
+/// Actions of an alarm for one state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
+const MOST_ACTIONS: usize = 5;
+
+pub(crate) async fn watch(
+    account: &Account,
+    function: &str,
+    alarm: &str,
+    tell: &BTreeSet<String>,
+) -> Result<(), Failure> {
+    let tell: Vec<String> = tell.iter().take(MOST_ACTIONS).cloned().collect();
+    let call = account
+        .cloudwatch
+        .put_metric_alarm()
+        .alarm_name(alarm)
+        .alarm_description(DESCRIPTION)
+        .namespace("AWS/Lambda")
+        .metric_name(METRIC)
+        .dimensions(Dimension::builder().name("FunctionName").value(function).build())
+        .statistic(Statistic::Sum)
+        .period(300)
+        .evaluation_periods(1)
+        .comparison_operator(ComparisonOperator::GreaterThanOrEqualToThreshold)
+        .threshold(1.0)
+        .treat_missing_data("notBreaching")
+        .set_alarm_actions(Some(tell.clone()))
+        .set_ok_actions(Some(tell));
+    let answer = call.send().await;
+    answer.map(drop).or_failure("cloudwatch:PutMetricAlarm", alarm)
+}
+
+/// Deletes the alarm, unless it is gone.
+pub(crate) async fn unwatch(account: &Account, alarm: &str) -> Result<(), Failure> {
+    match account.cloudwatch.delete_alarms().alarm_names(alarm).send().await {
+        Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found()) => Ok(()),
+        answer => answer.map(drop).or_failure("cloudwatch:DeleteAlarms", alarm),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_cloudwatch::types::{Metric, MetricDataQuery, MetricStat};
+
+    use super::*;
+
+    const PLACE: &str = "arn:aws:lambda:eu-west-1:123456789012:function";
+
+    fn deployment() -> Deployment {
+        let mut deployment = Deployment::sample();
+        let entries = format!("{PLACE}:orders:live,{PLACE}:billing-*, not an ARN");
+        deployment.variables.insert("TARGET_FUNCTIONS".into(), entries);
+        deployment
+    }
+
+    fn dimension((name, value): (&str, &str)) -> Dimension {
+        Dimension::builder().name(name).value(value).build()
+    }
+
+    fn on(namespace: &str, name: &str, of: &[(&str, &str)]) -> MetricAlarm {
+        let dimensions = of.iter().copied().map(dimension).collect();
+        MetricAlarm::builder().namespace(namespace).metric_name(name).set_dimensions(Some(dimensions)).build()
+    }
+
+    #[test]
+    fn an_alarm_of_the_deployment_watches_its_queues_its_handler_its_log_or_what_it_may_lose() {
+        let lost = |function| on("AWS/Lambda", "DestinationDeliveryFailures", &[("FunctionName", function)]);
+        let errors = |function| on("AWS/Lambda", "Errors", &[("FunctionName", function)]);
+        let visible = |queue| on("AWS/SQS", "ApproximateNumberOfMessagesVisible", &[("QueueName", queue)]);
+        for (alarm, expected) in [
+            (visible("retries"), true),
+            (visible("dead"), true),
+            (visible("others"), false),
+            (errors("retry-handler"), true),
+            (errors("orders"), false),
+            (lost("orders"), true),
+            (lost("billing-eu"), true),
+            (lost("shop"), false),
+            (on("Comeback/retry-handler", "NeedsAnOperator", &[]), true),
+            (on("Comeback/retry-handler-2", "NeedsAnOperator", &[]), false),
+            (on("Comeback", "NeedsAnOperator", &[]), false),
+        ] {
+            assert_eq!(is_of(&alarm, &deployment()), expected, "{alarm:?}");
+        }
+    }
+
+    #[test]
+    fn an_alarm_on_an_expression_is_known_by_any_of_its_metrics() {
+        let query = |queue| {
+            let metric =
+                Metric::builder().namespace("AWS/SQS").dimensions(dimension(("QueueName", queue))).build();
+            let stat = MetricStat::builder().metric(metric).period(60).stat("Maximum").build();
+            MetricDataQuery::builder().id("visible").metric_stat(stat).build()
+        };
+        let sum = MetricDataQuery::builder().id("sum").expression("visible + hidden").build();
+        let of = |queue| MetricAlarm::builder().metrics(sum.clone()).metrics(query(queue)).build();
+        assert!(is_of(&of("dead"), &deployment()));
+        assert!(!is_of(&of("others"), &deployment()));
+    }
+
+    fn alarm(name: &str, metric: &str, dimension: (&str, &str)) -> MetricAlarm {
+        let dimension = Dimension::builder().name(dimension.0).value(dimension.1).build();
+        MetricAlarm::builder().alarm_name(name).metric_name(metric).dimensions(dimension).build()
+    }
+
+    fn seen(alarms: &[MetricAlarm]) -> Losses {
+        let deployment = deployment();
+        let alarm = name(&deployment.retry_queue, "orders");
+        let mut losses = Losses { alarm, ours: false, others: false, tell: None };
+        alarms.iter().for_each(|alarm| losses.see(alarm, &deployment, "orders"));
+        losses
+    }
+
+    #[test]
+    fn our_alarm_is_known_from_anothers() {
+        let on = |name, function| alarm(name, METRIC, ("FunctionName", function));
+        for (alarms, ours, others) in [
+            (vec![on("retries-lost-orders", "orders")], true, false),
+            (vec![on("shop-OrdersLost", "orders"), on("retries-lost-orders", "orders")], true, true),
+            (vec![on("shop-OrdersLost", "orders")], false, true),
+            (vec![on("retries-lost-invoices", "invoices")], false, false),
+            // Another deployment's, which deletes it.
+            (vec![on("others-lost-orders", "orders")], false, false),
+            (vec![alarm("errors", "Errors", ("FunctionName", "orders"))], false, false),
+        ] {
+            let losses = seen(&alarms);
+            assert_eq!((losses.ours, losses.others, losses.tell), (ours, others, None), "{alarms:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_hears_of_the_deployment_hears_of_this() {
+        let telling = |queue, topics: &[&str]| {
+            let actions = topics.iter().map(ToString::to_string).collect();
+            let alarm = alarm(queue, "ApproximateNumberOfMessagesVisible", ("QueueName", queue));
+            MetricAlarm::builder()
+                .set_dimensions(Some(alarm.dimensions().to_vec()))
+                .set_alarm_actions(Some(actions))
+                .build()
+        };
+        let [a, b, c] = ["a", "b", "c"].map(|topic| format!("arn:aws:sns:eu-west-1:123456789012:{topic}"));
+        let scaling = "arn:aws:autoscaling:eu-west-1:123456789012:scalingPolicy:p";
+        let alarms =
+            [telling("dead", &[&a, scaling]), telling("retries", &[&b, &a]), telling("others", &[&c])];
+        assert_eq!(seen(&alarms).tell, Some(BTreeSet::from([a, b])), "topics only");
+        assert_eq!(seen(&[telling("dead", &[])]).tell, Some(BTreeSet::new()), "it has alarms");
+        assert_eq!(seen(&[telling("others", &[&c])]).tell, None);
+    }
+}

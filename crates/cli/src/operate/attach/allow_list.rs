@@ -1,0 +1,369 @@
+//! `TARGET_FUNCTIONS`: editing the list, in a stack's parameter or in the handler's environment.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_cloudformation::types::{Capability, Parameter, Stack, StackEvent, StackStatus};
+use aws_sdk_lambda::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
+use aws_sdk_lambda::types::{Environment, LastUpdateStatus};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+
+use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::session::Interrupt;
+
+/// CloudFormation's limit of a parameter's value.
+pub(crate) const PARAMETER_BYTES: usize = 4_096;
+
+/// Lambda's limit of a function's variables, measured as one JSON object.
+pub(crate) const ENVIRONMENT_BYTES: usize = 4_096;
+
+pub(crate) const VARIABLE: &str = "TARGET_FUNCTIONS";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListPlace {
+    Stack(String),
+    Function(String),
+}
+
+/// The list with one more entry; as it is, if it has that entry.
+pub(crate) fn with(list: &str, arn: &str) -> String {
+    if entries(list).any(|entry| entry == arn) {
+        return list.to_owned();
+    }
+    entries(list).chain([arn]).collect::<Vec<_>>().join(",")
+}
+
+/// The list without the entries that name this function, whatever their qualifier. Patterns stay.
+pub(crate) fn without(list: &str, arn: &str) -> String {
+    entries(list).filter(|entry| !names(entry, arn)).collect::<Vec<_>>().join(",")
+}
+
+/// Whether an entry names this function, and no other.
+pub(crate) fn has(list: &str, arn: &str) -> bool {
+    entries(list).any(|entry| names(entry, arn))
+}
+
+/// How many bytes Lambda counts of these variables.
+pub(crate) fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
+    serde_json::json!(variables).to_string().len()
+}
+
+fn entries(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
+fn names(entry: &str, arn: &str) -> bool {
+    entry.strip_prefix(arn).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+}
+
+/// An update is checked this often, for half an hour.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+const LOOKS: usize = 900;
+
+/// Puts a function on the allow-list, or takes it off, and waits until that is in force. The list is read anew just
+/// before, so that nobody else's entry is lost.
+pub(crate) async fn edit(
+    account: &Account,
+    place: &ListPlace,
+    arn: &str,
+    listed: bool,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let edit = |list: &str| if listed { with(list, arn) } else { without(list, arn) };
+    match place {
+        ListPlace::Stack(stack) => edit_parameter(account, stack, &edit, interrupt).await,
+        ListPlace::Function(name) => edit_variable(account, name, &edit, interrupt).await,
+    }
+}
+
+async fn pause(interrupt: &Interrupt, what: &str) -> Result<(), Failure> {
+    tokio::select! {
+        () = tokio::time::sleep(LOOK_EVERY) => Ok(()),
+        () = interrupt.raised() => {
+            Err(Failure::Interrupted(format!("{what} goes on; repeat the command when it has ended")))
+        }
+    }
+}
+
+pub(crate) const PARAMETER: &str = "TargetFunctions";
+
+/// Checks in a row that may show the stack as it was before: a minute.
+const LOOKS_UNSEEN: usize = 30;
+
+async fn edit_parameter(
+    account: &Account,
+    name: &str,
+    edit: &dyn Fn(&str) -> String,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let stack = describe(account, name).await?;
+    let status = status(&stack).as_str();
+    if status.ends_with("_IN_PROGRESS") {
+        return Err(Failure::CouldNot(format!(
+            "stack {name} is {status}: somebody is changing it; repeat the command when that has ended"
+        )));
+    }
+    let list = parameter_value(&stack, PARAMETER).ok_or_else(|| {
+        Failure::CouldNot(format!("stack {name} has lost its parameter {PARAMETER}; repeat the command"))
+    })?;
+    let edited = edit(list);
+    if edited == list {
+        return Ok(());
+    }
+    let parameters = stack.parameters().iter().filter_map(Parameter::parameter_key).map(|key| {
+        let parameter = Parameter::builder().parameter_key(key);
+        if key == PARAMETER { parameter.parameter_value(&edited) } else { parameter.use_previous_value(true) }
+            .build()
+    });
+    // What the stack's last deployment acknowledged. A template of SAM is a macro, which a direct update expands.
+    let mut capabilities = stack.capabilities().to_vec();
+    if !capabilities.contains(&Capability::CapabilityAutoExpand) {
+        capabilities.push(Capability::CapabilityAutoExpand);
+    }
+    let update = account.cloudformation.update_stack().stack_name(name).use_previous_template(true);
+    let update = update.set_parameters(Some(parameters.collect())).set_capabilities(Some(capabilities));
+    update.send().await.or_failure("cloudformation:UpdateStack", name)?;
+    updated(account, &stack, name, &edited, interrupt).await
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Update {
+    Done,
+    GoesOn,
+    /// What was read may be from before the update: CloudFormation is eventually consistent.
+    NotSeen,
+    Failed,
+}
+
+impl Update {
+    /// `before` is the stack as it was. `has_begun` says that the update was seen under way.
+    fn of(before: &Stack, now: &Stack, edited: &str, has_begun: bool) -> Self {
+        match status(now) {
+            StackStatus::UpdateComplete | StackStatus::UpdateCompleteCleanupInProgress => {
+                if parameter_value(now, PARAMETER) == Some(edited) { Self::Done } else { Self::NotSeen }
+            }
+            other if other.as_str().ends_with("_IN_PROGRESS") => Self::GoesOn,
+            _ if has_begun || now.last_updated_time() != before.last_updated_time() => Self::Failed,
+            _ => Self::NotSeen,
+        }
+    }
+}
+
+async fn updated(
+    account: &Account,
+    before: &Stack,
+    name: &str,
+    edited: &str,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let (mut has_begun, mut not_seen) = (false, 0);
+    for _ in 0..LOOKS {
+        let stack = describe(account, name).await?;
+        let status = status(&stack);
+        match Update::of(before, &stack, edited, has_begun) {
+            Update::Done => return Ok(()),
+            Update::GoesOn => (has_begun, not_seen) = (true, 0),
+            Update::NotSeen if not_seen == LOOKS_UNSEEN => {
+                return Err(Failure::Undone(format!(
+                    "stack {name} is {status}, and its {PARAMETER} is not what was written: somebody else changes it too, \
+                     or AWS needs longer; repeat the command"
+                )));
+            }
+            Update::NotSeen => not_seen += 1,
+            Update::Failed => {
+                let reason = reason(account, name).await?;
+                return Err(Failure::Undone(format!("the update of stack {name} ended {status}: {reason}")));
+            }
+        }
+        pause(interrupt, &format!("the update of stack {name} ({status})")).await?;
+    }
+    Err(Failure::Undone(format!(
+        "the update of stack {name} goes on for half an hour; repeat the command later"
+    )))
+}
+
+/// The first failure of the last operation on a stack.
+async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
+    let call = account.cloudformation.describe_stack_events().stack_name(name);
+    let answer = call.send().await.or_failure("cloudformation:DescribeStackEvents", name)?;
+    // The newest comes first, and the operation began when the stack itself did.
+    let began = |event: &&StackEvent| {
+        event.resource_status().is_some_and(|status| status.as_str() == "UPDATE_IN_PROGRESS")
+            && event.physical_resource_id() == event.stack_id()
+    };
+    let failed =
+        answer.stack_events().iter().take_while(|event| !began(event)).filter(|event| {
+            event.resource_status().is_some_and(|status| status.as_str().ends_with("_FAILED"))
+        });
+    Ok(failed.last().map_or_else(
+        || "it gives no reason".to_owned(),
+        |event| {
+            let resource = event.logical_resource_id().unwrap_or_default();
+            format!("{resource}: {}", event.resource_status_reason().unwrap_or_default())
+        },
+    ))
+}
+
+async fn describe(account: &Account, name: &str) -> Result<Stack, Failure> {
+    let stack = find_stack(account, name).await?;
+    stack.ok_or_else(|| Failure::CouldNot(format!("CloudFormation has no stack {name} any more")))
+}
+
+/// A stack; `None` if it does not exist: a tag may outlive its stack.
+pub(crate) async fn find_stack(account: &Account, name: &str) -> Result<Option<Stack>, Failure> {
+    match account.cloudformation.describe_stacks().stack_name(name).send().await {
+        Err(error) if is_gone(&error) => Ok(None),
+        answer => {
+            let stacks = answer.or_failure("cloudformation:DescribeStacks", name)?.stacks;
+            Ok(stacks.unwrap_or_default().into_iter().next())
+        }
+    }
+}
+
+/// Whether CloudFormation says that the stack does not exist. It has no error type for that.
+pub(crate) fn is_gone<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
+    let error = error.as_service_error().map(ProvideErrorMetadata::meta);
+    error.is_some_and(|error| is_no_stack(error.code(), error.message()))
+}
+
+fn is_no_stack(code: Option<&str>, message: Option<&str>) -> bool {
+    code == Some("ValidationError") && message.is_some_and(|message| message.contains("does not exist"))
+}
+
+fn status(stack: &Stack) -> &StackStatus {
+    stack.stack_status().expect("BUG: CloudFormation's model has a status in every stack")
+}
+
+pub(crate) fn parameter_value<'a>(stack: &'a Stack, key: &str) -> Option<&'a str> {
+    let parameter = stack.parameters().iter().find(|parameter| parameter.parameter_key() == Some(key))?;
+    Some(parameter.parameter_value().unwrap_or_default())
+}
+
+async fn edit_variable(
+    account: &Account,
+    name: &str,
+    edit: &dyn Fn(&str) -> String,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let handler = function(account, name).await?;
+    let mut variables = variables(&handler, name)?;
+    let list = variables.get(VARIABLE).cloned().unwrap_or_default();
+    let edited = edit(&list);
+    if edited == list {
+        return Ok(());
+    }
+    variables.insert(VARIABLE.to_owned(), edited);
+    let environment = Environment::builder().set_variables(Some(variables.into_iter().collect())).build();
+    let revision = handler.configuration().and_then(|it| it.revision_id()).map(ToOwned::to_owned);
+    let update = account.lambda.update_function_configuration().function_name(name).environment(environment);
+    // Refused if anybody has changed the function since it was read.
+    update.set_revision_id(revision).send().await.or_failure("lambda:UpdateFunctionConfiguration", name)?;
+    for _ in 0..LOOKS {
+        let handler = function(account, name).await?;
+        let update = handler.configuration().and_then(|it| it.last_update_status());
+        match update {
+            Some(LastUpdateStatus::InProgress) => {
+                pause(interrupt, &format!("the update of function {name}")).await?;
+            }
+            Some(LastUpdateStatus::Failed) => {
+                let reason = handler.configuration().and_then(|it| it.last_update_status_reason());
+                let reason = reason.unwrap_or("Lambda gives no reason");
+                return Err(Failure::Undone(format!("the update of function {name} failed: {reason}")));
+            }
+            _ => return Ok(()),
+        }
+    }
+    Err(Failure::Undone(format!(
+        "the update of function {name} goes on for half an hour; repeat the command later"
+    )))
+}
+
+async fn function(account: &Account, name: &str) -> Result<GetFunctionOutput, Failure> {
+    let answer = account.lambda.get_function().function_name(name).send().await;
+    answer.or_failure("lambda:GetFunction", name)
+}
+
+/// A function's variables. If Lambda cannot decrypt them it returns none, and writing those back would remove all.
+fn variables(function: &GetFunctionOutput, name: &str) -> Result<BTreeMap<String, String>, Failure> {
+    let environment = function.configuration().and_then(|it| it.environment());
+    if let Some(error) = environment.and_then(|environment| environment.error()) {
+        let why = error.message().unwrap_or("no reason is given");
+        return Err(Failure::CouldNot(format!("the environment of {name} cannot be read: {why}")));
+    }
+    let variables = environment.and_then(|environment| environment.variables()).into_iter().flatten();
+    Ok(variables.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_smithy_types::DateTime;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_is_added_once_and_removed_with_its_qualifiers() {
+        for (list, with_f, without_f) in [
+            ("", "f", ""),
+            ("f", "f", ""),
+            ("g", "g,f", "g"),
+            ("g, f ,h", "g, f ,h", "g,h"),
+            ("f:live,g", "f:live,g,f", "g"),
+            ("ff,f-*", "ff,f-*,f", "ff,f-*"),
+            (",g,", "g,f", "g"),
+        ] {
+            assert_eq!(with(list, "f"), with_f, "{list:?}");
+            assert_eq!(without(list, "f"), without_f, "{list:?}");
+            assert_eq!(has(list, "f"), list.contains("f:live") || with(list, "f") == list, "{list:?}");
+            assert!(!has(&without(list, "f"), "f"));
+        }
+    }
+
+    #[test]
+    fn an_environment_is_measured_as_lambda_does() {
+        let variables = BTreeMap::from([("A".to_owned(), "1".to_owned()), ("B".to_owned(), String::new())]);
+        assert_eq!(environment_bytes(&variables), r#"{"A":"1","B":""}"#.len());
+    }
+
+    fn stack(status: StackStatus, value: &str, updated: i64) -> Stack {
+        let parameter = Parameter::builder().parameter_key(PARAMETER).parameter_value(value).build();
+        let stack = Stack::builder().stack_name("comeback").creation_time(DateTime::from_secs(0));
+        stack
+            .stack_status(status)
+            .parameters(parameter)
+            .last_updated_time(DateTime::from_secs(updated))
+            .build()
+    }
+
+    #[test]
+    fn only_what_came_after_the_update_counts() {
+        use StackStatus::{
+            UpdateComplete, UpdateInProgress, UpdateRollbackComplete, UpdateRollbackInProgress,
+        };
+        let complete = stack(UpdateComplete, "a", 1);
+        let rolled_back = stack(UpdateRollbackComplete, "a", 1);
+        for (before, now, has_begun, expected) in [
+            (&complete, stack(UpdateComplete, "a", 1), false, Update::NotSeen),
+            (&complete, stack(UpdateInProgress, "a", 2), false, Update::GoesOn),
+            (&complete, stack(UpdateComplete, "a,b", 2), true, Update::Done),
+            (&complete, stack(UpdateComplete, "a,b", 2), false, Update::Done),
+            (&complete, stack(StackStatus::UpdateCompleteCleanupInProgress, "a,b", 2), true, Update::Done),
+            (&complete, stack(UpdateComplete, "a,c", 3), true, Update::NotSeen),
+            (&complete, stack(UpdateRollbackInProgress, "a", 2), true, Update::GoesOn),
+            (&complete, stack(UpdateRollbackComplete, "a", 2), false, Update::Failed),
+            (&rolled_back, stack(UpdateRollbackComplete, "a", 1), false, Update::NotSeen),
+            (&rolled_back, stack(UpdateRollbackComplete, "a", 1), true, Update::Failed),
+            (&rolled_back, stack(UpdateRollbackComplete, "a", 2), false, Update::Failed),
+        ] {
+            assert_eq!(Update::of(before, &now, "a,b", has_begun), expected, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn a_stack_that_is_gone_is_no_other_error() {
+        let gone = Some("Stack with id comeback does not exist");
+        assert!(is_no_stack(Some("ValidationError"), gone));
+        assert!(!is_no_stack(Some("ValidationError"), Some("1 validation error detected")));
+        assert!(!is_no_stack(Some("AccessDenied"), gone) && !is_no_stack(None, None));
+    }
+}

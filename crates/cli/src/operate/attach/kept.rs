@@ -1,0 +1,113 @@
+//! A function's earlier settings, kept in its tags.
+
+use std::collections::BTreeMap;
+
+use comeback_engine::Timestamp;
+
+use crate::operate::function::{InvokeSettings, Target};
+
+/// When the function's last destination was removed. Its events leave the retry queue from then on.
+pub(crate) const DETACHED: &str = "comeback:detached";
+/// The recursion setting, which all qualifiers share.
+pub(crate) const RECURSION: &str = "comeback:recursion";
+const RETRIES: &str = "retries";
+const EVENT_AGE: &str = "event-age";
+const ON_FAILURE: &str = "on-failure";
+
+const DEFAULT: &str = "default";
+/// Stands for a destination that was not set.
+const NONE: &str = "none";
+
+const KEY_CHARACTERS: usize = 128;
+const VALUE_CHARACTERS: usize = 256;
+pub(crate) const TAGS: usize = 50;
+
+pub(crate) fn tags_of(target: &Target) -> Vec<(String, String)> {
+    let InvokeSettings { retries, event_age, on_failure, on_success: _ } = target.settings();
+    let number = |number: Option<i32>| number.map_or_else(|| DEFAULT.to_owned(), |number| number.to_string());
+    let values = [number(retries), number(event_age), on_failure.unwrap_or_else(|| NONE.to_owned())];
+    keys(target.qualifier.as_deref()).into_iter().zip(values).collect()
+}
+
+/// The keys of those tags: `comeback:retries`, and for a qualifier `comeback:live:retries`.
+pub(crate) fn keys(qualifier: Option<&str>) -> [String; 3] {
+    [RETRIES, EVENT_AGE, ON_FAILURE].map(|setting| match qualifier {
+        Some(qualifier) => format!("comeback:{qualifier}:{setting}"),
+        None => format!("comeback:{setting}"),
+    })
+}
+
+pub(crate) fn present(target: &Target, keys: impl IntoIterator<Item = String>) -> Vec<(String, String)> {
+    let tag = |key: String| target.tags.get(&key).cloned().map(|value| (key, value));
+    keys.into_iter().filter_map(tag).collect()
+}
+
+/// The settings that the tags keep, and whether they keep all of them. What they do not keep is Lambda's default; the
+/// destination of successes was never touched.
+pub(crate) fn settings(target: &Target) -> (InvokeSettings, bool) {
+    let [retries, event_age, on_failure] =
+        keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
+    let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+    let settings = InvokeSettings {
+        retries: number(retries),
+        event_age: number(event_age),
+        on_failure: on_failure.filter(|arn| *arn != NONE).map(ToOwned::to_owned),
+        on_success: target.settings().on_success,
+    };
+    let all = [retries, event_age, on_failure].iter().all(Option::is_some);
+    (settings, all)
+}
+
+/// Whether the tags say that recursion was allowed before; `None` if they say nothing.
+pub(crate) fn recursion_allowed(target: &Target) -> Option<bool> {
+    target.tags.get(RECURSION).map(|setting| setting == recursion(true))
+}
+
+pub(crate) const fn recursion(allowed: bool) -> &'static str {
+    if allowed { "Allow" } else { "Terminate" }
+}
+
+/// When the last destination was removed, if the tags say so.
+pub(crate) fn detached(tags: &BTreeMap<String, String>) -> Option<Timestamp> {
+    tags.get(DETACHED).and_then(|text| Timestamp::from_rfc3339(text))
+}
+
+/// Whether Lambda accepts a tag: the length of its key and value, and their characters.
+pub(crate) fn fits((key, value): &(String, String)) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _.:/=+-@".contains(c);
+    key.chars().count() <= KEY_CHARACTERS
+        && value.chars().count() <= VALUE_CHARACTERS
+        && key.chars().chain(value.chars()).all(is_allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operate::attach::model::target;
+
+    use super::*;
+
+    #[test]
+    fn a_qualifier_has_tags_of_its_own() {
+        let expected = ["comeback:live:retries", "comeback:live:event-age", "comeback:live:on-failure"];
+        assert_eq!(keys(Some("live")), expected);
+        assert_eq!(keys(None), ["comeback:retries", "comeback:event-age", "comeback:on-failure"]);
+        // An alias may be called like a setting.
+        assert!(keys(Some("retries")).iter().all(|key| !keys(None).contains(key)));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_a_tag_is_known() {
+        let fits = |key: &str, value: &str| fits(&(key.to_owned(), value.to_owned()));
+        assert!(fits("comeback:retries", "arn:aws:sqs:eu-west-1:123456789012:failed_orders"));
+        assert!(fits(&"k".repeat(128), &"v".repeat(256)));
+        assert!(!fits(&"k".repeat(129), "v") && !fits("k", &"v".repeat(257)));
+        assert!(!fits("k", "arn:aws:lambda:eu-west-1:123456789012:function:f:$LATEST"));
+    }
+
+    #[test]
+    fn tags_that_say_nothing_stand_for_the_defaults() {
+        assert_eq!(settings(&target()), (InvokeSettings::default(), false));
+        assert_eq!(recursion_allowed(&target()), None);
+        assert_eq!(detached(&BTreeMap::from([(DETACHED.to_owned(), "soon".to_owned())])), None);
+    }
+}

@@ -1,0 +1,477 @@
+//! Plans against a model of the account.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+use proptest::prelude::*;
+
+use crate::operate::account::{Failure, Verdict};
+use crate::operate::alarms::Losses;
+use crate::operate::attach::allow_list::ListPlace;
+use crate::operate::attach::attachment::{Attachment, Handler, Place};
+use crate::operate::attach::change::{AttachPlan, Change};
+use crate::operate::attach::leaving::{Leaving, Log, Waiting};
+use crate::operate::attach::{allow_list, kept};
+use crate::operate::deployment::{Depth, Queue};
+use crate::operate::function::{InvokeSettings, Target};
+
+const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+const OTHER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:invoices";
+const ALARM: &str = "comeback-retries-lost-orders";
+const TOPIC: &str = "arn:aws:sns:eu-west-1:123456789012:on-call";
+const QUEUE: &str = "arn:aws:sqs:eu-west-1:123456789012:comeback-retries";
+
+pub(crate) fn target() -> Target {
+    Target {
+        name: "orders".into(),
+        qualifier: None,
+        arn: ARN.into(),
+        role_arn: "arn:aws:iam::123456789012:role/orders-role".into(),
+        runtime: Some("python3.12".into()),
+        timeout: Duration::from_secs(3),
+        invoke_settings: BTreeMap::new(),
+        recursion_allowed: false,
+        reserved_concurrency: None,
+        tags: BTreeMap::new(),
+    }
+}
+
+/// Nothing of it is attached to a stack of SAM.
+fn attachment() -> Attachment {
+    let place = Place::Parameter { stack: "comeback".into(), value: String::new() };
+    Attachment {
+        target: target(),
+        queue: Queue::sample("comeback-retries"),
+        key_arn: None,
+        may_send: Verdict::NotAllowed,
+        send_policy: false,
+        owner: None,
+        losses: Losses { alarm: ALARM.into(), ours: false, others: false, tell: None },
+        handler: Handler {
+            name: "handler".into(),
+            role: "handler-role".into(),
+            allow_list: String::new(),
+            environment_bytes: 500,
+            may_invoke: Verdict::NotAllowed,
+            invoke_policy: false,
+            place,
+        },
+    }
+}
+
+/// Everything has left the queue, and `now` is long after anything else.
+fn left() -> Leaving {
+    Leaving {
+        now: Timestamp::from_secs(2_000_000_000),
+        at_once: false,
+        timeout: Duration::from_secs(3),
+        queue: Depth::default(),
+        is_consumed: true,
+        log: Log::Read(Waiting::default()),
+        sharing: Vec::new(),
+    }
+}
+
+fn allowed(is_allowed: bool) -> Verdict {
+    if is_allowed { Verdict::Allowed } else { Verdict::NotAllowed }
+}
+
+/// What a change does to what is there.
+fn make(attachment: &mut Attachment, change: &Change) {
+    let Attachment { target, handler, .. } = attachment;
+    match change {
+        Change::Keep { tags, .. } => target.tags.extend(tags.iter().cloned()),
+        Change::Forget { tags, .. } => tags.iter().for_each(|(key, _)| drop(target.tags.remove(key))),
+        Change::Allow { role, .. } if *role == handler.role => {
+            (handler.may_invoke, handler.invoke_policy) = (Verdict::Allowed, true);
+        }
+        Change::Allow { .. } => {
+            (attachment.may_send, attachment.send_policy) = (Verdict::Allowed, true);
+        }
+        Change::Withdraw { role, .. } if *role == handler.role => {
+            (handler.may_invoke, handler.invoke_policy) = (Verdict::NotAllowed, false);
+        }
+        Change::Withdraw { .. } => {
+            (attachment.may_send, attachment.send_policy) = (Verdict::NotAllowed, false);
+        }
+        Change::List { place, arn, listed } => {
+            let edit = |list: &str| {
+                if *listed { allow_list::with(list, arn) } else { allow_list::without(list, arn) }
+            };
+            if let (ListPlace::Stack(_), Place::Parameter { value, .. }) = (place, &mut handler.place) {
+                *value = edit(value);
+                handler.allow_list = edit(&handler.allow_list);
+                handler.may_invoke = allowed(handler.allows(ARN));
+            } else {
+                handler.allow_list = edit(&handler.allow_list);
+            }
+        }
+        Change::Watch { .. } => attachment.losses.ours = true,
+        Change::Unwatch { .. } => attachment.losses.ours = false,
+        Change::Recursion { allowed, .. } => target.recursion_allowed = *allowed,
+        Change::Settings { qualifier, to, .. } => {
+            target.invoke_settings.insert(qualifier.clone(), to.clone());
+            target.invoke_settings.retain(|_, settings| *settings != InvokeSettings::default());
+        }
+    }
+}
+
+fn perform(attachment: &Attachment, plan: &AttachPlan, changes: usize) -> Attachment {
+    let mut after = attachment.clone();
+    plan.changes.iter().take(changes).for_each(|change| make(&mut after, change));
+    after
+}
+
+fn all(attachment: &Attachment, plan: &AttachPlan) -> Attachment {
+    perform(attachment, plan, usize::MAX)
+}
+
+#[test]
+fn a_plain_function_takes_five_changes_in_the_safe_order() {
+    let plan = attachment().attach().unwrap();
+    let differences: Vec<_> = plan.changes.iter().flat_map(Change::differences).collect();
+    let lines: Vec<String> = differences
+        .iter()
+        .map(|it| {
+            let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
+            format!("{} | {} | {} | {}", it.resource, it.setting, text(&it.from), text(&it.to))
+        })
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "function orders | tag comeback:retries | - | default",
+            "function orders | tag comeback:event-age | - | default",
+            "function orders | tag comeback:on-failure | - | none",
+            "function orders | tag comeback:recursion | - | Terminate",
+            "role orders-role | policy comeback-comeback-retries | - | sqs:SendMessage",
+            &format!("stack comeback | TargetFunctions | - | {ARN}"),
+            "function orders | recursive loops | Terminate | Allow",
+            &format!("function orders | on failure | - | {QUEUE}"),
+            "function orders | retries | - | 0",
+            "function orders | event age | - | 60s",
+        ]
+    );
+    assert_eq!((plan.notes.len(), plan.left), (0, None));
+}
+
+#[test]
+fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_already() {
+    let losses = |tell: Option<BTreeSet<String>>, others| {
+        let attachment = attachment();
+        Attachment { losses: Losses { tell, others, ..attachment.losses.clone() }, ..attachment }
+    };
+    let topic = || Some(BTreeSet::from([TOPIC.to_owned()]));
+    let watch = |attachment: Attachment| {
+        let plan = attachment.attach().unwrap();
+        let differences = plan.changes.iter().flat_map(Change::differences);
+        differences.filter(|it| it.setting.starts_with("alarm ")).map(|it| it.to).next()
+    };
+    assert_eq!(watch(losses(topic(), false)), Some(Some(format!("tells {TOPIC}"))));
+    assert_eq!(watch(losses(Some(BTreeSet::new()), false)), Some(Some("tells nobody".to_owned())));
+    assert_eq!(watch(losses(topic(), true)), None, "the construct has made one");
+    assert_eq!(watch(losses(None, false)), None, "the deployment has no alarms");
+}
+
+#[test]
+fn a_customers_key_is_allowed_too() {
+    let plan = Attachment { key_arn: Some("arn:key".into()), ..attachment() }.attach().unwrap();
+    let allowed = plan.changes.iter().find_map(|change| match change {
+        Change::Allow { statements, .. } => Some(statements.clone()),
+        _ => None,
+    });
+    let expected = vec![
+        (vec!["sqs:SendMessage"], vec![QUEUE.to_owned()]),
+        (vec!["kms:GenerateDataKey", "kms:Decrypt"], vec!["arn:key".to_owned()]),
+    ];
+    assert_eq!(allowed, Some(expected));
+}
+
+/// What stands in the way of attaching, and a part of what is said.
+#[test]
+fn what_stands_in_the_way_is_said_with_what_to_do() {
+    let in_place =
+        |place: Place| Attachment { handler: Handler { place, ..attachment().handler }, ..attachment() };
+    let full = |handler: Handler| Attachment { handler, ..attachment() };
+    let long = vec![OTHER; 80].join(",");
+    let cases = [
+        (Attachment { owner: Some("shop".into()), ..attachment() }, "stack shop owns the settings"),
+        (
+            Attachment { may_send: Verdict::Denied, ..attachment() },
+            "a policy denies arn:aws:iam::123456789012:role/orders-role to send",
+        ),
+        (
+            in_place(Place::Template { stack: "app".into() }),
+            "retries.attach(lambda.Function.fromFunctionArn(this, 'orders'",
+        ),
+        (
+            in_place(Place::Parameter { stack: "comeback".into(), value: ARN.into() }),
+            "deploy the stack again",
+        ),
+        (
+            in_place(Place::Parameter { stack: "comeback".into(), value: long }),
+            "of 4096, the handler's environment",
+        ),
+        (full(Handler { environment_bytes: 4_096, ..attachment().handler }), "function:shop-*"),
+        (
+            full(Handler { environment_bytes: 4_096, place: Place::Environment, ..attachment().handler }),
+            "one pattern",
+        ),
+        (
+            full(Handler { may_invoke: Verdict::Denied, ..attachment().handler }),
+            "denies the role handler-role",
+        ),
+    ];
+    for (attachment, said) in cases {
+        let Err(Failure::Undone(text)) = attachment.attach() else { panic!("{said}") };
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+#[test]
+fn an_owned_function_is_left_alone_unless_nothing_is_to_be_changed() {
+    let attached = all(&attachment(), &attachment().attach().unwrap());
+    let owned = Attachment { owner: Some("shop".into()), ..attached };
+    assert_eq!(owned.attach().unwrap().changes, []);
+    assert!(matches!(owned.detach(&left()), Err(Failure::Undone(_))));
+}
+
+#[test]
+fn what_fits_no_tag_is_printed() {
+    let on_failure = format!("{OTHER}:$LATEST");
+    let settings = InvokeSettings { on_failure: Some(on_failure.clone()), ..InvokeSettings::default() };
+    let mut before = attachment();
+    before.target.invoke_settings.insert(None, settings);
+    let plan = before.attach().unwrap();
+    let kept: Vec<_> =
+        plan.changes.iter().flat_map(Change::differences).filter(|it| it.setting.contains("tag")).collect();
+    assert_eq!(kept.len(), 3);
+    let note = format!("comeback:on-failure = {on_failure} does not fit in a tag");
+    assert!(plan.notes.len() == 1 && plan.notes[0].starts_with(&note), "{:?}", plan.notes);
+
+    before.target.tags = (0..48).map(|n| (format!("tag-{n}"), String::new())).collect();
+    before.target.tags.insert(crate::operate::function::STACK_TAG.into(), "shop".into());
+    let plan = before.attach().unwrap();
+    assert!(!matches!(plan.changes[0], Change::Keep { .. }), "{:?}", plan.changes[0]);
+    assert_eq!(plan.notes.len(), 5, "four settings, and the stack");
+}
+
+#[test]
+fn settings_of_before_are_not_overwritten_by_ours() {
+    let attached = all(&attachment(), &attachment().attach().unwrap());
+    let mut changed = attached.clone();
+    changed.target.invoke_settings.get_mut(&None).unwrap().retries = Some(1);
+    let again = all(&changed, &changed.attach().unwrap());
+    assert_eq!(again, attached);
+}
+
+#[test]
+fn events_that_wait_keep_the_allow_list_unless_they_may_be_given_up() {
+    let mut detached = all(&attachment(), &attachment().attach().unwrap());
+    detached = all(&detached, &detached.detach(&left()).unwrap());
+    let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
+    let waiting =
+        Leaving { queue: Depth { in_flight: 3, ..Depth::default() }, log: Log::Unread, ..later.clone() };
+    let (changes, left) = waiting.detach_of(&detached);
+    assert!(
+        changes == 0
+            && left.is_some_and(|left| left.ends_with("may still wait: the handler's log was not read"))
+    );
+    let at_once = Leaving { at_once: true, ..waiting };
+    let plan = detached.detach(&at_once).unwrap();
+    assert_eq!(all(&detached, &plan), attachment());
+    assert_eq!(
+        plan.notes,
+        ["events of orders that still wait go to the dead-letter queue as target_not_allowed"]
+    );
+    assert_eq!(plan.left, None);
+}
+
+impl Leaving {
+    fn detach_of(&self, attachment: &Attachment) -> (usize, Option<String>) {
+        let plan = attachment.detach(self).unwrap();
+        (plan.changes.len(), plan.left)
+    }
+}
+
+#[test]
+fn a_role_that_others_share_keeps_its_permission() {
+    let mut detached = all(&attachment(), &attachment().attach().unwrap());
+    let leaving = Leaving { at_once: true, sharing: vec!["invoices".into()], ..left() };
+    let plan = detached.detach(&leaving).unwrap();
+    assert!(plan.notes.iter().any(|note| {
+        note.contains("role orders-role keeps its permission to send, for these functions: invoices")
+    }));
+    detached = all(&detached, &plan);
+    assert!(detached.send_policy && !detached.handler.allows(ARN));
+}
+
+#[test]
+fn what_was_never_attached_is_not_detached() {
+    assert_eq!(attachment().detach(&left()).unwrap(), AttachPlan::default());
+    // A pattern is not the function's own.
+    let pattern = format!("{ARN}*");
+    let mut allowed = attachment();
+    allowed.handler.allow_list.clone_from(&pattern);
+    allowed.handler.place = Place::Parameter { stack: "comeback".into(), value: pattern };
+    assert_eq!(allowed.detach(&left()).unwrap(), AttachPlan::default());
+}
+
+#[test]
+fn what_was_attached_by_hand_gets_lambdas_defaults() {
+    let mut by_hand = all(&attachment(), &attachment().attach().unwrap());
+    by_hand.target.tags.clear();
+    let plan = by_hand.detach(&left()).unwrap();
+    assert_eq!(plan.notes.len(), 1);
+    let detached = all(&by_hand, &plan);
+    assert_eq!(detached.target.settings(), InvokeSettings::default());
+    assert!(detached.target.tags.contains_key(kept::DETACHED));
+}
+
+#[test]
+fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
+    let attached = all(&attachment(), &attachment().attach().unwrap());
+    let at_once = Leaving { at_once: true, ..left() };
+    let plan = attached.detach(&at_once).unwrap();
+    let until = left().now.saturating_add(Duration::from_secs(3 + 120));
+    let kept = format!(
+        "role orders-role keeps its permission to send until {until}, for invocations that are under way"
+    );
+    assert_eq!(plan.left.as_ref(), Some(&kept));
+    let detached = all(&attached, &plan);
+    assert!(detached.send_policy && !detached.is_attached(None) && !detached.handler.allows(ARN));
+    assert_eq!(at_once.detach_of(&detached), (0, Some(kept)), "too early");
+    let last = detached.detach(&Leaving { now: until, ..at_once }).unwrap();
+    assert_eq!((&last.left, all(&detached, &last)), (&None, attachment()));
+}
+
+#[test]
+fn a_plan_agrees_with_a_later_one_that_does_the_same() {
+    let attached = all(&attachment(), &attachment().attach().unwrap());
+    let first = attached.detach(&left()).unwrap();
+    let later = Leaving { now: left().now.saturating_add(Duration::from_secs(60)), ..left() };
+    assert!(first.agrees_with(&attached.detach(&later).unwrap()));
+    let other = Attachment { send_policy: false, ..attachment() };
+    assert!(!first.agrees_with(&other.detach(&later).unwrap()));
+    assert!(!first.agrees_with(&attached.detach(&Leaving { at_once: true, ..left() }).unwrap()));
+}
+
+prop_compose! {
+    fn any_settings()(
+        retries in proptest::option::of(0..3),
+        event_age in proptest::option::of(60..21_601),
+        on_failure in proptest::option::of(prop_oneof![Just(QUEUE), Just("arn:aws:sns:eu-west-1:123456789012:failed")]),
+        on_success in proptest::option::of(Just("arn:aws:sqs:eu-west-1:123456789012:done")),
+    ) -> InvokeSettings {
+        let text = |text: Option<&str>| text.map(ToOwned::to_owned);
+        InvokeSettings { retries, event_age, on_failure: text(on_failure), on_success: text(on_success) }
+    }
+}
+
+prop_compose! {
+    /// Any combination of facts that hold together, where nothing stands in the way.
+    fn any_attachment()(
+        qualifier in proptest::option::of(Just("live".to_owned())),
+        settings in proptest::collection::btree_map(
+            prop_oneof![Just(None), Just(Some("live".to_owned())), Just(Some("7".to_owned()))], any_settings(), 0..3,
+        ),
+        recursion_allowed in any::<bool>(),
+        (sends, send_policy, listed, invokes) in any::<(bool, bool, bool, bool)>(),
+        in_stack in any::<bool>(),
+        (watched, watched_by_others) in any::<(bool, bool)>(),
+        tell in proptest::option::of(prop_oneof![Just(BTreeSet::new()), Just(BTreeSet::from([TOPIC.to_owned()]))]),
+        list in prop_oneof![Just(""), Just(OTHER), Just("arn:aws:lambda:eu-west-1:123456789012:function:or*")],
+    ) -> Attachment {
+        let mut it = attachment();
+        it.target = Target { qualifier, invoke_settings: settings, recursion_allowed, ..it.target };
+        it.target.invoke_settings.retain(|_, settings| *settings != InvokeSettings::default());
+        it.losses = Losses { ours: watched, others: watched_by_others, tell, ..it.losses };
+        it.send_policy = send_policy;
+        it.may_send = allowed(sends || send_policy);
+        let list = if listed { allow_list::with(list, ARN) } else { list.to_owned() };
+        let handler = &mut it.handler;
+        handler.allow_list = list.clone();
+        handler.may_invoke = allowed(if in_stack { handler.allows(ARN) } else { invokes });
+        handler.invoke_policy = !in_stack && invokes;
+        handler.place = if in_stack {
+            Place::Parameter { stack: "comeback".into(), value: list }
+        } else {
+            Place::Environment
+        };
+        it
+    }
+}
+
+/// What was attached by hand has no settings of before.
+fn never_attached(mut it: Attachment) -> Attachment {
+    it.target.invoke_settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
+    it.send_policy = false;
+    it.losses.ours = false;
+    it.handler.invoke_policy = false;
+    it.handler.allow_list = allow_list::without(&it.handler.allow_list, ARN);
+    it.handler.may_invoke = allowed(false);
+    if let Place::Parameter { value, .. } = &mut it.handler.place {
+        value.clone_from(&it.handler.allow_list);
+        it.handler.may_invoke = allowed(it.handler.allows(ARN));
+    }
+    it
+}
+
+proptest! {
+    #[test]
+    fn attaching_is_done_once_wherever_it_was_killed(before in any_attachment(), killed in 0_usize..8) {
+        let plan = before.attach().unwrap();
+        let after = all(&before, &plan);
+        prop_assert_eq!(after.attach().unwrap().changes, []);
+        prop_assert!(after.is_attached(after.target.qualifier.as_deref()) && after.may_send.is_allowed());
+        prop_assert!(after.handler.allows(ARN) && after.handler.may_invoke.is_allowed());
+        let halfway = perform(&before, &plan, killed);
+        prop_assert_eq!(all(&halfway, &halfway.attach().unwrap()), after);
+    }
+
+    #[test]
+    fn a_failure_reaches_the_queue_only_once_it_can_be_retried(before in any_attachment(), killed in 0_usize..8) {
+        let named = before.target.qualifier.clone();
+        prop_assume!(!before.is_attached(named.as_deref()));
+        let halfway = perform(&before, &before.attach().unwrap(), killed);
+        if halfway.is_attached(named.as_deref()) {
+            prop_assert!(halfway.may_send.is_allowed() && halfway.handler.allows(ARN));
+            prop_assert!(halfway.handler.may_invoke.is_allowed() && halfway.target.recursion_allowed);
+        }
+    }
+
+    #[test]
+    fn detaching_brings_back_what_was_there_wherever_it_was_killed(
+        before in any_attachment().prop_map(never_attached), killed in 0_usize..8, killed_again in 0_usize..8,
+    ) {
+        let attached = all(&before, &before.attach().unwrap());
+        let first = attached.detach(&left()).unwrap();
+        let halfway = perform(&attached, &first, killed);
+        let mut detached = all(&halfway, &halfway.detach(&left()).unwrap());
+        prop_assert!(!detached.is_attached(detached.target.qualifier.as_deref()));
+        prop_assert!(detached.handler.allows(ARN), "what waits can still be retried");
+        // Some time later everything has left.
+        let mut later = left();
+        later.now = later.now.saturating_add(Duration::from_secs(3_600));
+        let last = detached.detach(&later).unwrap();
+        prop_assert_eq!(&last.left, &None);
+        detached = perform(&detached, &last, killed_again);
+        detached = all(&detached, &detached.detach(&later).unwrap());
+        prop_assert_eq!(&detached.detach(&later).unwrap(), &AttachPlan::default());
+        prop_assert_eq!(detached, before);
+    }
+
+    #[test]
+    fn another_qualifier_keeps_what_it_needs(before in any_attachment(), at_once in any::<bool>()) {
+        let attached = all(&before, &before.attach().unwrap());
+        let mut other = attached.clone();
+        other.target.qualifier = Some("9".into());
+        let both = all(&other, &other.attach().unwrap());
+        let one = all(&both, &both.detach(&Leaving { at_once, ..left() }).unwrap());
+        prop_assert!(!one.is_attached(Some("9")) && one.is_attached(before.target.qualifier.as_deref()));
+        prop_assert!(one.may_send.is_allowed() && one.handler.may_invoke.is_allowed());
+        prop_assert!(one.handler.allows(ARN) && one.target.recursion_allowed);
+        prop_assert_eq!(one.losses, attached.losses);
+    }
+}

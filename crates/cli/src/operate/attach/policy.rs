@@ -1,0 +1,198 @@
+//! An inline policy of a role, of which only a part is ours.
+
+use std::collections::BTreeSet;
+
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value, json};
+
+use crate::operate::account::{Account, Failure, Or as _};
+
+/// Actions, and the resources that they are allowed on.
+pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
+
+/// The text of an inline policy. Roles are global, and so is the policy's name: attachments in several regions share one,
+/// and somebody may have added statements. Only the resources of ours are added and taken out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Policy(Map<String, Value>);
+
+impl Policy {
+    /// Reads what IAM gives: JSON, which it encodes like a part of an URL.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let is_encoded = !text.trim_start().starts_with('{');
+        let decoded = || percent_decode_str(text).decode_utf8().map_err(|error| error.to_string());
+        let text = if is_encoded { decoded()? } else { text.into() };
+        let mut document: Map<String, Value> =
+            serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        // A single statement needs no list.
+        if let Some(statement) = document.get_mut("Statement").filter(|it| it.is_object()) {
+            *statement = Value::Array(vec![statement.take()]);
+        }
+        Ok(Self(document))
+    }
+
+    pub(crate) fn with(mut self, ours: &[Statement]) -> Self {
+        self.0.entry("Version").or_insert_with(|| json!("2012-10-17"));
+        let statements = self.0.entry("Statement").or_insert_with(|| json!([]));
+        let statements =
+            statements.as_array_mut().expect("BUG: a policy was read without a list of statements");
+        for (actions, resources) in ours {
+            match statements.iter_mut().find(|it| is_ours(it, actions)) {
+                Some(statement) => {
+                    let mut all = texts(&statement["Resource"]);
+                    let new = resources.iter().filter(|resource| !all.contains(resource)).cloned();
+                    let new: Vec<_> = new.collect();
+                    all.extend(new);
+                    statement["Resource"] = json!(all);
+                }
+                None => statements.push(json!({"Effect": "Allow", "Action": actions, "Resource": resources})),
+            }
+        }
+        self
+    }
+
+    pub(crate) fn without(mut self, ours: &[Statement]) -> Self {
+        let Some(statements) = self.0.get_mut("Statement").and_then(Value::as_array_mut) else { return self };
+        for (actions, resources) in ours {
+            for statement in statements.iter_mut().filter(|it| is_ours(it, actions)) {
+                let mut all = texts(&statement["Resource"]);
+                let before = all.len();
+                all.retain(|resource| !resources.contains(resource));
+                if all.len() < before {
+                    statement["Resource"] = json!(all);
+                }
+            }
+        }
+        statements.retain(|statement| statement["Resource"] != json!([]));
+        self
+    }
+
+    pub(crate) fn has(&self, ours: &[Statement]) -> bool {
+        self.clone().without(ours) != *self
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.get("Statement").and_then(Value::as_array).is_none_or(Vec::is_empty)
+    }
+
+    pub(crate) fn write(&self) -> String {
+        json!(self.0).to_string()
+    }
+}
+
+/// Whether a statement allows exactly these actions, and depends on nothing but its resources.
+fn is_ours(statement: &Value, actions: &[&str]) -> bool {
+    let Some(members) = statement.as_object() else { return false };
+    let is_plain = members.keys().all(|key| ["Sid", "Effect", "Action", "Resource"].contains(&&**key));
+    let has: BTreeSet<String> = texts(&statement["Action"]).into_iter().collect();
+    let is_allowed = members.get("Effect") == Some(&json!("Allow"));
+    is_plain && is_allowed && has == actions.iter().map(ToString::to_string).collect()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let all = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+    all.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
+/// An inline policy of a role; an empty one if it has none of that name.
+pub(crate) async fn read_policy(account: &Account, role: &str, name: &str) -> Result<Policy, Failure> {
+    match account.iam.get_role_policy().role_name(role).policy_name(name).send().await {
+        Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_entity_exception()) => {
+            Ok(Policy::default())
+        }
+        answer => {
+            let answer = answer.or_failure("iam:GetRolePolicy", role)?;
+            Policy::read(answer.policy_document()).map_err(|error| {
+                Failure::CouldNot(format!("the policy {name} of role {role} cannot be read: {error}"))
+            })
+        }
+    }
+}
+
+pub(crate) async fn put_policy(
+    account: &Account,
+    role: &str,
+    name: &str,
+    policy: &Policy,
+) -> Result<(), Failure> {
+    let call = account.iam.put_role_policy().role_name(role).policy_name(name);
+    let answer = call.policy_document(policy.write()).send().await;
+    answer.map(drop).or_failure("iam:PutRolePolicy", role)
+}
+
+/// Deletes a policy, unless it is gone.
+pub(crate) async fn delete_policy(account: &Account, role: &str, policy: &str) -> Result<(), Failure> {
+    let answer = account.iam.delete_role_policy().role_name(role).policy_name(policy).send().await;
+    match answer {
+        Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_entity_exception()) => {
+            Ok(())
+        }
+        answer => answer.map(drop).or_failure("iam:DeleteRolePolicy", role),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    fn sends(queues: &[&str]) -> [Statement; 1] {
+        [(vec!["sqs:SendMessage"], queues.iter().map(|queue| (*queue).to_owned()).collect())]
+    }
+
+    #[test]
+    fn two_regions_share_a_policy_and_leave_each_other_alone() {
+        let (a, b) = (sends(&["arn:a"]), sends(&["arn:b"]));
+        let one = Policy::default().with(&a);
+        let expected = json!({
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Allow", "Action": ["sqs:SendMessage"], "Resource": ["arn:a"]}],
+        });
+        assert_eq!(serde_json::from_str::<Value>(&one.write()).unwrap(), expected);
+        let both = Policy::read(&one.write()).unwrap().with(&b);
+        assert_eq!(both, Policy::default().with(&sends(&["arn:a", "arn:b"])));
+        assert_eq!(both.clone().with(&b), both, "made twice, it does no more");
+        assert!(both.has(&a) && both.has(&b) && !one.has(&b));
+        assert_eq!(both.clone().without(&b), one);
+        assert!(both.without(&b).without(&a).is_empty() && !one.is_empty());
+    }
+
+    #[test]
+    fn the_policy_of_the_page_is_ours_however_it_is_written() {
+        let page = r#"{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"arn:a"}}"#;
+        let encoded = page.bytes().map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        });
+        for text in [page.to_owned(), encoded.collect()] {
+            let policy = Policy::read(&text).unwrap();
+            assert!(
+                policy.has(&sends(&["arn:a"])) && policy.without(&sends(&["arn:a"])).is_empty(),
+                "{text}"
+            );
+        }
+        for garbled in ["%7", "%zz", "[]", "%FF", ""] {
+            assert!(Policy::read(garbled).is_err(), "{garbled}");
+        }
+    }
+
+    #[test]
+    fn statements_of_others_stay_as_they_are() {
+        let others = json!({"Version": "2012-10-17", "Id": "mine", "Statement": [
+            {"Effect": "Deny", "Action": "sqs:SendMessage", "Resource": "arn:a"},
+            {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "arn:a", "Condition": {"Bool": {"aws:SecureTransport": "true"}}},
+            {"Effect": "Allow", "Action": ["sqs:SendMessage", "sqs:GetQueueUrl"], "Resource": "arn:a"},
+            {"Effect": "Allow", "Action": "sqs:SendMessage", "NotResource": "arn:z"},
+            {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "arn:b"},
+        ]});
+        let policy = Policy::read(&others.to_string()).unwrap();
+        let ours = sends(&["arn:a"]);
+        assert!(!policy.has(&ours));
+        let with = policy.clone().with(&ours);
+        assert!(with.has(&ours));
+        let left: Value = serde_json::from_str(&with.without(&ours).write()).unwrap();
+        for (index, statement) in others["Statement"].as_array().unwrap()[..4].iter().enumerate() {
+            assert_eq!(left["Statement"][index], *statement);
+        }
+        assert_eq!((&left["Statement"][4]["Resource"], &left["Id"]), (&json!(["arn:b"]), &json!("mine")));
+    }
+}

@@ -1,0 +1,332 @@
+//! `comeback dead redrive --server`: SQS's own redrive of a whole queue. It goes on if this command is killed.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use aws_sdk_sqs::types::ListMessageMoveTasksResultEntry as Task;
+use serde_json::json;
+
+use crate::failure;
+use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::dead::plan::{Bar, DeadLetters};
+use crate::operate::dead::scan::Progress;
+use crate::operate::dead::work::Pace;
+use crate::operate::session::{Interrupt, Session, confirm};
+use crate::text::durations;
+use crate::text::numbers::{counted, rate_text};
+
+/// SQS's own limit.
+const MOST_A_SECOND: f64 = 500.0;
+const LOOK_AFTER: Duration = Duration::from_secs(1);
+const RUNNING: &str = "RUNNING";
+/// How many times to look for a task that was just started: SQS may list it some seconds later.
+const LOOKS_FOR_A_NEW_ONE: u32 = 60;
+
+pub(crate) async fn run(
+    rate: f64,
+    dry_run: bool,
+    letters: &DeadLetters,
+    session: &Session,
+) -> Result<(), failure::Failure> {
+    let per_second = rate.floor();
+    if !(1.0..=MOST_A_SECOND).contains(&per_second) {
+        return Err(Failure::Refused(format!(
+            "--rate: SQS moves 1 to {MOST_A_SECOND} letters a second, and not {}",
+            rate_text(rate)
+        ))
+        .into());
+    }
+    let visible = letters.depth(session).await?.visible;
+    let (from, to) = (&letters.deployment.dead_letter_queue, &letters.deployment.retry_queue);
+    let count = counted(visible, "letter", "letters");
+    let time = durations::short(Pace::per_second(per_second).time_for(visible).as_secs_f64());
+    let mut out = anstream::stdout();
+    let is_json = session.common.json;
+    if !is_json {
+        let (from, to) = (from.name(), to.name());
+        writeln!(out, "to move: about {count} from {from} to {to}, by SQS itself, in about {time}")?;
+    }
+    if dry_run {
+        if is_json {
+            writeln!(out, "{}", json!({"about": visible, "dry_run": true, "moved": 0}))?;
+        }
+        return Ok(());
+    }
+    confirm(&format!("move about {count} to {}?", to.name()), session).await?;
+    let bar = Bar::new(visible);
+    let task = MoveTask { account: &session.account, from: &from.arn, to: &to.arn };
+    let moved = task.follow(per_second as i32, &session.interrupt, &|progress| bar.show(progress)).await?;
+    drop(bar);
+    if is_json {
+        writeln!(out, "{}", json!({"about": visible, "dry_run": false, "moved": moved.letters}))?;
+    } else {
+        let followed = if moved.was_running { " (a move task that was running already)" } else { "" };
+        writeln!(out, "moved about {}{followed}", counted(moved.letters, "letter", "letters"))?;
+    }
+    Ok(())
+}
+
+/// What a move task did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Moved {
+    /// Letters moved, approximately.
+    letters: u64,
+    /// The task was running before this command.
+    was_running: bool,
+}
+
+/// A move from one queue to another, by their ARNs.
+struct MoveTask<'a> {
+    account: &'a Account,
+    from: &'a str,
+    to: &'a str,
+}
+
+impl MoveTask<'_> {
+    /// Has SQS move every letter, at most `per_second`, and follows the task to its end; or follows one that is running.
+    /// Ctrl-C cancels it. What was moved stays moved.
+    async fn follow(
+        &self,
+        per_second: i32,
+        interrupt: &Interrupt,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Moved, Failure> {
+        let before = self.last_task().await?;
+        let was_running = self.is_running(before.as_ref())?;
+        let started = if was_running { None } else { Some(self.start_task(per_second).await?) };
+        let older = before.filter(|_| !was_running).map(|task| task.started_timestamp());
+        let mut looks = 0;
+        loop {
+            let task = self.last_task().await?.filter(|task| Some(task.started_timestamp()) != older);
+            let Some(task) = task else {
+                looks += 1;
+                if looks == LOOKS_FOR_A_NEW_ONE {
+                    return Err(self.unlisted());
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK_AFTER) => continue,
+                    () = interrupt.raised() => return Err(self.cancel(started.as_deref()).await?),
+                }
+            };
+            let letters = task.approximate_number_of_messages_moved().unsigned_abs();
+            progress(Progress::Done(letters));
+            match task.status().unwrap_or_default() {
+                "COMPLETED" => return Ok(Moved { letters, was_running }),
+                RUNNING if interrupt.is_raised() => return Err(self.cancel(task.task_handle()).await?),
+                // It ends by itself soon, so an interrupt does not end this wait.
+                "CANCELLING" => tokio::time::sleep(LOOK_AFTER).await,
+                RUNNING => tokio::select! {
+                    () = tokio::time::sleep(LOOK_AFTER) => {}
+                    () = interrupt.raised() => {}
+                },
+                status => {
+                    let why = task.failure_reason().unwrap_or("SQS gives no reason");
+                    let moved = format!("about {letters} letters were moved before");
+                    return Err(Failure::Undone(format!("SQS's move task is {status}: {why}; {moved}")));
+                }
+            }
+        }
+    }
+
+    fn unlisted(&self) -> Failure {
+        Failure::Undone(format!(
+            "SQS accepted a move task and does not list it; look for it with `aws sqs list-message-move-tasks --source-arn \
+             {}`",
+            self.from
+        ))
+    }
+
+    /// Gives the task's handle.
+    async fn start_task(&self, per_second: i32) -> Result<String, Failure> {
+        let source = self.from;
+        let call = self.account.sqs.start_message_move_task().source_arn(source);
+        // Without a destination, SQS sends each message to the queue it came from. The handler's letters came from none.
+        let call = call.destination_arn(self.to).max_number_of_messages_per_second(per_second);
+        let started = call.send().await.or_failure("sqs:StartMessageMoveTask", source)?;
+        Ok(started.task_handle.unwrap_or_default())
+    }
+
+    /// Whether the last task is running, to our destination. SQS refuses a second task beside it.
+    fn is_running(&self, last: Option<&Task>) -> Result<bool, Failure> {
+        let Some(task) = last.filter(|task| task.status() == Some(RUNNING)) else {
+            return Ok(false);
+        };
+        match task.destination_arn() {
+            Some(arn) if arn == self.to => Ok(true),
+            other => Err(Failure::CouldNot(format!(
+                "a move task to {} is running; wait for its end, or cancel it with `aws sqs cancel-message-move-task`",
+                other.unwrap_or("where SQS took the messages from")
+            ))),
+        }
+    }
+
+    async fn last_task(&self) -> Result<Option<Task>, Failure> {
+        let source = self.from;
+        let call = self.account.sqs.list_message_move_tasks().source_arn(source).max_results(1);
+        let answer = call.send().await.or_failure("sqs:ListMessageMoveTasks", source)?;
+        Ok(answer.results.unwrap_or_default().into_iter().next())
+    }
+
+    /// Gives why the command ends: it was interrupted.
+    async fn cancel(&self, task_handle: Option<&str>) -> Result<Failure, Failure> {
+        let handle = task_handle.unwrap_or_default();
+        let call = self.account.sqs.cancel_message_move_task().task_handle(handle);
+        let answer = call.send().await.or_failure("sqs:CancelMessageMoveTask", self.from)?;
+        let moved = answer.approximate_number_of_messages_moved().unsigned_abs();
+        Ok(Failure::Interrupted(format!(
+            "the move task is cancelled; about {moved} letters were moved, and the others are still in the dead-letter \
+             queue"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Against canned answers in the form of SQS's API reference: neither MiniStack 1.5.33 nor moto 5.2.5 has move tasks.
+
+    use std::sync::{Arc, Mutex};
+
+    use aws_config::{BehaviorVersion, Region};
+    use aws_sdk_sqs::config::Credentials;
+    use aws_smithy_http_client::test_util::infallible_client_fn;
+    use serde_json::Value;
+
+    use super::*;
+
+    const FROM: &str = "arn:aws:sqs:eu-west-1:123456789012:dead";
+    const TO: &str = "arn:aws:sqs:eu-west-1:123456789012:retry";
+
+    type Requests = Arc<Mutex<Vec<(String, Value)>>>;
+
+    /// An account that answers `ListMessageMoveTasks` with these tasks, one after another, and allows everything else.
+    async fn with_tasks<const N: usize>(tasks: [Value; N]) -> (Account, Requests) {
+        let requests = Requests::default();
+        let (seen, tasks) = (requests.clone(), Mutex::new(tasks.into_iter()));
+        let http_client = infallible_client_fn(move |request: http::Request<_>| {
+            let target = request.headers()["x-amz-target"].to_str().unwrap();
+            let operation = target.trim_start_matches("AmazonSQS.").to_owned();
+            let body: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+            let answer = match operation.as_str() {
+                "ListMessageMoveTasks" => {
+                    let task = tasks.lock().unwrap().next().expect("no more looks are expected");
+                    json!({"Results": if task.is_null() { Vec::new() } else { vec![task] }})
+                }
+                "StartMessageMoveTask" => json!({"TaskHandle": "task"}),
+                "CancelMessageMoveTask" => json!({"ApproximateNumberOfMessagesMoved": 3}),
+                other => panic!("{other} is not expected"),
+            };
+            seen.lock().unwrap().push((operation, body));
+            http::Response::builder().status(200).body(answer.to_string()).unwrap()
+        });
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::from_static("eu-west-1"))
+            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
+            .http_client(http_client)
+            .load()
+            .await;
+        (Account::of(&config), requests)
+    }
+
+    /// Follows a task, and sends each progress to `progress`.
+    async fn follow(
+        account: &Account,
+        interrupt: &Interrupt,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Moved, Failure> {
+        MoveTask { account, from: FROM, to: TO }.follow(50, interrupt, progress).await
+    }
+
+    fn task(status: &str, moved: u64) -> Value {
+        json!({
+            "TaskHandle": "task", "Status": status, "SourceArn": FROM, "DestinationArn": TO, "StartedTimestamp": 1_700_000_060,
+            "ApproximateNumberOfMessagesMoved": moved, "ApproximateNumberOfMessagesToMove": 9,
+        })
+    }
+
+    fn operations(requests: &Requests) -> Vec<String> {
+        requests.lock().unwrap().iter().map(|(operation, _)| operation.clone()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_is_started_and_followed() {
+        let mut old = task("COMPLETED", 1);
+        old["StartedTimestamp"] = 1_700_000_000.into();
+        // The new one is listed a moment after it was started.
+        let tasks =
+            [old.clone(), old, Value::Null, task("RUNNING", 4), task("CANCELLING", 5), task("COMPLETED", 9)];
+        let (account, requests) = with_tasks(tasks).await;
+        let (_raise, interrupt) = Interrupt::new();
+        let heard = Mutex::new(Vec::new());
+        let tell = |progress| heard.lock().unwrap().push(progress);
+        let moved = follow(&account, &interrupt, &tell).await;
+        assert_eq!(moved, Ok(Moved { letters: 9, was_running: false }));
+        assert_eq!(*heard.lock().unwrap(), [4, 5, 9].map(Progress::Done));
+        let start = json!({"SourceArn": FROM, "DestinationArn": TO, "MaxNumberOfMessagesPerSecond": 50});
+        assert_eq!(requests.lock().unwrap()[1], ("StartMessageMoveTask".into(), start));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_runs_already_is_followed() {
+        let (account, requests) = with_tasks([task("RUNNING", 4), task("COMPLETED", 9)]).await;
+        let (_raise, interrupt) = Interrupt::new();
+        let moved = follow(&account, &interrupt, &|_| ()).await;
+        assert_eq!(moved, Ok(Moved { letters: 9, was_running: true }));
+        assert_eq!(operations(&requests), ["ListMessageMoveTasks"; 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_to_somewhere_else_is_left_alone() {
+        let mut elsewhere = task("RUNNING", 4);
+        elsewhere["DestinationArn"] = "arn:aws:sqs:eu-west-1:123456789012:other".into();
+        let (account, requests) = with_tasks([elsewhere]).await;
+        let (_raise, interrupt) = Interrupt::new();
+        let expected = "a move task to arn:aws:sqs:eu-west-1:123456789012:other is running; wait for its end, or cancel it \
+            with `aws sqs cancel-message-move-task`";
+        let moved = follow(&account, &interrupt, &|_| ()).await;
+        assert_eq!(moved, Err(Failure::CouldNot(expected.into())));
+        assert_eq!(operations(&requests), ["ListMessageMoveTasks"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ctrl_c_cancels_the_task() {
+        let (account, requests) = with_tasks([Value::Null, task("RUNNING", 2), task("RUNNING", 3)]).await;
+        let (raise, interrupt) = Interrupt::new();
+        let tell = |_| raise.send(true).unwrap();
+        let expected = "the move task is cancelled; about 3 letters were moved, and the others are still in the dead-letter \
+            queue";
+        let moved = follow(&account, &interrupt, &tell).await;
+        assert_eq!(moved, Err(Failure::Interrupted(expected.into())));
+        let cancel = ("CancelMessageMoveTask".to_owned(), json!({"TaskHandle": "task"}));
+        assert_eq!(requests.lock().unwrap().last(), Some(&cancel));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_is_never_listed_is_given_up() {
+        let (account, _) = with_tasks([const { Value::Null }; 61]).await;
+        let (_raise, interrupt) = Interrupt::new();
+        let moved = follow(&account, &interrupt, &|_| ()).await;
+        assert!(matches!(&moved, Err(Failure::Undone(why)) if why.contains("does not list it")), "{moved:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ctrl_c_cancels_a_task_that_is_not_listed_yet() {
+        let (account, requests) = with_tasks([Value::Null, Value::Null]).await;
+        let (raise, interrupt) = Interrupt::new();
+        raise.send(true).unwrap();
+        let moved = follow(&account, &interrupt, &|_| ()).await;
+        assert!(matches!(moved, Err(Failure::Interrupted(_))), "{moved:?}");
+        let cancel = ("CancelMessageMoveTask".to_owned(), json!({"TaskHandle": "task"}));
+        assert_eq!(requests.lock().unwrap().last(), Some(&cancel));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_task_is_reported_with_its_reason() {
+        let mut failed = task("FAILED", 2);
+        failed["FailureReason"] = "AccessDenied".into();
+        let (account, _) = with_tasks([Value::Null, failed]).await;
+        let (_raise, interrupt) = Interrupt::new();
+        let expected = "SQS's move task is FAILED: AccessDenied; about 2 letters were moved before";
+        let moved = follow(&account, &interrupt, &|_| ()).await;
+        assert_eq!(moved, Err(Failure::Undone(expected.into())));
+    }
+}

@@ -1,0 +1,314 @@
+//! Acting on letters: each is deleted once it is safe elsewhere.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comeback_engine::{Reason, Timestamp};
+
+use crate::operate::account::Failure;
+use crate::operate::dead::filter::Filter;
+use crate::operate::dead::queue::{CallFailure, HIDDEN_FOR, LetterQueue, ROUND, Received};
+use crate::operate::dead::scan::{End, Progress, Read, Reader, Scan};
+
+/// What is done with a letter before it is deleted.
+pub(crate) trait LetterAction {
+    /// What it takes for one letter.
+    type Prepared;
+
+    /// Checks that it can be done.
+    fn prepare(&self, received: &Received) -> Result<Self::Prepared, Reason>;
+
+    /// Does it. A letter whose answer is `Ok` is safe elsewhere, and is deleted.
+    async fn perform<Q: LetterQueue>(
+        &mut self,
+        queue: &Q,
+        prepared: Vec<Self::Prepared>,
+    ) -> Vec<Result<(), CallFailure>>;
+}
+
+/// Which letters to act on, and how fast.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Work {
+    pub(crate) filter: Filter,
+    /// The time that ages count from.
+    pub(crate) now: Timestamp,
+    /// Letters sent later are left alone. By SQS's clock: the newest letter of the plan.
+    pub(crate) until: Timestamp,
+    pub(crate) pace: Pace,
+    pub(crate) limit: Option<u64>,
+}
+
+/// Letters a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pace(f64);
+
+impl Pace {
+    pub(crate) fn per_second(letters: f64) -> Self {
+        assert!(letters.is_finite() && letters > 0.0, "BUG: a pace of {letters} letters a second");
+        Self(letters)
+    }
+
+    /// Letters to act on together: those of one second.
+    pub(crate) fn at_once(self) -> usize {
+        (self.0 as usize).clamp(1, ROUND)
+    }
+
+    /// Letters to receive together: the last is acted on well before it becomes visible again.
+    fn at_hand(self) -> usize {
+        ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
+    }
+
+    pub(crate) fn time_for(self, letters: u64) -> Duration {
+        Duration::try_from_secs_f64(letters as f64 / self.0).unwrap_or(Duration::MAX)
+    }
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    /// Letters that are safe elsewhere, and deleted.
+    pub(crate) letters: u64,
+    /// Letters that are safe elsewhere and could not be deleted, and why: a repeated command acts on them again.
+    pub(crate) not_deleted: Option<(u64, String)>,
+    /// Letters that were left, by problem.
+    pub(crate) left: BTreeMap<String, u64>,
+}
+
+struct Run<'r, 'a, Q, A> {
+    reader: &'a Reader<'a, Q>,
+    scan: Scan<'a, Q>,
+    action: &'r mut A,
+    work: &'r Work,
+    tried: u64,
+    done: Done,
+}
+
+impl Work {
+    /// Does `action` with every letter that the work names.
+    pub(crate) async fn run<Q: LetterQueue, A: LetterAction>(
+        &self,
+        reader: &Reader<'_, Q>,
+        action: &mut A,
+    ) -> Result<(Done, Read), Failure> {
+        let scan = Scan::new(reader, self.until);
+        let mut run = Run { reader, scan, action, work: self, tried: 0, done: Done::default() };
+        let end = run.until_its_end().await;
+        let Run { scan, done, .. } = run;
+        let read = scan.give_back(end).await.begun()?;
+        match &read.end {
+            End::Failed(failure) if done.letters == 0 && done.not_deleted.is_none() => Err(failure.clone()),
+            _ => Ok((done, read)),
+        }
+    }
+}
+
+impl<Q: LetterQueue, A: LetterAction> Run<'_, '_, Q, A> {
+    async fn until_its_end(&mut self) -> End {
+        loop {
+            let chosen = match self.choose().await {
+                Ok(chosen) => chosen,
+                Err(end) => return end,
+            };
+            if let Err(end) = self.act_on(chosen).await {
+                return end;
+            }
+        }
+    }
+
+    /// The next letters to act on. Other letters are held.
+    async fn choose(&mut self) -> Result<Vec<(Received, A::Prepared)>, End> {
+        let room = self.work.limit.map_or(usize::MAX, |limit| (limit - self.tried) as usize);
+        if room == 0 {
+            return Err(End::Enough);
+        }
+        let mut chosen = Vec::new();
+        for received in self.scan.next(self.work.pace.at_hand()).await? {
+            let is_named = chosen.len() < room && self.work.filter.takes(&received.letter(), self.work.now);
+            match is_named.then(|| self.action.prepare(&received)) {
+                Some(Ok(prepared)) => chosen.push((received, prepared)),
+                left => {
+                    if let Some(Err(reason)) = left {
+                        *self.done.left.entry(reason.code.to_string()).or_default() += 1;
+                    }
+                    self.scan.hold([&received]);
+                }
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Acts on a second's letters at a time. The very first letter goes alone: where a permission is missing, only that
+    /// one is done and not deleted. Letters whose turn does not come are held.
+    async fn act_on(&mut self, chosen: Vec<(Received, A::Prepared)>) -> Result<(), End> {
+        let mut chosen = chosen.into_iter();
+        let mut end = Ok(());
+        while end.is_ok() && chosen.len() > 0 {
+            let at_once = if self.tried == 0 { 1 } else { self.work.pace.at_once() };
+            let some: Vec<_> = chosen.by_ref().take(at_once).collect();
+            // It begins now, and ends when the next letters may go.
+            let turn = tokio::time::sleep(self.work.pace.time_for(some.len() as u64));
+            end = self.act_at_once(some).await;
+            (self.reader.progress)(Progress::Done(self.done.letters));
+            if end.is_ok() {
+                tokio::select! {
+                    () = turn => {}
+                    () = self.reader.interrupt.raised() => end = Err(End::Interrupted),
+                }
+            }
+        }
+        chosen.for_each(|(received, _)| self.scan.hold([&received]));
+        end
+    }
+
+    async fn act_at_once(&mut self, some: Vec<(Received, A::Prepared)>) -> Result<(), End> {
+        let (received, prepared): (Vec<_>, Vec<_>) = some.into_iter().unzip();
+        self.tried += received.len() as u64;
+        let answers = self.action.perform(self.reader.queue, prepared).await;
+        let (mut safe, mut kept, mut end) = (Vec::new(), Vec::new(), Ok(()));
+        for (letter, answer) in received.into_iter().zip(answers) {
+            let Err(failure) = answer else {
+                safe.push(letter);
+                continue;
+            };
+            if failure.for_all {
+                end = Err(End::Failed(Failure::CouldNot(failure.why.clone())));
+            }
+            *self.done.left.entry(failure.why).or_default() += 1;
+            kept.push(letter);
+        }
+        let deleted = self.delete(safe).await;
+        self.scan.hold(&kept);
+        deleted.and(end)
+    }
+
+    /// Deletes letters that are safe elsewhere. If a deletion fails, the work ends: going on would only make copies.
+    async fn delete(&mut self, safe: Vec<Received>) -> Result<(), End> {
+        let handles = safe.iter().map(|letter| letter.record.receipt_handle.clone()).collect();
+        let answers = self.reader.queue.delete(handles).await;
+        let mut end = Ok(());
+        for (letter, answer) in safe.iter().zip(answers) {
+            match answer {
+                Ok(()) => {
+                    self.done.letters += 1;
+                    self.scan.deleted();
+                }
+                Err(cause) => {
+                    let why = CallFailure::of("sqs:DeleteMessage", &cause).why;
+                    end = Err(End::Failed(Failure::CouldNot(why.clone())));
+                    let (count, _) = self.done.not_deleted.get_or_insert((0, why));
+                    *count += 1;
+                    self.scan.hold([letter]);
+                }
+            }
+        }
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::operate::dead::redrive::Redrive;
+    use crate::operate::dead::simulated::{NOW, Put, Simulated, event, malformed, policy, unknown};
+    use crate::operate::session::Interrupt;
+
+    fn order(per_second: f64) -> Work {
+        let (filter, pace) = (Filter::default(), Pace::per_second(per_second));
+        Work { filter, now: NOW, until: NOW, pace, limit: None }
+    }
+
+    fn with(letters: usize) -> Simulated {
+        Simulated::with((0..letters).map(|_| event("Timeout")))
+    }
+
+    async fn redrive(simulated: &Simulated, order: &Work) -> Result<(Done, Read), Failure> {
+        let (_raise, interrupt) = Interrupt::new();
+        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: &|_| () };
+        let policy = policy();
+        order.run(&reader, &mut Redrive::new(&policy, None, NOW).unwrap()).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_go_at_their_pace() {
+        for (per_second, at_once, seconds) in [(50.0, 50, 3.0), (4.0, 4, 37.5), (0.5, 1, 300.0)] {
+            let simulated = with(150);
+            let start = tokio::time::Instant::now();
+            assert_eq!(redrive(&simulated, &order(per_second)).await.unwrap().0.letters, 150);
+            assert!(start.elapsed().as_secs_f64() >= seconds, "{per_second} a second");
+            assert_eq!(simulated.most_sent_at_once.get(), at_once);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_than_the_limit_are_done() {
+        let simulated = with(150);
+        let (done, read) = redrive(&simulated, &Work { limit: Some(77), ..order(50.0) }).await.unwrap();
+        assert_eq!((done.letters, read.end), (77, End::Enough));
+        assert_eq!((simulated.depth().visible, simulated.retried().len()), (73, 77));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ctrl_c_ends_the_work_after_the_letters_at_hand() {
+        let simulated = with(150);
+        let (raise, interrupt) = Interrupt::new();
+        let progress = |_| raise.send(true).unwrap();
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: &progress };
+        let policy = policy();
+        let mut redrive = Redrive::new(&policy, None, NOW).unwrap();
+        let (done, read) = order(10.0).run(&reader, &mut redrive).await.unwrap();
+        assert_eq!((done.letters, read.end), (1, End::Interrupted));
+        assert_eq!((simulated.depth().visible, simulated.retried().len()), (149, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_denied_send_leaves_everything() {
+        let simulated = with(150);
+        simulated.denied.set("send");
+        let failure = redrive(&simulated, &order(50.0)).await.unwrap_err();
+        let why = "sqs:SendMessage: refused: AccessDenied: send; docs/operate.md lists the permissions of each command";
+        assert_eq!(failure, Failure::CouldNot(why.into()));
+        assert_eq!((simulated.depth().visible, simulated.retried().len()), (150, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_denied_deletion_makes_one_copy() {
+        let simulated = with(150);
+        simulated.denied.set("delete");
+        let (done, _) = redrive(&simulated, &order(50.0)).await.unwrap();
+        let why = "sqs:DeleteMessage: refused: AccessDenied: delete; docs/operate.md lists the permissions of each command";
+        assert_eq!((done.letters, done.not_deleted), (0, Some((1, why.into()))));
+        assert_eq!((simulated.depth().visible, simulated.retried().len()), (150, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_that_would_be_dead_lettered_again_are_left() {
+        let elsewhere = event("Timeout");
+        let body = elsewhere.body.replace("function:orders", "function:payments");
+        let elsewhere = Put { body, ..elsewhere };
+        let simulated = Simulated::with([event("Timeout"), malformed(), unknown(), elsewhere]);
+        let (done, _) = redrive(&simulated, &order(50.0)).await.unwrap();
+        let left = [("malformed_record".to_owned(), 2), ("target_not_allowed".to_owned(), 1)];
+        assert_eq!((done.letters, done.left), (1, BTreeMap::from(left)));
+    }
+
+    #[test]
+    fn a_seconds_letters_go_at_once() {
+        let numbers = [1e-8, 0.1, 0.9, 1.0, 7.9, 50.0, 1e6].map(Pace::per_second);
+        assert_eq!(numbers.map(Pace::at_once), [1, 1, 1, 1, 7, 50, 80]);
+        assert_eq!(numbers.map(Pace::at_hand), [1, 30, 80, 80, 80, 80, 80]);
+        assert_eq!(Pace::per_second(50.0).time_for(812), Duration::from_millis(16_240));
+        assert_eq!(Pace::per_second(1e-8).time_for(u64::MAX), Duration::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn a_letter_at_hand_has_its_turn_before_it_is_visible(exponent in -7.0..6.0) {
+            let pace = Pace::per_second(10f64.powf(exponent));
+            // The last waits for the turns of all before it.
+            let before = pace.at_hand() as u64 - 1;
+            prop_assert!(pace.time_for(before) <= HIDDEN_FOR / 3);
+        }
+    }
+}

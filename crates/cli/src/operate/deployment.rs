@@ -1,0 +1,333 @@
+//! A deployment: a retry handler and what belongs to it, found by the handler or by its stack.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_cloudformation::types::StackResourceSummary;
+use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionConfiguration, FunctionResponseType};
+use aws_sdk_sqs::types::QueueAttributeName;
+use comeback_engine::{FunctionArn, Policy, QueueArn, SettingError};
+use serde::Serialize;
+
+use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::function::{FunctionName, STACK_TAG};
+
+/// A retry handler and what belongs to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Deployment {
+    /// The stack it belongs to; `None` if CloudFormation does not own the handler.
+    pub(crate) stack: Option<String>,
+    pub(crate) handler: String,
+    pub(crate) handler_arn: FunctionArn,
+    pub(crate) role_arn: String,
+    pub(crate) timeout: Duration,
+    pub(crate) log_group: String,
+    /// The lowest level of the lines that Lambda lets the handler write, such as `WARN`, if one is set.
+    pub(crate) log_level: Option<String>,
+    pub(crate) variables: BTreeMap<String, String>,
+    /// What feeds the handler; `None` if nothing does.
+    pub(crate) mapping: Option<Mapping>,
+    pub(crate) retry_queue: Queue,
+    pub(crate) dead_letter_queue: Queue,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Queue {
+    pub(crate) url: String,
+    pub(crate) arn: String,
+    name: String,
+}
+
+impl Deployment {
+    /// The handler's policy, as the handler itself reads it.
+    pub(crate) fn policy(&self) -> Result<Policy, Vec<SettingError>> {
+        // Lambda sets these two: the handler is never a target of its own.
+        Policy::from_variables(|name| match name {
+            "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
+            "AWS_REGION" => Some(self.handler_arn.region.clone()),
+            _ => self.variables.get(name).cloned(),
+        })
+    }
+
+    /// The entries of `TARGET_FUNCTIONS`, as they stand.
+    pub(crate) fn target_functions(&self) -> impl Iterator<Item = &str> {
+        let list = self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default();
+        list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+    }
+
+    /// The ARN of a function, in the handler's account and region unless the name says otherwise.
+    pub(crate) fn arn_of(&self, function: &FunctionName) -> FunctionArn {
+        let place = function.place.as_ref().unwrap_or(&self.handler_arn).clone();
+        FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
+    }
+
+    /// The name of the parameter that holds the pauses; `None` if the handler reads none.
+    pub(crate) fn pauses(&self) -> Option<&str> {
+        self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    pub(crate) fn role(&self) -> &str {
+        self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(url: &str, arn: &QueueArn) -> Self {
+        Self { url: url.to_owned(), arn: arn.to_string(), name: arn.name.clone() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Deployment {
+    /// Finds the deployment of a handler, or the one of a stack if no handler is named.
+    pub(crate) async fn find(
+        account: &Account,
+        handler: Option<&FunctionName>,
+        stack: &str,
+    ) -> Result<Self, Failure> {
+        match handler {
+            Some(handler) => Self::by_handler(account, handler).await,
+            None => Self::by_stack(account, stack).await,
+        }
+    }
+
+    async fn by_handler(account: &Account, handler: &FunctionName) -> Result<Self, Failure> {
+        let name = handler.unqualified();
+        let answer = account
+            .lambda
+            .get_function()
+            .function_name(&name)
+            .send()
+            .await
+            .or_failure("lambda:GetFunction", &name)?;
+        let stack = answer.tags().and_then(|tags| tags.get(STACK_TAG)).cloned();
+        let configuration = answer.configuration().filter(|it| is_handler(&variables(it))).ok_or_else(|| {
+            Failure::CouldNot(format!(
+                "{name} is not a retry handler: its environment lacks DEAD_LETTER_QUEUE_URL or TARGET_FUNCTIONS"
+            ))
+        })?;
+        Self::of(account, stack, configuration).await
+    }
+
+    async fn by_stack(account: &Account, stack: &str) -> Result<Self, Failure> {
+        let mut handlers = Vec::new();
+        let resources = resources(account, stack).await?;
+        let functions = resources.iter().filter(|it| it.resource_type() == Some("AWS::Lambda::Function"));
+        for function in functions.filter_map(|it| it.physical_resource_id()) {
+            let answer = account
+                .lambda
+                .get_function()
+                .function_name(function)
+                .send()
+                .await
+                .or_failure("lambda:GetFunction", function)?;
+            handlers.extend(answer.configuration().filter(|it| is_handler(&variables(it))).cloned());
+        }
+        match handlers.as_slice() {
+            [handler] => Self::of(account, Some(stack.to_owned()), handler).await,
+            [] => Err(Failure::CouldNot(format!(
+                "stack {stack} has no retry handler (a function with DEAD_LETTER_QUEUE_URL and TARGET_FUNCTIONS); name \
+                 the stack with --stack, or the handler with --handler"
+            ))),
+            several => {
+                let names: Vec<_> = several.iter().filter_map(|it| it.function_name()).collect();
+                Err(Failure::CouldNot(format!(
+                    "stack {stack} has {} retry handlers; choose one with --handler: {}",
+                    names.len(),
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+
+    async fn of(
+        account: &Account,
+        stack: Option<String>,
+        handler: &FunctionConfiguration,
+    ) -> Result<Self, Failure> {
+        let name = handler.function_name().unwrap_or_default().to_owned();
+        let arn = handler.function_arn().unwrap_or_default();
+        let variables = variables(handler);
+        let set = |variable: &str| variables.get(variable).filter(|value| !value.is_empty());
+        let mappings = Mapping::all(account, &name).await?;
+        let retry_queue = match set("RETRY_QUEUE_URL") {
+            Some(url) => queue(account, url).await?,
+            None => {
+                let mapping = mappings.first().ok_or_else(|| {
+                    let what = "RETRY_QUEUE_URL is not set, and no event source mapping names a queue";
+                    Failure::CouldNot(format!("the retry queue of {name} is not known: {what}"))
+                })?;
+                queue_of_arn(account, &mapping.queue_arn).await?
+            }
+        };
+        let dead = set("DEAD_LETTER_QUEUE_URL").ok_or_else(|| {
+            Failure::CouldNot(format!("DEAD_LETTER_QUEUE_URL of {name} is empty: the handler does not start"))
+        })?;
+        Ok(Self {
+            stack,
+            handler_arn: arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?,
+            role_arn: handler.role().unwrap_or_default().to_owned(),
+            timeout: Duration::from_secs(handler.timeout().unwrap_or_default().unsigned_abs().into()),
+            log_group: handler
+                .logging_config()
+                .and_then(|logging| logging.log_group())
+                .map_or_else(|| format!("/aws/lambda/{name}"), ToOwned::to_owned),
+            log_level: handler
+                .logging_config()
+                .and_then(|logging| logging.application_log_level())
+                .map(|level| level.as_str().to_owned()),
+            mapping: mappings.into_iter().find(|mapping| mapping.queue_arn == retry_queue.arn),
+            dead_letter_queue: queue(account, dead).await?,
+            retry_queue,
+            variables,
+            handler: name,
+        })
+    }
+}
+
+/// The resources of a stack.
+pub(crate) async fn resources(account: &Account, stack: &str) -> Result<Vec<StackResourceSummary>, Failure> {
+    let pages = account.cloudformation.list_stack_resources().stack_name(stack).into_paginator();
+    let resources = pages.items().send().try_collect().await;
+    resources.or_failure("cloudformation:ListStackResources", stack)
+}
+
+fn variables(function: &FunctionConfiguration) -> BTreeMap<String, String> {
+    let variables = function.environment().and_then(|environment| environment.variables());
+    variables.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn is_handler(variables: &BTreeMap<String, String>) -> bool {
+    ["DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS"].iter().all(|name| variables.contains_key(*name))
+}
+
+async fn queue(account: &Account, url: &str) -> Result<Queue, Failure> {
+    let call =
+        account.sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::QueueArn);
+    let answer = call.send().await.or_failure("sqs:GetQueueAttributes", url)?;
+    let arn = answer.attributes().and_then(|attributes| attributes.get(&QueueAttributeName::QueueArn));
+    let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS did not name the ARN of {url}")))?;
+    Ok(Queue::new(url, &queue_arn(arn)?))
+}
+
+async fn queue_of_arn(account: &Account, text: &str) -> Result<Queue, Failure> {
+    let arn = queue_arn(text)?;
+    let call = account.sqs.get_queue_url().queue_name(&arn.name).queue_owner_aws_account_id(&arn.account);
+    let answer = call.send().await.or_failure("sqs:GetQueueUrl", text)?;
+    Ok(Queue::new(answer.queue_url().unwrap_or_default(), &arn))
+}
+
+fn queue_arn(text: &str) -> Result<QueueArn, Failure> {
+    text.parse().map_err(|problem| Failure::CouldNot(format!("{text} {problem}")))
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) uuid: String,
+    pub(crate) queue_arn: String,
+    /// `Enabled`, `Disabled`, or a state on the way to one of them.
+    pub(crate) state: String,
+    pub(crate) batch_size: i32,
+    pub(crate) window: Duration,
+    /// Whether `ReportBatchItemFailures` is on.
+    pub(crate) reports_failures: bool,
+    /// `MaximumConcurrency`; `None` if it is not limited.
+    pub(crate) maximum_concurrency: Option<i32>,
+}
+
+impl Mapping {
+    /// The handler's mappings of SQS queues.
+    pub(crate) async fn all(account: &Account, handler: &str) -> Result<Vec<Self>, Failure> {
+        let pages = account.lambda.list_event_source_mappings().function_name(handler).into_paginator();
+        let mappings = pages.items().send().try_collect().await;
+        let mappings = mappings.or_failure("lambda:ListEventSourceMappings", handler)?;
+        Ok(mappings.iter().filter_map(Self::read).collect())
+    }
+
+    fn read(mapping: &EventSourceMappingConfiguration) -> Option<Self> {
+        let queue_arn = mapping.event_source_arn().filter(|arn| arn.parse::<QueueArn>().is_ok())?;
+        let window = mapping.maximum_batching_window_in_seconds().unwrap_or(0);
+        Some(Self {
+            uuid: mapping.uuid()?.to_owned(),
+            queue_arn: queue_arn.to_owned(),
+            state: mapping.state().unwrap_or_default().to_owned(),
+            batch_size: mapping.batch_size().unwrap_or(10),
+            window: Duration::from_secs(window.unsigned_abs().into()),
+            reports_failures: mapping
+                .function_response_types()
+                .contains(&FunctionResponseType::ReportBatchItemFailures),
+            maximum_concurrency: mapping.scaling_config().and_then(|scaling| scaling.maximum_concurrency()),
+        })
+    }
+}
+
+/// How many messages a queue has, approximately.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Depth {
+    pub(crate) visible: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) delayed: u64,
+}
+
+impl Depth {
+    pub(crate) async fn read(account: &Account, queue: &Queue) -> Result<Self, Failure> {
+        let names = [
+            QueueAttributeName::ApproximateNumberOfMessages,
+            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+            QueueAttributeName::ApproximateNumberOfMessagesDelayed,
+        ];
+        let call = account.sqs.get_queue_attributes().queue_url(&queue.url);
+        let answer = call
+            .set_attribute_names(Some(names.to_vec()))
+            .send()
+            .await
+            .or_failure("sqs:GetQueueAttributes", queue.name())?;
+        let count = |name: &QueueAttributeName| {
+            let text = answer.attributes().and_then(|attributes| attributes.get(name));
+            text.and_then(|text| text.parse().ok())
+                .ok_or_else(|| Failure::CouldNot(format!("SQS gave no {name} of {}", queue.name())))
+        };
+        Ok(Self { visible: count(&names[0])?, in_flight: count(&names[1])?, delayed: count(&names[2])? })
+    }
+
+    pub(crate) const fn total(&self) -> u64 {
+        self.visible + self.in_flight + self.delayed
+    }
+}
+
+#[cfg(test)]
+impl Queue {
+    pub(crate) fn sample(name: &str) -> Self {
+        let arn = format!("arn:aws:sqs:eu-west-1:123456789012:{name}").parse().unwrap();
+        Self::new(&format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}"), &arn)
+    }
+}
+
+#[cfg(test)]
+impl Deployment {
+    /// A deployment that may retry `orders`, without its mapping.
+    pub(crate) fn sample() -> Self {
+        let function = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
+        let (retry_queue, dead_letter_queue) = (Queue::sample("retries"), Queue::sample("dead"));
+        let variables = [
+            ("DEAD_LETTER_QUEUE_URL".to_owned(), dead_letter_queue.url.clone()),
+            ("TARGET_FUNCTIONS".to_owned(), function("orders")),
+        ];
+        Self {
+            stack: Some("comeback".into()),
+            handler: "retry-handler".into(),
+            handler_arn: function("retry-handler").parse().unwrap(),
+            role_arn: "arn:aws:iam::123456789012:role/handler-role".into(),
+            timeout: Duration::from_secs(60),
+            log_group: "/aws/lambda/retry-handler".into(),
+            log_level: None,
+            variables: variables.into(),
+            mapping: None,
+            retry_queue,
+            dead_letter_queue,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the checks look at, read once and concurrently. Each fact is there, or is the failure to read it.
+
+pub(crate) mod functions;
+pub(crate) mod log;
+pub(crate) mod queues;
+
+use comeback_engine::{Pauses, Timestamp};
+
+use crate::operate::account::{Account, Failure};
+use crate::operate::alarms::Alarm;
+use crate::operate::deployment::{Deployment, Mapping};
+use crate::operate::doctor::diagnosis::seen;
+use crate::operate::doctor::facts::functions::Functions;
+use crate::operate::doctor::facts::log::LoggedErrors;
+use crate::operate::doctor::facts::queues::{HandlerRights, QueueSettings};
+use crate::operate::function::{FunctionName, Target};
+use crate::operate::pauses;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) deployment: Deployment,
+    pub(crate) now: Timestamp,
+    pub(crate) handler: Result<Target, Failure>,
+    pub(crate) mappings: Result<Vec<Mapping>, Failure>,
+    pub(crate) retry_queue: Result<QueueSettings, Failure>,
+    pub(crate) dead_letter_queue: Result<QueueSettings, Failure>,
+    pub(crate) errors: Result<LoggedErrors, Failure>,
+    pub(crate) alarms: Result<Vec<Alarm>, Failure>,
+    pub(crate) pauses: Result<Option<Pauses>, Failure>,
+    pub(crate) rights: HandlerRights,
+    pub(crate) functions: Functions,
+}
+
+impl Facts {
+    pub(crate) async fn read(
+        account: &Account,
+        deployment: &Deployment,
+        named: &[FunctionName],
+        now: Timestamp,
+    ) -> Self {
+        let handler: FunctionName =
+            deployment.handler_arn.to_string().parse().expect("BUG: a function's ARN names it");
+        let (retry_queue, dead_letter_queue) = tokio::join!(
+            QueueSettings::read(account, &deployment.retry_queue),
+            QueueSettings::read(account, &deployment.dead_letter_queue),
+        );
+        // Their rights to the queues' keys need the queues.
+        let (handler, mappings, errors, alarms, pauses, rights, functions) = tokio::join!(
+            Target::read(account, &handler),
+            Mapping::all(account, &deployment.handler),
+            LoggedErrors::read(account, &deployment.log_group, now),
+            Alarm::all(account, deployment),
+            pauses::read(account, deployment),
+            HandlerRights::read(account, deployment, &retry_queue, &dead_letter_queue),
+            Functions::read(account, deployment, &retry_queue, named, now),
+        );
+        Self {
+            deployment: deployment.clone(),
+            now,
+            handler,
+            mappings,
+            retry_queue,
+            dead_letter_queue,
+            errors,
+            alarms,
+            pauses,
+            rights,
+            functions,
+        }
+    }
+
+    /// The mapping that hands the retry queue to the handler, if there is one.
+    pub(crate) fn mapping(&self) -> Result<Option<&Mapping>, Failure> {
+        let mappings = seen(&self.mappings)?;
+        Ok(mappings.iter().find(|mapping| mapping.queue_arn == self.deployment.retry_queue.arn))
+    }
+}

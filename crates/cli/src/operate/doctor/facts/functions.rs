@@ -1,0 +1,282 @@
+//! The functions to check.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use comeback_engine::{FunctionPattern, Timestamp};
+use futures_util::stream::{StreamExt as _, iter};
+
+use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::deployment::Deployment;
+use crate::operate::doctor::facts::log::{Dropped, dropped};
+use crate::operate::doctor::facts::queues::{QueueSettings, Right, ask_of_key, ask_to_invoke, ask_to_send};
+use crate::operate::function::{FunctionName, InvokeSettings, Target};
+
+/// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
+const AT_A_TIME: usize = 8;
+
+/// The functions to check.
+#[derive(Clone, Debug)]
+pub(crate) struct Functions {
+    pub(crate) all: Vec<Function>,
+    /// Whether the functions that the allow-list's patterns match could be looked for.
+    pub(crate) matched: Result<(), Failure>,
+}
+
+/// A function that is attached, or half so, or was named by the operator.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// `None` if the function does not exist.
+    pub(crate) target: Result<Option<Target>, Failure>,
+    /// How it is invoked: by itself, or by an alias or a version.
+    pub(crate) entrances: Vec<Entrance>,
+    pub(crate) dropped: Result<Dropped, Failure>,
+}
+
+/// A function by one qualifier: one that has the retry queue as its destination, or should have.
+#[derive(Clone, Debug)]
+pub(crate) struct Entrance {
+    /// The alias or version; `None` for the function itself.
+    pub(crate) qualifier: Option<String>,
+    pub(crate) invoked_arn: String,
+    pub(crate) settings: InvokeSettings,
+    pub(crate) role: Result<String, Failure>,
+    pub(crate) send: Result<Vec<Right>, Failure>,
+    /// Of that role. None if AWS manages the key.
+    pub(crate) use_key: Result<Vec<Right>, Failure>,
+    pub(crate) invoke: Vec<Right>,
+}
+
+impl Entrance {
+    /// As an operator names the function by it.
+    pub(crate) fn of(&self, function: &Function) -> String {
+        match &self.qualifier {
+            Some(qualifier) => format!("{}:{qualifier}", function.name),
+            None => function.name.clone(),
+        }
+    }
+}
+
+impl Functions {
+    pub(crate) async fn read(
+        account: &Account,
+        deployment: &Deployment,
+        retry_queue: &Result<QueueSettings, Failure>,
+        named: &[FunctionName],
+        now: Timestamp,
+    ) -> Self {
+        let mut wanted = wanted(deployment, named);
+        let matched = matched(account, deployment).await.map(|arns| {
+            for arn in arns {
+                wanted.entry(arn).or_default();
+            }
+        });
+        let reading =
+            wanted.iter().map(|(arn, asked)| Function::read(account, deployment, retry_queue, arn, asked));
+        let mut all: Vec<Function> = iter(reading).buffered(AT_A_TIME).collect().await;
+        let names: Vec<&str> = all.iter().map(|function| function.name.as_str()).collect();
+        let counts = dropped(account, &names, now).await;
+        for (index, function) in all.iter_mut().enumerate() {
+            function.dropped = counts.as_ref().map(|counts| counts[index]).map_err(Clone::clone);
+        }
+        Self { all, matched }
+    }
+}
+
+impl Function {
+    async fn read(
+        account: &Account,
+        deployment: &Deployment,
+        retry_queue: &Result<QueueSettings, Failure>,
+        arn: &str,
+        asked: &BTreeSet<Option<String>>,
+    ) -> Self {
+        let function: FunctionName = arn.parse().expect("BUG: it was made of a function's name");
+        let target = match Target::read(account, &function).await {
+            Ok(target) => Ok(Some(target)),
+            Err(failure) => {
+                if is_missing(account, arn).await {
+                    Ok(None)
+                } else {
+                    Err(failure)
+                }
+            }
+        };
+        let mut entrances = Vec::new();
+        if let Ok(Some(target)) = &target {
+            for qualifier in qualifiers(target, &deployment.retry_queue.arn, asked) {
+                entrances.push(Entrance::read(account, deployment, retry_queue, target, qualifier).await);
+            }
+        }
+        Self { name: function.name, target, entrances, dropped: Ok(Dropped::default()) }
+    }
+}
+
+impl Entrance {
+    async fn read(
+        account: &Account,
+        deployment: &Deployment,
+        retry_queue: &Result<QueueSettings, Failure>,
+        target: &Target,
+        qualifier: Option<String>,
+    ) -> Self {
+        let invoked_arn = format!("{}:{}", target.arn, qualifier.as_deref().unwrap_or("$LATEST"));
+        let role = match &qualifier {
+            None => Ok(target.role_arn.clone()),
+            Some(qualifier) => role_behind(account, &target.arn, qualifier).await,
+        };
+        let queue_arn = &deployment.retry_queue.arn;
+        let of_role = async {
+            let Ok(role) = &role else {
+                return (role.clone().map(|_| Vec::new()), role.clone().map(|_| Vec::new()));
+            };
+            let (send, use_key) =
+                tokio::join!(ask_to_send(account, role, queue_arn), ask_of_key(account, role, retry_queue));
+            (Ok(send), use_key)
+        };
+        let of_handler = ask_to_invoke(account, &deployment.role_arn, &target.arn, &invoked_arn);
+        let ((send, use_key), invoke) = tokio::join!(of_role, of_handler);
+        let settings = target.invoke_settings.get(&qualifier).cloned().unwrap_or_default();
+        Self { qualifier, invoked_arn, settings, role, send, use_key, invoke }
+    }
+}
+
+async fn is_missing(account: &Account, arn: &str) -> bool {
+    let answer = account.lambda.get_function().function_name(arn).send().await;
+    answer.is_err_and(|error| {
+        error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception())
+    })
+}
+
+/// A published version keeps the role that it was published with.
+async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<String, Failure> {
+    let of = format!("{arn}:{qualifier}");
+    let answer = account
+        .lambda
+        .get_function()
+        .function_name(arn)
+        .qualifier(qualifier)
+        .send()
+        .await
+        .or_failure("lambda:GetFunction", &of)?;
+    let role = answer.configuration().and_then(|configuration| configuration.role());
+    role.map(ToOwned::to_owned).ok_or_else(|| Failure::CouldNot(format!("Lambda gave no role of {of}")))
+}
+
+/// Unqualified ARNs, each with the qualifiers that were named.
+type Wanted = BTreeMap<String, BTreeSet<Option<String>>>;
+
+/// What the operator named, and each entry of the allow-list that names one function. A name without an ARN is one of the
+/// handler's account and region.
+fn wanted(deployment: &Deployment, named: &[FunctionName]) -> Wanted {
+    let entries = deployment.target_functions().filter(|entry| !entry.contains('*'));
+    // CB020 reports an entry that is not an ARN.
+    let entries = entries.filter(|entry| entry.starts_with("arn:")).filter_map(|entry| entry.parse().ok());
+    let mut wanted = Wanted::new();
+    for function in named.iter().cloned().chain(entries) {
+        let arn = deployment.arn_of(&function).unqualified().to_string();
+        wanted.entry(arn).or_default().insert(function.qualifier);
+    }
+    wanted
+}
+
+/// The qualifiers to check a function by: those that send failures to the retry queue, and those that were named.
+/// One that was named without a qualifier is checked by itself only if it has no such destination at all.
+fn qualifiers(
+    target: &Target,
+    queue_arn: &str,
+    asked: &BTreeSet<Option<String>>,
+) -> BTreeSet<Option<String>> {
+    let leads_here = |settings: &InvokeSettings| settings.on_failure.as_deref() == Some(queue_arn);
+    let ours = target.invoke_settings.iter().filter(|(_, settings)| leads_here(settings));
+    let mut all: BTreeSet<_> = ours.map(|(qualifier, _)| qualifier.clone()).collect();
+    all.extend(asked.iter().filter(|qualifier| qualifier.is_some()).cloned());
+    if all.is_empty() {
+        all.insert(None);
+    }
+    all
+}
+
+/// The functions that a pattern of the allow-list matches, if the retry queue is a destination of theirs.
+async fn matched(account: &Account, deployment: &Deployment) -> Result<Vec<String>, Failure> {
+    let patterns: Vec<FunctionPattern> = deployment
+        .target_functions()
+        .filter(|entry| entry.contains('*'))
+        .filter_map(|entry| entry.parse().ok())
+        .collect();
+    if patterns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let handler = deployment.handler_arn.to_string();
+    let is_matched = |arn: &str| {
+        arn != handler
+            && patterns.iter().any(|pattern| match pattern.qualifier() {
+                None => pattern.allows(arn),
+                Some(qualifier) => pattern.allows(&format!("{arn}:{qualifier}")),
+            })
+    };
+    let functions = account.lambda.list_functions().into_paginator().items().send().try_collect().await;
+    let functions = functions.or_failure("lambda:ListFunctions", "the account")?;
+    let arns = functions.iter().filter_map(|function| function.function_arn());
+    let arns: Vec<String> = arns.filter(|arn| is_matched(arn)).map(ToOwned::to_owned).collect();
+    let leads_here = async |arn: String| {
+        let all = InvokeSettings::all(account, &arn).await?;
+        let queue = Some(deployment.retry_queue.arn.as_str());
+        Ok::<_, Failure>(all.values().any(|it| it.on_failure.as_deref() == queue).then_some(arn))
+    };
+    let found: Vec<_> = iter(arns.into_iter().map(leads_here)).buffered(AT_A_TIME).collect().await;
+    found.into_iter().filter_map(Result::transpose).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operate::doctor::sample::healthy;
+
+    use super::*;
+
+    const QUEUE: &str = "arn:aws:sqs:eu-west-1:123456789012:retries";
+
+    fn arn(name: &str) -> String {
+        format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}")
+    }
+
+    #[test]
+    fn what_is_named_joins_what_is_on_the_list() {
+        let mut deployment = healthy().deployment;
+        let list = format!("{0},{0}:live,{1}-*,nonsense", arn("orders"), arn("shop"));
+        deployment.variables.insert("TARGET_FUNCTIONS".into(), list);
+        let functions = ["orders:7", "payments", &arn("payments")].map(|name| name.parse().unwrap());
+        let qualifiers = |names: &[Option<&str>]| names.iter().map(|it| it.map(ToOwned::to_owned)).collect();
+        let expected = Wanted::from([
+            (arn("orders"), qualifiers(&[None, Some("live"), Some("7")])),
+            (arn("payments"), qualifiers(&[None])),
+        ]);
+        assert_eq!(wanted(&deployment, &functions), expected);
+    }
+
+    #[test]
+    fn a_function_is_checked_where_its_failures_come_from() {
+        let of = |settings: &[(Option<&str>, &str)], asked: &[Option<&str>]| {
+            let mut target = healthy().handler.unwrap();
+            let setting = |(qualifier, queue): &(Option<&str>, &str)| {
+                let settings =
+                    InvokeSettings { on_failure: Some((*queue).into()), ..InvokeSettings::default() };
+                (qualifier.map(ToOwned::to_owned), settings)
+            };
+            target.invoke_settings = settings.iter().map(setting).collect();
+            let asked = asked.iter().map(|it| it.map(ToOwned::to_owned)).collect();
+            let found = qualifiers(&target, QUEUE, &asked);
+            found.into_iter().map(|it| it.unwrap_or_default()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[(None, QUEUE)], &[None]), [""]);
+        assert_eq!(of(&[(Some("live"), QUEUE)], &[None]), ["live"], "by its alias alone");
+        assert_eq!(
+            of(&[(None, QUEUE), (Some("old"), "arn:other")], &[None]),
+            [""],
+            "an alias that leads elsewhere"
+        );
+        assert_eq!(of(&[(None, QUEUE)], &[Some("live")]), ["", "live"], "an alias that was named");
+        assert_eq!(of(&[], &[None]), [""], "attached half-way");
+        assert_eq!(of(&[], &[]), [""]);
+    }
+}

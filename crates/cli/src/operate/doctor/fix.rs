@@ -1,0 +1,61 @@
+//! The commands that fix what was found. Each can be pasted into a shell; the operator replaces words in capitals.
+
+use std::fmt::Display;
+
+use serde_json::json;
+
+use crate::operate::deployment::{Deployment, Mapping};
+
+pub(crate) fn mapping(mapping: &Mapping, flags: impl Display) -> String {
+    format!("aws lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid)
+}
+
+pub(crate) fn queue(url: &str, attributes: impl Display) -> String {
+    format!("aws sqs set-queue-attributes --queue-url {url} --attributes {attributes}")
+}
+
+pub(crate) fn redrive(deployment: &Deployment) -> String {
+    let dead = &deployment.dead_letter_queue.arn;
+    let policy = json!({"deadLetterTargetArn": dead, "maxReceiveCount": "1000"}).to_string();
+    queue(&deployment.retry_queue.url, format!("'{}'", json!({"RedrivePolicy": policy})))
+}
+
+pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> String {
+    format!("aws lambda update-function-configuration --function-name {} {flags}", deployment.handler)
+}
+
+/// Sets one variable of the handler and keeps the others.
+pub(crate) fn variable(deployment: &Deployment, name: &str, value: &str) -> String {
+    let function = &deployment.handler;
+    let merged = format!("{{Variables: merge(Environment.Variables, {{{name}: '{value}'}})}}");
+    let environment = format!(
+        "aws lambda get-function-configuration --function-name {function} --output json --query \"{merged}\""
+    );
+    handler(deployment, format!("--environment \"$({environment})\""))
+}
+
+pub(crate) fn recursion(function: &str) -> String {
+    format!("aws lambda put-function-recursion-config --function-name {function} --recursive-loop Allow")
+}
+
+pub(crate) fn concurrency(function: &str) -> String {
+    format!("aws lambda delete-function-concurrency --function-name {function}")
+}
+
+/// Gives a role these actions on these resources, by a policy named after the check that found them missing.
+pub(crate) fn permission(role: &str, check: &str, actions: &[&str], resources: &[&str]) -> String {
+    let statement = json!({"Effect": "Allow", "Action": actions, "Resource": resources});
+    let policy = json!({"Version": "2012-10-17", "Statement": [statement]});
+    format!(
+        "aws iam put-role-policy --role-name {role} --policy-name comeback-{check} --policy-document '{policy}'"
+    )
+}
+
+/// One of our own commands, with the flag that finds this deployment.
+pub(crate) fn comeback(deployment: &Deployment, command: impl Display) -> String {
+    match deployment.stack.as_deref() {
+        Some("comeback") => format!("comeback {command}"),
+        Some(stack) => format!("comeback {command} --stack {stack}"),
+        None => format!("comeback {command} --handler {}", deployment.handler),
+    }
+}

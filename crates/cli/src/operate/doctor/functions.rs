@@ -1,0 +1,442 @@
+//! Checks of the attached functions: their settings and destinations.
+
+use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause};
+
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
+use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::facts::functions::{Entrance, Function};
+use crate::operate::doctor::fix;
+use crate::operate::doctor::handler::{in_words, resume};
+use crate::operate::function::Target;
+
+pub(crate) fn are_attached(facts: &Facts) -> Judged {
+    facts.functions.matched.clone()?;
+    let names: Vec<&str> = facts.functions.all.iter().map(|function| function.name.as_str()).collect();
+    Ok(if names.is_empty() {
+        warning(
+            "none",
+            "nothing is retried until a function is attached",
+            fix::comeback(&facts.deployment, "attach FUNCTION"),
+        )
+    } else {
+        ok(names.join(", "))
+    })
+}
+
+/// Warns only if every function was read, and none of their runtimes can write what an entry asks for.
+pub(crate) fn error_types(facts: &Facts) -> Judged {
+    facts.functions.matched.clone()?;
+    let mut runtimes = Vec::new();
+    for function in &facts.functions.all {
+        if let Some(target) = seen(&function.target)? {
+            runtimes.push(target.runtime.as_deref().unwrap_or("an image"));
+        }
+    }
+    runtimes.sort_unstable();
+    runtimes.dedup();
+    let set = facts.deployment.variables.get("NON_RETRYABLE_ERRORS").map(String::as_str).unwrap_or_default();
+    let entries: Vec<&str> = set.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+    if entries.is_empty() || runtimes.is_empty() {
+        return Ok(skipped("NON_RETRYABLE_ERRORS is empty, or no function is attached"));
+    }
+    let (useful, vain): (Vec<&str>, Vec<&str>) =
+        entries.iter().partition(|entry| runtimes.iter().any(|runtime| can_match(entry, runtime)));
+    Ok(if vain.is_empty() {
+        ok(entries.join(", "))
+    } else {
+        warning(
+            format!("no error of {} can match {}", runtimes.join(", "), vain.join(", ")),
+            "errors that are meant to go straight to the dead-letter queue are retried",
+            fix::variable(&facts.deployment, "NON_RETRYABLE_ERRORS", &useful.join(",")),
+        )
+    })
+}
+
+pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
+    if let Some(target) = seen(&function.target)? {
+        return Ok(ok(target.arn.clone()));
+    }
+    let is_it = |entry: &str| entry.parse::<FunctionArn>().is_ok_and(|arn| arn.name == function.name);
+    let (of_it, others): (Vec<_>, Vec<_>) =
+        facts.deployment.target_functions().partition(|entry| is_it(entry));
+    let fix = if of_it.is_empty() {
+        "name a function that exists".to_owned()
+    } else {
+        fix::variable(&facts.deployment, "TARGET_FUNCTIONS", &others.join(","))
+    };
+    let found = format!("there is no function {}", function.name);
+    Ok(broken(found, "events of it go to the dead-letter queue, as target_not_found", fix))
+}
+
+pub(crate) fn recursion(_: &Facts, function: &Function) -> Judged {
+    of_target(function, |target| {
+        if target.recursion_allowed {
+            return ok("RecursiveLoop is Allow");
+        }
+        broken(
+            "RecursiveLoop is Terminate",
+            "Lambda stops each of its events at the 16th round through the queue",
+            fix::recursion(&target.name),
+        )
+    })
+}
+
+pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
+    of_target(function, |target| match (target.reserved_concurrency, hard_pause(facts, target)) {
+        (None, _) => ok("none is reserved"),
+        (Some(0), Some(pause)) => warning(
+            format!("0 are reserved: paused, {}", in_words(pause)),
+            "it does not run until it is resumed, and its failed events are held meanwhile",
+            fix::comeback(&facts.deployment, resume(&pause.target)),
+        ),
+        (Some(0), None) => broken(
+            "0 are reserved",
+            "it never runs: each retry comes straight back as a failure, and uses up a retry",
+            fix::concurrency(&target.name),
+        ),
+        (Some(reserved), _) => ok(format!("{reserved} are reserved")),
+    })
+}
+
+pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
+    if matches!(function.target, Ok(None)) {
+        return Ok(missing());
+    }
+    let dropped = function.dropped.clone()?;
+    let fix = fix::comeback(&facts.deployment, format!("doctor {} --only CB102,CB105,CB106", function.name));
+    Ok(match (dropped.in_24_hours, dropped.in_14_days) {
+        (_, 0) => ok("DestinationDeliveryFailures is 0 over 14 days"),
+        (0, earlier) => warning(
+            format!("DestinationDeliveryFailures is {earlier} over 14 days, and 0 in the last 24 h"),
+            "Lambda could not send these failed events to their destination, and dropped them",
+            fix,
+        ),
+        (recent, _) => broken(
+            format!("DestinationDeliveryFailures is {recent} in the last 24 h"),
+            "Lambda cannot send failed events to their destination, and drops them",
+            fix,
+        ),
+    })
+}
+
+/// The pause that set a function's reserved concurrency to 0. Pauses that cannot be read are CB050's.
+fn hard_pause<'f>(facts: &'f Facts, target: &Target) -> Option<&'f Pause> {
+    let mut pauses = facts.pauses.as_ref().ok()?.as_ref()?.iter();
+    pauses.find(|pause| {
+        let is_hard = pause.concurrency != Concurrency::Untouched;
+        is_hard && pause.is_active(facts.now) && pause.target.covers(&target.arn)
+    })
+}
+
+fn of_target(function: &Function, judge: impl Fn(&Target) -> Diagnosis) -> Judged {
+    let target = seen(&function.target)?;
+    Ok(target.as_ref().map_or_else(missing, judge))
+}
+
+fn missing() -> Diagnosis {
+    skipped("there is no such function (CB101)")
+}
+
+/// Ten minutes: longer than a throttle usually lasts, and short beside the waits that follow.
+const SHORT_AGE: i32 = 600;
+const DEFAULT_RETRIES: i32 = 2;
+const DEFAULT_AGE: i32 = 21_600;
+
+pub(crate) fn leads_here(facts: &Facts, function: &Function, entrance: &Entrance) -> Judged {
+    let queue = &facts.deployment.retry_queue;
+    Ok(match entrance.settings.on_failure.as_deref() {
+        Some(destination) if destination == queue.arn => ok(queue.name()),
+        other => broken(
+            other.map_or_else(
+                || "it has no destination for failures".to_owned(),
+                |other| format!("its failures go to {other}"),
+            ),
+            "no failure of it is retried: it is attached half-way",
+            attach(facts, function, entrance),
+        ),
+    })
+}
+
+pub(crate) fn no_retries(facts: &Facts, function: &Function, entrance: &Entrance) -> Judged {
+    if !is_attached(facts, entrance) {
+        return Ok(unattached());
+    }
+    Ok(match entrance.settings.retries.unwrap_or(DEFAULT_RETRIES) {
+        0 => ok("none"),
+        retries => warning(
+            format!("MaximumRetryAttempts is {retries}"),
+            "each retry of Comeback is several invocations, and a failure is known minutes later",
+            attach(facts, function, entrance),
+        ),
+    })
+}
+
+pub(crate) fn event_age(facts: &Facts, function: &Function, entrance: &Entrance) -> Judged {
+    if !is_attached(facts, entrance) {
+        return Ok(unattached());
+    }
+    let age = entrance.settings.event_age.unwrap_or(DEFAULT_AGE);
+    let enough = HANDLER_TIMEOUT.as_secs();
+    Ok(if age <= SHORT_AGE {
+        ok(format!("{age} s"))
+    } else {
+        warning(
+            format!("{age} s"),
+            format!(
+                "a throttled event waits this long in Lambda before Comeback sees it; {enough} s are enough"
+            ),
+            attach(facts, function, entrance),
+        )
+    })
+}
+
+/// `attach` sets whatever is not as it should be.
+pub(crate) fn attach(facts: &Facts, function: &Function, entrance: &Entrance) -> String {
+    fix::comeback(&facts.deployment, format!("attach {}", entrance.of(function)))
+}
+
+fn is_attached(facts: &Facts, entrance: &Entrance) -> bool {
+    entrance.settings.on_failure.as_ref() == Some(&facts.deployment.retry_queue.arn)
+}
+
+fn unattached() -> Diagnosis {
+    skipped("its failures do not go to the retry queue (CB102)")
+}
+
+/// What Lambda itself writes, whatever the runtime: `Sandbox.Timedout`, `Runtime.ExitError`, ….
+const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
+
+const OF_RUBY: &str = "Function<";
+
+/// Whether the type of some error of a runtime, or its simple name, can match an entry of `NON_RETRYABLE_ERRORS`. If it is
+/// not known, it can.
+pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
+    let is_written: fn(char) -> bool =
+        match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+            // The class's own name, without its module.
+            "python" => is_name,
+            // The class with its package: `com.acme.Orders$RetryAfter`.
+            "java" => |c| is_name(c) || matches!(c, '.' | '$'),
+            // `Function<Acme::RetryAfter>`.
+            "ruby" => |c| is_name(c) || matches!(c, '<' | '>' | ':'),
+            _ => return true,
+        };
+    let is_wildcard = |c: char| matches!(c, '*' | '?');
+    let begins = entry.split(is_wildcard).next().unwrap_or_default();
+    let may_begin = |prefix: &str| begins.starts_with(prefix) || prefix.starts_with(begins);
+    let may_be_simple = entry.chars().all(|c| is_name(c) || is_wildcard(c));
+    let may_be_whole = entry.chars().all(|c| is_written(c) || is_wildcard(c))
+        && (may_begin(OF_RUBY) || !runtime.starts_with("ruby"));
+    may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
+}
+
+/// A character of a name, in any script.
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::Pauses;
+
+    use crate::operate::account::Failure;
+    use crate::operate::doctor::diagnosis::Outcome;
+    use crate::operate::doctor::facts::log::Dropped;
+    use crate::operate::doctor::sample::{assert_found, healthy, pause};
+    use crate::operate::function::InvokeSettings;
+
+    use super::*;
+
+    #[test]
+    fn something_is_attached() {
+        assert_found(are_attached(&healthy()), Outcome::Ok, "orders");
+        let mut none = healthy();
+        none.functions.all.clear();
+        assert_found(are_attached(&none), Outcome::Warning, "none");
+        none.functions.matched = Err(Failure::CouldNot("lambda:ListFunctions denied".into()));
+        assert!(are_attached(&none).is_err());
+    }
+
+    #[test]
+    fn an_entry_that_no_runtime_writes_is_named() {
+        let mut facts = healthy();
+        assert_found(error_types(&facts), Outcome::Skipped, "empty");
+        let list = "OrderRefused, com.acme.Refused";
+        facts.deployment.variables.insert("NON_RETRYABLE_ERRORS".into(), list.into());
+        let found = "no error of python3.12 can match com.acme.Refused";
+        assert_found(error_types(&facts), Outcome::Warning, found);
+        let fix = error_types(&facts).unwrap().remedy.unwrap().fix;
+        assert!(fix.contains("{NON_RETRYABLE_ERRORS: 'OrderRefused'}"), "{fix}");
+        let mut java = facts.functions.all[0].clone();
+        java.target.as_mut().unwrap().as_mut().unwrap().runtime = Some("java21".into());
+        facts.functions.all.push(java);
+        assert_found(error_types(&facts), Outcome::Ok, list);
+    }
+
+    fn of_function(check: fn(&Facts, &Function) -> Judged, change: impl FnOnce(&mut Function)) -> Judged {
+        let mut facts = healthy();
+        change(&mut facts.functions.all[0]);
+        check(&facts, &facts.functions.all[0])
+    }
+
+    #[test]
+    fn a_function_that_is_gone_is_named() {
+        let gone = |function: &mut Function| function.target = Ok(None);
+        assert_found(of_function(exists, gone), Outcome::Broken, "there is no function orders");
+        for check in [recursion, concurrency, nothing_dropped] {
+            assert_found(of_function(check, gone), Outcome::Skipped, "CB101");
+        }
+        assert_found(of_function(exists, |_| ()), Outcome::Ok, ":function:orders");
+        let unseen = |function: &mut Function| function.target = Err(Failure::CouldNot("denied".into()));
+        assert!(of_function(exists, unseen).is_err());
+    }
+
+    #[test]
+    fn what_is_gone_is_taken_off_the_list() {
+        let mut facts = healthy();
+        let arn = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
+        let list = format!("{},{}", arn("orders"), arn("payments"));
+        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), list);
+        facts.functions.all[0].target = Ok(None);
+        let fix = |facts: &Facts| exists(facts, &facts.functions.all[0]).unwrap().remedy.unwrap().fix;
+        assert!(fix(&facts).contains(&format!("{{TARGET_FUNCTIONS: '{}'}}", arn("payments"))));
+        facts.functions.all[0].name = "misspelt".into();
+        assert_eq!(fix(&facts), "name a function that exists");
+    }
+
+    fn of_changed(check: fn(&Facts, &Function) -> Judged, change: impl FnOnce(&mut Target)) -> Judged {
+        of_function(check, |function| change(function.target.as_mut().unwrap().as_mut().unwrap()))
+    }
+
+    #[test]
+    fn lambda_must_not_stop_its_loop() {
+        assert_found(of_changed(recursion, |_| ()), Outcome::Ok, "Allow");
+        let stopped = of_changed(recursion, |target| target.recursion_allowed = false);
+        assert_found(stopped, Outcome::Broken, "Terminate");
+    }
+
+    #[test]
+    fn it_may_run() {
+        for (reserved, outcome) in [(None, Outcome::Ok), (Some(1), Outcome::Ok), (Some(0), Outcome::Broken)] {
+            let found = of_changed(concurrency, |target| target.reserved_concurrency = reserved);
+            assert_found(found, outcome, "");
+        }
+    }
+
+    #[test]
+    fn a_function_that_is_paused_hard_is_not_broken() {
+        let mut facts = healthy();
+        facts.functions.all[0].target.as_mut().unwrap().as_mut().unwrap().reserved_concurrency = Some(0);
+        facts.pauses = Ok(Some(pause(facts.now.as_secs() - 60)));
+        assert_found(
+            concurrency(&facts, &facts.functions.all[0]),
+            Outcome::Warning,
+            "0 are reserved: paused, ",
+        );
+        facts.pauses = Ok(Some(Pauses::default()));
+        assert_found(concurrency(&facts, &facts.functions.all[0]), Outcome::Broken, "0");
+    }
+
+    #[test]
+    fn dropped_events_are_counted() {
+        for (in_24_hours, in_14_days, outcome, words) in [
+            (0, 0, Outcome::Ok, "0 over 14 days"),
+            (0, 4, Outcome::Warning, "4 over 14 days"),
+            (2, 4, Outcome::Broken, "2 in the last 24 h"),
+        ] {
+            let dropped = Dropped { in_24_hours, in_14_days };
+            let found = of_function(nothing_dropped, |function| function.dropped = Ok(dropped));
+            assert_found(found, outcome, words);
+        }
+    }
+
+    fn of_entrance(
+        check: fn(&Facts, &Function, &Entrance) -> Judged,
+        change: impl FnOnce(&mut InvokeSettings),
+    ) -> Judged {
+        let mut facts = healthy();
+        change(&mut facts.functions.all[0].entrances[0].settings);
+        let function = &facts.functions.all[0];
+        check(&facts, function, &function.entrances[0])
+    }
+
+    #[test]
+    fn failures_go_to_the_retry_queue() {
+        assert_found(of_entrance(leads_here, |_| ()), Outcome::Ok, "retries");
+        let none = of_entrance(leads_here, |settings| settings.on_failure = None);
+        assert_eq!(none.as_ref().unwrap().remedy.as_ref().unwrap().fix, "comeback attach orders");
+        assert_found(none, Outcome::Broken, "no destination");
+        let other = of_entrance(leads_here, |settings| settings.on_failure = Some("arn:other".into()));
+        assert_found(other, Outcome::Broken, "its failures go to arn:other");
+    }
+
+    #[test]
+    fn lambda_itself_does_not_retry() {
+        for (retries, words) in [(None, "is 2"), (Some(1), "is 1")] {
+            let found = of_entrance(no_retries, |settings| settings.retries = retries);
+            assert_found(found, Outcome::Warning, words);
+        }
+        assert_found(of_entrance(no_retries, |_| ()), Outcome::Ok, "none");
+    }
+
+    #[test]
+    fn events_are_not_kept_long_by_lambda() {
+        for (age, outcome) in [
+            (Some(60), Outcome::Ok),
+            (Some(600), Outcome::Ok),
+            (Some(601), Outcome::Warning),
+            (None, Outcome::Warning),
+        ] {
+            assert_found(of_entrance(event_age, |settings| settings.event_age = age), outcome, " s");
+        }
+    }
+
+    #[test]
+    fn a_function_that_leads_elsewhere_follows_its_own_settings() {
+        for check in [no_retries, event_age] {
+            assert_found(
+                of_entrance(check, |settings| settings.on_failure = None),
+                Outcome::Skipped,
+                "CB102",
+            );
+        }
+    }
+
+    #[test]
+    fn python_writes_no_module() {
+        for entry in
+            ["OrderRefused", "Order*", "*", "Größe", "Sandbox.Timedout", "Runtime.*", "*.Timeout", "Run*.x"]
+        {
+            assert!(can_match(entry, "python3.12"), "{entry}");
+        }
+        for entry in
+            ["com.acme.OrderRefused", "orders.OrderRefused", "Orders$Refused", "Acme::Refused", "Order-*"]
+        {
+            assert!(!can_match(entry, "python3.12"), "{entry}");
+        }
+    }
+
+    #[test]
+    fn java_and_ruby_write_their_own_marks() {
+        assert!(can_match("com.acme.Orders$RetryAfter", "java21"));
+        assert!(!can_match("Acme::RetryAfter", "java21"));
+        assert!(can_match("Function<Acme::RetryAfter>", "ruby3.4"));
+        assert!(can_match("*::RetryAfter>", "ruby3.4"));
+        assert!(!can_match("Acme::RetryAfter", "ruby3.4"), "neither the whole type nor its simple name");
+        assert!(!can_match("com.acme.RetryAfter", "ruby3.4"));
+    }
+
+    #[test]
+    fn every_runtimes_types_have_simple_names() {
+        for runtime in ["python3.12", "java21", "ruby3.4"] {
+            assert!(can_match("OrderRefused", runtime) && can_match("Order*", runtime), "{runtime}");
+        }
+    }
+
+    #[test]
+    fn a_runtime_that_writes_anything_is_not_judged() {
+        for runtime in ["nodejs22.x", "provided.al2023", "dotnet8", "an image"] {
+            assert!(can_match("com.acme::Any-thing", runtime), "{runtime}");
+        }
+    }
+}

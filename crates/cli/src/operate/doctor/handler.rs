@@ -1,0 +1,306 @@
+//! Checks of the retry handler, its alarms and its pauses.
+
+use comeback_engine::{HANDLER_TIMEOUT, LONG_PAUSE, Pause, PauseTarget};
+
+use crate::operate::alarms::Alarm;
+use crate::operate::doctor::diagnosis::{Judged, broken, ok, seen, skipped, warning};
+use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::fix;
+
+pub(crate) fn settings(facts: &Facts) -> Judged {
+    let Err(refused) = facts.deployment.policy() else { return Ok(ok("all are accepted")) };
+    let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    // Each begins with the name of its variable.
+    let name = refused.first().and_then(|text| text.split(' ').next()).unwrap_or_default();
+    Ok(broken(
+        refused.join("; "),
+        "the handler does not start: every event waits, and is lost after 14 days",
+        fix::variable(&facts.deployment, name, "VALUE"),
+    ))
+}
+
+pub(crate) fn timeout(facts: &Facts) -> Judged {
+    let seconds = facts.deployment.timeout.as_secs();
+    if facts.deployment.timeout >= HANDLER_TIMEOUT {
+        return Ok(ok(format!("{seconds} s")));
+    }
+    let wanted = HANDLER_TIMEOUT.as_secs();
+    Ok(warning(
+        format!("{seconds} s"),
+        "a batch is cut short, and what is left of it comes back after the queue's visibility timeout",
+        fix::handler(&facts.deployment, format!("--timeout {wanted}")),
+    ))
+}
+
+pub(crate) fn recursion(facts: &Facts) -> Judged {
+    let handler = seen(&facts.handler)?;
+    Ok(if handler.recursion_allowed {
+        ok("RecursiveLoop is Allow")
+    } else {
+        broken(
+            "RecursiveLoop is Terminate",
+            "Lambda stops each event at its 16th round through the queue",
+            fix::recursion(&facts.deployment.handler),
+        )
+    })
+}
+
+pub(crate) fn concurrency(facts: &Facts) -> Judged {
+    let fix = fix::concurrency(&facts.deployment.handler);
+    let handler = seen(&facts.handler)?;
+    Ok(match handler.reserved_concurrency {
+        None => ok("none is reserved"),
+        Some(0) => broken(
+            "0 are reserved",
+            "the handler never runs: every event waits, and is lost after 14 days",
+            fix,
+        ),
+        Some(reserved) => warning(
+            format!("{reserved} are reserved"),
+            "pollers that are throttled raise the receive counts of events before the handler runs; \
+             MaximumConcurrency of the mapping is the limit that does not",
+            fix,
+        ),
+    })
+}
+
+pub(crate) fn errors(facts: &Facts) -> Judged {
+    let errors = seen(&facts.errors)?;
+    let (Some(newest), group) = (&errors.newest, &facts.deployment.log_group) else {
+        return Ok(ok("none in the last 24 h"));
+    };
+    let at_least = if errors.all_were_read { "" } else { "at least " };
+    let read = format!(
+        "aws logs filter-log-events --log-group-name {group} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
+        errors.since.as_millis()
+    );
+    Ok(warning(
+        format!("{at_least}{} in the last 24 h; the newest, at {}: {}", errors.count, newest.at, newest.text),
+        newest.remedy.as_deref().unwrap_or("the handler could not do what it should have done"),
+        read,
+    ))
+}
+
+pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
+    let alarms = seen(&facts.alarms)?;
+    if !alarms.is_empty() {
+        return Ok(ok(names(alarms.iter())));
+    }
+    let dead = facts.deployment.dead_letter_queue.name();
+    Ok(warning(
+        "none on either queue or the handler",
+        "nobody is notified when events are given up or no longer retried",
+        format!(
+            "aws cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
+             --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={dead} \
+             --statistic Maximum --period 300 --evaluation-periods 1 --threshold 0 \
+             --comparison-operator GreaterThanThreshold --treat-missing-data notBreaching --alarm-actions TOPIC_ARN"
+        ),
+    ))
+}
+
+pub(crate) fn no_alarm_is_raised(facts: &Facts) -> Judged {
+    let alarms = seen(&facts.alarms)?;
+    let raised: Vec<&Alarm> = alarms.iter().filter(|alarm| alarm.state == "ALARM").collect();
+    Ok(if alarms.is_empty() {
+        skipped("there are no alarms (CB040)")
+    } else if raised.is_empty() {
+        ok("none is raised")
+    } else {
+        warning(
+            format!("raised: {}", names(raised.iter().copied())),
+            "what the alarm watches is not as it should be now",
+            fix::comeback(&facts.deployment, "status"),
+        )
+    })
+}
+
+pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
+    let alarms = seen(&facts.alarms)?;
+    let silent: Vec<&Alarm> = alarms.iter().filter(|alarm| !alarm.notifies).collect();
+    Ok(if alarms.is_empty() {
+        skipped("there are no alarms (CB040)")
+    } else if silent.is_empty() {
+        ok("each tells somebody")
+    } else {
+        let names =
+            |between| silent.iter().map(|alarm| alarm.name.as_str()).collect::<Vec<_>>().join(between);
+        warning(
+            format!("nobody is notified of {}", names(", ")),
+            "it has no action, or its actions are disabled",
+            format!(
+                "add the ARN of an SNS topic to its AlarmActions where it is defined; if it has one already: \
+                 aws cloudwatch enable-alarm-actions --alarm-names {}",
+                names(" ")
+            ),
+        )
+    })
+}
+
+fn names<'a>(alarms: impl Iterator<Item = &'a Alarm>) -> String {
+    alarms.map(|alarm| alarm.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
+    let Some(pauses) = seen(&facts.pauses)? else {
+        return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
+    };
+    let is_long = |pause: &&Pause| pause.is_active(facts.now) && facts.now.since(pause.from) > LONG_PAUSE;
+    let long: Vec<&Pause> = pauses.iter().filter(is_long).collect();
+    let Some(first) = long.first() else { return Ok(ok("none is open for over 24 h")) };
+    let each: Vec<String> = long.iter().map(|pause| in_words(pause)).collect();
+    Ok(warning(
+        format!("open for over 24 h: {}", each.join("; ")),
+        "events of it are held; after 13 days and 12 hours they are given up",
+        fix::comeback(&facts.deployment, resume(&first.target)),
+    ))
+}
+
+/// What is paused since when, by whom and why.
+pub(crate) fn in_words(pause: &Pause) -> String {
+    let target = match &pause.target {
+        PauseTarget::All => "every function".to_owned(),
+        PauseTarget::Functions(pattern) => pattern.to_string(),
+    };
+    let by = pause.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let why = pause.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{target} since {}{by}{why}", pause.from)
+}
+
+/// The command that ends the pause of a target.
+pub(crate) fn resume(target: &PauseTarget) -> String {
+    match target {
+        PauseTarget::All => "resume --all".to_owned(),
+        PauseTarget::Functions(pattern) => format!("resume {pattern}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use comeback_engine::Timestamp;
+
+    use crate::operate::doctor::diagnosis::Outcome;
+    use crate::operate::doctor::facts::log::{LoggedError, LoggedErrors};
+    use crate::operate::doctor::sample::{assert_found, healthy, pause};
+
+    use super::*;
+
+    #[test]
+    fn every_refused_setting_is_named() {
+        let mut facts = healthy();
+        facts.deployment.variables.insert("MAX_AGE".into(), "30".into());
+        facts.deployment.variables.insert("JITTER".into(), "some".into());
+        assert_found(settings(&facts), Outcome::Broken, r#"JITTER is "some""#);
+        assert_found(settings(&facts), Outcome::Broken, "MAX_AGE is 30 s");
+        let fix = settings(&facts).unwrap().remedy.unwrap().fix;
+        assert!(fix.contains("{JITTER: 'VALUE'}"), "{fix}");
+    }
+
+    #[test]
+    fn the_handler_must_not_be_its_own_target() {
+        let mut facts = healthy();
+        let itself = facts.deployment.handler_arn.to_string();
+        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), itself);
+        assert_found(settings(&facts), Outcome::Broken, "is the retry handler itself");
+    }
+
+    #[test]
+    fn the_handler_has_its_minute() {
+        for (seconds, outcome) in [(59, Outcome::Warning), (60, Outcome::Ok), (61, Outcome::Ok)] {
+            let mut facts = healthy();
+            facts.deployment.timeout = Duration::from_secs(seconds);
+            assert_found(timeout(&facts), outcome, &format!("{seconds} s"));
+        }
+    }
+
+    #[test]
+    fn lambda_must_not_stop_the_loop() {
+        let mut facts = healthy();
+        facts.handler.as_mut().unwrap().recursion_allowed = false;
+        assert_found(recursion(&facts), Outcome::Broken, "Terminate");
+    }
+
+    #[test]
+    fn concurrency_is_not_reserved() {
+        for (reserved, outcome) in [(0, Outcome::Broken), (5, Outcome::Warning)] {
+            let mut facts = healthy();
+            facts.handler.as_mut().unwrap().reserved_concurrency = Some(reserved);
+            assert_found(concurrency(&facts), outcome, &reserved.to_string());
+        }
+    }
+
+    #[test]
+    fn the_newest_error_is_shown_with_its_remedy() {
+        let mut facts = healthy();
+        let newest = LoggedError {
+            at: Timestamp::from_secs(1_700_000_000),
+            text: "denied".into(),
+            remedy: Some("allow it".into()),
+        };
+        facts.errors = Ok(LoggedErrors {
+            since: Timestamp::from_secs(1_699_913_600),
+            count: 7,
+            newest: Some(newest),
+            all_were_read: false,
+        });
+        let expected = "at least 7 in the last 24 h; the newest, at 2023-11-14T22:13:20.000Z: denied";
+        assert_found(errors(&facts), Outcome::Warning, expected);
+        let remedy = errors(&facts).unwrap().remedy.unwrap();
+        assert_eq!(remedy.means, "allow it");
+        assert!(remedy.fix.contains("--start-time 1699913600000"), "{}", remedy.fix);
+    }
+
+    fn with(change: impl FnOnce(&mut Vec<Alarm>)) -> Facts {
+        let mut facts = healthy();
+        change(facts.alarms.as_mut().unwrap());
+        facts
+    }
+
+    #[test]
+    fn no_alarm_at_all_is_a_warning() {
+        let none = with(Vec::clear);
+        assert_found(alarms_exist(&none), Outcome::Warning, "none on either queue or the handler");
+        assert_found(no_alarm_is_raised(&none), Outcome::Skipped, "CB040");
+        assert_found(alarms_notify(&none), Outcome::Skipped, "CB040");
+    }
+
+    #[test]
+    fn a_raised_alarm_is_named() {
+        let raised = with(|alarms| alarms[0].state = "ALARM".into());
+        assert_found(no_alarm_is_raised(&raised), Outcome::Warning, "raised: dead-letters");
+    }
+
+    #[test]
+    fn an_alarm_that_tells_nobody_is_named() {
+        let silent = with(|alarms| alarms[0].notifies = false);
+        assert_found(alarms_notify(&silent), Outcome::Warning, "nobody is notified of dead-letters");
+        assert_found(alarms_notify(&healthy()), Outcome::Ok, "each tells somebody");
+    }
+
+    #[test]
+    fn a_pause_that_was_forgotten_is_named() {
+        let paused = |hours: u64| {
+            let mut facts = healthy();
+            facts.pauses = Ok(Some(pause(facts.now.as_secs() - hours * 3_600)));
+            facts
+        };
+        assert_found(no_pause_is_forgotten(&paused(24)), Outcome::Ok, "none");
+        let forgotten = no_pause_is_forgotten(&paused(25));
+        let remedy = forgotten.as_ref().unwrap().remedy.clone().unwrap();
+        assert_eq!(remedy.fix, "comeback resume arn:aws:lambda:eu-west-1:123456789012:function:orders");
+        assert_found(
+            forgotten,
+            Outcome::Warning,
+            "function:orders since 2023-11-13T21:13:20.000Z by ops: it broke",
+        );
+    }
+
+    #[test]
+    fn a_handler_that_reads_no_pauses_has_none() {
+        let mut facts = healthy();
+        facts.pauses = Ok(None);
+        assert_found(no_pause_is_forgotten(&facts), Outcome::Skipped, "PAUSES is not set");
+    }
+}

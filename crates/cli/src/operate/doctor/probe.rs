@@ -1,0 +1,202 @@
+//! An event that fails once, sent and followed until it is retried.
+
+use std::time::Duration;
+
+use aws_sdk_lambda::operation::RequestId as _;
+use aws_sdk_lambda::types::InvocationType;
+use comeback_engine::Timestamp;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::deployment::{Deployment, resources};
+use crate::operate::doctor::checks::{CHECKS, Of};
+use crate::operate::doctor::diagnosis::{Diagnosis, broken, ok, or_unseen, skipped};
+use crate::operate::doctor::{Finding, fix};
+use crate::operate::trace::find::{self, Invocation, Report};
+use crate::operate::trace::story::{End, Step, Story};
+
+/// The example function's name in the template.
+const EXAMPLE: &str = "ExampleTarget";
+const EVENT: &str = r#"{"fail_times": 1}"#;
+/// For cold starts, pollers, and logs that arrive late.
+const SLACK: Duration = Duration::from_secs(90);
+/// Nobody looks at a terminal for longer.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Clocks differ.
+const EARLIER: Duration = Duration::from_secs(60);
+
+/// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was given up,
+/// or should have done either. Calls `say` with each step, once. Nothing is cleaned up: the event ends as any other.
+pub(crate) async fn probe(
+    account: &Account,
+    deployment: &Deployment,
+    now: Timestamp,
+    say: &mut dyn FnMut(&Step),
+) -> Finding {
+    let check = CHECKS.iter().find(|check| matches!(check.of, Of::Probe)).expect("BUG: it is a check");
+    let made = match patience(deployment) {
+        Ok(patience) => make(account, deployment, now, patience, say).await,
+        Err(why) => Ok(why),
+    };
+    Finding::of(check, None, or_unseen(made))
+}
+
+/// How long the event may take, or why it is not sent.
+fn patience(deployment: &Deployment) -> Result<Duration, Diagnosis> {
+    let policy = deployment.policy().map_err(|_| skipped("the handler's settings are refused (CB020)"))?;
+    let backoff = policy.backoff();
+    // With decorrelated jitter the first backoff is the longest: up to three times the base.
+    let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
+    if longest > LONGEST {
+        let seconds = longest.as_secs();
+        return Err(skipped(format!("the first retry may take {seconds} s: too long to be followed")));
+    }
+    Ok(longest)
+}
+
+async fn make(
+    account: &Account,
+    deployment: &Deployment,
+    now: Timestamp,
+    patience: Duration,
+    say: &mut dyn FnMut(&Step),
+) -> Result<Diagnosis, Failure> {
+    let function = example(account, deployment).await?;
+    let key = send(account, &function).await?;
+    let since = Timestamp::from_millis(now.as_millis().saturating_sub(EARLIER.as_millis() as u64));
+    let mut said = 0;
+    let mut last = None;
+    let followed = timeout(patience, async {
+        loop {
+            if let Some(story) = find::story(account, deployment, &key, since, &|_| ()).await? {
+                story.steps.iter().skip(said).for_each(&mut *say);
+                said = story.steps.len();
+                let end = ended(account, deployment, &story, since).await?;
+                last = Some(story.end);
+                if let Some(end) = end {
+                    return Ok::<_, Failure>(end);
+                }
+            }
+            sleep(BETWEEN_LOOKS).await;
+        }
+    })
+    .await;
+    followed.unwrap_or_else(|_| Ok(not_ended(deployment, &function, &key, last.as_ref(), patience)))
+}
+
+/// Sends the event, and gives back its request id.
+async fn send(account: &Account, function: &str) -> Result<String, Failure> {
+    let call = account.lambda.invoke().function_name(function).invocation_type(InvocationType::Event);
+    let answer = call
+        .payload(EVENT.as_bytes().to_vec().into())
+        .send()
+        .await
+        .or_failure("lambda:InvokeFunction", function)?;
+    let none = || Failure::CouldNot(format!("Lambda gave no request id of an event for {function}"));
+    answer.request_id().map(ToOwned::to_owned).ok_or_else(none)
+}
+
+/// How the event ended, if it has.
+async fn ended(
+    account: &Account,
+    deployment: &Deployment,
+    story: &Story,
+    since: Timestamp,
+) -> Result<Option<Diagnosis>, Failure> {
+    match &story.end {
+        End::Invoked { request_id: Some(retry), .. } => {
+            let invocation = Invocation::read(account, &story.target, retry, since, true).await?;
+            if let Report::Unread { why } = invocation.report {
+                return Err(Failure::CouldNot(why));
+            }
+            let has_succeeded = |line: &str| {
+                serde_json::from_str::<Value>(line).is_ok_and(|line| line["message"] == "succeeded")
+            };
+            let succeeded = invocation.lines.iter().any(|line| has_succeeded(&line.line));
+            Ok(succeeded.then(|| ok(format!("{} failed once, and its retry succeeded", story.key))))
+        }
+        End::GivenUp => Ok(Some(broken(
+            "the event was given up",
+            "failed events are not retried as they should be",
+            fix::comeback(deployment, format!("trace {}", story.key)),
+        ))),
+        _ => Ok(None),
+    }
+}
+
+fn not_ended(
+    deployment: &Deployment,
+    function: &str,
+    key: &str,
+    last: Option<&End>,
+    waited: Duration,
+) -> Diagnosis {
+    let (found, fix) = match last {
+        None => ("the handler has not seen its failure", format!("doctor {function}")),
+        Some(End::Held) => ("it is held, because its function is paused", "pause --list".into()),
+        Some(End::Invoked { .. }) => ("its success has not been seen", format!("trace {key}")),
+        Some(_) => ("it has not been re-invoked", format!("trace {key}")),
+    };
+    broken(
+        format!("{} s after the event was sent, {found}", waited.as_secs()),
+        "failed events are not retried, or late",
+        fix::comeback(deployment, fix),
+    )
+}
+
+/// The name of the stack's example function.
+async fn example(account: &Account, deployment: &Deployment) -> Result<String, Failure> {
+    let none = || {
+        let what = "has no example function (ExampleTarget of template.yaml)";
+        Failure::CouldNot(format!("the stack of {} {what}", deployment.handler))
+    };
+    let stack = deployment.stack.as_deref().ok_or_else(none)?;
+    let resources = resources(account, stack).await?;
+    let example = resources.into_iter().find(|resource| resource.logical_resource_id() == Some(EXAMPLE));
+    example.and_then(|resource| resource.physical_resource_id).ok_or_else(none)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operate::doctor::diagnosis::Outcome;
+    use crate::operate::doctor::sample::healthy;
+
+    use super::*;
+
+    #[test]
+    fn an_event_that_takes_long_is_not_followed() {
+        let mut deployment = healthy().deployment;
+        assert_eq!(patience(&deployment), Ok(Duration::from_secs(93)));
+        let mut with = |base: &str| {
+            deployment.variables.insert("BASE_BACKOFF".into(), base.into());
+            patience(&deployment).map_err(|why| why.found)
+        };
+        assert_eq!(with("270"), Ok(LONGEST));
+        assert_eq!(with("271"), Err("the first retry may take 903 s: too long to be followed".into()));
+        assert_eq!(with("soon"), Err("the handler's settings are refused (CB020)".into()));
+    }
+
+    #[test]
+    fn an_event_that_did_not_end_says_how_far_it_came() {
+        let deployment = healthy().deployment;
+        let at = Timestamp::from_secs(1_700_000_000);
+        let invoked = End::Invoked { request_id: Some("r-1".into()), at };
+        for (last, words, fix) in [
+            (
+                None,
+                "93 s after the event was sent, the handler has not seen its failure",
+                "comeback doctor example",
+            ),
+            (Some(End::Waiting { due: at }), "it has not been re-invoked", "comeback trace k-1"),
+            (Some(End::Held), "its function is paused", "comeback pause --list"),
+            (Some(invoked), "its success has not been seen", "comeback trace k-1"),
+        ] {
+            let diagnosis = not_ended(&deployment, "example", "k-1", last.as_ref(), Duration::from_secs(93));
+            assert_eq!(diagnosis.outcome, Outcome::Broken);
+            assert!(diagnosis.found.contains(words), "{diagnosis:?}");
+            assert_eq!(diagnosis.remedy.unwrap().fix, fix);
+        }
+    }
+}

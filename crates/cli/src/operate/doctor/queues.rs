@@ -1,0 +1,391 @@
+//! Checks of the event source mapping and the queues.
+
+use std::time::Duration;
+
+use comeback_engine::{MAX_AGE_RANGE, QUEUE_VISIBILITY_TIMEOUT, Settings};
+
+use crate::operate::deployment::Mapping;
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
+use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::facts::queues::QueueSettings;
+use crate::operate::doctor::fix;
+
+/// The engine's limits are of batches of this size.
+const BATCH_SIZE: i32 = 10;
+
+pub(crate) fn enabled(facts: &Facts) -> Judged {
+    let Some(mapping) = facts.mapping()? else {
+        let queue = &facts.deployment.retry_queue;
+        return Ok(broken(
+            format!("no event source mapping hands {} to {}", queue.name(), facts.deployment.handler),
+            "nothing is retried: failed events wait in the queue, and are lost after 14 days",
+            format!(
+                "aws lambda create-event-source-mapping --function-name {} --event-source-arn {} \
+                 --batch-size {BATCH_SIZE} --function-response-types ReportBatchItemFailures \
+                 --scaling-config MaximumConcurrency={}",
+                facts.deployment.handler,
+                queue.arn,
+                concurrency_of_handler(facts)
+            ),
+        ));
+    };
+    let state = &mapping.state;
+    Ok(match state.as_str() {
+        "Enabled" | "Enabling" | "Creating" | "Updating" => ok(format!("{state}, {}", mapping.uuid)),
+        _ => broken(
+            format!("the mapping {} is {state}", mapping.uuid),
+            "nothing is retried until it is enabled: failed events wait in the queue, and are lost after 14 days",
+            fix::mapping(mapping, "--enabled"),
+        ),
+    })
+}
+
+pub(crate) fn no_other_queue(facts: &Facts) -> Judged {
+    let mappings = seen(&facts.mappings)?;
+    let other = mappings.iter().find(|mapping| mapping.queue_arn != facts.deployment.retry_queue.arn);
+    Ok(match other {
+        None => ok(format!("none but {}", facts.deployment.retry_queue.name())),
+        Some(other) => broken(
+            format!("the handler is also fed by {}", other.queue_arn),
+            "the handler reads invocation records from its retry queue alone; it keeps or gives up whatever else arrives",
+            format!("aws lambda delete-event-source-mapping --uuid {}", other.uuid),
+        ),
+    })
+}
+
+pub(crate) fn partial_responses(facts: &Facts) -> Judged {
+    of_mapping(facts, |mapping| {
+        if mapping.reports_failures {
+            return ok("ReportBatchItemFailures");
+        }
+        broken(
+            "ReportBatchItemFailures is off",
+            "events are lost: Lambda deletes every message of a batch, those too that only wait",
+            fix::mapping(mapping, "--function-response-types ReportBatchItemFailures"),
+        )
+    })
+}
+
+pub(crate) fn batch_size(facts: &Facts) -> Judged {
+    of_mapping(facts, |mapping| match mapping.batch_size {
+        BATCH_SIZE => ok(format!("{BATCH_SIZE} messages")),
+        other => warning(
+            format!("{other} messages"),
+            "a smaller batch costs more invocations; a larger one may not be done when the handler's time ends",
+            fix::mapping(mapping, format!("--batch-size {BATCH_SIZE}")),
+        ),
+    })
+}
+
+pub(crate) fn no_window(facts: &Facts) -> Judged {
+    of_mapping(facts, |mapping| match mapping.window.as_secs() {
+        0 => ok("none"),
+        seconds => warning(
+            format!("{seconds} s"),
+            "the window adds its length to each short backoff on a quiet queue",
+            fix::mapping(mapping, "--maximum-batching-window-in-seconds 0"),
+        ),
+    })
+}
+
+pub(crate) fn concurrency(facts: &Facts) -> Judged {
+    let set = concurrency_of_handler(facts);
+    of_mapping(facts, |mapping| {
+        let pollers = mapping.maximum_concurrency.map(|limit| u64::from(limit.unsigned_abs()));
+        let flag = fix::mapping(mapping, format!("--scaling-config MaximumConcurrency={set}"));
+        match pollers {
+            Some(pollers) if pollers == set => ok(format!("{set}, as the handler assumes")),
+            Some(pollers) if pollers < set => warning(
+                format!("the mapping's is {pollers}, and the handler assumes {set}"),
+                "the handler sends messages again that it could hide, which costs requests",
+                flag,
+            ),
+            pollers => broken(
+                match pollers {
+                    Some(pollers) => format!("the mapping's is {pollers}, and the handler assumes {set}"),
+                    None => format!("the mapping has none, and the handler assumes {set}"),
+                },
+                "the handler may hide more messages than SQS has room for, and then every retry stalls without an error",
+                flag,
+            ),
+        }
+    })
+}
+
+fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Diagnosis) -> Judged {
+    Ok(facts.mapping()?.map_or_else(|| skipped("there is no mapping (CB001)"), judge))
+}
+
+/// The handler's `MAXIMUM_CONCURRENCY`. If it is refused, CB020 says so, and the default stands in.
+fn concurrency_of_handler(facts: &Facts) -> u64 {
+    facts
+        .deployment
+        .policy()
+        .map_or(Settings::default().maximum_concurrency, |policy| policy.maximum_concurrency())
+}
+
+/// The most receives before SQS itself redrives a message.
+const MAX_RECEIVE_COUNT: u64 = 1_000;
+/// SQS's longest retention, which is also the longest `MAX_AGE`.
+const RETENTION: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
+/// Lambda's advice for a queue that feeds a function.
+const TIMEOUTS: u32 = 6;
+
+pub(crate) fn two_standard_queues(facts: &Facts) -> Judged {
+    let (retry, dead) = (&facts.deployment.retry_queue, &facts.deployment.dead_letter_queue);
+    let variable = |name, value| fix::variable(&facts.deployment, name, value);
+    if retry.arn == dead.arn {
+        return Ok(broken(
+            format!("{} is both", retry.name()),
+            "the handler does not start: an event that is given up would be retried for ever",
+            variable("DEAD_LETTER_QUEUE_URL", "URL_OF_ANOTHER_QUEUE"),
+        ));
+    }
+    for (queue, name) in [(dead, "DEAD_LETTER_QUEUE_URL"), (retry, "RETRY_QUEUE_URL")] {
+        if queue.name().ends_with(".fifo") {
+            return Ok(broken(
+                format!("{} is a FIFO queue", queue.name()),
+                "the handler does not start: a hidden message would block its group",
+                variable(name, "URL_OF_A_STANDARD_QUEUE"),
+            ));
+        }
+    }
+    Ok(ok(format!("{} and {}", retry.name(), dead.name())))
+}
+
+pub(crate) fn visibility(facts: &Facts) -> Judged {
+    let queue = seen(&facts.retry_queue)?;
+    let receives = queue.redrive.as_ref().map_or(MAX_RECEIVE_COUNT, |redrive| redrive.max_receive_count);
+    let of_timeout = facts.deployment.timeout * TIMEOUTS;
+    let of_receives = Duration::from_secs(RETENTION.as_secs() / receives.clamp(1, MAX_RECEIVE_COUNT));
+    let seconds = queue.visibility.as_secs();
+    let set = |wanted: Duration| {
+        let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
+        fix::queue(&facts.deployment.retry_queue.url, attribute)
+    };
+    // With a lower count the queue would have to hide longer than it ever should: CB012 says so instead.
+    let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
+    Ok(if queue.visibility < of_timeout {
+        let timeout = facts.deployment.timeout.as_secs();
+        broken(
+            format!("{seconds} s, under {TIMEOUTS} times the handler's timeout of {timeout} s"),
+            "SQS hands messages out again while the handler still works on them",
+            set(wanted),
+        )
+    } else if receives >= MAX_RECEIVE_COUNT && queue.visibility <= of_receives {
+        broken(
+            format!("{seconds} s, and {receives} receives of it are over within 14 days"),
+            "while the handler cannot run, SQS moves events to the dead-letter queue before their time",
+            set(wanted),
+        )
+    } else if queue.visibility > wanted {
+        warning(
+            format!("{seconds} s, and the handler reckons with {}", QUEUE_VISIBILITY_TIMEOUT.as_secs()),
+            "a message whose hiding failed comes back this late, and SQS may refuse the longest waits",
+            set(wanted),
+        )
+    } else {
+        ok(format!("{seconds} s"))
+    })
+}
+
+pub(crate) fn receives(facts: &Facts) -> Judged {
+    let queue = seen(&facts.retry_queue)?;
+    Ok(match &queue.redrive {
+        None => warning(
+            "the retry queue has no redrive policy",
+            "an event that the handler never takes is deleted after 14 days, instead of going to the dead-letter queue",
+            fix::redrive(&facts.deployment),
+        ),
+        Some(redrive) if redrive.max_receive_count < MAX_RECEIVE_COUNT => broken(
+            format!("{} receives", redrive.max_receive_count),
+            "each wait takes a receive: SQS itself gives events up, without a reason and long before MAX_AGE",
+            fix::redrive(&facts.deployment),
+        ),
+        Some(redrive) => ok(format!("{} receives", redrive.max_receive_count)),
+    })
+}
+
+pub(crate) fn redrive_target(facts: &Facts) -> Judged {
+    let queue = seen(&facts.retry_queue)?;
+    let dead = &facts.deployment.dead_letter_queue;
+    Ok(match &queue.redrive {
+        None => skipped("the retry queue has no redrive policy (CB012)"),
+        Some(redrive) if redrive.target_arn == dead.arn => ok(dead.name()),
+        Some(redrive) => broken(
+            format!("SQS redrives to {}, and the handler to {}", redrive.target_arn, dead.arn),
+            "what SQS itself gives up goes where no command and no alarm of Comeback looks",
+            fix::redrive(&facts.deployment),
+        ),
+    })
+}
+
+pub(crate) fn retention(facts: &Facts) -> Judged {
+    let retry = seen(&facts.retry_queue)?;
+    let dead = seen(&facts.dead_letter_queue)?;
+    let longest = format!("MessageRetentionPeriod={}", RETENTION.as_secs());
+    Ok(if retry.retention < RETENTION {
+        broken(
+            format!("the retry queue keeps messages for {}", days(retry)),
+            "SQS deletes waiting events after that, silently",
+            fix::queue(&facts.deployment.retry_queue.url, longest),
+        )
+    } else if dead.retention < RETENTION {
+        warning(
+            format!("the dead-letter queue keeps messages for {}", days(dead)),
+            "SQS deletes dead-letters after that, silently",
+            fix::queue(&facts.deployment.dead_letter_queue.url, longest),
+        )
+    } else {
+        ok("14 days in both")
+    })
+}
+
+fn days(queue: &QueueSettings) -> String {
+    let days = queue.retention.as_secs_f64() / 86_400.0;
+    format!("{} days", (days * 10.0).round() / 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operate::doctor::diagnosis::Outcome;
+    use crate::operate::doctor::facts::queues::Redrive;
+    use crate::operate::doctor::sample::{assert_found, healthy};
+
+    use super::*;
+    use crate::operate::deployment::Queue;
+
+    fn with_mapping(change: impl FnOnce(&mut Mapping)) -> Facts {
+        let mut facts = healthy();
+        change(&mut facts.mappings.as_mut().unwrap()[0]);
+        facts
+    }
+
+    #[test]
+    fn a_mapping_is_there_and_enabled() {
+        let mut none = healthy();
+        none.mappings = Ok(Vec::new());
+        assert_found(
+            enabled(&none),
+            Outcome::Broken,
+            "no event source mapping hands retries to retry-handler",
+        );
+        let disabled = with_mapping(|mapping| mapping.state = "Disabled".into());
+        assert_found(enabled(&disabled), Outcome::Broken, "is Disabled");
+        for state in ["Enabling", "Updating"] {
+            let on_the_way = with_mapping(|mapping| mapping.state = state.into());
+            assert_found(enabled(&on_the_way), Outcome::Ok, state);
+        }
+        for check in [partial_responses, batch_size, no_window, concurrency] {
+            assert_found(check(&none), Outcome::Skipped, "CB001");
+        }
+    }
+
+    #[test]
+    fn a_mapping_of_another_queue_is_found() {
+        let other =
+            with_mapping(|mapping| mapping.queue_arn = "arn:aws:sqs:eu-west-1:123456789012:dead".into());
+        assert_found(no_other_queue(&other), Outcome::Broken, ":dead");
+        assert_found(enabled(&other), Outcome::Broken, "no event source mapping hands retries");
+    }
+
+    #[test]
+    fn partial_responses_are_on() {
+        let off = with_mapping(|mapping| mapping.reports_failures = false);
+        assert_found(partial_responses(&off), Outcome::Broken, "ReportBatchItemFailures is off");
+    }
+
+    #[test]
+    fn batches_are_of_ten_and_not_waited_for() {
+        for size in [1, 9, 11] {
+            let other = with_mapping(|mapping| mapping.batch_size = size);
+            assert_found(batch_size(&other), Outcome::Warning, &format!("{size} messages"));
+        }
+        let window = with_mapping(|mapping| mapping.window = Duration::from_secs(20));
+        assert_found(no_window(&window), Outcome::Warning, "20 s");
+    }
+
+    #[test]
+    fn the_concurrency_is_the_handlers() {
+        let limited = |limit| with_mapping(|mapping| mapping.maximum_concurrency = limit);
+        assert_found(concurrency(&limited(Some(9))), Outcome::Warning, "is 9, and the handler assumes 10");
+        assert_found(concurrency(&limited(Some(11))), Outcome::Broken, "is 11, and the handler assumes 10");
+        assert_found(concurrency(&limited(None)), Outcome::Broken, "has none, and the handler assumes 10");
+        let mut set = limited(Some(25));
+        set.deployment.variables.insert("MAXIMUM_CONCURRENCY".into(), "25".into());
+        assert_found(concurrency(&set), Outcome::Ok, "25");
+    }
+
+    fn with_queue(change: impl FnOnce(&mut QueueSettings)) -> Facts {
+        let mut facts = healthy();
+        change(facts.retry_queue.as_mut().unwrap());
+        facts
+    }
+
+    #[test]
+    fn the_queues_are_two_and_standard() {
+        let mut same = healthy();
+        same.deployment.dead_letter_queue = same.deployment.retry_queue.clone();
+        assert_found(two_standard_queues(&same), Outcome::Broken, "retries is both");
+        let mut fifo = healthy();
+        fifo.deployment.dead_letter_queue = Queue::sample("dead.fifo");
+        assert_found(two_standard_queues(&fifo), Outcome::Broken, "dead.fifo is a FIFO queue");
+        fifo.deployment.retry_queue = Queue::sample("retries-too.fifo");
+        fifo.deployment.dead_letter_queue = Queue::sample("dead");
+        assert_found(two_standard_queues(&fifo), Outcome::Broken, "retries-too.fifo is a FIFO queue");
+    }
+
+    #[test]
+    fn the_visibility_timeout_fits_the_handler_and_the_receives() {
+        let hiding = |seconds| with_queue(|queue| queue.visibility = Duration::from_secs(seconds));
+        for (seconds, outcome, words) in [
+            (30, Outcome::Broken, "30 s, under 6 times the handler's timeout of 60 s"),
+            (1_209, Outcome::Broken, "1209 s, and 1000 receives of it are over within 14 days"),
+            (1_210, Outcome::Ok, "1210 s"),
+            (1_230, Outcome::Ok, "1230 s"),
+            (1_231, Outcome::Warning, "1231 s, and the handler reckons with 1230"),
+        ] {
+            assert_found(visibility(&hiding(seconds)), outcome, words);
+        }
+        let mut slow = hiding(1_230);
+        slow.deployment.timeout = Duration::from_secs(300);
+        assert_found(visibility(&slow), Outcome::Broken, "under 6 times");
+        let fixed = visibility(&slow).unwrap().remedy.unwrap().fix;
+        assert!(fixed.ends_with("VisibilityTimeout=1800"), "{fixed}");
+    }
+
+    #[test]
+    fn sqs_redrives_after_a_thousand_receives_to_the_dead_letter_queue() {
+        let without = with_queue(|queue| queue.redrive = None);
+        assert_found(receives(&without), Outcome::Warning, "no redrive policy");
+        assert_found(redrive_target(&without), Outcome::Skipped, "CB012");
+        let few = with_queue(|queue| queue.redrive.as_mut().unwrap().max_receive_count = 999);
+        assert_found(receives(&few), Outcome::Broken, "999 receives");
+        let elsewhere = with_queue(|queue| {
+            let target_arn = "arn:aws:sqs:eu-west-1:123456789012:other".into();
+            queue.redrive = Some(Redrive { target_arn, max_receive_count: 1_000 });
+        });
+        assert_found(redrive_target(&elsewhere), Outcome::Broken, "SQS redrives to arn:aws:sqs");
+        assert_found(receives(&elsewhere), Outcome::Ok, "1000 receives");
+    }
+
+    #[test]
+    fn both_queues_keep_for_14_days() {
+        let short = Duration::from_secs(4 * 86_400);
+        let retries = with_queue(|queue| queue.retention = short);
+        assert_found(retention(&retries), Outcome::Broken, "the retry queue keeps messages for 4 days");
+        let mut dead = healthy();
+        dead.dead_letter_queue.as_mut().unwrap().retention = short;
+        assert_found(retention(&dead), Outcome::Warning, "the dead-letter queue keeps messages for 4 days");
+    }
+
+    #[test]
+    fn a_queue_that_was_not_read_is_not_judged() {
+        let mut unseen = healthy();
+        unseen.retry_queue =
+            Err(crate::operate::account::Failure::CouldNot("sqs:GetQueueAttributes denied".into()));
+        for check in [visibility, receives, redrive_target, retention] {
+            assert!(check(&unseen).is_err());
+        }
+    }
+}

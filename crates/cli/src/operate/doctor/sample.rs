@@ -1,0 +1,130 @@
+//! A healthy deployment's facts, for the tests to break.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comeback_engine::{Pauses, Timestamp};
+
+use crate::operate::account::Verdict;
+use crate::operate::alarms::Alarm;
+use crate::operate::deployment::{Deployment, Mapping, Queue};
+use crate::operate::doctor::diagnosis::{Judged, Outcome};
+use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::facts::functions::{Entrance, Function, Functions};
+use crate::operate::doctor::facts::log::{Dropped, LoggedErrors};
+use crate::operate::doctor::facts::queues::{HandlerRights, QueueSettings, Redrive, Right};
+use crate::operate::function::{InvokeSettings, Target};
+
+const HANDLER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:retry-handler";
+const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+pub(crate) fn healthy() -> Facts {
+    let mapping = mapping();
+    Facts {
+        deployment: Deployment { mapping: Some(mapping.clone()), ..Deployment::sample() },
+        now: Timestamp::from_secs(1_700_000_000),
+        handler: Ok(target("retry-handler", HANDLER)),
+        mappings: Ok(vec![mapping]),
+        retry_queue: Ok(settings(Some(Queue::sample("dead").arn))),
+        dead_letter_queue: Ok(settings(None)),
+        errors: Ok(LoggedErrors {
+            since: Timestamp::from_secs(1_700_000_000),
+            count: 0,
+            newest: None,
+            all_were_read: true,
+        }),
+        alarms: Ok(vec![Alarm { name: "dead-letters".into(), state: "OK".into(), notifies: true }]),
+        pauses: Ok(Some(Pauses::default())),
+        rights: HandlerRights {
+            take: vec![right("sqs:ReceiveMessage", "arn:retries")],
+            send_again: vec![right("sqs:SendMessage", "arn:retries")],
+            dead_letter: vec![right("sqs:SendMessage", "arn:dead")],
+            log: vec![right("logs:PutLogEvents", "arn:log")],
+            read_pauses: vec![right("ssm:GetParameter", "arn:pauses")],
+            use_keys: Ok(vec![right("kms:Decrypt", "arn:key")]),
+        },
+        functions: Functions { all: vec![orders()], matched: Ok(()) },
+    }
+}
+
+/// Asserts a check's outcome, and words of what it found.
+#[track_caller]
+pub(crate) fn assert_found(judged: Judged, outcome: Outcome, words: &str) {
+    let diagnosis = judged.unwrap();
+    assert_eq!(diagnosis.outcome, outcome, "{diagnosis:?}");
+    assert!(diagnosis.found.contains(words), "{diagnosis:?}");
+}
+
+/// An open pause of `orders` with its reserved concurrency at 0, begun at this second.
+pub(crate) fn pause(from: u64) -> Pauses {
+    let pause = format!(
+        r#"{{"v":1,"pauses":[{{"target":"{ORDERS}","from":{from},"until":null,"spread":0,"by":"ops","why":"it broke","concurrency":null}}]}}"#
+    );
+    Pauses::read(&pause).unwrap()
+}
+
+pub(crate) fn right(action: &'static str, resource: &str) -> Right {
+    Right { action, resource: resource.into(), answer: Ok(Verdict::Allowed) }
+}
+
+fn mapping() -> Mapping {
+    Mapping {
+        uuid: "6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10".into(),
+        queue_arn: Queue::sample("retries").arn,
+        state: "Enabled".into(),
+        batch_size: 10,
+        window: Duration::ZERO,
+        reports_failures: true,
+        maximum_concurrency: Some(10),
+    }
+}
+
+fn settings(dead_letter_queue: Option<String>) -> QueueSettings {
+    QueueSettings {
+        visibility: Duration::from_secs(1_230),
+        retention: Duration::from_secs(14 * 86_400),
+        redrive: dead_letter_queue.map(|target_arn| Redrive { target_arn, max_receive_count: 1_000 }),
+        key: Ok(None),
+        allows_by_itself: false,
+    }
+}
+
+fn target(name: &str, arn: &str) -> Target {
+    let attached = InvokeSettings {
+        retries: Some(0),
+        event_age: Some(60),
+        on_failure: Some(Queue::sample("retries").arn),
+        on_success: None,
+    };
+    Target {
+        name: name.into(),
+        qualifier: None,
+        arn: arn.into(),
+        role_arn: format!("arn:aws:iam::123456789012:role/{name}-role"),
+        runtime: Some("python3.12".into()),
+        timeout: Duration::from_secs(60),
+        invoke_settings: BTreeMap::from([(None, attached)]),
+        recursion_allowed: true,
+        reserved_concurrency: None,
+        tags: BTreeMap::new(),
+    }
+}
+
+fn orders() -> Function {
+    let target = target("orders", ORDERS);
+    let entrance = Entrance {
+        qualifier: None,
+        invoked_arn: format!("{ORDERS}:$LATEST"),
+        settings: target.settings(),
+        role: Ok(target.role_arn.clone()),
+        send: Ok(vec![right("sqs:SendMessage", "arn:retries")]),
+        use_key: Ok(Vec::new()),
+        invoke: vec![right("lambda:InvokeFunction", ORDERS)],
+    };
+    Function {
+        name: "orders".into(),
+        target: Ok(Some(target)),
+        entrances: vec![entrance],
+        dropped: Ok(Dropped::default()),
+    }
+}

@@ -1,0 +1,341 @@
+//! A function, as an operator names it and as Lambda describes it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use aws_sdk_lambda::types::{
+    DestinationConfig, FunctionConfiguration, FunctionEventInvokeConfig, RecursiveLoop,
+};
+use comeback_engine::FunctionArn;
+use serde::Serialize;
+
+use crate::operate::account::{Account, Failure, Or as _};
+
+/// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FunctionName {
+    /// The function's ARN, without a qualifier, if one was given.
+    pub(crate) place: Option<FunctionArn>,
+    pub(crate) name: String,
+    /// The alias or version, if one was given. `$LATEST` counts as none: it is the function itself.
+    pub(crate) qualifier: Option<String>,
+    /// Whether it was named as `$LATEST`, and so without its aliases and versions.
+    pub(crate) is_latest: bool,
+}
+
+impl FunctionName {
+    fn new(place: Option<FunctionArn>, name: String, qualifier: Option<&str>) -> Self {
+        let is_latest = qualifier == Some("$LATEST");
+        let qualifier = qualifier.filter(|_| !is_latest).map(ToOwned::to_owned);
+        Self { place, name, qualifier, is_latest }
+    }
+
+    /// What Lambda's API takes as `FunctionName`.
+    pub(crate) fn unqualified(&self) -> String {
+        self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
+    }
+
+    /// Whether it names the function of this ARN: without a qualifier of its own, whatever version or alias that is.
+    pub(crate) fn names(&self, arn: &str) -> bool {
+        arn.parse().is_ok_and(|other: Self| {
+            self.name == other.name
+                && (self.place.is_none() || self.place == other.place)
+                && match &self.qualifier {
+                    Some(qualifier) => other.qualifier.as_ref() == Some(qualifier),
+                    None => !self.is_latest || other.qualifier.is_none(),
+                }
+        })
+    }
+}
+
+/// `name` or `name:qualifier` of an ARN; any other text as it is.
+pub(crate) fn short_name(arn: &str) -> &str {
+    arn.split_once(":function:").map_or(arn, |(_, name)| name)
+}
+
+impl FromStr for FunctionName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad =
+            || format!("{text:?} names no function; give NAME, NAME:ALIAS, NAME:VERSION or a function's ARN");
+        if let Ok(arn) = text.parse::<FunctionArn>() {
+            let place = Some(arn.unqualified());
+            return Ok(Self::new(place, arn.name, arn.qualifier.as_deref()));
+        }
+        let (name, qualifier) = match text.split_once(':') {
+            Some((name, qualifier)) => (name, Some(qualifier)),
+            None => (text, None),
+        };
+        let is_name = |text: &str| {
+            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        if !is_name(name) || !qualifier.is_none_or(|it| is_name(it) || it == "$LATEST") {
+            return Err(bad());
+        }
+        Ok(Self::new(None, name.to_owned(), qualifier))
+    }
+}
+
+impl fmt::Display for FunctionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        self.qualifier.iter().try_for_each(|qualifier| write!(f, ":{qualifier}"))
+    }
+}
+
+/// CloudFormation marks its functions with the name of their stack.
+pub(crate) const STACK_TAG: &str = "aws:cloudformation:stack-name";
+
+/// A function as Lambda describes it, by one qualifier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    /// The alias or version that was named; `None` is the function itself, `$LATEST`.
+    pub(crate) qualifier: Option<String>,
+    pub(crate) arn: String,
+    /// The ARN of its execution role. A published version keeps the role that it was published with.
+    pub(crate) role_arn: String,
+    /// Such as `python3.12`; `None` for a container image.
+    pub(crate) runtime: Option<String>,
+    pub(crate) timeout: Duration,
+    /// The settings of each qualifier that has any; the key of the function itself is `None`.
+    pub(crate) invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
+    /// Whether Lambda lets it loop through the queue.
+    pub(crate) recursion_allowed: bool,
+    /// Its reserved concurrency; `None` if none is reserved.
+    pub(crate) reserved_concurrency: Option<u32>,
+    pub(crate) tags: BTreeMap<String, String>,
+}
+
+impl Target {
+    pub(crate) async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
+        let name = function.unqualified();
+        // Tags and concurrency are the function's own, whatever its qualifier.
+        let answer = account
+            .lambda
+            .get_function()
+            .function_name(&name)
+            .send()
+            .await
+            .or_failure("lambda:GetFunction", &function.to_string())?;
+        if let Some(error) = answer.tags_error() {
+            let of = format!("lambda:ListTags of {function}");
+            return Err(Failure::CouldNot(format!("{of}: {}: {}", error.error_code, error.message)));
+        }
+        let configuration = match &function.qualifier {
+            Some(qualifier) => qualified(account, &name, qualifier).await?,
+            None => answer
+                .configuration()
+                .cloned()
+                .ok_or_else(|| Failure::CouldNot(format!("Lambda gave no configuration of {function}")))?,
+        };
+        let field = |field: Option<&str>, what: &str| {
+            field
+                .map(ToOwned::to_owned)
+                .ok_or_else(|| Failure::CouldNot(format!("Lambda gave no {what} of {function}")))
+        };
+        let arn = field(configuration.function_arn(), "ARN")?;
+        let unqualified = arn.parse::<FunctionArn>().map(|arn| arn.unqualified().to_string());
+        let reserved = answer.concurrency().and_then(|it| it.reserved_concurrent_executions());
+        Ok(Self {
+            name: field(configuration.function_name(), "name")?,
+            qualifier: function.qualifier.clone(),
+            role_arn: field(configuration.role(), "role")?,
+            runtime: configuration.runtime().map(|runtime| runtime.as_str().to_owned()),
+            timeout: Duration::from_secs(configuration.timeout().unwrap_or_default().unsigned_abs().into()),
+            invoke_settings: InvokeSettings::all(account, &name).await?,
+            recursion_allowed: recursion_allowed(account, &name).await?,
+            reserved_concurrency: reserved.map(i32::unsigned_abs),
+            tags: answer
+                .tags()
+                .into_iter()
+                .flatten()
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            arn: unqualified.map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?,
+        })
+    }
+
+    /// The ARN that a record of a failed invocation names: `$LATEST` for the function itself.
+    pub(crate) fn invoked_arn(&self) -> String {
+        format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
+    }
+
+    /// The settings of the qualifier that was named; Lambda's defaults if it has none.
+    pub(crate) fn settings(&self) -> InvokeSettings {
+        self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn role(&self) -> &str {
+        self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
+    }
+
+    pub(crate) fn stack(&self) -> Option<&str> {
+        self.tags.get(STACK_TAG).map(String::as_str)
+    }
+}
+
+/// What a version, or the version of an alias, is published with: its role, its timeout, its runtime.
+async fn qualified(account: &Account, name: &str, qualifier: &str) -> Result<FunctionConfiguration, Failure> {
+    let call = account.lambda.get_function_configuration().function_name(name).qualifier(qualifier);
+    let answer =
+        call.send().await.or_failure("lambda:GetFunctionConfiguration", &format!("{name}:{qualifier}"))?;
+    Ok(FunctionConfiguration::builder()
+        .set_function_name(answer.function_name)
+        .set_function_arn(answer.function_arn)
+        .set_role(answer.role)
+        .set_runtime(answer.runtime)
+        .set_timeout(answer.timeout)
+        .build())
+}
+
+async fn recursion_allowed(account: &Account, name: &str) -> Result<bool, Failure> {
+    let answer = account
+        .lambda
+        .get_function_recursion_config()
+        .function_name(name)
+        .send()
+        .await
+        .or_failure("lambda:GetFunctionRecursionConfig", name)?;
+    Ok(answer.recursive_loop() == Some(&RecursiveLoop::Allow))
+}
+
+/// What Lambda does with the asynchronous invocations of one qualifier of a function. Lambda's own default is `None`
+/// everywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct InvokeSettings {
+    /// `MaximumRetryAttempts`; Lambda's default is 2.
+    pub(crate) retries: Option<i32>,
+    /// `MaximumEventAgeInSeconds`; Lambda's default is 21,600.
+    pub(crate) event_age: Option<i32>,
+    pub(crate) on_failure: Option<String>,
+    pub(crate) on_success: Option<String>,
+}
+
+impl InvokeSettings {
+    /// The settings of each qualifier of a function that has any; the key of the function itself is `None`.
+    pub(crate) async fn all(
+        account: &Account,
+        name: &str,
+    ) -> Result<BTreeMap<Option<String>, Self>, Failure> {
+        let call = account.lambda.list_function_event_invoke_configs().function_name(name);
+        let configs = call.into_paginator().items().send().try_collect().await;
+        let configs = configs.or_failure("lambda:ListFunctionEventInvokeConfigs", name)?;
+        Ok(configs.iter().map(Self::read).collect())
+    }
+
+    /// Lambda gives an empty ARN for a destination that is not set.
+    fn read(config: &FunctionEventInvokeConfig) -> (Option<String>, Self) {
+        let qualifier = config.function_arn().and_then(|arn| arn.parse::<FunctionArn>().ok()?.qualifier);
+        let destinations = config.destination_config();
+        let arn = |arn: Option<&str>| arn.filter(|arn| !arn.is_empty()).map(ToOwned::to_owned);
+        let settings = Self {
+            retries: config.maximum_retry_attempts(),
+            event_age: config.maximum_event_age_in_seconds(),
+            on_failure: arn(destinations
+                .and_then(DestinationConfig::on_failure)
+                .and_then(|it| it.destination())),
+            on_success: arn(destinations
+                .and_then(DestinationConfig::on_success)
+                .and_then(|it| it.destination())),
+        };
+        (qualifier.filter(|qualifier| qualifier != "$LATEST"), settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_lambda::types::{OnFailure, OnSuccess};
+
+    use super::*;
+
+    #[test]
+    fn a_function_is_named_as_lambda_names_it() {
+        let read = |text: &str| {
+            let function: FunctionName = text.parse().unwrap();
+            (function.unqualified(), function.qualifier, text.to_owned())
+        };
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        for (text, unqualified, qualifier) in [
+            ("orders", "orders", None),
+            ("orders:live", "orders", Some("live")),
+            ("orders:$LATEST", "orders", None),
+            (arn, arn, None),
+            (&format!("{arn}:7"), arn, Some("7")),
+        ] {
+            let expected = (unqualified.to_owned(), qualifier.map(ToOwned::to_owned), text.to_owned());
+            assert_eq!(read(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_names_the_functions_it_could_mean() {
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let names = |text: &str, qualifier: &str| {
+            text.parse::<FunctionName>().unwrap().names(&format!("{arn}{qualifier}"))
+        };
+        for any_version in ["orders", arn] {
+            assert!(["", ":$LATEST", ":live"].iter().all(|it| names(any_version, it)), "{any_version}");
+        }
+        for latest in ["orders:$LATEST", &format!("{arn}:$LATEST")] {
+            assert_eq!(["", ":$LATEST", ":live"].map(|it| names(latest, it)), [true, true, false]);
+        }
+        for live in ["orders:live", &format!("{arn}:live")] {
+            assert_eq!(
+                ["", ":$LATEST", ":live", ":7"].map(|it| names(live, it)),
+                [false, false, true, false]
+            );
+        }
+        for other in ["order", "arn:aws:lambda:eu-west-2:123456789012:function:orders"] {
+            assert!(!names(other, ""), "{other}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_a_function() {
+        for text in
+            ["", ":", "orders:", ":live", "a:b:c", "or ders", "orders-*", "arn:aws:sqs:eu-west-1:1:orders"]
+        {
+            let refused = text.parse::<FunctionName>().unwrap_err();
+            let expected = format!(
+                "{text:?} names no function; give NAME, NAME:ALIAS, NAME:VERSION or a function's ARN"
+            );
+            assert_eq!(refused, expected);
+        }
+    }
+
+    const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+    #[test]
+    fn latest_is_the_function_itself() {
+        let read = |arn: String| {
+            InvokeSettings::read(&FunctionEventInvokeConfig::builder().function_arn(arn).build())
+        };
+        let none = InvokeSettings::default();
+        assert_eq!(read(ARN.to_owned()), (None, none.clone()));
+        assert_eq!(read(format!("{ARN}:$LATEST")), (None, none.clone()));
+        assert_eq!(read(format!("{ARN}:live")), (Some("live".to_owned()), none));
+    }
+
+    #[test]
+    fn an_empty_destination_is_none() {
+        let destinations = DestinationConfig::builder()
+            .on_failure(OnFailure::builder().destination("").build())
+            .on_success(OnSuccess::builder().destination("arn:queue").build());
+        let config = FunctionEventInvokeConfig::builder()
+            .function_arn(ARN)
+            .maximum_retry_attempts(0)
+            .maximum_event_age_in_seconds(60)
+            .destination_config(destinations.build());
+        let expected = InvokeSettings {
+            retries: Some(0),
+            event_age: Some(60),
+            on_failure: None,
+            on_success: Some("arn:queue".into()),
+        };
+        assert_eq!(InvokeSettings::read(&config.build()), (None, expected));
+    }
+}
