@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Action, BACKOFF_RANGE, Concurrency, Envelope, FailedEvent, HOLD, Jitter, KnownPauses, LONGEST_SPREAD,
-    MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policy, Record, Settings, Style, Timestamp,
+    Action, BACKOFF_RANGE, Concurrency, Envelope, FailedEvent, HOLD, Jitter, LONGEST_SPREAD, MAX_AGE_RANGE,
+    MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policy, Record, Settings, Style, Timestamp,
+    longest_between_reads,
 };
 
 /// A message, a policy, a pause and a time. Any bytes are a question: numbers of fixed width, then the body.
@@ -154,7 +155,7 @@ impl Question {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
         let pauses = self.pauses();
-        let latest_notice = KnownPauses::longest_between_reads(policy);
+        let latest_notice = longest_between_reads(policy);
         let is_noticed = |until: Timestamp| until.saturating_add(latest_notice) <= self.now;
         let is_settled = pauses.iter().all(|pause| pause.until.is_some_and(is_noticed) || later < pause.from);
         if self.record.receive_count > 1 && later >= due && is_settled {
@@ -171,7 +172,7 @@ impl Question {
         assert!((1..=policy.max_retries()).contains(&envelope.metadata.attempt));
         assert!(first_failure <= self.record.sent, "a forged time would void MAX_AGE");
         let until = |pause: &Pause| pause.until.map_or(self.now, |until| until.min(self.now));
-        let seen_by = HOLD + KnownPauses::longest_between_reads(policy);
+        let seen_by = HOLD + longest_between_reads(policy);
         let paused: Duration =
             self.pauses().iter().map(|pause| until(pause).since(pause.from) + seen_by).sum();
         assert!(self.now <= first_failure.saturating_add(policy.max_age() + paused));

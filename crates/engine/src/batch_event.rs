@@ -142,7 +142,7 @@ impl BatchEvent {
     /// # Errors
     ///
     /// [`MissingMessageId`]: none of them may be handled.
-    pub(crate) fn check_ids(&self) -> Result<(), MissingMessageId> {
+    pub fn check_ids(&self) -> Result<(), MissingMessageId> {
         let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
         if nameless { Err(MissingMessageId) } else { Ok(()) }
     }

@@ -6,7 +6,7 @@ use comeback_backoff::Jitter;
 use rand::RngExt;
 
 use crate::failed_event::FailedEvent;
-use crate::known_pauses::KnownPauses;
+use crate::known_pauses::longest_between_reads;
 use crate::seed::generator;
 use crate::{Directive, Pauses, Policy, Record, Timestamp};
 
@@ -100,7 +100,7 @@ impl Case<'_, '_> {
     /// wait that fits before the first also fits before the second.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, pauses, now, .. } = *self;
-        let latest_notice = KnownPauses::longest_between_reads(policy);
+        let latest_notice = longest_between_reads(policy);
         let mut end = event.first_failure.saturating_add(policy.max_age);
         let mut counted_until = event.first_failure;
         let begun = pauses.of_function(&event.function_arn).take_while(|pause| pause.from <= now);
@@ -137,7 +137,7 @@ impl Case<'_, '_> {
     /// later pause moves the end of `MAX_AGE`, but must not move the events that come back after the first. Until then
     /// it is that of now: a pause whose planned end has passed may have ended earlier, since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
-        let noticed = over.saturating_add(KnownPauses::longest_between_reads(self.policy));
+        let noticed = over.saturating_add(longest_between_reads(self.policy));
         let then = Self { now: noticed.min(self.now), ..*self };
         self.longest(over, then.last_moment())
     }

@@ -17,11 +17,12 @@ use crate::dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 use crate::decide::{Action, decide, expiring};
 use crate::due::Case;
 use crate::failed_event::FailedEvent;
+use crate::known_pauses::KnownPauses;
 use crate::pauses::NO_PAUSES;
 use crate::record::Moved;
 use crate::report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
 use crate::waits::{Wait, after_lost_copy, isolated};
-use crate::{Envelope, KnownPauses, Pauses, Policy, Record, Room, Timestamp};
+use crate::{Envelope, Pauses, Policy, Record, Room, Timestamp};
 
 /// Remedy for a re-invocation that may have been accepted.
 const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \

@@ -27,7 +27,7 @@ const GARBLED: &str = "write the parameter that PAUSES names anew, or delete it:
 /// to a quarter more. A failed read changes nothing. Until the first read works, each batch reads, and no function is
 /// invoked.
 #[derive(Clone, Debug)]
-pub struct KnownPauses {
+pub(crate) struct KnownPauses {
     /// `None` without a parameter: nothing is ever paused.
     between_reads: Option<Duration>,
     known: Option<Pauses>,
@@ -37,20 +37,12 @@ pub struct KnownPauses {
 impl KnownPauses {
     /// Those of an environment that has read nothing yet.
     pub(crate) fn of(policy: &Policy) -> Self {
-        let environments = u32::try_from(policy.maximum_concurrency()).unwrap_or(u32::MAX);
-        let between_reads = Some(BETWEEN_READS.max(PER_ENVIRONMENT * environments));
-        Self { between_reads, known: None, next_read: None }
+        Self { between_reads: Some(between_reads(policy)), known: None, next_read: None }
     }
 
     /// Those of a handler without the variable `PAUSES`: it never reads, and nothing is paused.
     pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None }
-    }
-
-    /// How late a busy environment may notice a change: the longest time between two reads, 37.5 s, or 0.375 s for each of
-    /// `MAXIMUM_CONCURRENCY` environments.
-    pub fn longest_between_reads(policy: &Policy) -> Duration {
-        Self::of(policy).between_reads.unwrap_or_default().mul_f64(LONGEST)
     }
 
     /// The pauses; `None` if no read has worked yet.
@@ -87,6 +79,17 @@ impl KnownPauses {
         }
         read
     }
+}
+
+/// How late a busy environment may notice a change of the pauses: the longest time between two reads, 37.5 s, or 0.375 s for
+/// each of `MAXIMUM_CONCURRENCY` environments.
+pub fn longest_between_reads(policy: &Policy) -> Duration {
+    between_reads(policy).mul_f64(LONGEST)
+}
+
+fn between_reads(policy: &Policy) -> Duration {
+    let environments = u32::try_from(policy.maximum_concurrency()).unwrap_or(u32::MAX);
+    BETWEEN_READS.max(PER_ENVIRONMENT * environments)
 }
 
 fn parsed(text: Option<String>) -> Result<Pauses, CallFailure> {

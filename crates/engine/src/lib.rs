@@ -61,7 +61,7 @@ pub use due::HOLD;
 pub use environment::Environment;
 pub use failed_event::FailedEvent;
 pub use invocation_record::{InvocationError, InvocationRecord};
-pub use known_pauses::{KnownPauses, LONG_PAUSE};
+pub use known_pauses::{LONG_PAUSE, longest_between_reads};
 pub use letter::{Letter, LetterKind};
 pub use pauses::{
     Concurrency, EditError, GarbledPauses, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseTarget, Pauses,

@@ -79,6 +79,7 @@ impl Handler {
         let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url, invokes_end);
         let deadline = clock() + left.saturating_sub(RESERVE);
         let past_deadline = || clock() >= deadline;
+        log::unreadable(&batch);
         let mut environment = self.environment.lock().await;
         let report = environment.handle(&batch, now, &past_deadline, &account).await;
         log::report(&report);

@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
-use comeback_engine::{BatchReport, CallFailure, Directive, Moves, Outcome, Pause, PausesRead, Step};
+use comeback_engine::{
+    BatchEvent, BatchReport, CallFailure, Directive, Moves, Outcome, Pause, PausesRead, Step,
+};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -37,18 +39,23 @@ where
         .finish()
 }
 
-/// A line for each message, except that copies moved once more share one.
-pub(crate) fn report(report: &BatchReport<'_>) {
-    if let Some(problem) = report.kept_whole {
+/// A line for each message that cannot be read whole. Written before the batch is performed, so that a timeout of the
+/// function does not lose it.
+pub(crate) fn unreadable(batch: &BatchEvent) {
+    if let Err(problem) = batch.check_ids() {
         tracing::error!("{problem}");
         return;
     }
-    for message in &report.batch.incomplete {
+    for message in &batch.incomplete {
         tracing::error!(message_id = message.message_id, "{message}; it is kept");
     }
-    for message in &report.batch.garbled {
+    for message in &batch.garbled {
         tracing::warn!(message_id = message.message_id, "{message}");
     }
+}
+
+/// A line for each message that was handled, except that copies moved once more share one.
+pub(crate) fn report(report: &BatchReport<'_>) {
     report.outcomes.iter().filter(|it| !it.only_waits_on()).for_each(outcome);
     moves(&report.moves);
     if let Some(failure) = &report.look_failure {
@@ -185,7 +192,7 @@ pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use comeback_engine::{BatchEvent, Pauses, Reason, ReasonCode, Retry, Timestamp};
+    use comeback_engine::{Pauses, Reason, ReasonCode, Retry, Timestamp};
     use serde_json::{Value, json};
 
     use super::*;

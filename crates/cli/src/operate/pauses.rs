@@ -6,7 +6,7 @@ pub(crate) mod writing;
 use std::time::Duration;
 
 use comeback_engine::{
-    Concurrency, EditError, FunctionPattern, KnownPauses, Pause, PauseTarget, Pauses, Timestamp,
+    Concurrency, EditError, FunctionPattern, Pause, PauseTarget, Pauses, Timestamp, longest_between_reads,
 };
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ pub(crate) fn named(function: Option<&FunctionName>) -> String {
 /// How long until the handler notices a change, in whole seconds; `None` if it does not start for its settings.
 pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policy = deployment.policy().ok()?;
-    let longest = KnownPauses::longest_between_reads(&policy);
+    let longest = longest_between_reads(&policy);
     Some(Duration::from_secs(longest.as_millis().div_ceil(1_000) as u64))
 }
 

@@ -285,15 +285,22 @@ async fn a_look_that_is_denied_or_says_nothing_is_logged() {
     }
 }
 
+/// As when the function times out: the batch is never done.
 #[tokio::test(start_paused = true)]
-async fn a_garbled_attribute_is_ignored_with_a_warning() {
-    let (handler, requests) = handler(None);
+async fn unreadable_messages_are_logged_before_the_batch_is_performed() {
+    let (aws, _) = never_invoking();
+    let handler = Handler::new(handler(None).0.config, aws);
     let mut garbled = message("m-1", "retries");
+    garbled["attributes"]["ApproximateReceiveCount"] = json!("2");
     garbled["messageAttributes"] = json!({"Comeback": {"stringValue": "hunter2", "dataType": "String"}});
-    let (kept, log) = logged_in(kept_of(&handler, json!([garbled]))).await;
-    assert_eq!(kept, ["m-1"]);
-    assert_eq!(operations(&requests), ["ChangeMessageVisibilityBatch"]);
-    let warning = log.lines().next().unwrap();
+    let mut incomplete = message("m-2", "retries");
+    incomplete["body"] = json!(7);
+    let batch = BatchEvent::read(&json!({ "Records": [incomplete, garbled] }).to_string()).unwrap();
+    let now = NOW.saturating_add(Duration::from_secs(60));
+    let batch = handler.batch(batch, now, HANDLER_TIMEOUT);
+    let (done, log) = logged_in(tokio::time::timeout(Duration::from_secs(1), batch)).await;
+    let [error, warning] = log.lines().collect::<Vec<_>>()[..] else { panic!("{log}") };
+    assert!(done.is_err() && error.contains("ERROR") && error.contains("body is missing"), "{log}");
     assert!(warning.contains("WARN") && warning.contains("the attribute Comeback is unreadable"), "{log}");
     assert!(!log.contains("hunter2"), "{log}");
 }
