@@ -1,8 +1,7 @@
 //! How a batch reads the pauses, and what becomes of messages that are held or of which nothing is known.
 
 use comeback_engine::{
-    BatchReport, CallFailure, Environment, HideUpTo, Outcome, Pauses, PausesRead, Policy, Record, Step,
-    Timestamp,
+    BatchReport, CallFailure, Environment, HideUpTo, Outcome, PausesRead, Policy, Record, Step, Timestamp,
 };
 
 use crate::fakes::{Call, World, failure};
@@ -84,7 +83,7 @@ fn a_read_or_a_look_that_fails_leaves_the_other_as_it_is() {
 }
 
 #[test]
-fn an_environment_reads_again_after_its_interval_and_an_empty_batch_does_not() {
+fn an_environment_reads_again_after_its_interval() {
     let reads =
         |world: &World<'_>| world.calls.borrow().iter().filter(|call| **call == Call::ReadPauses).count();
     let world = reading(vec![Ok(None), Ok(Some(open("*")))]);
@@ -99,21 +98,7 @@ fn an_environment_reads_again_after_its_interval_and_an_empty_batch_does_not() {
 }
 
 #[test]
-fn what_was_known_counts_while_reads_fail() {
-    let world = reading(vec![Ok(Some(open("*"))), Err(failure()), Ok(Some("garbage".into())), Ok(None)]);
-    let records = due(1);
-    let mut environment = new_environment(&policy(|_| ()));
-    for minute in 0..3 {
-        let report = world.handle_in(&mut environment, &records, after(NOW, minute * 60_000), usize::MAX);
-        assert_eq!(step(&report.outcomes[0]).name(), "hold");
-        assert_eq!(matches!(report.pauses, Some(PausesRead::AsBefore(_))), minute > 0);
-    }
-    world.handle_in(&mut environment, &records, after(NOW, 180_000), usize::MAX);
-    assert_eq!(world.invoked.borrow().len(), 1);
-}
-
-#[test]
-fn while_nothing_is_known_what_would_be_invoked_or_too_old_is_kept() {
+fn without_known_pauses_what_they_could_change_is_kept() {
     let policy = policy(|settings| (settings.max_retries, settings.max_age) = (3, 3_600));
     let too_old = Timestamp::from_secs(T0.as_secs() + 3_601);
     for (message, now, expected) in [
@@ -147,15 +132,6 @@ fn a_read_that_panics_is_a_failure() {
     let report = handle(&world, &records, &policy(|_| ()), NOW);
     assert!(matches!(report.pauses, Some(PausesRead::Unknown(_))));
     assert_eq!((kept(&report), world.invoked.borrow().len()), (ids(0..1), 0));
-}
-
-#[test]
-fn a_pause_that_may_be_forgotten_is_reported() {
-    let world = reading(vec![Ok(Some(open(ORDERS)))]);
-    let records = due(1);
-    let report = handle(&world, &records, &policy(|_| ()), after(T0, 86_401_000));
-    let Some(PausesRead::Known { long }) = report.pauses else { panic!("{:?}", report.pauses) };
-    assert_eq!(long, Pauses::read(&open(ORDERS)).unwrap().iter().cloned().collect::<Vec<_>>());
 }
 
 /// Without room, a hold takes two hops, and the copies say until when.

@@ -47,29 +47,6 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
 }
 
 #[test]
-fn the_last_copy_comes_back_when_the_retry_is_due() {
-    let policy = moving();
-    let mut record = long_wait();
-    let due = decide(&record, &policy, NOW).due().unwrap();
-    // The first receive counts, and the first look was at it.
-    record.first_receive = NOW;
-    let mut now = NOW;
-    for _ in 0..3 {
-        let world = World::default();
-        let report = world.handle(std::slice::from_ref(&record), &policy, now);
-        assert_eq!(report.outcomes[0].due(), Some(due));
-        now = after(now, report.outcomes[0].moved.unwrap().as_millis() as u64 + 120);
-        record = only_copy(&world).received(now);
-        assert_eq!((record.receive_count, record.first_receive), (2, NOW), "as if it was hidden");
-    }
-    assert!(now >= due && now <= after(due, 1_000), "{now}, due {due}");
-    let world = World::default();
-    let report = world.handle(std::slice::from_ref(&record), &policy, now);
-    assert_eq!(report.outcomes[0].step, Some(Step::Reinvoke { due }));
-    assert_eq!(world.invoked.borrow().len(), 1);
-}
-
-#[test]
 fn the_order_is_hide_reinvoke_dead_letter_hide_move_look() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
     let mut environment = with_room(&policy, 3);
@@ -133,7 +110,7 @@ fn a_message_that_is_too_large_with_the_attribute_is_hidden() {
 }
 
 #[test]
-fn a_message_that_could_not_be_sent_is_hidden_and_the_problem_is_said_once() {
+fn a_message_that_could_not_be_sent_is_hidden() {
     for plan in [Batch::Fails, Batch::Panics, Batch::PanicsBeforeItsFuture, Batch::AnswersOnly(0)] {
         let world = World { send_again: Box::new(move || plan), ..World::default() };
         let records = first_receives(3);
@@ -146,23 +123,6 @@ fn a_message_that_could_not_be_sent_is_hidden_and_the_problem_is_said_once() {
 }
 
 #[test]
-fn a_look_that_fails_is_reported_and_leaves_no_room() {
-    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
-    let mut environment = Environment::new(policy.clone());
-    let world = World { look: Box::new(|| None), ..World::default() };
-    let records = first_receives(1);
-    let report = world.handle_in(&mut environment, &records, NOW, usize::MAX);
-    assert!(kept(&report).is_empty(), "nothing is hidden");
-    assert!(
-        matches!(world.calls.borrow().as_slice(), [Call::Look, Call::SendAgain(_)]),
-        "and not asked twice"
-    );
-    assert_eq!(report.look_failure.as_ref().map(|failure| failure.cause.as_str()), Some("throttled"));
-    let report = world.handle_in(&mut environment, &records, after(NOW, 59_000), usize::MAX);
-    assert!(kept(&report).is_empty() && report.look_failure.is_none());
-}
-
-#[test]
 fn a_new_environment_looks_before_it_hides() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
     let world = World { look: Box::new(|| Some((960, NOW))), ..World::default() };
@@ -172,30 +132,8 @@ fn a_new_environment_looks_before_it_hides() {
     assert_eq!((kept(&report).len(), report.moves.made), (2, 3), "(1,000 - 960) / 20");
 }
 
-/// However many hops its wait took: what follows a failed step is what would follow it after a hiding.
 #[test]
-fn a_moved_message_waits_after_a_failed_step_as_a_hidden_one_does() {
-    let policy = moving();
-    let hidden = Record { receive_count: 2, ..long_wait() };
-    let throttled = || World { invoke: Box::new(|| Invoke::Later), ..World::default() };
-    let long_after = long_after(FIRST_RECEIVE);
-    let world = throttled();
-    world.handle(std::slice::from_ref(&hidden), &policy, long_after);
-    let expected = only_copy(&world).delay;
-    assert!((1..=4).contains(&expected), "{expected} s");
-    let mut moved = long_wait();
-    for hop in 0..3 {
-        let world = World::default();
-        world.handle(std::slice::from_ref(&moved), &policy, after(FIRST_RECEIVE, hop * 683_000));
-        moved = only_copy(&world).received(long_after);
-    }
-    let world = throttled();
-    world.handle(std::slice::from_ref(&moved), &policy, long_after);
-    assert_eq!(only_copy(&world).delay, expected);
-}
-
-#[test]
-fn without_targets_a_moved_message_is_given_up_with_the_message_that_it_was_first() {
+fn without_targets_a_copy_is_given_up_by_its_first_sending() {
     let policy = policy(|settings| {
         settings.hide_up_to = HideUpTo::UpTo(0);
         settings.target_functions.clear();
@@ -213,7 +151,7 @@ fn without_targets_a_moved_message_is_given_up_with_the_message_that_it_was_firs
 }
 
 #[test]
-fn after_a_lost_answer_the_message_comes_back_an_hour_later_and_the_report_says_so() {
+fn after_a_lost_answer_the_message_comes_back_an_hour_later() {
     let world = World { send_again: Box::new(|| Batch::AnswerLost), ..World::default() };
     let record = record(body("7"));
     let report = world.handle(std::slice::from_ref(&record), &moving(), NOW);
@@ -286,17 +224,6 @@ fn times_are_those_of_the_first_message_but_for_its_retention() {
     assert_eq!(decided(&copy, &policy, after(SENT, 13 * day + day * 3 / 4)), Seen::Reinvoke(4));
 }
 
-/// A handler that does not know the attribute takes a copy for a new message: it waits anew, and is not lost.
-#[test]
-fn a_handler_without_moves_defers_a_copy_anew() {
-    let world = World::default();
-    world.handle(&[long_wait()], &moving(), NOW);
-    let copy = only_copy(&world);
-    let now = after(NOW, 683_000);
-    let unrestored = Record { message_id: "m-2".into(), sent: now, first_receive: now, ..record(copy.body) };
-    assert_eq!(decided(&unrestored, &policy(|_| {}), now), Seen::Defer(2_048));
-}
-
 proptest! {
     /// Whatever the policy, the draw and the time of the look: a copy is due when its message was.
     #[test]
@@ -326,6 +253,7 @@ proptest! {
             message = copy.received(now);
             let moment: Timestamp = message.sent;
             prop_assert_eq!(moment, now);
+            prop_assert_eq!(message.receive_count, 3, "hops that only wait are not receives");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Settings: every refusal with its text, defaults, durations; and `TARGET_FUNCTIONS`, field by field.
+//! Settings: defaults, durations, globs; and `TARGET_FUNCTIONS`, field by field. The refusals are in the handler's golden file.
 
 use std::collections::HashMap;
 
@@ -40,57 +40,6 @@ fn the_defaults() {
 }
 
 #[test]
-fn numbers_are_held_to_their_ranges() {
-    let max_age = "it must be 60 s to 1209600 s (14 days)";
-    let max_backoff = "it must be 1 s to 43170 s (12 hours less 30 s)";
-    type Set = fn(&mut Settings, u64);
-    let cases: [(Set, u64, String); 11] = [
-        (|s, n| s.max_age = n, 59, format!("MAX_AGE is 59 s; {max_age}")),
-        (|s, n| s.max_age = n, 1_209_601, format!("MAX_AGE is 1209601 s; {max_age}")),
-        (|s, n| s.max_retries = n, 10_001, "MAX_RETRIES is 10001; it must be 0 to 10000".into()),
-        (
-            |s, n| s.hide_up_to = HideUpTo::UpTo(n),
-            55_001,
-            "HIDE_UP_TO is 55001; it must be 0 to 55000, or always".into(),
-        ),
-        (|s, n| s.maximum_concurrency = n, 1, "MAXIMUM_CONCURRENCY is 1; it must be 2 to 1000".into()),
-        (|s, n| s.maximum_concurrency = n, 1_001, "MAXIMUM_CONCURRENCY is 1001; it must be 2 to 1000".into()),
-        // The base of 1 s is not to blame.
-        (|s, n| s.max_backoff = n, 0, format!("MAX_BACKOFF is 0 s; {max_backoff}")),
-        (|s, n| s.max_backoff = n, 43_171, format!("MAX_BACKOFF is 43171 s; {max_backoff}")),
-        (|s, n| s.base_backoff = n, 0, "BASE_BACKOFF is 0 s; it must be 1 s to MAX_BACKOFF (43170 s)".into()),
-        (
-            |s, n| (s.base_backoff, s.max_backoff) = (n, 10),
-            11,
-            "BASE_BACKOFF is 11 s; it must be 1 s to MAX_BACKOFF (10 s)".into(),
-        ),
-        (
-            |s, n| s.base_backoff = n,
-            43_171,
-            "BASE_BACKOFF is 43171 s; it must be 1 s to MAX_BACKOFF (43170 s)".into(),
-        ),
-    ];
-    for (set, refused, text) in cases {
-        assert_eq!(refusals(|s| set(s, refused)), [text]);
-    }
-    let accepted: [fn(&mut Settings); 10] = [
-        |s| s.max_age = 60,
-        |s| s.max_age = 1_209_600,
-        |s| s.max_retries = 0,
-        |s| s.max_retries = 10_000,
-        |s| s.hide_up_to = HideUpTo::UpTo(0),
-        |s| s.hide_up_to = HideUpTo::UpTo(55_000),
-        |s| s.maximum_concurrency = 2,
-        |s| s.maximum_concurrency = 1_000,
-        |s| s.max_backoff = 1,
-        |s| (s.base_backoff, s.max_backoff) = (10, 10),
-    ];
-    for set in accepted {
-        assert!(refusals(set).is_empty());
-    }
-}
-
-#[test]
 fn error_type_globs() {
     let policy = policy(|settings| {
         settings.non_retryable_errors = vec!["Validation*".into(), "E40?".into(), "Runtime.ExitError".into()];
@@ -127,58 +76,10 @@ fn the_handler_as_a_target() {
     assert!(refusals(|s| s.handler = handler("eu-west-2")).is_empty());
 }
 
-/// What is said of these variables, with a valid `TARGET_FUNCTIONS` unless it is among them.
-fn refused(variables: &[(&str, &str)]) -> Vec<String> {
-    texts(read(variables))
-}
-
 fn read(variables: &[(&str, &str)]) -> Result<Policy, Vec<SettingError>> {
     let mut all = HashMap::from([("TARGET_FUNCTIONS", ORDERS)]);
     all.extend(variables.iter().copied());
     Policy::from_variables(|name| all.get(name).map(ToString::to_string))
-}
-
-#[test]
-fn variables_that_cannot_be_read() {
-    let duration = "it must be whole seconds, or a duration such as 90s, 24h or 14d";
-    for (name, value, text) in [
-        ("MAX_AGE", "a day", format!("MAX_AGE is \"a day\"; {duration}")),
-        ("BASE_BACKOFF", "", format!("BASE_BACKOFF is \"\"; {duration}")),
-        ("MAX_BACKOFF", "1.5s", format!("MAX_BACKOFF is \"1.5s\"; {duration}")),
-        ("MAX_RETRIES", "1.5", "MAX_RETRIES is \"1.5\"; it must be a whole number".into()),
-        ("MAX_RETRIES", "-1", "MAX_RETRIES is \"-1\"; it must be a whole number".into()),
-        ("JITTER", "Full", "JITTER is \"Full\"; it must be full, equal, decorrelated or none".into()),
-        ("HIDE_UP_TO", "many", "HIDE_UP_TO is \"many\"; it must be 0 to 55000, or always".into()),
-        ("HIDE_UP_TO", "", "HIDE_UP_TO is \"\"; it must be 0 to 55000, or always".into()),
-        ("MAXIMUM_CONCURRENCY", "10.5", "MAXIMUM_CONCURRENCY is \"10.5\"; it must be a whole number".into()),
-        ("ENVELOPE", "", "ENVELOPE is \"\"; it must be wrap or inline".into()),
-        ("DIRECTIVES", "true", "DIRECTIVES is \"true\"; it must be on or off".into()),
-        ("DIRECTIVES", "", "DIRECTIVES is \"\"; it must be on or off".into()),
-    ] {
-        assert_eq!(refused(&[(name, value)]), [text]);
-    }
-}
-
-#[test]
-fn every_bad_variable_is_reported_at_once() {
-    let errors = refused(&[
-        ("MAX_AGE", "10"),
-        ("MAX_RETRIES", "many"),
-        ("BASE_BACKOFF", "2h"),
-        ("MAX_BACKOFF", "1h"),
-        ("JITTER", "some"),
-        ("ENVELOPE", "paper"),
-        ("TARGET_FUNCTIONS", "orders"),
-    ]);
-    let names: Vec<&str> = errors.iter().filter_map(|error| error.split(' ').next()).collect();
-    let expected = ["MAX_RETRIES", "JITTER", "ENVELOPE", "MAX_AGE", "BASE_BACKOFF", "TARGET_FUNCTIONS"];
-    assert_eq!(names, expected);
-}
-
-#[test]
-fn a_variable_that_cannot_be_read_does_not_hide_or_blame_another() {
-    let errors = refused(&[("MAX_BACKOFF", "soon"), ("BASE_BACKOFF", "600"), ("MAX_AGE", "1s")]);
-    assert_eq!(errors.len(), 2, "{errors:?}");
 }
 
 #[test]
@@ -239,18 +140,6 @@ fn variables_reach_the_rules() {
 }
 
 #[test]
-fn target_functions_that_are_none() {
-    assert_eq!(
-        refused(&[("TARGET_FUNCTIONS", &format!("orders, {ORDERS}, {ORDERS}:*, {ORDERS}?"))]),
-        [
-            "TARGET_FUNCTIONS entry \"orders\" is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)",
-            "TARGET_FUNCTIONS entry \"arn:aws:lambda:eu-west-1:123456789012:function:orders:*\" has a * outside the function's name",
-            "TARGET_FUNCTIONS entry \"arn:aws:lambda:eu-west-1:123456789012:function:orders?\" has a character that no function's name or qualifier has",
-        ]
-    );
-}
-
-#[test]
 fn no_target_functions() {
     for nothing in ["", " , ,"] {
         assert!(read(&[("TARGET_FUNCTIONS", nothing)]).unwrap().keeps_everything(), "{nothing:?}");
@@ -259,23 +148,9 @@ fn no_target_functions() {
     assert_eq!(texts(Policy::from_variables(|_| None)), [text]);
 }
 
-#[test]
-fn the_handler_is_known_by_what_its_runtime_says() {
-    let runtime = |region| refused(&[("AWS_LAMBDA_FUNCTION_NAME", "orders"), ("AWS_REGION", region)]);
-    let itself = format!(
-        "TARGET_FUNCTIONS entry \"{ORDERS}\" is the retry handler itself, which must never be its own target"
-    );
-    assert_eq!(runtime("eu-west-1"), [itself]);
-    assert!(runtime("eu-west-2").is_empty());
-}
-
 fn allows(pattern: &str, arn: &str) -> bool {
     let pattern: FunctionPattern = pattern.parse().expect("the test's pattern is valid");
     pattern.allows(arn)
-}
-
-fn refusal(pattern: &str) -> String {
-    pattern.parse::<FunctionPattern>().expect_err("the test's pattern is refused").to_string()
 }
 
 #[test]
@@ -367,42 +242,35 @@ fn hostile_arns_are_never_allowed() {
 }
 
 #[test]
-fn entries_that_are_no_function_arns() {
-    let text =
+fn patterns_that_are_refused() {
+    let no_arn =
         "is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)";
-    for pattern in [
-        "",
-        "*",
-        "orders",
-        "arn:aws:lambda:eu-west-1:123456789012:function:",
-        "arn:aws:lambda:eu-west-1:123456789012:function:orders:",
-        "arn:aws:lambda:eu-west-1:123456789012:function:orders:live:more",
-        "arn:aws:lambda:eu-west-1:12345678901:function:orders",
-        "arn:aws:lambda:eu-west-1:12345678901x:function:orders",
-        "arn:aws:lambda::123456789012:function:orders",
-        "arn:aws:sqs:eu-west-1:123456789012:function:orders",
+    let wildcard = "has a * outside the function's name";
+    let character = "has a character that no function's name or qualifier has";
+    for (from, to, refusal) in [
+        (ORDERS, "", no_arn),
+        (ORDERS, "*", no_arn),
+        (ORDERS, "orders", no_arn),
+        ("orders", "", no_arn),
+        ("orders", "orders:", no_arn),
+        ("orders", "orders:live:more", no_arn),
+        ("123456789012", "12345678901", no_arn),
+        ("123456789012", "12345678901x", no_arn),
+        ("eu-west-1", "", no_arn),
+        ("lambda", "sqs", no_arn),
+        ("aws", "*", wildcard),
+        ("eu-west-1", "*", wildcard),
+        ("123456789012", "*", wildcard),
+        ("orders", "orders:*", wildcard),
+        ("orders", "or?ers", character),
+        ("orders", "ord.ers", character),
+        ("orders", "ord ers", character),
+        ("orders", "orders:li?e", character),
+        ("orders", "orders:$OTHER", character),
+        ("orders", "ordérs", character),
     ] {
-        assert_eq!(refusal(pattern), text, "{pattern}");
-    }
-}
-
-#[test]
-fn a_wildcard_stands_in_the_name_only() {
-    for pattern in [
-        "arn:*:lambda:eu-west-1:123456789012:function:orders",
-        "arn:aws:lambda:*:123456789012:function:orders",
-        "arn:aws:lambda:eu-west-1:*:function:orders",
-        "arn:aws:lambda:eu-west-1:123456789012:function:orders:*",
-    ] {
-        assert_eq!(refusal(pattern), "has a * outside the function's name", "{pattern}");
-    }
-}
-
-#[test]
-fn characters_that_no_function_has() {
-    for name in ["or?ers", "ord.ers", "ord ers", "orders:li?e", "orders:$OTHER", "ordérs"] {
-        let text = "has a character that no function's name or qualifier has";
-        assert_eq!(refusal(&replaced(ORDERS, "orders", name)), text, "{name}");
+        let pattern = replaced(ORDERS, from, to);
+        assert_eq!(pattern.parse::<FunctionPattern>().unwrap_err().to_string(), refusal, "{pattern}");
     }
 }
 
@@ -427,12 +295,4 @@ fn any_entry_may_allow_and_never_the_handler_itself() {
     assert!(!policy.allows(ORDERS));
     assert!(!policy.allows(&format!("{ORDERS}:live")));
     assert_eq!(decided(&record(body("7")), &policy, SENT), Seen::DeadLetter("target_not_allowed"));
-}
-
-#[test]
-fn the_handlers_name_in_another_region_is_another_function() {
-    let policy = policy(|settings| {
-        settings.handler = Some(HandlerFunction { name: "orders".into(), region: "eu-west-2".into() });
-    });
-    assert!(policy.allows(ORDERS));
 }
