@@ -59,15 +59,13 @@ pub(crate) fn report(report: &BatchReport<'_>) {
     report.outcomes.iter().filter(|it| !it.only_waits_on()).for_each(outcome);
     moves(&report.moves);
     if let Some(failure) = &report.look_failure {
-        let (problem, remedy) = (cut(&failure.cause), failure.remedy);
-        match remedy {
-            Some(_) => tracing::error!(problem, remedy, "the messages in flight could not be counted"),
-            None => tracing::warn!(problem, "the messages in flight could not be counted"),
-        }
+        failed(failure, "the messages in flight could not be counted");
     }
     match &report.pauses {
         Some(PausesRead::Known { long }) => long.iter().for_each(long_pause),
-        Some(PausesRead::AsBefore(failure)) => old_pauses(failure),
+        Some(PausesRead::AsBefore(failure)) => {
+            failed(failure, "the pauses could not be read; using those of the last read");
+        }
         Some(PausesRead::Unknown(failure)) => unknown_pauses(failure),
         None => {}
     }
@@ -93,13 +91,12 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
     );
 }
 
-fn old_pauses(CallFailure { cause, remedy }: &CallFailure) {
+/// An ERROR if an operator can fix it.
+fn failed(CallFailure { cause, remedy }: &CallFailure, message: &str) {
     let problem = cut(cause);
     match remedy {
-        Some(_) => {
-            tracing::error!(problem, remedy, "the pauses could not be read; using those of the last read")
-        }
-        None => tracing::warn!(problem, "the pauses could not be read; using those of the last read"),
+        Some(_) => tracing::error!(problem, remedy, "{message}"),
+        None => tracing::warn!(problem, "{message}"),
     }
 }
 

@@ -56,7 +56,7 @@ async fn kept_of(handler: &Handler, messages: Value) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ten_first_receives_cost_one_visibility_call_on_the_queue_they_came_from() {
+async fn deferrals_cost_one_call_on_the_queue_they_came_from() {
     let (handler, requests) = handler(None);
     let messages: Vec<Value> = (0..10).map(|id| message(&format!("m-{id}"), "retries")).collect();
     assert_eq!(kept_of(&handler, json!(messages)).await.len(), 10);
@@ -78,29 +78,20 @@ async fn a_configured_url_is_used_for_its_own_queue_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_from_the_dead_letter_queue_is_kept_whole() {
-    let (handler, requests) = handler(None);
-    let messages = json!([message("m-1", "dead"), message("m-2", "dead")]);
-    assert_eq!(kept_of(&handler, messages).await, ["m-1", "m-2"]);
-    assert!(requests.lock().unwrap().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_batch_from_a_fifo_queue_is_kept_whole() {
-    for configured in [None, Some("https://sqs.eu-west-1.amazonaws.com/123456789012/retries")] {
+async fn a_batch_from_a_queue_that_cannot_be_is_kept_whole() {
+    let retries = Some("https://sqs.eu-west-1.amazonaws.com/123456789012/retries");
+    let mut nowhere = message("m-1", "retries");
+    nowhere.as_object_mut().unwrap().remove("eventSourceARN");
+    for (configured, message) in [
+        (None, message("m-1", "dead")),
+        (None, message("m-1", "retries.fifo")),
+        (retries, message("m-1", "retries.fifo")),
+        (None, nowhere),
+    ] {
         let (handler, requests) = handler(configured);
-        assert_eq!(kept_of(&handler, json!([message("m-1", "retries.fifo")])).await, ["m-1"]);
+        assert_eq!(kept_of(&handler, json!([message])).await, ["m-1"], "{message}");
         assert!(requests.lock().unwrap().is_empty());
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_batch_of_no_known_queue_is_kept_whole() {
-    let (handler, requests) = handler(None);
-    let mut message = message("m-1", "retries");
-    message.as_object_mut().unwrap().remove("eventSourceARN");
-    assert_eq!(kept_of(&handler, json!([message])).await, ["m-1"]);
-    assert!(requests.lock().unwrap().is_empty());
 }
 
 /// A message that can only be dead-lettered, and ten that are due, of which no invoke is answered.
@@ -206,24 +197,8 @@ fn operations(requests: &Requests) -> Vec<String> {
     requests.lock().unwrap().drain(..).map(|request| name(&request.operation)).collect()
 }
 
-fn ten() -> Value {
-    (0..10).map(|id| message(&format!("m-{id}"), "retries")).collect()
-}
-
 #[tokio::test(start_paused = true)]
-async fn a_new_environment_looks_and_has_a_room_for_each_queue() {
-    let (handler, requests) = hiding_up_to("1000", None);
-    // (1,000 - 700) / 20 are 15.
-    assert_eq!(kept_of(&handler, ten()).await.len(), 10);
-    assert_eq!(operations(&requests), ["GetQueueAttributes", "ChangeMessageVisibilityBatch"]);
-    assert_eq!(kept_of(&handler, ten()).await.len(), 5);
-    assert_eq!(operations(&requests), ["ChangeMessageVisibilityBatch", "SendMessageBatch"]);
-    assert_eq!(kept_of(&handler, json!([message("m-1", "others")])).await, ["m-1"]);
-    assert_eq!(operations(&requests), ["GetQueueAttributes", "ChangeMessageVisibilityBatch"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_first_move_is_a_delayed_copy_on_the_queue_that_it_came_from_and_a_line_of_its_own() {
+async fn a_first_move_is_a_delayed_copy_with_a_line() {
     let (handler, requests) = hiding_up_to("0", None);
     let mut traced = message("m-1", "retries");
     traced["attributes"]["AWSTraceHeader"] = json!("Root=1-5759e988-bd862e3fe1be46a994272793");
@@ -307,63 +282,24 @@ async fn unreadable_messages_are_logged_before_the_batch_is_performed() {
 
 const PAUSED: &str = r#"{"v":1,"pauses":[{"target":"*","from":1789400000,"until":null,"spread":60}]}"#;
 
-/// A handler whose parameter answers this to every call, and a batch that is due.
-fn reading(status: u16, error: &'static str, body: &Value) -> (Handler, Requests, Value) {
-    let (Handler { config, .. }, _) = handler(None);
-    let (aws, requests) = answering(status, error, body);
-    let handler = Handler::new(Config { pauses: Some("/comeback/pauses".into()), ..config }, aws);
-    let mut due = message("m-1", "retries");
-    due["attributes"]["ApproximateReceiveCount"] = json!("2");
-    (handler, requests, json!({ "Records": [due] }))
-}
-
-async fn kept_after(handler: &Handler, batch: &Value, seconds: u64) -> usize {
-    let batch = BatchEvent::read(&batch.to_string()).unwrap();
-    let now = NOW.saturating_add(Duration::from_secs(60 + seconds));
-    handler.batch(batch, now, HANDLER_TIMEOUT).await.batch_item_failures.len()
-}
-
+/// A handler that reads its pauses handles a message that is due: one line says that it is kept, and how.
 #[tokio::test(start_paused = true)]
-async fn an_environment_reads_once_in_its_interval_and_holds_what_is_paused() {
+async fn pauses_are_read_and_obeyed() {
+    let denied = "allow ssm:GetParameter";
     let body = json!({"Parameter": {"Value": PAUSED}, "Successful": [{"Id": "0"}]});
-    let (handler, requests, batch) = reading(200, "", &body);
-    let hide = "ChangeMessageVisibilityBatch";
-    for (seconds, calls) in [
-        (0, vec!["AmazonSSM.GetParameter", hide]),
-        (29, vec![hide]),
-        (38, vec!["AmazonSSM.GetParameter", hide]),
-        (40, vec![hide]),
+    for (status, error, body, action, said) in [
+        (200, "", body, r#""action":"hold","delay":1344"#, ""),
+        (400, "AccessDeniedException", json!({"message": "no"}), r#""action":"keep""#, denied),
     ] {
-        let (kept, log) = logged_in(kept_after(&handler, &batch, seconds)).await;
-        assert_eq!((kept, operations(&requests)), (1, calls.iter().map(ToString::to_string).collect()));
-        assert_eq!(log.lines().count(), 1, "{log}");
-        assert!(log.contains(r#""action":"hold","delay":1344"#), "{log}");
+        let (aws, requests) = answering(status, error, &body);
+        let config = Config { pauses: Some("/comeback/pauses".into()), ..handler(None).0.config };
+        let mut due = message("m-1", "retries");
+        due["attributes"]["ApproximateReceiveCount"] = json!("2");
+        let (kept, log) = logged_in(kept_of(&Handler::new(config, aws), json!([due]))).await;
+        assert_eq!(kept, ["m-1"]);
+        assert_eq!(operations(&requests)[0], "AmazonSSM.GetParameter");
+        assert!(log.contains(action) && log.contains(said), "{log}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn while_the_pauses_are_unknown_no_function_is_invoked_and_each_batch_says_why_once() {
-    let (handler, requests, batch) = reading(400, "AccessDeniedException", &json!({"message": "no"}));
-    for seconds in [0, 1] {
-        let (kept, log) = logged_in(kept_after(&handler, &batch, seconds)).await;
-        assert_eq!(kept, 1);
-        let operations = operations(&requests);
-        assert_eq!(operations[0], "AmazonSSM.GetParameter");
-        assert!(!operations.iter().any(|operation| operation == "Event"), "{operations:?}");
-        let errors: Vec<&str> =
-            log.lines().filter(|line| line.contains("the pauses could not be read")).collect();
-        assert_eq!(errors.len(), 1, "{log}");
-        assert!(errors[0].contains("ERROR") && errors[0].contains("allow ssm:GetParameter"), "{log}");
-        assert!(log.contains(r#""action":"keep""#), "{log}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_the_variable_nothing_is_read() {
-    let (_, _, batch) = reading(200, "", &json!({}));
-    let (handler, requests) = handler(None);
-    kept_after(&handler, &batch, 0).await;
-    assert!(!operations(&requests).iter().any(|operation| operation.contains("SSM")));
 }
 
 const SECRET: &str = "hunter2";

@@ -27,8 +27,7 @@ const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// A server that gives each connection the answers to its requests, and closes it instead of one more. An
-/// answer that breaks off ends its connection.
+/// A server that gives each connection the answers to its requests, and closes it instead of one more.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -39,15 +38,12 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
                 for answer in *answers {
                     read_request(&mut connection).await;
                     connection.write_all(answer.as_bytes()).await.unwrap();
-                    if !answer.ends_with("\r\n\r\n") {
-                        return;
-                    }
                 }
                 read_request(&mut connection).await;
             });
         }
     });
-    Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(connecting()).build(), None)
+    calling(&endpoint, connecting())
 }
 
 /// Requests here are small: they come in one piece, or the connection has ended.
@@ -65,38 +61,6 @@ async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
-fn is_unanswered(answer: &Result<Option<String>, InvokeFailure>) -> bool {
-    matches!(answer, Err(InvokeFailure::Unanswered(_)))
-}
-
-#[tokio::test]
-async fn a_connection_that_is_closed_without_an_answer_leaves_the_invoke_unanswered() {
-    let answer = invoke(&serving(&[&[]]).await).await;
-    assert!(is_unanswered(&answer), "{answer:?}");
-}
-
-#[tokio::test]
-async fn an_unreadable_answer_leaves_the_invoke_unanswered() {
-    let garbage = invoke(&serving(&[&["no HTTP\r\n\r\n"]]).await).await;
-    assert!(is_unanswered(&garbage), "{garbage:?}");
-    let broken_off = invoke(&serving(&[&["HTTP/1.1 202 Acc"]]).await).await;
-    assert!(is_unanswered(&broken_off), "{broken_off:?}");
-}
-
-#[tokio::test]
-async fn without_a_connection_nothing_was_sent() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
-    let answer = invoke(&Aws::new(
-        &signed().into_builder().endpoint_url(endpoint).http_client(connecting()).build(),
-        None,
-    ))
-    .await;
-    let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
-    assert!(failure.cause.contains("refused"), "{failure:?}");
-}
-
 /// A server as behind a network that drops what it is sent: nobody accepts, and the queue of connections is full. It is
 /// one for as long as what comes with its address is kept.
 fn taking_no_connections() -> (SocketAddr, impl Sized) {
@@ -108,17 +72,6 @@ fn taking_no_connections() -> (SocketAddr, impl Sized) {
     let begun = waiting.iter_mut().map(|connection| connection.as_mut().now_or_never());
     assert_eq!(begun.count(), 8);
     (address, (listener, waiting))
-}
-
-#[tokio::test]
-async fn a_connection_that_takes_too_long_was_not_made() {
-    let (address, _waiting) = taking_no_connections();
-    tokio::time::pause();
-    let start = Instant::now();
-    let shared = signed().into_builder().endpoint_url(format!("http://{address}"));
-    let answer = invoke(&Aws::new(&shared.http_client(connecting()).build(), None)).await;
-    assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
-    assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
@@ -166,10 +119,13 @@ fn of_the_sdk() -> SharedHttpClient {
     http_client_fn(move |_, _| connector.clone())
 }
 
+fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
+    Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
+}
+
 /// How an `Invoke` at that endpoint ends, as a client reports it.
 async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
-    let aws =
-        Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None);
+    let aws = calling(endpoint, http_client);
     let failed = aws.lambda.invoke().function_name(FUNCTION).send().await.unwrap_err();
     match &failed {
         SdkError::DispatchFailure(failure) if failure.is_timeout() => "timeout".into(),
@@ -200,14 +156,17 @@ async fn a_connection_that_fails_is_reported_as_by_the_sdk() {
     let closing = ending_with(b"").await;
     let garbled = ending_with(b"no HTTP\r\n\r\n").await;
     let broken_off = ending_with(b"HTTP/1.1 202 Acc").await;
-    for (endpoint, expected) in [
-        (format!("http://{unused}"), "io"),
-        (format!("https://{closing}"), "io"),
-        (format!("https://{garbled}"), "io"),
-        (format!("http://{closing}"), "other, Some(TransientError)"),
-        (format!("http://{broken_off}"), "other, Some(TransientError)"),
-        (format!("http://{garbled}"), "other, None"),
+    for (endpoint, expected, was_sent) in [
+        (format!("http://{unused}"), "io", false),
+        (format!("https://{closing}"), "io", false),
+        (format!("https://{garbled}"), "io", false),
+        (format!("http://{closing}"), "other, Some(TransientError)", true),
+        (format!("http://{broken_off}"), "other, Some(TransientError)", true),
+        (format!("http://{garbled}"), "other, None", true),
     ] {
+        let answer = invoke(&calling(&endpoint, connecting())).await;
+        assert_eq!(matches!(answer, Err(InvokeFailure::Unanswered(_))), was_sent, "{endpoint}: {answer:?}");
+        assert_eq!(matches!(answer, Err(InvokeFailure::Later(_))), !was_sent, "{endpoint}: {answer:?}");
         assert_eq!(outcome_of(of_the_sdk(), &endpoint).await, expected, "the SDK, {endpoint}");
         assert_eq!(outcome_of(connecting(), &endpoint).await, expected, "{endpoint}");
     }
@@ -220,6 +179,10 @@ async fn a_connection_that_takes_too_long_is_reported_as_by_the_sdk() {
     tokio::time::pause();
     assert_eq!(outcome_of(of_the_sdk(), &endpoint).await, "timeout");
     assert_eq!(outcome_of(connecting(), &endpoint).await, "timeout");
+    let start = Instant::now();
+    let answer = invoke(&calling(&endpoint, connecting())).await;
+    assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
+    assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
 /// A server that accepts every invoke, by its URL, and its own certificate: no authority has signed it.
@@ -263,8 +226,7 @@ async fn invoke_trusting(
     endpoint: &str,
 ) -> Result<Option<String>, InvokeFailure> {
     let http_client = http_client(trusted(&environment(variables).trusted).unwrap());
-    invoke(&Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None))
-        .await
+    invoke(&calling(endpoint, http_client)).await
 }
 
 fn written(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
