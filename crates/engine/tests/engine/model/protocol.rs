@@ -262,60 +262,53 @@ impl Model for Protocol {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        properties()
+        let always = ALWAYS.map(|(name, condition)| Property::always(name, condition));
+        let ends =
+            Property::eventually("every event is settled in the end", |_, state: &State| state.is_settled());
+        always.into_iter().chain([ends]).collect()
     }
 }
-
-pub(super) const NOTHING_IS_LOST: &str = "every event is waiting, running, done or dead-lettered";
-pub(super) const COPIES_HAVE_A_FAULT: &str =
-    "an event has one copy, and at most twice as many after each fault";
-pub(super) const RECEIVES_ARE_BOUNDED: &str = "a message is received twice, and once more for each fault";
-pub(super) const RETRIES_ARE_BOUNDED: &str = "no retry over MAX_RETRIES";
-pub(super) const AGE_IS_BOUNDED: &str = "no retry after MAX_AGE";
-pub(super) const BACKOFF_IS_SERVED: &str =
-    "no retry before BASE_BACKOFF has passed since the first receive, or MAX_AGE is nearly over";
-pub(super) const ALLOWED_ONLY: &str = "only an allowed function is invoked";
-pub(super) const FATAL_IS_FINAL: &str = "no retry after an error that is never retried";
-pub(super) const PAYLOAD_IS_VERBATIM: &str = "the payload's bytes do not change";
-pub(super) const IT_ENDS: &str = "every event is settled in the end";
 
 type Condition = fn(&Protocol, &State) -> bool;
 
 const ALWAYS: [(&str, Condition); 9] = [
-    (NOTHING_IS_LOST, |_, state| (0..state.ends.len()).all(|event| copies(state, event) > 0)),
-    (COPIES_HAVE_A_FAULT, |model, state| {
+    ("every event is waiting, running, done or dead-lettered", |_, state| {
+        (0..state.ends.len()).all(|event| copies(state, event) > 0)
+    }),
+    ("an event has one copy, and at most twice as many after each fault", |model, state| {
         (0..state.ends.len()).all(|event| copies(state, event) <= 1 << faults_struck(model, state))
     }),
-    (RECEIVES_ARE_BOUNDED, |model, state| {
+    ("a message is received twice, and once more for each fault", |model, state| {
         let most = 2 + faults_struck(model, state);
         state.queue.iter().all(|message| message.receive_count as usize <= most)
     }),
-    (RETRIES_ARE_BOUNDED, |model, state| {
+    ("no retry over MAX_RETRIES", |model, state| {
         retries(state).all(|(retry, _)| retry <= model.handler.settings.max_retries)
     }),
-    (AGE_IS_BOUNDED, |model, state| {
+    ("no retry after MAX_AGE", |model, state| {
         let last = after(T0, model.handler.settings.max_age * 1_000).as_millis();
         state.invocations.iter().all(|invocation| invocation.accepted <= last)
     }),
-    (BACKOFF_IS_SERVED, |model, state| {
-        let Settings { base_backoff, max_age, .. } = model.handler.settings;
-        let last_retry = T0.as_millis() + max_age * 1_000 - (max_age * 100).min(60_000);
-        let earliest = |it: &Invocation| (it.first_receive + base_backoff * 1_000).min(last_retry);
-        state.invocations.iter().all(|it| it.accepted >= earliest(it))
+    (
+        "no retry before BASE_BACKOFF has passed since the first receive, or MAX_AGE is nearly over",
+        |model, state| {
+            let Settings { base_backoff, max_age, .. } = model.handler.settings;
+            let last_retry = T0.as_millis() + max_age * 1_000 - (max_age * 100).min(60_000);
+            let earliest = |it: &Invocation| (it.first_receive + base_backoff * 1_000).min(last_retry);
+            state.invocations.iter().all(|it| it.accepted >= earliest(it))
+        },
+    ),
+    ("only an allowed function is invoked", |_, state| {
+        state.invocations.iter().all(|invocation| invocation.function == TARGET)
     }),
-    (ALLOWED_ONLY, |_, state| state.invocations.iter().all(|invocation| invocation.function == TARGET)),
-    (FATAL_IS_FINAL, |_, state| state.invocations.iter().all(|invocation| !invocation.after_fatal)),
-    (PAYLOAD_IS_VERBATIM, |_, state| {
+    ("no retry after an error that is never retried", |_, state| {
+        state.invocations.iter().all(|invocation| !invocation.after_fatal)
+    }),
+    ("the payload's bytes do not change", |_, state| {
         let mut events = state.invocations.iter().map(|invocation| invocation.event);
         retries(state).all(|(_, payload)| Some(payload) == events.next().map(payload_of))
     }),
 ];
-
-pub(super) fn properties() -> Vec<Property<Protocol>> {
-    let always = ALWAYS.map(|(name, condition)| Property::always(name, condition));
-    let ends = Property::eventually(IT_ENDS, |_, state: &State| state.is_settled());
-    always.into_iter().chain([ends]).collect()
-}
 
 /// Where the event is or has ended; a delivery is a look at a message, not a copy of it.
 fn copies(state: &State, event: usize) -> usize {
