@@ -68,13 +68,7 @@ impl FromStr for FunctionArn {
 
     fn from_str(arn: &str) -> Result<Self, NotAnArn> {
         let fields = Fields::of(arn).filter(Fields::name_a_function).ok_or(NotAnArn::Function)?;
-        Ok(Self {
-            partition: fields.partition.into(),
-            region: fields.region.into(),
-            account: fields.account.into(),
-            name: fields.name.into(),
-            qualifier: fields.qualifier.map(Into::into),
-        })
+        Ok(fields.to_arn())
     }
 }
 
@@ -144,11 +138,9 @@ impl fmt::Display for QueueArn {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionPattern {
-    partition: String,
-    region: String,
-    account: String,
+    arn: FunctionArn,
+    /// The ARN's name as a glob.
     name: WildMatch,
-    qualifier: Option<String>,
 }
 
 /// Why an entry of `TARGET_FUNCTIONS` is refused.
@@ -180,13 +172,7 @@ impl FromStr for FunctionPattern {
         if !fields.name_a_place() {
             return Err(BadPattern::NotAFunctionArn);
         }
-        Ok(Self {
-            partition: partition.into(),
-            region: region.into(),
-            account: account.into(),
-            name: WildMatch::new(name),
-            qualifier: qualifier.map(Into::into),
-        })
+        Ok(Self { arn: fields.to_arn(), name: WildMatch::new(name) })
     }
 }
 
@@ -194,37 +180,24 @@ impl FunctionPattern {
     /// Whether the function may be re-invoked. Text that is not a function ARN never may.
     pub fn allows(&self, arn: &str) -> bool {
         Fields::of(arn).is_some_and(|fields| {
-            self.partition == fields.partition
-                && self.region == fields.region
-                && self.account == fields.account
+            let FunctionArn { partition, region, account, qualifier, .. } = &self.arn;
+            [partition, region, account] == [fields.partition, fields.region, fields.account]
                 && is_name(fields.name)
                 && self.name.matches(fields.name)
                 && fields.qualifier.is_none_or(is_qualifier)
-                && self.qualifier.as_deref().is_none_or(|only| fields.qualifier == Some(only))
+                && qualifier.as_deref().is_none_or(|only| fields.qualifier == Some(only))
         })
-    }
-
-    /// The function's name, with its `*`.
-    pub fn name(&self) -> String {
-        self.name.pattern()
-    }
-
-    /// The only version or alias that it allows, if it names one.
-    pub fn qualifier(&self) -> Option<&str> {
-        self.qualifier.as_deref()
     }
 
     /// Whether this entry, taken literally, names that function.
     pub(crate) fn is(&self, function: &HandlerFunction) -> bool {
-        self.region == function.region && self.name.pattern() == function.name
+        self.arn.region == function.region && self.arn.name == function.name
     }
 }
 
 impl fmt::Display for FunctionPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { partition, region, account, name, qualifier } = self;
-        write!(f, "arn:{partition}:lambda:{region}:{account}:function:{}", name.pattern())?;
-        qualifier.iter().try_for_each(|qualifier| write!(f, ":{qualifier}"))
+        self.arn.fmt(f)
     }
 }
 
@@ -268,6 +241,16 @@ impl<'a> Fields<'a> {
         let mut all = [partition, region, account, name].into_iter().chain(qualifier);
         let is_whole = all.all(|field| !field.is_empty()) && fields.next().is_none();
         is_whole.then_some(Self { partition, region, account, name, qualifier })
+    }
+
+    fn to_arn(self) -> FunctionArn {
+        FunctionArn {
+            partition: self.partition.into(),
+            region: self.region.into(),
+            account: self.account.into(),
+            name: self.name.into(),
+            qualifier: self.qualifier.map(Into::into),
+        }
     }
 
     fn name_a_place(&self) -> bool {

@@ -128,14 +128,6 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_is_not_there_holds_no_pauses() {
-        let mut known = of(10);
-        assert_eq!((known.is_due(at(0)), known.known()), (true, None));
-        assert_eq!(known.read(Ok(None), at(0), "m-1"), PausesRead::Known { long: Vec::new() });
-        assert_eq!(known.known(), Some(&Pauses::default()));
-    }
-
-    #[test]
     fn the_next_read_comes_after_the_interval_or_up_to_a_quarter_more() {
         for (environments, interval) in [(2, 300), (100, 300), (101, 303), (1_000, 3_000)] {
             let next: Vec<u64> = (0..200)
