@@ -209,7 +209,7 @@ fn scalar() -> BoxedStrategy<String> {
 fn string() -> BoxedStrategy<String> {
     let piece = prop_oneof![
         3 => any::<char>().prop_filter("escaped elsewhere", |c| *c >= ' ' && !"\"\\".contains(*c)).prop_map(String::from),
-        1 => words(&[r#"\""#, r"\\", r"\/", r"\b", r"\f", r"\n", r"\r", r"\t", ",", "{", "}", ":"]),
+        1 => words(&[r#"\""#, r"\\", r"\/", r"\b", r"\f", r"\n", r"\r", r"\t", ",", "{", "}", "[", "]", ":"]),
         1 => any::<u16>().prop_map(|unit| format!("\\u{unit:04x}")),
         1 => (0xD800_u16..0xE000).prop_map(|surrogate| format!("\\u{surrogate:04X}")),
     ];
