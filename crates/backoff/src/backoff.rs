@@ -227,14 +227,6 @@ impl Backoff {
 
     /// The waits of one operation, all determined by `seed`, for tests and simulations. Operations that share a seed
     /// wait in step.
-    ///
-    /// ```
-    /// use comeback_backoff::Backoff;
-    ///
-    /// let backoff = Backoff::default();
-    /// assert!(backoff.seeded(7).eq(backoff.seeded(7)));
-    /// assert!(backoff.seeded(7).ne(backoff.seeded(8)));
-    /// ```
     pub fn seeded(&self, seed: u64) -> Delays {
         self.with_rng(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
@@ -391,14 +383,6 @@ impl<R: Rng> Iterator for Delays<R> {
 impl<R: Rng> FusedIterator for Delays<R> {}
 
 /// A setting was refused. The message names it, its value and what it must be; nothing is clamped or rounded instead.
-///
-/// ```
-/// use comeback_backoff::Backoff;
-/// use std::time::Duration;
-///
-/// let refused = Backoff::constant(Duration::ZERO).unwrap_err();
-/// assert_eq!(refused.to_string(), "delay is zero; it must be longer");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffError(String);
 

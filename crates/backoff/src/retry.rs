@@ -69,15 +69,6 @@ where
 }
 
 /// As [`retry`], for an operation that blocks its thread. [`sleep_blocking`](Retry::sleep_blocking) runs it.
-///
-/// ```
-/// use comeback_backoff::retry_blocking;
-/// use std::time::Duration;
-///
-/// let delays = [1, 2].map(Duration::from_millis);
-/// let given_up = retry_blocking(|| Err::<(), _>("busy"), delays).sleep_blocking(std::thread::sleep).unwrap_err();
-/// assert_eq!((given_up.error, given_up.attempts, given_up.waited), ("busy", 3, Duration::from_millis(3)));
-/// ```
 pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<Op, E, D::IntoIter>
 where
     Op: FnMut() -> Result<T, E>,
@@ -140,27 +131,6 @@ where
 
     /// Obeys the wait that an error asks for: each wait is the longer of its delay and its [`Hint`], which is awaited
     /// in full or ends the retry, as the hint says. A hint adds no retry when no delay is left.
-    ///
-    /// ```
-    /// use comeback_backoff::{Hint, is_transient_status, retry};
-    /// use std::time::Duration;
-    ///
-    /// struct Refused { status: u16, retry_after_seconds: Option<u64> }
-    ///
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() {
-    /// # let request = async || Err::<(), _>(Refused { status: 503, retry_after_seconds: Some(2) });
-    /// let refused = retry(request, [Duration::from_millis(50)])
-    ///     .when(|error| is_transient_status(error.status))
-    ///     .hint(|error| {
-    ///         let hint = Hint::new(Duration::from_secs(error.retry_after_seconds?));
-    ///         Some(hint.up_to(Duration::from_secs(30)).spread(&mut rand::rng()))
-    ///     })
-    ///     .sleep(tokio::time::sleep)
-    ///     .await;
-    /// # assert!(refused.is_err_and(|refused| refused.waited >= Duration::from_secs(2)));
-    /// # }
-    /// ```
     pub fn hint<Hinting>(self, hint: Hinting) -> Retry<Op, E, D, W, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,
@@ -177,19 +147,6 @@ where
 
     /// Gives up instead of waiting past `limit`, so that no call but the first starts later. A call that has started
     /// is not cut short. `elapsed` returns the time since the start that `limit` counts from.
-    ///
-    /// ```
-    /// # use comeback_backoff::retry_blocking;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// # let (delays, read) = ([Duration::from_millis(20)], || Err::<(), _>("busy"));
-    /// let start = Instant::now();
-    /// let given_up = retry_blocking(read, delays)
-    ///     .max_elapsed(Duration::from_millis(10), || start.elapsed())
-    ///     .sleep_blocking(std::thread::sleep)
-    ///     .unwrap_err();
-    /// assert_eq!(given_up.attempts, 1); // after a wait of 20 ms it would be too late
-    /// ```
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         self,
         limit: Duration,

@@ -47,12 +47,6 @@ async fn waits_once_per_failure_and_ends_with_the_last_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_delays_is_one_call() {
-    let RetryError { attempts, waited, .. } = retry(busy, []).sleep(sleep).await.unwrap_err();
-    assert_eq!((attempts, waited), (1, Duration::ZERO));
-}
-
-#[tokio::test(start_paused = true)]
 async fn delays_are_anything_that_yields_durations() {
     ladder! { Rungs: 50ms, 100ms }
     let climbed = retry(busy, Rungs::ceilings()).sleep(sleep).await.unwrap_err();

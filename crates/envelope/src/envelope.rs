@@ -162,15 +162,6 @@ impl Envelope<'_> {
     }
 
     /// The number of bytes that [`seal`](Self::seal) would write.
-    ///
-    /// ```
-    /// # use comeback_envelope::{Envelope, Metadata, Style};
-    /// # let metadata = Metadata { attempt: 1, initial_timestamp: 1643667670, origin_request_id: None };
-    /// # let payload = serde_json::value::RawValue::from_string("[7]".into())?;
-    /// # let envelope = Envelope { metadata, original_payload: std::borrow::Cow::Owned(payload) };
-    /// assert_eq!(envelope.sealed_len(Style::Wrap), envelope.seal(Style::Wrap).len());
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn sealed_len(&self, style: Style) -> usize {
         self.parts(&self.metadata_text(), style).iter().map(|part| part.len()).sum()
     }

@@ -9,18 +9,6 @@ pub(crate) const METADATA: &str = "_retry_metadata";
 pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 
 /// The metadata of a retried event.
-///
-/// ```
-/// use comeback_envelope::Metadata;
-///
-/// let metadata =
-///     Metadata { attempt: 1, initial_timestamp: 1643667670, origin_request_id: Some("a1".to_owned()) };
-/// assert_eq!(
-///     serde_json::to_string(&metadata)?,
-///     r#"{"attempt":1,"initial_timestamp":1643667670,"origin_request_id":"a1"}"#
-/// );
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Metadata {
     /// The number of the retry that carries the event: 1 on the first re-invocation. A forged envelope may hold any
@@ -178,14 +166,6 @@ impl std::error::Error for UnknownStyle {}
 /// Reasons to refuse an event that has `_retry_metadata`. The retry handler dead-letters it as `malformed_envelope`.
 ///
 /// The message names keys of the envelope and never what was found, so it can be logged.
-///
-/// ```
-/// use comeback_envelope::Malformed;
-///
-/// let event = serde_json::value::RawValue::from_string(r#"{"_retry_metadata":null}"#.into())?;
-/// assert_eq!(comeback_envelope::open(&event).unwrap_err(), Malformed::NotAnObject);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
