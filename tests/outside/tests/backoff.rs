@@ -1,9 +1,9 @@
-//! Six uses of comeback-backoff.
+//! Four uses of comeback-backoff.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
-use comeback_backoff::{Backoff, Hint, is_transient_status, ladder, retry, retry_blocking};
+use comeback_backoff::{Backoff, Hint, is_transient_status, retry, retry_blocking};
 use tokio::time::Instant;
 
 /// Fails so often, then works.
@@ -58,17 +58,6 @@ async fn the_retry_after_of_a_response() {
 }
 
 #[test]
-fn waits_of_ones_own() {
-    let fibonacci = std::iter::successors(Some((1, 1)), |(a, b)| Some((*b, a + b)));
-    let delays = fibonacci.map(|(wait, _)| Duration::from_millis(wait)).take(5);
-    let mut waited = Vec::new();
-    let service = Flaky(Cell::new(9));
-    let given_up = retry_blocking(|| service.call(), delays).sleep_blocking(|wait| waited.push(wait.as_millis()));
-    assert!(given_up.is_err());
-    assert_eq!(waited, [1, 1, 2, 3, 5]);
-}
-
-#[test]
 fn an_iterator_for_a_loop_of_ones_own() {
     let backoff = Backoff::exponential(Duration::from_millis(100), Duration::from_secs(1));
     let service = Flaky(Cell::new(2));
@@ -85,18 +74,4 @@ fn an_iterator_for_a_loop_of_ones_own() {
         }
     };
     assert_eq!((done, waited), ("done", 2));
-}
-
-ladder! {
-    /// The compiler checks that each rung is longer than the one before.
-    Patience: 10ms, 100ms
-}
-
-#[test]
-fn a_ladder() {
-    let service = Flaky(Cell::new(9));
-    let mut waited = Vec::new();
-    let given_up = retry_blocking(|| service.call(), Patience::ceilings());
-    assert!(given_up.sleep_blocking(|wait| waited.push(wait.as_millis())).is_err());
-    assert_eq!(waited, [10, 100]);
 }

@@ -1,11 +1,11 @@
-//! Four deliveries by comeback-delivery, through a batch API of one's own.
+//! Two deliveries by comeback-delivery, through a batch API of one's own.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Sender, ServiceError, by_entry};
+use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Sender, ServiceError};
 
 /// A batch API that answers by this function of a call's number and entries.
 struct Api<A> {
@@ -56,32 +56,6 @@ async fn a_partial_failure() {
     let [left] = &undelivered.entries[..] else { panic!("{undelivered}") };
     assert_eq!((left.entry, &left.cause), (13, &Cause::Refused(error(ErrorKind::Refused))));
     assert_eq!(undelivered.delivered.len(), 99);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_throttled_service() {
-    // Two calls of three are throttled whole.
-    let answer = |call, entries: &[&u64]| match call % 3 {
-        0 => Ok(vec![Ok(()); entries.len()]),
-        _ => Err(error(ErrorKind::Throttled)),
-    };
-    let api = Api::answering(answer);
-    let sender = Sender::over(&api, tokio::time::sleep).concurrency(1);
-    assert!(sender.send(0..100).await.is_ok());
-    assert!(api.calls.load(Ordering::Relaxed) <= 30);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_whole_refusal() {
-    // Refused whole for one bad entry, which the service does not name.
-    let answer = |_, entries: &[&u64]| match entries.contains(&&13) {
-        true => Err(error(ErrorKind::Refused)),
-        false => Ok(vec![Ok(()); entries.len()]),
-    };
-    let api = Api::answering(answer);
-    let outcomes = by_entry(Sender::over(&api, tokio::time::sleep).send(0..100).await);
-    let left: Vec<usize> = (0..100).filter(|index| outcomes[*index].is_err()).collect();
-    assert_eq!(left, [13]);
 }
 
 #[tokio::test(start_paused = true)]
