@@ -64,35 +64,6 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// [stream](Self::send_stream), and 64 more are at hand; meanwhile [`Batcher::send`] waits. If the future is
     /// dropped, each entry is handed back. An entry of a [`Lane`](crate::Lane) that was left leaves those behind it
     /// that are open, and none that comes later.
-    ///
-    /// ```
-    /// # use comeback_delivery::{Answer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
-    /// # struct Taking;
-    /// # impl Operation for Taking {
-    /// #     type Entry = u64;
-    /// #     type Receipt = ();
-    /// #     fn limits(&self) -> Limits { SQS_RECEIPTS }
-    /// #     fn size(&self, _: &u64) -> usize { 8 }
-    /// #     async fn call(&self, entries: &[&u64]) -> Result<Vec<Answer>, ServiceError> { Ok(vec![Ok(()); entries.len()]) }
-    /// # }
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() {
-    /// # let sender = Sender::over(Taking, tokio::time::sleep);
-    /// let (batcher, run) = sender.linger(std::time::Duration::from_millis(10)).batcher();
-    /// let running = tokio::spawn(run);
-    /// let tasks: Vec<_> = (0..30)
-    ///     .map(|number| {
-    ///         let batcher = batcher.clone();
-    ///         tokio::spawn(async move { batcher.send(number).await })
-    ///     })
-    ///     .collect();
-    /// for task in tasks {
-    ///     task.await.expect("no panic").expect("delivered");
-    /// }
-    /// drop(batcher);
-    /// running.await.expect("no panic");
-    /// # }
-    /// ```
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
         // A channel allocates all its room at once.
         let (letters, received) = bounded(self.window().min(64));

@@ -9,12 +9,12 @@ mod size;
 
 use std::collections::{HashMap, HashSet};
 
-use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
-use aws_sdk_dynamodb::{Client, Config};
 
+use crate::classify::send_once;
 use crate::limits::{DYNAMODB, Limits};
-use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, TokioSleep, classify};
+use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, TokioSleep};
 
 pub use key::Table;
 
@@ -170,8 +170,7 @@ impl BatchWriteItem {
     ) -> Result<HashSet<Lane>, ServiceError> {
         let asked: HashSet<Lane> = self.keys(&requests).collect::<Option<_>>().expect("BUG: each has a key");
         let call = self.client.batch_write_item().set_request_items(Some(requests));
-        let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
-        let output = call.send().await.map_err(|error| classify(&error))?;
+        let output = send_once!(aws_sdk_dynamodb, call)?;
         let unprocessed = output.unprocessed_items.unwrap_or_default();
         // A key that was not in the call leaves open which was meant.
         let unprocessed: Option<HashSet<Lane>> = self.keys(&unprocessed).collect();
@@ -287,16 +286,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_map_of_the_unprocessed_is_an_empty_one() {
-        for answer in
-            [json!({}), json!({"UnprocessedItems": null}), json!({"UnprocessedItems": {"orders": []}})]
-        {
-            let (operation, _) = answering(200, &answer);
-            assert_eq!(operation.call(&[&customer("a")]).await, Ok(vec![Ok(())]), "{answer}");
-        }
-    }
-
-    #[tokio::test]
     async fn an_unprocessed_item_that_was_not_sent_leaves_all_unanswered() {
         let of = |key: &str| json!([{"PutRequest": {"Item": {"pk": {"S": key}}}}]);
         for unprocessed in
@@ -339,19 +328,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_fails_whole_fails_what_it_carried() {
-        let (operation, _) = answering(400, &json!({"__type": "ThrottlingException", "message": "slower"}));
-        let answers = operation.call(&[&customer("a"), &Write::put("nowhere", key("a", "1"))]).await.unwrap();
-        assert_eq!(answers[0], Err(ServiceError::new(ErrorKind::Throttled, "ThrottlingException", "slower")));
+    async fn a_call_that_fails_whole_fails_what_it_carried_or_can_be_halved() {
+        let writes = [customer("a"), Write::put("nowhere", key("a", "1"))];
+        let failing = |code| answering(400, &json!({"__type": code, "message": "no"})).0;
+        let answers = failing("ThrottlingException").call(&writes.each_ref()).await.unwrap();
+        assert_eq!(answers[0], Err(ServiceError::new(ErrorKind::Throttled, "ThrottlingException", "no")));
         assert_eq!(answers[1].as_ref().unwrap_err().kind, ErrorKind::Refused);
-    }
-
-    #[tokio::test]
-    async fn a_call_that_is_refused_for_one_write_can_be_halved() {
-        let (operation, _) = answering(400, &json!({"__type": "ValidationException", "message": "no"}));
         let refused = ServiceError::new(ErrorKind::Refused, "ValidationException", "no");
-        let answers = operation.call(&[&customer("a"), &Write::put("nowhere", key("a", "1"))]).await;
-        assert_eq!(answers, Err(refused));
+        assert_eq!(failing("ValidationException").call(&writes.each_ref()).await, Err(refused));
     }
 
     fn value() -> impl Strategy<Value = AttributeValue> {

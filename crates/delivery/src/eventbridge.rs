@@ -2,11 +2,10 @@
 //!
 //! An event that is sent again after its answer was lost is on the bus twice.
 
-use aws_sdk_eventbridge::config::retry::RetryConfig;
+use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
-use aws_sdk_eventbridge::{Client, Config};
 
-use crate::classify::{TokioSleep, answer, classify};
+use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{EVENTBRIDGE, Limits};
 use crate::{Answer, Operation, ServiceError};
 
@@ -75,8 +74,7 @@ impl Operation for PutEvents {
     async fn call(&self, events: &[&PutEventsRequestEntry]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
         let events = events.iter().map(|&event| event.clone()).collect();
         let call = self.client.put_events().set_entries(Some(events));
-        let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
-        let output = call.send().await.map_err(|error| classify(&error))?;
+        let output = send_once!(aws_sdk_eventbridge, call)?;
         Ok(output.entries().iter().map(answer_of).collect())
     }
 }

@@ -3,11 +3,10 @@
 //! Firehose puts nothing between records: give each its own delimiter, such as a newline. A record that
 //! is sent again after its answer was lost arrives twice.
 
-use aws_sdk_firehose::config::retry::RetryConfig;
+use aws_sdk_firehose::Client;
 use aws_sdk_firehose::types::{PutRecordBatchResponseEntry, Record};
-use aws_sdk_firehose::{Client, Config};
 
-use crate::classify::{TokioSleep, answer, classify};
+use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{FIREHOSE, Limits};
 use crate::{Answer, Operation, ServiceError};
 
@@ -64,8 +63,7 @@ impl Operation for PutRecordBatch {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call =
             self.client.put_record_batch().delivery_stream_name(&self.stream).set_records(Some(records));
-        let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
-        let output = call.send().await.map_err(|error| classify(&error))?;
+        let output = send_once!(aws_sdk_firehose, call)?;
         Ok(output.request_responses().iter().map(answer_of).collect())
     }
 }

@@ -4,11 +4,10 @@
 //! those that went through. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`.
 //! A record that is sent again after its answer was lost is in the stream twice.
 
-use aws_sdk_kinesis::config::retry::RetryConfig;
+use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::types::{PutRecordsRequestEntry, PutRecordsResultEntry};
-use aws_sdk_kinesis::{Client, Config};
 
-use crate::classify::{TokioSleep, answer, classify};
+use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{KINESIS, Limits};
 use crate::{Answer, Operation, ServiceError};
 
@@ -76,8 +75,7 @@ impl Operation for PutRecords {
         } else {
             call.stream_name(&self.stream)
         };
-        let call = call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled()));
-        let output = call.send().await.map_err(|error| classify(&error))?;
+        let output = send_once!(aws_sdk_kinesis, call)?;
         Ok(output.records().iter().map(answer_of).collect())
     }
 }

@@ -1,24 +1,10 @@
-//! Batch APIs with partial failure: send any number of entries, and each ends delivered or is handed
-//! back with its reason.
+#![cfg_attr(feature = "sqs", doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(feature = "sqs"),
+    doc = "Sends any number of entries through a batch API with partial failure."
+)]
 //!
-//! ```no_run
-//! # #[cfg(feature = "sqs")]
-//! # mod example {
-//! use comeback_delivery::sqs::{Message, Sender};
-//!
-//! async fn send_orders(client: aws_sdk_sqs::Client, queue_url: &str) {
-//!     let deliver = Sender::new(client, queue_url);
-//!     match deliver.send((0..1_000).map(|n| Message::new(format!("order {n}")))).await {
-//!         Ok(delivered) => println!("{} messages in {} calls", delivered.count(), delivered.calls),
-//!         Err(undelivered) => {
-//!             for left in undelivered.entries {
-//!                 eprintln!("number {}: {}", left.index, left.cause); // and left.entry is yours again
-//!             }
-//!         }
-//!     }
-//! }
-//! # }
-//! ```
+//! # Limits of each service
 //!
 //! Build a sender once per queue, table, stream or bus, and use it for any number of deliveries.
 //!
@@ -31,8 +17,7 @@
 //! | `firehose` | `PutRecordBatch` | 500 | 4 MiB | 1,000 KiB |
 //! | `eventbridge` | `PutEvents` | 10 | under 1 MiB | under 1 MiB |
 //!
-//! [`limits`] names the sources. Without features there is the core alone, which knows neither
-//! AWS nor tokio: any batch API can be an [`Operation`].
+//! [`limits`] names the sources.
 //!
 //! # What is guaranteed
 //!
@@ -53,14 +38,11 @@
 //!   never fit is handed back with its size before anything is sent.
 //! - **Order.** Results are in the order of the input. Calls run concurrently, so entries are sent in no
 //!   set order, except those of one [`Lane`]: a FIFO queue's message group, or a DynamoDB item.
-//! - **Throttles slow the sender, not the batch.** All deliveries and clones of a sender share one limit of calls
-//!   under way and one pace: the rate of calls falls with the share of entries that is throttled, and rises
-//!   again until it is. A `Retry-After` of the service is waited for.
-//! - **It fails fast.** A missing permission or queue ends the delivery; so does a service that
-//!   fails every call until retries run out. Everything else is handed back unsent ([`Cause::Halted`]).
-//! - **A deadline** ([`Sender::send_until`]) ends the delivery even if a call hangs. To let calls under way finish,
-//!   [`Sender::send_while`] only starts no more; how long they take is up to the client. The SDK has no
-//!   timeout of its own: give it an `operation_attempt_timeout`.
+//! - **Throttles slow the sender, not the batch.** The rate of calls falls with the share of entries that is throttled,
+//!   and rises again until it is. A `Retry-After` of the service is waited for.
+//! - **It fails fast.** What a missing permission, a missing queue or a service that is down leaves unsent is
+//!   [`Cause::Halted`].
+//! - **A deadline** is [`Sender::send_until`], even if a call hangs, or [`Sender::send_while`], which only starts no more.
 //! - **Memory is bounded** where entries come as a [stream](Sender::send_stream) or from
 //!   [many tasks](Sender::batcher).
 //! - **No entry is ever logged**: spans, errors and their `Debug` forms hold numbers and the service's
@@ -122,8 +104,3 @@ pub use operation::{Answer, ErrorKind, Operation, ServiceError};
 pub use outcome::{Cause, Delivered, Left, Outcome, Progress, Sent, Undelivered, by_entry};
 pub use retries::Retries;
 pub use sender::{CONCURRENCY, Sender};
-
-/// Compiles the README's examples.
-#[cfg(all(doctest, feature = "sqs"))]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -8,42 +8,23 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::config::Builder;
-use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::types::{
     BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry,
     MessageAttributeValue, MessageSystemAttributeNameForSends, MessageSystemAttributeValue,
     SendMessageBatchRequestEntry, SendMessageBatchResultEntry,
 };
 
-use crate::classify::kind_of_code;
+use crate::classify::{kind_of_code, send_once};
 use crate::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, TokioSleep, classify};
+use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, TokioSleep};
 
 /// Sends messages to one queue.
-///
-/// ```no_run
-/// # async fn example(client: aws_sdk_sqs::Client, url: &str) {
-/// use comeback_delivery::sqs::{Message, Sender};
-///
-/// let deliver = Sender::new(client, url);
-/// match deliver.send((0..100).map(|n| Message::new(format!("order {n}")))).await {
-///     Ok(delivered) => println!("{} messages in {} calls", delivered.count(), delivered.calls),
-///     Err(undelivered) => {
-///         eprintln!("{undelivered}");
-///         let keep: Vec<Message> = undelivered.entries.into_iter().map(|left| left.entry).collect();
-///     }
-/// }
-/// # }
-/// ```
 pub type Sender = crate::Sender<SendMessages, TokioSleep>;
 
 impl Sender {
     /// A sender to the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        let queue = Queue { client, url: queue_url.into() };
-        let fifo = queue.url.ends_with(".fifo");
-        Self::over(SendMessages { queue, fifo, together: false }, tokio::time::sleep)
+        Self::to(Queue { client, url: queue_url.into() }, false)
     }
 
     /// As [`new`](Self::new), but on a FIFO queue several messages of one group go in one call, ten times as many
@@ -53,9 +34,12 @@ impl Sender {
     /// ([`Cause::Overtaken`](crate::Cause::Overtaken)) with all behind those that were taken: sent again, it would come
     /// after them. With [`new`](Self::new), it is sent again, and the others wait for it.
     pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
-        let queue = Queue { client, url: queue_url.into() };
+        Self::to(Queue { client, url: queue_url.into() }, true)
+    }
+
+    fn to(queue: Queue, together: bool) -> Self {
         let fifo = queue.url.ends_with(".fifo");
-        Self::over(SendMessages { queue, fifo, together: true }, tokio::time::sleep)
+        Self::over(SendMessages { queue, fifo, together }, tokio::time::sleep)
     }
 }
 
@@ -185,8 +169,7 @@ impl Operation for SendMessages {
     async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
         let entries = messages.iter().enumerate().map(|(id, message)| message.request(id)).collect();
         let call = self.queue.client.send_message_batch().queue_url(&self.queue.url);
-        let call = call.set_entries(Some(entries)).customize().config_override(once());
-        let output = call.send().await.map_err(|error| classify(&error))?;
+        let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries)))?;
         let done = output.successful.iter().map(|entry| (entry.id(), Receipt::of(entry)));
         Ok(by_entry(messages.len(), done, &output.failed))
     }
@@ -256,8 +239,7 @@ impl Operation for ChangeVisibility {
     async fn call(&self, changes: &[&Visibility]) -> Result<Vec<Answer>, ServiceError> {
         let entries = changes.iter().enumerate().map(|(id, change)| change.request(id)).collect();
         let call = self.queue.client.change_message_visibility_batch().queue_url(&self.queue.url);
-        let call = call.set_entries(Some(entries)).customize().config_override(once());
-        let output = call.send().await.map_err(|error| classify(&error))?;
+        let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries)))?;
         let done = output.successful.iter().map(|entry| (entry.id(), ()));
         Ok(by_entry(changes.len(), done, &output.failed))
     }
@@ -308,8 +290,7 @@ impl Operation for DeleteMessages {
             entry.build().expect("BUG: id and receipt handle are set")
         });
         let call = self.queue.client.delete_message_batch().queue_url(&self.queue.url);
-        let call = call.set_entries(Some(entries.collect())).customize().config_override(once());
-        let output = call.send().await.map_err(|error| classify(&error))?;
+        let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries.collect())))?;
         let done = output.successful.iter().map(|entry| (entry.id(), ()));
         Ok(by_entry(receipt_handles.len(), done, &output.failed))
     }
@@ -320,11 +301,6 @@ impl Operation for DeleteMessages {
 struct Queue {
     client: Client,
     url: String,
-}
-
-/// The settings of each call that differ from the client's.
-fn once() -> Builder {
-    Builder::new().retry_config(RetryConfig::disabled())
 }
 
 /// As SQS counts time. A part of a second counts as a whole one, so that nothing comes early; what is too
@@ -419,46 +395,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn messages_go_out_with_all_they_have() {
-        let (client, requests) = answering([(200, done(0..2))]);
-        let plain = Message { attributes: vec![("Reason".into(), string("why"))], ..Message::new("one") };
-        let delivered =
-            Sender::new(client, FIFO).send([plain, Message::new("two").fifo("g", "d")]).await.unwrap();
-        assert_eq!((delivered.count(), delivered.calls, delivered.retries), (2, 1, 0));
+        let (client, requests) = answering([(200, done(0..5))]);
+        let header = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1";
+        let delayed = |millis| Message::new("x").delayed(Duration::from_millis(millis));
+        let messages = [
+            Message { attributes: vec![("Reason".into(), string("why"))], ..Message::new("one") },
+            Message::new("two").fifo("g", "d"),
+            Message { trace_header: Some(header.into()), ..Message::new("three") },
+            // In whole seconds, never too few.
+            delayed(1),
+            delayed(u64::MAX),
+        ];
+        let delivered = Sender::new(client, FIFO).send(messages).await.unwrap();
+        assert_eq!((delivered.count(), delivered.calls, delivered.retries), (5, 1, 0));
         let attributes = json!({"Reason": {"DataType": "String", "StringValue": "why"}});
+        let traced = json!({"AWSTraceHeader": {"DataType": "String", "StringValue": header}});
         let entries = json!([
             {"Id": "0", "MessageBody": "one", "MessageAttributes": attributes},
             {"Id": "1", "MessageBody": "two", "MessageGroupId": "g", "MessageDeduplicationId": "d"},
+            {"Id": "2", "MessageBody": "three", "MessageSystemAttributes": traced},
+            {"Id": "3", "MessageBody": "x", "DelaySeconds": 1},
+            {"Id": "4", "MessageBody": "x", "DelaySeconds": i32::MAX},
         ]);
         let expected = ("AmazonSQS.SendMessageBatch".into(), json!({"QueueUrl": FIFO, "Entries": entries}));
         assert_eq!(*requests.lock().unwrap(), [expected]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_delay_goes_out_in_whole_seconds_never_too_few() {
-        let (client, requests) = answering([(200, done(0..4))]);
-        let millis = [0, 1, 900_000, u64::MAX];
-        let messages = millis.map(|millis| Message::new("x").delayed(Duration::from_millis(millis)));
-        Sender::new(client, URL).send(messages).await.unwrap();
-        let requests = requests.lock().unwrap();
-        let entries = requests[0].1["Entries"].as_array().unwrap();
-        let delays: Vec<&Value> = entries.iter().map(|entry| &entry["DelaySeconds"]).collect();
-        assert_eq!(delays, [0, 1, 900, i32::MAX]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_trace_header_goes_out_as_a_system_attribute_and_does_not_count() {
-        let (client, requests) = answering([(200, done(0..2))]);
-        let header = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1";
-        let traced = Message { trace_header: Some(header.into()), ..Message::new("one") };
-        let sender = Sender::new(client, URL);
-        assert_eq!(sender.operation.size(&traced), "one".len());
-        sender.send([traced, Message::new("two")]).await.unwrap();
-        let attributes = json!({"AWSTraceHeader": {"DataType": "String", "StringValue": header}});
-        let entries = json!([
-            {"Id": "0", "MessageBody": "one", "MessageSystemAttributes": attributes},
-            {"Id": "1", "MessageBody": "two"},
-        ]);
-        assert_eq!(requests.lock().unwrap()[0].1["Entries"], entries);
     }
 
     #[tokio::test(start_paused = true)]
@@ -474,19 +434,6 @@ mod tests {
         let expected =
             ("AmazonSQS.ChangeMessageVisibilityBatch".into(), json!({"QueueUrl": URL, "Entries": entries}));
         assert_eq!(*requests.lock().unwrap(), [expected]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn receipt_handles_are_deleted_ten_a_call() {
-        let answer =
-            json!({"Successful": (0..10).map(|id| json!({"Id": id.to_string()})).collect::<Vec<_>>()});
-        let (client, requests) = answering([(200, answer)]);
-        let delivered = Deleter::new(client, URL).send((0..11).map(|n| format!("h-{n}"))).await.unwrap();
-        assert_eq!((delivered.count(), delivered.calls), (11, 2));
-        let requests = requests.lock().unwrap();
-        assert_eq!(requests[0].0, "AmazonSQS.DeleteMessageBatch");
-        assert_eq!(requests[0].1["Entries"].as_array().unwrap().len(), 10);
-        assert_eq!(requests[1].1["Entries"], json!([{"Id": "0", "ReceiptHandle": "h-10"}]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -535,7 +482,9 @@ mod tests {
         let sender = Sender::new(client, URL);
         let binary = MessageAttributeValue::builder().data_type("Binary").binary_value(Blob::new([0; 5]));
         let attributes = vec![("name".into(), string("värde")), ("bytes".into(), binary.build().unwrap())];
-        let message = Message { attributes, ..Message::new("körper") };
+        // The trace header does not count.
+        let trace_header = Some("Root=1".into());
+        let message = Message { attributes, trace_header, ..Message::new("körper") };
         let expected = "körper".len() + "nameStringvärde".len() + "bytesBinary".len() + 5;
         assert_eq!(sender.operation.size(&message), expected);
     }

@@ -28,30 +28,6 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// Dropping the outcomes drops the entries that are open. To keep what the stream has not given, pass
     /// `&mut` of it.
-    ///
-    /// ```
-    /// # use comeback_delivery::{Answer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
-    /// # struct Taking;
-    /// # impl Operation for Taking {
-    /// #     type Entry = u64;
-    /// #     type Receipt = ();
-    /// #     fn limits(&self) -> Limits { SQS_RECEIPTS }
-    /// #     fn size(&self, _: &u64) -> usize { 8 }
-    /// #     async fn call(&self, entries: &[&u64]) -> Result<Vec<Answer>, ServiceError> { Ok(vec![Ok(()); entries.len()]) }
-    /// # }
-    /// use futures_util::stream::{self, StreamExt};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let sender = Sender::over(Taking, tokio::time::sleep);
-    /// let mut outcomes = std::pin::pin!(sender.send_stream(stream::iter(0..1_000)));
-    /// while let Some(outcome) = outcomes.next().await {
-    ///     if let Err(left) = outcome {
-    ///         eprintln!("{left}"); // and left.entry is yours again
-    ///     }
-    /// }
-    /// # }
-    /// ```
     pub fn send_stream<I: Stream<Item = O::Entry>>(
         &self,
         entries: I,

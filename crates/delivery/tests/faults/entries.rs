@@ -42,13 +42,14 @@ async fn sent<A: Api>(sizes: &[usize]) -> (Vec<Cause>, usize) {
     (texts.iter().filter_map(|text| causes.remove(text)).collect(), calls)
 }
 
-async fn an_entry_of_as_many_bytes_as_it_may_have<A: Api>() {
+async fn at_the_limit_of_an_entry<A: Api>() {
     let limit = A::LIMITS.entry_bytes;
     let (causes, _) = sent::<A>(&[limit - 1, limit, limit + 1]).await;
     assert_eq!(causes, [Cause::TooLarge { size: limit + 1, limit }]);
 }
 
-async fn as_many_bytes_as_a_call_takes<A: Api>() {
+async fn at_the_limits_of_bytes<A: Api>() {
+    at_the_limit_of_an_entry::<A>().await;
     let limit = A::LIMITS.bytes;
     let entries = limit.div_ceil(A::LIMITS.entry_bytes).max(2);
     for (bytes, calls) in [(limit - 1, 1), (limit, 1), (limit + 1, 2)] {
@@ -59,27 +60,13 @@ async fn as_many_bytes_as_a_call_takes<A: Api>() {
     }
 }
 
-macro_rules! of_bytes {
-    ($($name:ident $api:ident),+) => {
-        $(mod $name {
-            #[tokio::test]
-            async fn an_entry_of_as_many_bytes_as_it_may_have() {
-                super::an_entry_of_as_many_bytes_as_it_may_have::<super::$api>().await;
-            }
-
-            #[tokio::test]
-            async fn as_many_bytes_as_a_call_takes() {
-                super::as_many_bytes_as_a_call_takes::<super::$api>().await;
-            }
-        })+
-    };
-}
-of_bytes!(send_messages_bytes SendMessages, put_records_bytes PutRecords,
-    put_record_batch_bytes PutRecordBatch, put_events_bytes PutEvents);
-
 #[tokio::test]
-async fn an_item_of_as_many_bytes_as_it_may_have() {
-    an_entry_of_as_many_bytes_as_it_may_have::<BatchWriteItem>().await;
+async fn as_many_bytes_as_an_entry_and_a_call_may_have() {
+    at_the_limits_of_bytes::<SendMessages>().await;
+    at_the_limits_of_bytes::<PutRecords>().await;
+    at_the_limits_of_bytes::<PutRecordBatch>().await;
+    at_the_limits_of_bytes::<PutEvents>().await;
+    at_the_limit_of_an_entry::<BatchWriteItem>().await;
 }
 
 /// The JSON of a call can be far larger than its items are once they are stored.

@@ -1,6 +1,7 @@
 //! A service on a real socket that fails in the way that a test asks for.
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use aws_smithy_types::base64;
@@ -104,25 +105,13 @@ async fn serve<A: FnMut(&Call) -> Answer + Send + 'static>(stream: TcpStream, st
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// The connection is closed without an answer.
-#[derive(Debug)]
-struct Closed;
-
-impl std::fmt::Display for Closed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("closed")
-    }
-}
-
-impl std::error::Error for Closed {}
-
 async fn handle<A: FnMut(&Call) -> Answer>(
     request: Request<Incoming>,
     state: Arc<State<A>>,
-) -> Result<Response<Full<Bytes>>, Closed> {
+) -> io::Result<Response<Full<Bytes>>> {
     let target = request.headers().get("x-amz-target").expect("an AWS JSON call").to_str().expect("text");
     let operation = target.rsplit('.').next().expect("an operation").to_owned();
-    let body = request.into_body().collect().await.map_err(|_| Closed)?.to_bytes();
+    let body = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
     let call = Call::read(operation, &body);
     let answer = (state.answer.lock().expect("no panic while answering"))(&call);
     note(&mut state.log.lock().expect("no panic while logging"), &call, &answer);
@@ -132,7 +121,8 @@ async fn handle<A: FnMut(&Call) -> Answer>(
             Ok(response(status, code, json!({"__type": code, "message": "as asked"}).to_string()))
         }
         Answer::Text(text) => Ok(response(200, "", text)),
-        Answer::Lost | Answer::Closed => Err(Closed),
+        // The connection is closed without an answer.
+        Answer::Lost | Answer::Closed => Err(io::Error::other("closed")),
     }
 }
 

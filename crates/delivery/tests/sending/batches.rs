@@ -1,9 +1,7 @@
 //! How entries are packed: few batches, full ones, and the order of lanes.
 
-use std::time::Duration;
-
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, ErrorKind, Lane, Left, Progress, Retries, Sender};
+use comeback_delivery::{Cause, ErrorKind, Lane, Left, Progress};
 use proptest::prelude::*;
 
 use crate::service::{Entry, Fate, ROOMY, Service, complete, entries, error};
@@ -14,17 +12,8 @@ fn sized(sizes: &[usize]) -> Vec<Entry> {
 
 fn batches(limits: Limits, sizes: &[usize]) -> Vec<Vec<usize>> {
     let service = Service { limits, ..Service::new([Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(3);
-    let _: Result<_, _> = complete(sender.send(sized(sizes)));
+    let _: Result<_, _> = complete(service.sender().concurrency(3).send(sized(sizes)));
     service.sent()
-}
-
-#[test]
-fn nothing_is_no_call() {
-    let service = Service::new([Fate::Ok]);
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let delivered = complete(sender.send([])).unwrap();
-    assert_eq!((delivered.count(), delivered.calls, delivered.retries), (0, 0, 0));
 }
 
 #[test]
@@ -49,8 +38,7 @@ fn what_can_never_fit_is_refused_with_its_size_and_the_others_go() {
         [Limits { entries: 3, bytes: 90, entry_bytes: 9 }, Limits { entries: 3, bytes: 9, entry_bytes: 90 }]
     {
         let service = Service { limits, ..Service::new([Fate::Ok]) };
-        let sender = Sender::over(&service, |wait| service.sleep(wait));
-        let undelivered = complete(sender.send(sized(&[8, 10, 9]))).unwrap_err();
+        let undelivered = complete(service.sender().send(sized(&[8, 10, 9]))).unwrap_err();
         let entry = Entry { id: 1, size: 10, lane: None };
         let left = Left { index: 1, entry, cause: Cause::TooLarge { size: 10, limit: 9 }, calls: 0 };
         assert_eq!(undelivered.entries, [left]);
@@ -66,8 +54,7 @@ fn what_can_never_fit_is_refused_with_its_size_and_the_others_go() {
 fn a_call_may_count_an_entry_otherwise_than_the_entry_counts() {
     let limits = Limits { entries: 3, bytes: 10, entry_bytes: 8 };
     let service = Service { limits, overhead: 4, ..Service::new([Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let undelivered = complete(sender.send(sized(&[1, 1, 6, 7, 9]))).unwrap_err();
+    let undelivered = complete(service.sender().send(sized(&[1, 1, 6, 7, 9]))).unwrap_err();
     assert_eq!(service.sent(), [vec![0, 1], vec![2]]);
     let causes: Vec<Cause> = undelivered.entries.into_iter().map(|left| left.cause).collect();
     assert_eq!(causes, [Cause::TooLarge { size: 11, limit: 10 }, Cause::TooLarge { size: 9, limit: 8 }]);
@@ -81,8 +68,7 @@ fn progress_is_reported_after_each_call() {
     };
     let reported = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = reported.clone();
-    let sender = Sender::over(&service, |wait| service.sleep(wait))
-        .on_progress(move |progress| seen.lock().unwrap().push(progress));
+    let sender = service.sender().on_progress(move |progress| seen.lock().unwrap().push(progress));
     complete(sender.send(sized(&[1, 1, 6, 1]))).unwrap_err();
     let progress = |delivered, left, calls| Progress { entries: 4, delivered, left, calls, retries: 0 };
     assert_eq!(*reported.lock().unwrap(), [progress(1, 2, 1), progress(1, 3, 2)]);
@@ -92,7 +78,7 @@ fn progress_is_reported_after_each_call() {
 #[should_panic(expected = "concurrency is 0; it must be at least 1")]
 fn no_concurrency_is_refused() {
     let service = Service::new([Fate::Ok]);
-    let _ = Sender::over(&service, |wait| service.sleep(wait)).concurrency(0);
+    let _ = service.sender().concurrency(0);
 }
 
 proptest! {
@@ -116,8 +102,7 @@ const OTHER: Option<u8> = Some(2);
 #[test]
 fn entries_of_a_lane_go_one_at_a_time_beside_others() {
     let service = Service { polls: 2, ..Service::new([Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let delivered = complete(sender.send(entries([LANE, LANE, None, OTHER, LANE, OTHER]))).unwrap();
+    let delivered = complete(service.sender().send(entries([LANE, LANE, None, OTHER, LANE, OTHER]))).unwrap();
     assert_eq!(service.sent(), [vec![0, 2, 3], vec![1, 5], vec![4]]);
     assert_eq!((delivered.calls, delivered.retries), (3, 0));
 }
@@ -126,8 +111,7 @@ fn entries_of_a_lane_go_one_at_a_time_beside_others() {
 fn a_lane_waits_for_its_first_and_the_others_do_not() {
     let service =
         Service { polls: 2, ..Service::new([Fate::Error(ErrorKind::Transient), Fate::Ok, Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    complete(sender.send(entries([LANE, OTHER, LANE, OTHER]))).unwrap();
+    complete(service.sender().send(entries([LANE, OTHER, LANE, OTHER]))).unwrap();
     assert_eq!(service.sent(), [vec![0, 1], vec![3], vec![0], vec![2]]);
 }
 
@@ -135,30 +119,19 @@ fn a_lane_waits_for_its_first_and_the_others_do_not() {
 fn what_is_behind_an_entry_that_is_left_is_left_too() {
     let script = [Fate::Error(ErrorKind::Refused), Fate::Ok, Fate::Ok];
     let service = Service::new(script);
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let undelivered = complete(sender.send(entries([LANE, OTHER, LANE, OTHER, None]))).unwrap_err();
+    let undelivered = complete(service.sender().send(entries([LANE, OTHER, LANE, OTHER, None]))).unwrap_err();
     let causes = [Err(Cause::Refused(error(ErrorKind::Refused))), Ok(()), Err(Cause::Behind), Ok(()), Ok(())];
     assert_eq!(undelivered.by_entry(), causes);
     assert_eq!(Cause::Behind.to_string(), "not sent: an entry before it, of the same group or key, was left");
 }
 
 #[test]
-fn what_is_behind_an_entry_out_of_retries_is_left_too() {
-    let service = Service::new([Fate::Error(ErrorKind::Throttled)]);
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([Duration::ZERO]));
-    let undelivered = complete(sender.send(entries([LANE, LANE]))).unwrap_err();
-    assert_eq!(service.sent(), [[0], [0]]);
-    assert_eq!(undelivered.by_entry()[1], Err(Cause::Behind));
-}
-
-#[test]
 fn what_is_behind_an_entry_that_never_fits_is_left_and_what_is_before_it_goes() {
     let limits = Limits { entry_bytes: 5, ..ROOMY };
     let service = Service { limits, ..Service::new([Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
     let mut entries = entries([LANE, LANE, LANE, OTHER]);
     entries[1].size = 6;
-    let undelivered = complete(sender.send(entries)).unwrap_err();
+    let undelivered = complete(service.sender().send(entries)).unwrap_err();
     let causes = [Ok(()), Err(Cause::TooLarge { size: 6, limit: 5 }), Err(Cause::Behind), Ok(())];
     assert_eq!(undelivered.by_entry(), causes);
 }
@@ -174,8 +147,7 @@ fn lanes_of_different_parts_are_different() {
 fn a_lane_that_goes_together_fills_calls_and_never_two_at_once() {
     let limits = Limits { entries: 3, ..ROOMY };
     let service = Service { limits, polls: 2, lanes: Lane::together, ..Service::new([Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    complete(sender.send(entries([LANE, LANE, OTHER, LANE, LANE, OTHER, LANE]))).unwrap();
+    complete(service.sender().send(entries([LANE, LANE, OTHER, LANE, LANE, OTHER, LANE]))).unwrap();
     assert_eq!(service.sent(), [vec![0, 1, 2], vec![3, 4, 5], vec![6]]);
 }
 
@@ -185,8 +157,7 @@ fn what_a_later_one_of_its_call_overtook_is_left_with_those_behind() {
     let limits = Limits { entries: 4, ..ROOMY };
     let service =
         Service { limits, lanes: Lane::together, ..Service::new([Fate::Ok, failed, Fate::Ok, failed]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
-    let undelivered = complete(sender.send(entries([LANE; 6]))).unwrap_err();
+    let undelivered = complete(service.sender().concurrency(1).send(entries([LANE; 6]))).unwrap_err();
     assert_eq!(service.sent(), [[0, 1, 2, 3]]);
     let overtaken = Err(Cause::Overtaken(error(ErrorKind::Transient)));
     let behind = || Err(Cause::Behind);
@@ -199,8 +170,7 @@ fn the_last_of_a_call_go_again_together_and_in_order() {
     let limits = Limits { entries: 3, ..ROOMY };
     let script = [Fate::Ok, failed, failed, Fate::Ok];
     let service = Service { limits, lanes: Lane::together, ..Service::new(script) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    complete(sender.send(entries([LANE; 5]))).unwrap();
+    complete(service.sender().send(entries([LANE; 5]))).unwrap();
     assert_eq!(service.sent(), [vec![0, 1, 2], vec![1, 2, 3], vec![4]]);
 }
 
@@ -208,10 +178,9 @@ fn the_last_of_a_call_go_again_together_and_in_order() {
 fn where_the_last_wins_one_that_never_fits_leaves_none_behind() {
     let limits = Limits { entry_bytes: 5, ..ROOMY };
     let service = Service { limits, lanes: Lane::last_wins, ..Service::new([Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
     let mut entries = entries([LANE, LANE, LANE]);
     entries[1].size = 6;
-    let undelivered = complete(sender.send(entries)).unwrap_err();
+    let undelivered = complete(service.sender().send(entries)).unwrap_err();
     assert_eq!(undelivered.by_entry(), [Ok(()), Err(Cause::TooLarge { size: 6, limit: 5 }), Ok(())]);
 }
 
@@ -235,10 +204,9 @@ proptest! {
     ) {
         let limits = Limits { entries: 4, ..ROOMY };
         let service = Service { limits, polls: 1, lanes: Lane::together, ..Service::new(fates) };
-        let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(calls);
         let entries: Vec<Entry> =
             (0..).zip(&lanes).map(|(id, lane)| Entry { id, size: 1, lane: *lane }).collect();
-        let outcomes = comeback_delivery::by_entry(complete(sender.send(entries)));
+        let outcomes = comeback_delivery::by_entry(complete(service.sender().concurrency(calls).send(entries)));
         prop_assert_eq!(outcomes.len(), lanes.len());
         let mut arrived = Vec::new();
         for call in service.calls.borrow().iter() {

@@ -14,8 +14,7 @@ const ONE: Limits = Limits { entries: 1, ..ROOMY };
 fn one_call_that_is_denied_is_enough() {
     for kind in [ErrorKind::Denied, ErrorKind::Missing] {
         let service = Service { limits: ONE, polls: 2, ..Service::new([Fate::Whole(kind)]) };
-        let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(2);
-        let undelivered = complete(sender.send(entries([None; 8]))).unwrap_err();
+        let undelivered = complete(service.sender().concurrency(2).send(entries([None; 8]))).unwrap_err();
         assert_eq!(undelivered.calls, 2, "those that were under way together");
         let causes = undelivered.by_entry();
         assert_eq!(causes[..2], [const { None::<()> }; 2].map(|_| Err(Cause::Refused(error(kind)))));
@@ -27,8 +26,7 @@ fn one_call_that_is_denied_is_enough() {
 fn calls_under_way_when_another_is_denied_may_deliver() {
     let service =
         Service { limits: ONE, polls: 2, ..Service::new([Fate::Whole(ErrorKind::Denied), Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(2);
-    let undelivered = complete(sender.send(entries([None; 3]))).unwrap_err();
+    let undelivered = complete(service.sender().concurrency(2).send(entries([None; 3]))).unwrap_err();
     assert_eq!((undelivered.delivered.len(), undelivered.delivered[0].index), (1, 1));
 }
 
@@ -44,17 +42,9 @@ fn nobody_waits_for_the_retry_of_what_was_handed_back() {
 }
 
 #[test]
-fn an_entry_that_is_denied_says_nothing_of_the_others() {
-    let service = Service { limits: ONE, ..Service::new([Fate::Error(ErrorKind::Denied), Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
-    assert_eq!(complete(sender.send(entries([None; 4]))).unwrap_err().delivered.len(), 3);
-}
-
-#[test]
 fn a_service_that_is_down_ends_it_once_retries_ran_out() {
     let service = Service { limits: ONE, ..Service::new([Fate::Whole(ErrorKind::Transient)]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
-    let undelivered = complete(sender.send(entries([None; 50]))).unwrap_err();
+    let undelivered = complete(service.sender().concurrency(1).send(entries([None; 50]))).unwrap_err();
     assert!(undelivered.calls <= 60, "{} calls", undelivered.calls);
     let halted = Err(Cause::Halted(error(ErrorKind::Transient)));
     assert_eq!(undelivered.by_entry()[49], halted);
@@ -64,15 +54,16 @@ fn a_service_that_is_down_ends_it_once_retries_ran_out() {
 fn six_calls_that_fail_and_a_seventh_that_works_end_nothing() {
     let down = [Fate::Whole(ErrorKind::Transient); 5];
     let service = Service { limits: ONE, ..Service::new([&down[..], &[Fate::Ok]].concat()) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1).retries(Retries::none());
-    let undelivered = complete(sender.send(entries([None; 20]))).unwrap_err();
+    let undelivered =
+        complete(service.sender().concurrency(1).retries(Retries::none()).send(entries([None; 20])))
+            .unwrap_err();
     assert_eq!((undelivered.delivered.len(), undelivered.entries.len()), (15, 5));
 }
 
 #[test]
 fn a_panic_in_on_progress_loses_nothing() {
     let service = Service { limits: ONE, ..Service::new([Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).on_progress(|_| panic!("planned"));
+    let sender = service.sender().on_progress(|_| panic!("planned"));
     assert_eq!(complete(sender.send(entries([None; 4]))).unwrap().count(), 4);
 }
 
@@ -80,10 +71,9 @@ fn a_panic_in_on_progress_loses_nothing() {
 fn limits_can_be_lowered() {
     let service = Service::new([Fate::Ok]);
     let lower = Limits { entries: 2, entry_bytes: 5, ..ROOMY };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).limits(lower);
     let mut entries = entries([None; 4]);
     entries[1].size = 6;
-    let undelivered = complete(sender.send(entries)).unwrap_err();
+    let undelivered = complete(service.sender().limits(lower).send(entries)).unwrap_err();
     assert_eq!(undelivered.entries[0].cause, Cause::TooLarge { size: 6, limit: 5 });
     assert_eq!(service.sent(), [vec![0, 2], vec![3]]);
 }
@@ -92,7 +82,7 @@ fn limits_can_be_lowered() {
 #[should_panic(expected = "the limit of entries is 11; it must be 1 to 10")]
 fn limits_cannot_be_raised() {
     let service = Service::new([Fate::Ok]);
-    let _ = Sender::over(&service, |wait| service.sleep(wait)).limits(Limits { entries: 11, ..ROOMY });
+    let _ = service.sender().limits(Limits { entries: 11, ..ROOMY });
 }
 
 /// Whether the service's clock is there.
@@ -105,8 +95,7 @@ const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 #[test]
 fn past_the_deadline_nothing_is_called() {
     let service = Service::new([Fate::Ok]);
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let undelivered = complete(sender.send_while(entries([None]), || false)).unwrap_err();
+    let undelivered = complete(service.sender().send_while(entries([None]), || false)).unwrap_err();
     assert_eq!(service.sent().len(), 0);
     assert_eq!(undelivered.entries[0].cause, Cause::Stopped(None));
     assert_eq!(undelivered.entries[0].cause.to_string(), "not sent before the deadline");
@@ -116,23 +105,15 @@ fn past_the_deadline_nothing_is_called() {
 fn a_call_under_way_is_let_finish_and_none_follows() {
     let limits = Limits { entries: 1, ..ROOMY };
     let service = Service { limits, polls: 3, ..Service::new([Fate::Ok, PASSING]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(2);
     // The clock ticks when a call begins and when it ends: two begin.
-    let undelivered = complete(sender.send_while(entries([None; 3]), || !until(&service, 2)())).unwrap_err();
+    let undelivered =
+        complete(service.sender().concurrency(2).send_while(entries([None; 3]), || !until(&service, 2)()))
+            .unwrap_err();
     assert_eq!(service.sent(), [[0], [1]]);
     let causes = [Ok(()), Err(Cause::Stopped(Some(error(ErrorKind::Transient)))), Err(Cause::Stopped(None))];
     assert_eq!(undelivered.entries[0].cause.to_string(), "not sent before the deadline, after Code: message");
     assert_eq!(undelivered.by_entry(), causes);
     assert!(service.waits.borrow().is_empty(), "nobody waits past the deadline");
-}
-
-#[test]
-fn it_is_looked_at_after_a_wait() {
-    let service = Service::new([PASSING]);
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    // 1 the call begins, 2 it ends, 3 the wait ends.
-    let undelivered = complete(sender.send_while(entries([None]), || !until(&service, 3)())).unwrap_err();
-    assert_eq!((undelivered.calls, service.waits.borrow().len()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,9 +148,8 @@ proptest! {
     ) {
         let limits = Limits { entries: 2, ..ROOMY };
         let service = Service { limits, polls, ..Service::new(script) };
-        let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(concurrency);
         let lanes = std::array::from_fn::<_, 12, _>(|n| (n % 3 == 0).then_some(1));
-        let outcome = complete(sender.send_while(entries(lanes), || !until(&service, moment)()));
+        let outcome = complete(service.sender().concurrency(concurrency).send_while(entries(lanes), || !until(&service, moment)()));
         for call in service.calls.borrow().iter() {
             // It begins a tick after it was started.
             prop_assert!(call.began <= moment, "{call:?}");
@@ -185,7 +165,7 @@ proptest! {
 fn what_was_not_answered_comes_back() {
     let limits = Limits { entries: 2, ..ROOMY };
     let service = Service { limits, polls: 9, ..Service::new([Fate::Ok, PASSING, Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
+    let sender = service.sender().concurrency(1);
     let mut delivery = sender.start(entries([None; 5]));
     poll_until(|| service.sent().len() == 2, delivery.run());
     let undelivered = delivery.finish().unwrap_err();
@@ -203,33 +183,14 @@ fn what_was_not_answered_comes_back() {
 }
 
 #[test]
-fn what_never_ran_comes_back_whole() {
-    let service = Service::new([Fate::Ok]);
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let undelivered = sender.start(entries([None; 3])).finish().unwrap_err();
-    assert_eq!((undelivered.entries.len(), undelivered.calls), (3, 0));
-}
-
-#[test]
 fn run_again_it_sends_again_what_was_under_way_after_a_wait() {
     let service = Service { polls: 9, ..Service::new([Fate::Ok]) };
     let waits = Retries::of([Duration::from_millis(5)]);
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(waits);
+    let sender = service.sender().retries(waits);
     let mut delivery = sender.start(entries([None; 2]));
     poll_until(|| service.sent().len() == 1, delivery.run());
     complete(delivery.run());
     assert_eq!(*service.waits.borrow(), [Duration::from_millis(5)]);
     let delivered = delivery.finish().unwrap();
     assert_eq!((delivered.count(), delivered.calls, delivered.retries), (2, 2, 1));
-}
-
-#[test]
-fn run_again_without_a_retry_left_it_gives_up_what_was_under_way() {
-    let service = Service { polls: 9, ..Service::new([Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::none());
-    let mut delivery = sender.start(entries([None]));
-    poll_until(|| service.sent().len() == 1, delivery.run());
-    complete(delivery.run());
-    let undelivered = delivery.finish().unwrap_err();
-    assert!(matches!(undelivered.entries[0].cause, Cause::Exhausted(_)), "{undelivered:?}");
 }

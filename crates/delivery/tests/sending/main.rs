@@ -1,4 +1,4 @@
-//! The core, over a service that follows a script; what it traces; and the example in its documentation.
+//! The core, over a service that follows a script; and what it traces.
 
 mod batches;
 mod ending;
@@ -12,7 +12,7 @@ mod throttling;
 use std::io;
 use std::sync::{Arc, Mutex, Once};
 
-use comeback_delivery::{ErrorKind, Retries, Sender};
+use comeback_delivery::{ErrorKind, Retries};
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::service::{Fate, Service, complete, entries};
@@ -58,8 +58,7 @@ fn a_span_for_each_delivery_and_each_call_with_the_codes_and_never_a_message() {
         Fate::Ok,
         Fate::Error(ErrorKind::Refused),
     ]);
-    let sender =
-        Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([std::time::Duration::ZERO]));
+    let sender = service.sender().retries(Retries::of([std::time::Duration::ZERO]));
     let traced = traced(|| drop(complete(sender.send(entries([None; 3])))));
     let call = "deliver{entries=3}:call{entries=3}: comeback_delivery::run: ";
     assert!(traced.contains(&format!("{call}failed whole kind=Throttled code=\"Code\"")), "{traced}");
@@ -71,17 +70,4 @@ fn a_span_for_each_delivery_and_each_call_with_the_codes_and_never_a_message() {
         "{traced}"
     );
     assert!(!traced.contains("message"), "a service's message may quote an entry: {traced}");
-}
-
-#[test]
-fn the_readmes_example_is_the_crates() {
-    let readme = include_str!("../../README.md");
-    let example =
-        readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
-    let documented: String =
-        example.lines().map(|line| format!("{}\n", format!("//! {line}").trim_end())).collect();
-    assert!(
-        include_str!("../../src/lib.rs").contains(&documented),
-        "not in the crate's documentation:\n{example}"
-    );
 }

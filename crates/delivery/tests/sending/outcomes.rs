@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, Delivered, ErrorKind, Retries, Sender, Undelivered};
+use comeback_delivery::{Cause, Delivered, ErrorKind, Retries, Undelivered};
 use proptest::prelude::*;
 
 use crate::service::{Call, Entry, Fate, Service, poll_up_to};
@@ -60,7 +60,8 @@ impl Case {
     pub(crate) fn run(&self, interruptions: &[usize]) -> (Outcome, Vec<Call>) {
         let mut service = Service::new(self.script.clone());
         (service.limits, service.polls) = (self.limits, self.polls);
-        let sender = Sender::over(&service, |wait| service.sleep(wait))
+        let sender = service
+            .sender()
             .retries(Retries::of(vec![Duration::from_millis(1); self.retries]))
             .concurrency(self.concurrency);
         let mut delivery = sender.start(self.entries.clone());

@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, ErrorKind, Retries, Sender};
+use comeback_delivery::{Cause, ErrorKind, Retries};
 use proptest::prelude::*;
 
-use crate::service::{Fate, ROOMY, Service, complete, entries, error, poll_until};
+use crate::service::{Fate, ROOMY, Service, complete, entries, error};
 
 const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 
 fn waits(retries: Retries, script: &[Fate]) -> (Vec<u128>, usize) {
     let service = Service::new(script);
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(retries);
-    let _: Result<_, _> = complete(sender.send(entries([None; 4])));
+    let _: Result<_, _> = complete(service.sender().retries(retries).send(entries([None; 4])));
     (service.waits.borrow().iter().map(Duration::as_millis).collect(), service.sent().len())
 }
 
@@ -54,51 +53,16 @@ fn by_default_no_two_senders_wait_alike() {
 #[test]
 fn batches_that_fail_at_once_draw_apart() {
     let service = Service { limits: Limits { entries: 1, ..ROOMY }, polls: 1, ..Service::new([PASSING]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::seeded(7));
-    complete(sender.send(entries([None; 4]))).unwrap_err();
+    complete(service.sender().retries(Retries::seeded(7)).send(entries([None; 4]))).unwrap_err();
     let first: Vec<_> = service.waits.borrow()[..4].to_vec();
     assert!(first.windows(2).any(|pair| pair[0] != pair[1]), "{first:?}");
-}
-
-#[test]
-fn only_what_failed_goes_again_and_with_what_has_not_gone() {
-    let limits = Limits { entries: 4, ..ROOMY };
-    let service = Service {
-        limits,
-        ..Service::new([Fate::Ok, PASSING, Fate::Ok, PASSING, Fate::Ok, Fate::Ok, Fate::Ok])
-    };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
-    let delivered = complete(sender.send(entries([None; 10]))).unwrap();
-    // Nothing is under way while the first batch waits, but the rest need not wait for it.
-    assert_eq!(service.sent()[0], [0, 1, 2, 3]);
-    let rest: Vec<usize> = service.sent()[1..].concat();
-    assert_eq!(rest.iter().filter(|&&id| id == 1 || id == 3).count(), 2);
-    assert_eq!((delivered.count(), delivered.retries), (10, 1));
-}
-
-#[test]
-fn errors_of_the_sender_are_not_retried() {
-    let of_entries = [ErrorKind::Refused, ErrorKind::Denied, ErrorKind::Missing, ErrorKind::TooLarge];
-    let of_calls = [ErrorKind::Refused, ErrorKind::TooLarge];
-    for kind in of_entries {
-        for fate in
-            of_calls.contains(&kind).then_some(Fate::Whole(kind)).into_iter().chain([Fate::Error(kind)])
-        {
-            let service = Service { limits: Limits { entries: 1, ..ROOMY }, ..Service::new([fate]) };
-            let sender = Sender::over(&service, |wait| service.sleep(wait));
-            let undelivered = complete(sender.send(entries([None; 2]))).unwrap_err();
-            assert_eq!(undelivered.calls, 2, "{fate:?}");
-            assert!(undelivered.by_entry().iter().all(|it| *it == Err(Cause::Refused(error(kind)))));
-        }
-    }
 }
 
 #[test]
 fn a_panic_takes_its_own_batch_and_is_not_repeated() {
     let limits = Limits { entries: 2, ..ROOMY };
     let service = Service { limits, ..Service::new([Fate::Panic, Fate::Ok, Fate::Ok, Fate::Ok]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let undelivered = complete(sender.send(entries([None; 4]))).unwrap_err();
+    let undelivered = complete(service.sender().send(entries([None; 4]))).unwrap_err();
     assert_eq!((undelivered.delivered.len(), undelivered.calls), (2, 2));
     let causes: Vec<String> = undelivered.entries.iter().map(|left| left.cause.to_string()).collect();
     assert_eq!(causes, ["refused: the operation panicked"; 2]);
@@ -108,8 +72,8 @@ fn a_panic_takes_its_own_batch_and_is_not_repeated() {
 fn the_last_error_is_the_cause() {
     let script = [PASSING, Fate::Error(ErrorKind::Throttled)];
     let service = Service::new(script);
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::of([Duration::ZERO]));
-    let undelivered = complete(sender.send(entries([None]))).unwrap_err();
+    let undelivered =
+        complete(service.sender().retries(Retries::of([Duration::ZERO])).send(entries([None]))).unwrap_err();
     assert_eq!(undelivered.entries[0].cause, Cause::Exhausted(error(ErrorKind::Throttled)));
     assert_eq!((undelivered.entries[0].calls, undelivered.retries), (2, 1));
     assert_eq!(
@@ -121,8 +85,7 @@ fn the_last_error_is_the_cause() {
 #[test]
 fn what_is_logged_holds_no_entry() {
     let service = Service::new([Fate::Error(ErrorKind::Refused)]);
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let undelivered = complete(sender.send(entries([None]))).unwrap_err();
+    let undelivered = complete(service.sender().send(entries([None]))).unwrap_err();
     let (debug, text) = (format!("{undelivered:?}"), undelivered.to_string());
     assert!(!debug.contains("entry:") && !debug.contains("size"), "{debug}");
     assert!(debug.contains("index: 0") && text.contains("number 0"), "{debug} {text}");
@@ -136,8 +99,8 @@ fn refusing(bad: &[usize]) -> Service {
 fn a_call_refused_for_one_entry_goes_again_in_halves_down_to_that_one() {
     for kind in [ErrorKind::Refused, ErrorKind::TooLarge] {
         let service = Service { bad: (kind, vec![2]), ..Service::new([Fate::Ok]) };
-        let sender = Sender::over(&service, |wait| service.sleep(wait)).retries(Retries::none());
-        let undelivered = complete(sender.send(entries([None; 8]))).unwrap_err();
+        let undelivered =
+            complete(service.sender().retries(Retries::none()).send(entries([None; 8]))).unwrap_err();
         let calls = [vec![0, 1, 2, 3, 4, 5, 6, 7], vec![0, 1, 2, 3], vec![4, 5, 6, 7]];
         let calls = [&calls[..], &[vec![0, 1], vec![2, 3], vec![2], vec![3]]].concat();
         assert_eq!(service.sent(), calls);
@@ -149,59 +112,24 @@ fn a_call_refused_for_one_entry_goes_again_in_halves_down_to_that_one() {
 }
 
 #[test]
-fn an_error_that_no_entry_is_to_blame_for_is_not_halved() {
-    for kind in [ErrorKind::Denied, ErrorKind::Missing] {
-        let service = Service { bad: (kind, vec![0]), ..Service::new([Fate::Ok]) };
-        let sender = Sender::over(&service, |wait| service.sleep(wait));
-        let undelivered = complete(sender.send(entries([None; 4]))).unwrap_err();
-        assert_eq!((undelivered.calls, undelivered.entries.len()), (1, 4), "{kind:?}");
-    }
-}
-
-#[test]
 fn other_batches_go_before_the_halves() {
     let limits = Limits { entries: 2, ..ROOMY };
     let service = Service { limits, ..refusing(&[0]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
-    complete(sender.send(entries([None; 4]))).unwrap_err();
+    complete(service.sender().concurrency(1).send(entries([None; 4]))).unwrap_err();
     assert_eq!(service.sent(), [vec![0, 1], vec![2, 3], vec![0], vec![1]]);
-}
-
-#[test]
-fn a_lane_keeps_its_order_and_ends_with_its_bad_entry() {
-    let service = refusing(&[2]);
-    let sender = Sender::over(&service, |wait| service.sleep(wait));
-    let (one, other) = (Some(1), Some(2));
-    let undelivered = complete(sender.send(entries([one, other, one, other, one]))).unwrap_err();
-    assert_eq!(service.sent(), [vec![0, 1], vec![2, 3], vec![2], vec![3]]);
-    let refused = Err(Cause::Refused(error(ErrorKind::Refused)));
-    assert_eq!(undelivered.by_entry(), [Ok(()), Ok(()), refused, Ok(()), Err(Cause::Behind)]);
 }
 
 #[test]
 fn past_the_deadline_no_half_goes() {
     let service = refusing(&[0]);
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
     // A call begins and ends: two are over.
     let past_deadline = || service.clock.get() >= 4;
-    let undelivered = complete(sender.send_while(entries([None; 4]), || !past_deadline())).unwrap_err();
+    let undelivered =
+        complete(service.sender().concurrency(1).send_while(entries([None; 4]), || !past_deadline()))
+            .unwrap_err();
     assert_eq!(service.sent(), [vec![0, 1, 2, 3], vec![0, 1]]);
     let stopped = Err(Cause::Stopped(Some(error(ErrorKind::Refused))));
     assert_eq!(undelivered.by_entry(), vec![stopped; 4]);
-}
-
-#[test]
-fn interrupted_it_goes_on_with_the_halves() {
-    let service = Service { polls: 3, ..refusing(&[0]) };
-    let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(1);
-    let mut delivery = sender.start(entries([None; 4]));
-    poll_until(|| service.sent().len() == 2, delivery.run());
-    assert_eq!(service.sent()[1], [0, 1], "under way, and never answered");
-    complete(delivery.run());
-    let undelivered = delivery.finish().unwrap_err();
-    assert_eq!(service.sent()[2..], [vec![2, 3], vec![0, 1], vec![0], vec![1]]);
-    assert_eq!(service.waits.borrow().len(), 1, "what was under way is retried");
-    assert_eq!((undelivered.entries.len(), undelivered.entries[0].index), (1, 0));
 }
 
 proptest! {
@@ -211,9 +139,8 @@ proptest! {
         concurrency in 1..4usize,
     ) {
         let service = Service { limits: Limits { entries: 40, ..ROOMY }, polls: 1, ..refusing(&[bad]) };
-        let sender = Sender::over(&service, |wait| service.sleep(wait)).concurrency(concurrency);
         let entries = entries([None; 40])[..count].to_vec();
-        let undelivered = complete(sender.send(entries)).unwrap_err();
+        let undelivered = complete(service.sender().concurrency(concurrency).send(entries)).unwrap_err();
         let left: Vec<usize> = undelivered.entries.iter().map(|left| left.index).collect();
         prop_assert_eq!(left, [bad]);
         let halvings = count.next_power_of_two().ilog2() as usize;
@@ -223,8 +150,7 @@ proptest! {
     #[test]
     fn whichever_entries_are_bad(count in 1..40usize, bad in prop::collection::vec(0..40usize, 0..40)) {
         let service = Service { limits: Limits { entries: 40, ..ROOMY }, ..refusing(&bad) };
-        let sender = Sender::over(&service, |wait| service.sleep(wait));
-        let outcome = complete(sender.send(entries([None; 40])[..count].to_vec()));
+        let outcome = complete(service.sender().send(entries([None; 40])[..count].to_vec()));
         let left: Vec<usize> = outcome.err().map_or(vec![], |it| it.entries.iter().map(|it| it.index).collect());
         let expected: Vec<usize> = (0..count).filter(|index| bad.contains(index)).collect();
         prop_assert_eq!(left, expected);

@@ -5,8 +5,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use comeback_delivery::futures_util::future::{FutureExt, LocalBoxFuture};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Answer, ErrorKind, Lane, Operation, ServiceError};
+use comeback_delivery::{Answer, ErrorKind, Lane, Operation, Sender, ServiceError};
 use send_wrapper::SendWrapper;
 
 pub(crate) const ROOMY: Limits = Limits { entries: 10, bytes: 1_000, entry_bytes: 1_000 };
@@ -85,13 +86,18 @@ impl Service {
         self.calls.borrow().iter().map(|call| call.ids.clone()).collect()
     }
 
-    pub(crate) async fn sleep(&self, wait: Duration) {
+    /// A sender to it that waits by its clock.
+    pub(crate) fn sender<'s>(&'s self) -> Sender<&'s Self, impl Fn(Duration) -> LocalBoxFuture<'s, ()>> {
+        Sender::over(self, |wait| self.sleep(wait).boxed_local())
+    }
+
+    async fn sleep(&self, wait: Duration) {
         self.waits.borrow_mut().push(wait);
         yields(self.polls).await;
         self.tick();
     }
 
-    pub(crate) fn tick(&self) -> u32 {
+    fn tick(&self) -> u32 {
         self.clock.set(self.clock.get() + 1);
         self.clock.get()
     }

@@ -1,4 +1,4 @@
-use std::future::{Future, ready};
+use std::future::{Future, Pending, Ready, pending, ready};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,11 +7,12 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::{Limits, SQS_SEND};
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError};
 
-/// Refuses each multiple of 7, and remembers its calls.
-#[derive(Default)]
-struct Choosy(Mutex<Vec<Vec<usize>>>);
+/// A service that answers by this function of a call's entries.
+struct By<F>(F);
 
-impl Operation for &Choosy {
+type Answers = Result<Vec<Answer<String>>, ServiceError>;
+
+impl<F: Fn(Vec<usize>) -> A, A: Future<Output = Answers> + Send> Operation for By<F> {
     type Entry = usize;
     type Receipt = String;
 
@@ -23,26 +24,37 @@ impl Operation for &Choosy {
         1
     }
 
-    fn call(
-        &self,
-        entries: &[&usize],
-    ) -> impl Future<Output = Result<Vec<Answer<String>>, ServiceError>> + Send {
-        let entries: Vec<usize> = entries.iter().map(|entry| **entry).collect();
-        let refused = || ServiceError::new(ErrorKind::Refused, "Seven", "");
-        let answer =
-            |entry: &usize| if entry.is_multiple_of(7) { Err(refused()) } else { Ok(format!("#{entry}")) };
-        let answers = entries.iter().map(answer).collect();
-        self.0.lock().expect("no panic").push(entries);
-        ready(Ok(answers))
+    fn call(&self, entries: &[&usize]) -> impl Future<Output = Answers> + Send {
+        (self.0)(entries.iter().map(|entry| **entry).collect())
     }
+}
+
+type Calls = Mutex<Vec<Vec<usize>>>;
+
+/// Refuses each multiple of 7, and remembers its calls.
+fn choosy(calls: &Calls) -> By<impl Fn(Vec<usize>) -> Ready<Answers>> {
+    let answer = |entry: &usize| match entry % 7 {
+        0 => Err(ServiceError::new(ErrorKind::Refused, "Seven", "")),
+        _ => Ok(format!("#{entry}")),
+    };
+    By(move |entries: Vec<usize>| {
+        let answers = entries.iter().map(answer).collect();
+        calls.lock().expect("no panic").push(entries);
+        ready(Ok(answers))
+    })
+}
+
+/// Never answers.
+fn hanging() -> By<impl Fn(Vec<usize>) -> Pending<Answers>> {
+    By(|_| pending())
 }
 
 #[tokio::test]
 async fn each_entry_of_a_stream_has_one_outcome_and_batches_are_full() {
-    let service = Choosy::default();
-    let sender = Sender::over(&service, tokio::time::sleep);
+    let calls = Calls::default();
+    let sender = Sender::over(choosy(&calls), tokio::time::sleep);
     let outcomes: Vec<_> = sender.send_stream(stream::iter(100..1_100)).collect().await;
-    assert_eq!(service.0.lock().expect("no panic").len(), 100);
+    assert_eq!(calls.lock().expect("no panic").len(), 100);
     let mut seen = vec![false; 1_000];
     for outcome in outcomes {
         let index = match outcome {
@@ -63,8 +75,8 @@ async fn each_entry_of_a_stream_has_one_outcome_and_batches_are_full() {
 
 #[tokio::test]
 async fn a_stream_is_asked_for_no_more_than_its_window() {
-    let (service, given) = (Choosy::default(), AtomicUsize::new(0));
-    let sender = Sender::over(&service, tokio::time::sleep).concurrency(2);
+    let (calls, given) = (Calls::default(), AtomicUsize::new(0));
+    let sender = Sender::over(choosy(&calls), tokio::time::sleep).concurrency(2);
     let endless = stream::iter(1..).inspect(|_| {
         given.fetch_add(1, Ordering::Relaxed);
     });
@@ -80,14 +92,15 @@ async fn a_stream_is_asked_for_no_more_than_its_window() {
 #[tokio::test(start_paused = true)]
 async fn what_trickles_in_lingers() {
     let calls = |linger| async move {
-        let service = Choosy::default();
-        let sender = Sender::over(&service, tokio::time::sleep).linger(Duration::from_millis(linger));
+        let calls = Calls::default();
+        let linger = Duration::from_millis(linger);
+        let sender = Sender::over(choosy(&calls), tokio::time::sleep).linger(linger);
         let trickle = stream::iter(1..31).then(|entry| async move {
             tokio::time::sleep(Duration::from_millis(10)).await;
             entry
         });
         assert_eq!(sender.send_stream(std::pin::pin!(trickle)).count().await, 30);
-        service.0.into_inner().expect("no panic").iter().map(Vec::len).collect::<Vec<_>>()
+        calls.lock().expect("no panic").iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert_eq!(calls(0).await, [1; 30]);
     // One comes each 10 ms: with the first of a batch, five in 45 ms.
@@ -97,8 +110,8 @@ async fn what_trickles_in_lingers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_carries_the_single_entries_of_many_tasks() {
-    let service: &Choosy = Box::leak(Box::default());
-    let sender = Sender::over(service, tokio::time::sleep).linger(Duration::from_millis(5));
+    let made: &Calls = Box::leak(Box::default());
+    let sender = Sender::over(choosy(made), tokio::time::sleep).linger(Duration::from_millis(5));
     let (batcher, run) = sender.batcher();
     let running = tokio::spawn(run);
     let task = |entry| {
@@ -113,32 +126,12 @@ async fn a_batch_carries_the_single_entries_of_many_tasks() {
     }
     drop(batcher);
     running.await.unwrap();
-    assert_eq!(service.0.lock().expect("no panic").len(), 20);
-}
-
-/// Never answers.
-struct Hanging;
-
-impl Operation for Hanging {
-    type Entry = usize;
-    type Receipt = ();
-
-    fn limits(&self) -> Limits {
-        SQS_SEND
-    }
-
-    fn size(&self, _: &usize) -> usize {
-        1
-    }
-
-    fn call(&self, _: &[&usize]) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + Send {
-        std::future::pending()
-    }
+    assert_eq!(made.lock().expect("no panic").len(), 20);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batcher_whose_future_is_dropped_hands_everything_back() {
-    let sender = Sender::over(Hanging, tokio::time::sleep).concurrency(1);
+    let sender = Sender::over(hanging(), tokio::time::sleep).concurrency(1);
     let (batcher, run) = sender.batcher();
     let running = tokio::spawn(run);
     // In a call, open behind it, in the channel, and waiting for room there.
@@ -158,37 +151,21 @@ async fn a_batcher_whose_future_is_dropped_hands_everything_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batcher_whose_future_never_ran_hands_back_too() {
-    let (batcher, run) = Sender::over(Hanging, tokio::time::sleep).batcher();
+    let (batcher, run) = Sender::over(hanging(), tokio::time::sleep).batcher();
     let task = tokio::spawn(async move { batcher.send(7).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
     drop(run);
     assert_eq!(task.await.unwrap().unwrap_err().cause, Cause::Interrupted(None));
 }
 
-/// Takes a second for each call.
-struct Slow;
-
-impl Operation for Slow {
-    type Entry = usize;
-    type Receipt = ();
-
-    fn limits(&self) -> Limits {
-        Limits { entries: 1, ..SQS_SEND }
-    }
-
-    fn size(&self, _: &usize) -> usize {
-        1
-    }
-
-    async fn call(&self, _: &[&usize]) -> Result<Vec<Answer>, ServiceError> {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        Ok(vec![Ok(())])
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_long_delivery_lets_a_short_one_of_its_sender_go() {
-    let sender = Sender::over(Slow, tokio::time::sleep).concurrency(2);
+    let slow = By(|entries: Vec<usize>| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(vec![Ok(String::new()); entries.len()])
+    });
+    let one_a_call = Limits { entries: 1, ..SQS_SEND };
+    let sender = Sender::over(slow, tokio::time::sleep).concurrency(2).limits(one_a_call);
     let long = sender.clone();
     let long = tokio::spawn(async move { long.send(0..1_000).await.is_ok() });
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -201,7 +178,7 @@ async fn a_long_delivery_lets_a_short_one_of_its_sender_go() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hard_deadline_ends_calls_that_hang() {
-    let sender = Sender::over(Hanging, tokio::time::sleep).concurrency(1).retries(Retries::none());
+    let sender = Sender::over(hanging(), tokio::time::sleep).concurrency(1).retries(Retries::none());
     let start = tokio::time::Instant::now();
     let deadline = tokio::time::sleep(Duration::from_secs(3));
     let undelivered = sender.send_until(0..15, deadline).await.unwrap_err();
@@ -221,5 +198,5 @@ fn what_a_generic_caller_sends_can_be_spawned() {
     {
         async move { sender.send(entries).await.is_ok() }
     }
-    let _ = spawned(Sender::over(Hanging, |_| ready(())), vec![1]);
+    let _ = spawned(Sender::over(hanging(), |_| ready(())), vec![1]);
 }
