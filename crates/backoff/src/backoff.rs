@@ -305,6 +305,7 @@ impl IntoIterator for &Backoff {
     type Item = Duration;
     type IntoIter = Delays;
 
+    #[expect(clippy::disallowed_methods, reason = "whoever iterates a backoff wants waits of its own")]
     fn into_iter(self) -> Delays {
         self.delays()
     }
@@ -316,7 +317,7 @@ impl IntoIterator for Backoff {
     type IntoIter = Delays;
 
     fn into_iter(self) -> Delays {
-        self.delays()
+        (&self).into_iter()
     }
 }
 
@@ -325,7 +326,7 @@ impl backon::BackoffBuilder for &Backoff {
     type Backoff = Delays;
 
     fn build(self) -> Delays {
-        self.delays()
+        self.into_iter()
     }
 }
 
@@ -334,7 +335,7 @@ impl backon::BackoffBuilder for Backoff {
     type Backoff = Delays;
 
     fn build(self) -> Delays {
-        self.delays()
+        self.into_iter()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Every backoff against its formula, computed in wide arithmetic; and what is refused.
 
+#![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
+
 use std::collections::HashSet;
 use std::time::Duration;
 

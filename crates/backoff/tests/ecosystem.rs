@@ -19,7 +19,6 @@ fn bounds_are_met() {
     delays(Short::ceilings());
     shared::<Backoff>();
     builder(Short::backoff());
-    builder(&Short::backoff());
     builder(Short::backoff().delays());
 }
 

@@ -1,5 +1,7 @@
 //! Each jitter draws uniformly over its range, and no wait says anything about another.
 
+#![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
+
 use std::time::Duration;
 
 use comeback_backoff::{Backoff, Jitter};
