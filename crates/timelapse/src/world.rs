@@ -15,7 +15,7 @@ use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{BatchKey, LONG_POLL, Mapping};
 use crate::aws::queue::{Queue, QueueSettings, QueueTimer, Receipt, Received, Removed, Sent, Slot};
 use crate::aws::target::{Ended, Id, InvocationKey, Target};
-use crate::check::books::{Asked, Attempt, Origin};
+use crate::check::books::{Attempt, Origin};
 use crate::check::oracle::{Oracle, Seen, Start};
 use crate::event::EventNumber;
 use crate::faults::Dice;
@@ -190,7 +190,7 @@ impl World {
         self.oracle.arrived(event, self.now);
         let mut payload = String::new();
         event.write_payload(self.scenario.payload_size, &mut payload);
-        self.start_invocation(Attempt { event, number: 0 }, payload);
+        self.start_invocation(Attempt { event, number: 0, anew: None }, payload);
         self.plan_arrival();
     }
 
@@ -225,11 +225,10 @@ impl World {
     fn send(&mut self, attempt: Attempt, mut body: String, mut asked: Option<Duration>) {
         let flaw = self.strike_record(attempt.event, &mut body, &mut asked);
         let written = body.contains(r#""timestamp":"#).then_some(self.now);
-        let asked = asked.map(|wait| Asked { wait, written });
         self.tallies.calls.add_carrying(ApiCall::SendMessage, body.len());
         let id = Id::draw(&mut self.message_ids);
         let entry = self.oracle.sent(id, attempt.event, self.now);
-        let carried = Carried { entry, origin: Origin { attempt, flaw, asked } };
+        let carried = Carried { entry, origin: Origin { attempt, flaw, written, asked } };
         let slot = self.enqueue(Sent { id, body, delay: Duration::ZERO, attributes: None, carried });
         self.strike_retention(slot, id, carried);
     }

@@ -12,6 +12,8 @@ use crate::faults::records::Flaw;
 
 /// The longest delay. Source: SQS quotas, "Message delay".
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
+/// A record that was sent longer after it was written did not come from Lambda.
+const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// An invocation of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
     /// 0 if it is the event's first invocation.
     pub(crate) number: u64,
+    /// When its event started anew, if a fault made it look moved back by an operator.
+    pub(crate) anew: Option<Timestamp>,
 }
 
 /// Where a message on the retry queue comes from.
@@ -27,16 +31,10 @@ pub(crate) struct Origin {
     /// The attempt that failed.
     pub(crate) attempt: Attempt,
     pub(crate) flaw: Option<Flaw>,
-    /// What that attempt asked for.
-    pub(crate) asked: Option<Asked>,
-}
-
-/// A wait that an attempt asked for with `RetryAfter` when it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
-    pub(crate) wait: Duration,
     /// When it failed, if its record says so.
     pub(crate) written: Option<Timestamp>,
+    /// The wait that it asked for with `RetryAfter`.
+    pub(crate) asked: Option<Duration>,
 }
 
 /// When a retry that was asked for may be due: after the wait, and at most a tenth of it later.
@@ -46,11 +44,21 @@ pub(crate) struct Window {
     pub(crate) latest: Timestamp,
 }
 
-impl Asked {
+impl Origin {
     /// For a message that was first sent at this moment, as its handler sees it.
-    pub(crate) fn window(&self, first_sent: Timestamp) -> Window {
-        let earliest = self.written.unwrap_or(first_sent).saturating_add(self.wait);
-        Window { earliest, latest: earliest.saturating_add(self.wait / 10) }
+    pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
+        let asked = self.asked?;
+        let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
+        Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
+    }
+
+    /// The same for a handler that counts a copy, sent at this moment, as a new message. Long after its record was
+    /// written, it takes the copy for one that an operator moved back, and starts the event anew.
+    pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
+        if self.written.is_none_or(|written| sent.since(written) <= LATEST_DELIVERY) {
+            return self;
+        }
+        Self { attempt: Attempt { number: 0, anew: Some(sent), ..self.attempt }, asked: None, ..self }
     }
 }
 
@@ -80,6 +88,8 @@ pub(super) struct Book {
     pub(super) no_invoke_before: Timestamp,
     /// SQS handed it out while it was hidden, or it has lost what it carried: nothing spaces its invokes.
     pub(super) duplicated: bool,
+    /// It, or a copy before it, has lost what says when it was first sent.
+    pub(super) forgotten: bool,
     /// When a handler that lived, and had time for its calls, last saw it.
     pub(super) seen: Timestamp,
     /// A fault has cut its retention.
@@ -96,6 +106,7 @@ impl Book {
             settled: false,
             no_invoke_before: now,
             duplicated: false,
+            forgotten: false,
             seen: now,
             cut: false,
             hops: Hops::default(),
@@ -109,7 +120,7 @@ impl Book {
 
     /// The copy has lost its attribute: it counts as a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
-        *self = Self { duplicated: true, ..Self::new(self.id, now) };
+        *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }
 }
 

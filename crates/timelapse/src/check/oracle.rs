@@ -264,14 +264,16 @@ impl Oracle {
             book.duplicated |= start.is_old;
             &*book
         });
-        let book = book.filter(|_| !start.is_old);
         let first_sent = record.moved.as_ref().map_or(record.sent, |moved| moved.sent);
+        let counts_as_new = start.is_old || book.is_none_or(|book| book.forgotten);
+        let origin = if counts_as_new { origin.of_new_message(first_sent) } else { origin };
+        let book = book.filter(|_| !start.is_old);
         let look = Look {
             origin,
             receive_count: record.receive_count,
             first_receive: record.first_receive,
             sent: record.sent,
-            asked: origin.asked.map(|asked| asked.window(first_sent)),
+            asked: origin.window(first_sent),
             not_before: book.map_or(START, |book| book.not_before),
             held_until: book.and_then(|book| book.hops.held_until),
         };
@@ -336,7 +338,8 @@ impl Oracle {
     fn case(&self, position: usize) -> Case<'_> {
         let Hands { start, messages } = self.hands();
         let look = &messages[position].look;
-        let first_failure = self.ledger.first_failure(look.origin.attempt.event);
+        let Attempt { event, anew, .. } = look.origin.attempt;
+        let first_failure = anew.unwrap_or_else(|| self.ledger.first_failure(event));
         Case { look, now: start.clock, first_failure, known: &start.reads.known }
     }
 }
@@ -438,10 +441,10 @@ impl Oracle {
     /// Lambda accepts a re-invocation. Returns the attempt that it begins.
     pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
         self.ledger.duplicates.retries += u64::from(self.settle(position));
-        let Attempt { event, number } = self.in_hand(position).look.origin.attempt;
+        let Attempt { event, number, anew } = self.in_hand(position).look.origin.attempt;
         self.ledger.attempt(event, number + 1);
         self.space(position, now);
-        Attempt { event, number: number + 1 }
+        Attempt { event, number: number + 1, anew }
     }
 
     /// The handler gets no answer to an invoke, which was accepted or not.
@@ -488,7 +491,7 @@ impl Oracle {
             payload: &'a RawValue,
             retries_made: u64,
         }
-        let Origin { attempt: Attempt { event, number }, flaw, .. } = self.in_hand(position).look.origin;
+        let Origin { attempt: Attempt { event, number, .. }, flaw, .. } = self.in_hand(position).look.origin;
         let broken = |invariant, detail: String| Err(Broken::new(invariant, event, detail));
         let reason = letter.attributes.iter().find(|attribute| attribute.name == "Reason");
         let reason =
@@ -550,7 +553,7 @@ impl Oracle {
         let clock = self.hands().start.clock;
         let mut book = self.books.get(entry).map_or_else(
             // Another receiver has taken the message out of the queue meanwhile.
-            || Book { duplicated: true, ..Book::new(copy, clock) },
+            || Book { duplicated: true, forgotten: true, ..Book::new(copy, clock) },
             |book| *book,
         );
         let case = self.case(position);

@@ -2,7 +2,7 @@
 
 use comeback_engine::Settings;
 
-use super::super::books::{Asked, Attempt};
+use super::super::books::Attempt;
 use super::*;
 use crate::TARGET_ARN;
 use crate::event::EventNumber;
@@ -22,13 +22,13 @@ fn hourly() -> Bounds {
     bounds(Settings { max_age: 3_600, max_retries: 5, ..Settings::default() })
 }
 
-const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3 };
+const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
 
 /// A message of an event whose attempt 3 has failed: retry 4, with a ceiling of 8 s, comes next. It
 /// was first received 10 s after the event's first failure.
 fn look(receive_count: u32) -> Look {
     Look {
-        origin: Origin { attempt: THIRD, flaw: None, asked: None },
+        origin: Origin { attempt: THIRD, flaw: None, written: None, asked: None },
         held_until: None,
         receive_count,
         first_receive: at(10.0),
@@ -147,10 +147,13 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
 
+fn asked_for(wait: Duration, written: Option<Timestamp>) -> Origin {
+    Origin { attempt: THIRD, flaw: None, written, asked: Some(wait) }
+}
+
 /// The target asked for 600 s when it failed, 9 s after the event's first failure.
 fn asked(look: Look) -> Look {
-    let wait = Duration::from_secs(600);
-    Look { asked: Some(Asked { wait, written: Some(at(9.0)) }.window(at(9.5))), ..look }
+    Look { asked: asked_for(Duration::from_secs(600), Some(at(9.0))).window(at(9.5)), ..look }
 }
 
 #[test]
@@ -165,8 +168,8 @@ fn a_wait_that_was_asked_for_ends_at_its_moment_or_a_tenth_later() {
     let reinvoked = |now| hourly().reinvocation(&case(&asked(look(2)), at(now)), RIGHT);
     assert_eq!(reinvoked(608.501), Ok(()));
     assert_eq!(invariant(reinvoked(608.5)), Invariant::DueTime);
-    let without_its_time = Asked { wait: Duration::from_secs(600), written: None }.window(at(9.5));
-    assert_eq!(without_its_time, Window { earliest: at(609.5), latest: at(669.5) });
+    let without_its_time = asked_for(Duration::from_secs(600), None).window(at(9.5));
+    assert_eq!(without_its_time, Some(Window { earliest: at(609.5), latest: at(669.5) }));
     let off = bounds(Settings { directives: false, ..Settings::default() });
     let drawn = off.deferral(&case(&asked(look(2)), at(10.0)), Duration::from_secs(600));
     assert_eq!(invariant(drawn), Invariant::LongestWait);
@@ -185,9 +188,9 @@ fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
     assert_eq!(invariant(check(449.5)), Invariant::DueTime);
     // SQS would delete the message.
     let fortnight = bounds(Settings { max_age: 1_209_600, ..Settings::default() });
-    let for_ever = Asked { wait: Duration::MAX, written: None }.window(at(9.0));
+    let for_ever = asked_for(Duration::MAX, None).window(at(9.0));
     let check = |now| {
-        let look = Look { asked: Some(for_ever), ..look(2) };
+        let look = Look { asked: for_ever, ..look(2) };
         fortnight.reinvocation(&case(&look, at(now)), RIGHT)
     };
     let last = 9.0 + 13.5 * 86_400.0 - 60.0;

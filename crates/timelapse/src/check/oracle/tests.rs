@@ -10,7 +10,8 @@ use crate::faults::records::UNLISTED_ARN;
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 /// The event of a scenario that has only one.
 const EVENT: EventNumber = EventNumber(0);
-const ORIGIN: Origin = Origin { attempt: Attempt { event: EVENT, number: 0 }, flaw: None, asked: None };
+const FIRST: Attempt = Attempt { event: EVENT, number: 0, anew: None };
+const ORIGIN: Origin = Origin { attempt: FIRST, flaw: None, written: Some(START), asked: None };
 
 fn at(seconds: u64) -> Timestamp {
     START.saturating_add(Duration::from_secs(seconds))
@@ -25,6 +26,9 @@ struct Fixture {
     oracle: Oracle,
     entry: Entry,
     reads: Reads,
+    origin: Origin,
+    sent: Timestamp,
+    is_old: bool,
 }
 
 impl Fixture {
@@ -40,7 +44,7 @@ impl Fixture {
         let entry = oracle.sent(id(1), EVENT, START);
         oracle.invocation_ended(EVENT, false, START);
         let reads = oracle.environment_made();
-        let mut fixture = Self { oracle, entry, reads };
+        let mut fixture = Self { oracle, entry, reads, origin: ORIGIN, sent: START, is_old: false };
         fixture.receive(fixture.entry, 1, at(0));
         fixture
     }
@@ -59,14 +63,14 @@ impl Fixture {
             receipt_handle: String::new(),
             body: String::new(),
             receive_count,
-            sent: START,
+            sent: self.sent,
             first_receive: START,
             moved: None,
             trace_header: None,
         };
         let reads = self.reads.clone();
-        let start = Start { received_at: now, clock: now, is_old: false, can_act: true, reads };
-        let seen = Seen { entry, origin: ORIGIN, record: &record, overlooked: false };
+        let start = Start { received_at: now, clock: now, is_old: self.is_old, can_act: true, reads };
+        let seen = Seen { entry, origin: self.origin, record: &record, overlooked: false };
         self.oracle.started(start, std::iter::once(seen), now);
     }
 
@@ -217,6 +221,35 @@ fn a_wrong_attempt_or_count_of_retries() {
     let mut fixture = Fixture::due();
     fixture.dead_letter("max_retries", dead_letter_body(1, &payload()));
     assert_eq!(fixture.broken(), Some(Invariant::AttemptsByOne));
+}
+
+/// Retry 4 is next, but for a handler that takes the record for one that an operator moved back.
+#[test]
+fn a_chain_starts_anew_only_in_an_old_copy_without_its_past() {
+    let day = 86_400;
+    for (sent, is_old, forgotten, right) in [
+        (day + 1, true, false, 1),
+        (day + 1, false, true, 1),
+        (day + 1, false, false, 4),
+        (day, true, false, 4),
+        (day, false, true, 4),
+    ] {
+        for attempt in [1, 4] {
+            let mut fixture = Fixture::new();
+            fixture.origin.attempt.number = 3;
+            (fixture.sent, fixture.is_old) = (at(sent), is_old);
+            if forgotten {
+                fixture.oracle.attribute_lost(fixture.entry, at(sent));
+            }
+            fixture.receive(fixture.entry, 2, at(day));
+            let since = if right == 1 { at(sent) } else { START }.as_secs();
+            let metadata = format!(r#""attempt":{attempt},"initial_timestamp":{since}"#);
+            let first = format!(r#""attempt":1,"initial_timestamp":{}"#, START.as_secs());
+            fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()).replace(&first, &metadata));
+            let broken = (attempt != right).then_some(Invariant::AttemptsByOne);
+            assert_eq!(fixture.broken(), broken, "{attempt} instead of {right}, sent at {sent} s");
+        }
+    }
 }
 
 #[test]
