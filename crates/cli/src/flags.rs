@@ -238,31 +238,27 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_html() {
-        for path in ["report.html", "out/Report.HTM", "page", "a.b/page"] {
-            assert_eq!(html(path), Ok(path.into()));
+    fn a_page_is_html_and_a_picture_svg_or_in_a_folder() {
+        let page = "the page is HTML: the name must end in .html";
+        let picture = "the picture is SVG: the name must end in .svg, or in / for a folder of the name";
+        let pictures = "several pictures are written to a folder:";
+        type Read = fn(&str) -> Result<PathBuf, String>;
+        let cases: [(Read, &[&str], &[&str], &str); 3] = [
+            (
+                html,
+                &["report.html", "out/Report.HTM", "page", "a.b/page"],
+                &["a.pdf", "a.html.gz", "b/a.png"],
+                page,
+            ),
+            (svg_or_folder, &["schedule.svg", "out/", "out", "v1.2/", "v1.2/out", "."], &["a.png"], picture),
+            (folder, &["out/", "out", "v1.2/"], &["a.svg"], pictures),
+        ];
+        for (read, accepted, refused, problem) in cases {
+            assert!(accepted.iter().all(|path| read(path) == Ok(path.into())), "{accepted:?}");
+            assert!(
+                refused.iter().all(|path| read(path).is_err_and(|text| text.starts_with(problem))),
+                "{problem}"
+            );
         }
-        let refused = "the page is HTML: the name must end in .html";
-        for path in ["report.pdf", "report.html.gz", "out/report.png"] {
-            assert_eq!(html(path), Err(refused.into()), "{path}");
-        }
-    }
-
-    #[test]
-    fn a_picture_is_svg() {
-        for path in ["schedule.svg", "out/", "out", "v1.2/", "v1.2/out", "."] {
-            assert_eq!(svg_or_folder(path), Ok(path.into()));
-        }
-        let refused = "the picture is SVG: the name must end in .svg, or in / for a folder of the name a.png";
-        assert_eq!(svg_or_folder("a.png"), Err(refused.into()));
-    }
-
-    #[test]
-    fn several_pictures_need_a_folder() {
-        for path in ["out/", "out", "v1.2/"] {
-            assert_eq!(folder(path), Ok(path.into()));
-        }
-        let refused = "several pictures are written to a folder: a.svg looks like a file; a folder of this name ends in /";
-        assert_eq!(folder("a.svg"), Err(refused.into()));
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use comeback_engine::Timestamp;
+use comeback_timelapse::Call;
 
 use crate::failure::Failure;
 use crate::flags::{PolicyFlags, moment};
@@ -16,7 +17,7 @@ use crate::output::print_json;
 
 pub(crate) use event_file::text_of;
 pub use event_file::{EventFile, last_due};
-pub use report::{FileReport, Handled, Hidden, MadeCall, MessageDecision, SentMessage};
+pub use report::{FileReport, Handled, MessageDecision};
 
 /// What `--target-functions` allows by default: the function of the samples in `events/`.
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
@@ -99,18 +100,18 @@ fn write_decision(out: &mut impl Write, decision: &MessageDecision) -> io::Resul
     writeln!(out, "\n    {}", decision.why)
 }
 
-fn write_call(out: &mut impl Write, call: &MadeCall) -> io::Result<()> {
+fn write_call(out: &mut impl Write, call: &Call) -> io::Result<()> {
     match call {
-        MadeCall::ChangeMessageVisibilityBatch { entries } => {
+        Call::ChangeMessageVisibilityBatch { entries } => {
             writeln!(out, "  → sqs:ChangeMessageVisibilityBatch")?;
             entries.iter().try_for_each(|entry| {
                 writeln!(out, "    {} for {} s", entry.message_id, entry.visibility_timeout)
             })
         }
-        MadeCall::Invoke { function_name, payload } => {
+        Call::Invoke { function_name, payload } => {
             writeln!(out, "  → lambda:Invoke {function_name}\n    {payload}")
         }
-        MadeCall::SendMessageBatch { messages } => {
+        Call::SendMessageBatch { messages } => {
             writeln!(out, "  → sqs:SendMessageBatch")?;
             messages.iter().try_for_each(|message| {
                 let attributes: Vec<_> =
@@ -118,7 +119,7 @@ fn write_call(out: &mut impl Write, call: &MadeCall) -> io::Result<()> {
                 writeln!(out, "    {}\n    {}", attributes.join(" "), message.body)
             })
         }
-        MadeCall::SendAgain { copies } => {
+        Call::SendAgain { copies } => {
             writeln!(out, "  → sqs:SendMessageBatch (retry queue)")?;
             copies.iter().try_for_each(|copy| {
                 writeln!(

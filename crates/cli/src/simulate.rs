@@ -28,7 +28,7 @@ use warnings::warnings;
 pub(crate) use arguments::{EXAMPLES, SimulateArguments};
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
-    let Checked { scenario, policy, other } = checked(arguments)?;
+    let (scenario, policy, other) = checked(arguments)?;
     if let Some(seeds) = arguments.faults.seeds {
         return run_seeds(arguments, &scenario, &policy, seeds);
     }
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     // A page that cannot be written is refused before the runs, not after them.
     let page_path = arguments.simulation.report.as_deref();
     let page_file = page_path.map(|path| Ok::<_, Failure>((create(path)?, path))).transpose()?;
-    let mut watched = (VirtualTime::of(&scenario, ""), Lives::default());
+    let mut watched = (virtual_time(&scenario, ""), Lives::default());
     let (summary, wall_time) = timed(|| comeback_timelapse::run(&scenario, &policy, &mut watched));
     let (bar, lives) = watched;
     drop(bar);
@@ -55,20 +55,15 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     }
     let Some((file, path)) = page_file else { return Ok(()) };
     let first = (arguments.policy.clone(), policy, summary);
-    let runs =
-        Runs::make(&scenario, first, other, |what| VirtualTime::of(&scenario, what)).map_err(broken)?;
+    let runs = Runs::make(&scenario, first, other, |what| virtual_time(&scenario, what)).map_err(broken)?;
     fill(file, path, &page(&repeat, &scenario, runs, lives))
 }
 
-struct Checked {
-    scenario: Scenario,
-    policy: Policy,
-    /// The one to compare with.
-    other: Option<(PolicyFlags, Policy)>,
-}
-
-/// Refuses everything wrong at once, and what is wrong with both policies only once.
-fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
+/// The scenario, the policy, and the one to compare it with. Refuses everything wrong at once, and what is wrong with
+/// both policies only once.
+fn checked(
+    arguments: &SimulateArguments,
+) -> Result<(Scenario, Policy, Option<(PolicyFlags, Policy)>), Failure> {
     let scenario = arguments.simulation.scenario();
     let scenario = arguments.faults.scenario(&scenario, scenario.seed);
     let other_flags = arguments.simulation.vs.as_ref().map(|changes| changes.applied_to(&arguments.policy));
@@ -76,9 +71,7 @@ fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
     let other = other_flags.as_ref().map(|flags| flags.policy(TARGET_ARN)).transpose();
     let in_scenario = scenario.check().err().unwrap_or_default();
     match (policy, other) {
-        (Ok(policy), Ok(other)) if in_scenario.is_empty() => {
-            Ok(Checked { scenario, policy, other: other_flags.zip(other) })
-        }
+        (Ok(policy), Ok(other)) if in_scenario.is_empty() => Ok((scenario, policy, other_flags.zip(other))),
         (policy, other) => {
             let mut in_policy = policy.err().unwrap_or_default();
             let in_other = other.err().unwrap_or_default();
@@ -107,21 +100,15 @@ fn print(scenario: &Scenario, summary: &Summary, repeat: &str, wall_time: Durati
     Ok(())
 }
 
-/// Shows how much of the virtual time is over.
-struct VirtualTime(Progress);
-
-impl VirtualTime {
-    /// `what` names the run where there are several.
-    fn of(scenario: &Scenario, what: &str) -> Self {
-        let what = if what.is_empty() { String::new() } else { format!(", {what}") };
-        let figures = format!("{{percent}}% of the virtual time{what}");
-        Self(Progress::new(scenario.duration.as_secs(), &figures))
-    }
+/// Shows how much of the virtual time is over. `what` names the run where there are several.
+fn virtual_time(scenario: &Scenario, what: &str) -> Progress {
+    let what = if what.is_empty() { String::new() } else { format!(", {what}") };
+    Progress::new(scenario.duration.as_secs(), &format!("{{percent}}% of the virtual time{what}"))
 }
 
-impl Watcher for VirtualTime {
+impl Watcher for Progress {
     fn clock(&mut self, at: Duration) {
-        self.0.set(at.as_secs());
+        self.set(at.as_secs());
     }
 }
 

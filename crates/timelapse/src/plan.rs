@@ -15,7 +15,7 @@ use crate::watch::Violation;
 use goal::grid;
 
 pub use candidate::{Candidate, EVENTS};
-pub use choice::Limit;
+pub use choice::{Limit, LimitedBy};
 pub use goal::Goal;
 
 /// The policies of a grid beside a goal.

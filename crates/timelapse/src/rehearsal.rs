@@ -3,38 +3,74 @@
 use std::cell::RefCell;
 
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, InvokeFailure, Look, Move,
-    Policy, Record, Timestamp, VisibilityChange,
+    BatchEvent, BatchReport, CallFailure, Environment, GivenUp, InvokeFailure, Look, Move, Policy, Record,
+    Timestamp, VisibilityChange,
 };
 use futures_util::FutureExt;
+use serde::Serialize;
 
 use crate::account::{Answers, Service, SimulatedAccount};
 
-/// A call that the handler made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A call that the handler made, named in JSON by its operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "operation")]
 pub enum Call {
-    /// SQS `ChangeMessageVisibilityBatch` on the retry queue.
+    /// Hides messages.
+    #[serde(rename = "sqs:ChangeMessageVisibilityBatch")]
     ChangeMessageVisibilityBatch {
-        /// Message ids, with the timeout in seconds.
-        entries: Vec<(String, u64)>,
+        /// The messages.
+        entries: Vec<Hidden>,
     },
-    /// Lambda `Invoke`, asynchronous.
+    /// Calls a function, asynchronously.
+    #[serde(rename = "lambda:Invoke")]
     Invoke {
         /// `FunctionName`.
-        function_arn: String,
-        /// `Payload`, JSON text.
+        function_name: String,
+        /// What the function gets, byte for byte: JSON as text, because not every reader can hold what a payload may
+        /// (`1E400`, repeated keys).
         payload: String,
     },
-    /// SQS `SendMessageBatch` to the dead-letter queue.
+    /// Dead-letters.
+    #[serde(rename = "sqs:SendMessageBatch")]
     SendMessageBatch {
-        /// The messages.
-        messages: Vec<DeadLetter>,
+        /// What the dead-letter queue gets.
+        messages: Vec<SentMessage>,
     },
-    /// SQS `SendMessageBatch` to the retry queue.
+    /// Moves messages: sends them to the retry queue again.
+    #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
     SendAgain {
-        /// Message ids, with the delay in seconds and the text of the copy's attribute `Comeback`.
-        copies: Vec<(String, u64, String)>,
+        /// What the retry queue gets beside the bodies, which do not change.
+        copies: Vec<SentAgain>,
     },
+}
+
+/// A message that is hidden.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hidden {
+    /// SQS's id.
+    pub message_id: String,
+    /// Seconds.
+    pub visibility_timeout: u64,
+}
+
+/// A dead-letter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SentMessage {
+    /// Name and value of each message attribute.
+    pub attributes: Vec<(&'static str, String)>,
+    /// The body, as text.
+    pub body: String,
+}
+
+/// A message that is sent again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SentAgain {
+    /// SQS's id of the message that the copy follows.
+    pub message_id: String,
+    /// Seconds.
+    pub delay: u64,
+    /// The copy's attribute `Comeback`, as text.
+    pub comeback: String,
 }
 
 /// The handler's report on a batch, and its calls in order.
@@ -70,8 +106,9 @@ impl Recorder {
 
 impl Service for Recorder {
     fn change_visibility(&self, changes: &[&&VisibilityChange<'_>]) -> Option<Answers> {
-        let entry = |change: &&&VisibilityChange<'_>| {
-            (change.record.message_id.clone(), change.visibility_timeout.as_secs())
+        let entry = |change: &&&VisibilityChange<'_>| Hidden {
+            message_id: change.record.message_id.clone(),
+            visibility_timeout: change.visibility_timeout.as_secs(),
         };
         let entries = changes.iter().map(entry).collect();
         self.accept(Call::ChangeMessageVisibilityBatch { entries }, changes.len())
@@ -83,18 +120,24 @@ impl Service for Recorder {
         function_arn: &str,
         payload: String,
     ) -> Option<Result<Option<String>, InvokeFailure>> {
-        self.calls.borrow_mut().push(Call::Invoke { function_arn: function_arn.into(), payload });
+        self.calls.borrow_mut().push(Call::Invoke { function_name: function_arn.into(), payload });
         Some(Ok(None))
     }
 
     fn send_dead_letters(&self, given_up: &[&&GivenUp<'_>]) -> Option<Answers> {
-        let messages = given_up.iter().map(|given_up| given_up.letter.clone()).collect();
+        let message = |given_up: &&&GivenUp<'_>| SentMessage {
+            attributes: given_up.letter.attributes.iter().map(|it| (it.name, it.value.clone())).collect(),
+            body: given_up.letter.body.clone(),
+        };
+        let messages = given_up.iter().map(message).collect();
         self.accept(Call::SendMessageBatch { messages }, given_up.len())
     }
 
     fn send_again(&self, moves: &[&&Move<'_>]) -> Option<Answers> {
-        let copy = |copy: &&&Move<'_>| {
-            (copy.record.message_id.clone(), copy.delay.as_secs(), copy.attribute.clone())
+        let copy = |copy: &&&Move<'_>| SentAgain {
+            message_id: copy.record.message_id.clone(),
+            delay: copy.delay.as_secs(),
+            comeback: copy.attribute.clone(),
         };
         self.accept(Call::SendAgain { copies: moves.iter().map(copy).collect() }, moves.len())
     }

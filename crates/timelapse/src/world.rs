@@ -7,7 +7,7 @@ mod strikes;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use comeback_engine::{HANDLER_TIMEOUT, HideUpTo, Policy, RESERVE, Record, Timestamp};
+use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, HideUpTo, Policy, RESERVE, Record, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -273,7 +273,17 @@ impl World {
     fn batch(&mut self, records: Vec<Record>, messages: Vec<Polled>) -> Batch {
         let attributes =
             messages.iter().map(|message| self.aws.queue.attributes(&message.received).cloned()).collect();
-        Batch::new(self.now, records, messages, attributes, self.environments.take(self.now))
+        Batch {
+            started: self.now,
+            clock: self.now,
+            event: BatchEvent { records, ..BatchEvent::default() },
+            struck: None,
+            messages,
+            attributes,
+            environment: self.environments.take(self.now),
+            old_handler: false,
+            death: None,
+        }
     }
 
     /// The handler gets a batch. Its calls come at the end of its run time.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use comeback::{EventFile, FileReport, MadeCall, SAMPLE_TARGET, last_due, shifted};
+use comeback::{EventFile, FileReport, SAMPLE_TARGET, last_due, shifted};
 use comeback_engine::{InvocationRecord, Policy, Settings, Timestamp, simple_name};
 use comeback_tests::{pages, root};
+use comeback_timelapse::Call;
 use serde_json::value::RawValue;
 
 fn events() -> PathBuf {
@@ -32,7 +33,7 @@ fn report(file: &str) -> FileReport {
     FileReport::of(Path::new(file), &text(file), &policy, at).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn calls(file: &str) -> Vec<MadeCall> {
+fn calls(file: &str) -> Vec<Call> {
     report(file).handled.expect("an SQS event").calls
 }
 
@@ -95,9 +96,7 @@ fn page_names_the_error_of_every_runtime() {
 #[test]
 fn wait_of_each_runtime_is_served() {
     for file in files_in("errors/") {
-        let [MadeCall::ChangeMessageVisibilityBatch { entries }] = &calls(&file)[..] else {
-            panic!("{file}")
-        };
+        let [Call::ChangeMessageVisibilityBatch { entries }] = &calls(&file)[..] else { panic!("{file}") };
         let is_served = (880..=990).contains(&entries[0].visibility_timeout);
         assert_eq!(is_served, simple_name(&error_type(&file)) == "RetryAfter", "{file}: {entries:?}");
     }

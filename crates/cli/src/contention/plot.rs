@@ -17,8 +17,11 @@ use crate::output::{create, fill};
 /// Writes `calls.svg`, `time.svg` and `arrivals.svg`; the folder is made if it is missing.
 pub(super) fn write(folder: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
     for (name, svg) in [
-        ("calls.svg", Lines::of_calls(report).draw()),
-        ("time.svg", Lines::of_time(report).draw()),
+        ("calls.svg", lines(report, "Calls until every client has written", "calls", |cell| cell.calls)),
+        (
+            "time.svg",
+            lines(report, "Time until every client has written", "seconds", |cell| cell.time_ms / 1e3),
+        ),
         ("arrivals.svg", arrivals(report, seed)),
     ] {
         let file = folder.join(name);
@@ -48,61 +51,37 @@ const WIDE: f64 = 50.0;
 const FAR_APART: f64 = 10.0;
 
 /// A figure over the number of clients, a line for each strategy.
-struct Lines {
-    title: &'static str,
-    subtitle: String,
-    unit: &'static str,
-    series: Vec<(Strategy, Vec<(f64, f64)>)>,
-}
-
-impl Lines {
-    fn of_calls(report: &Report) -> Self {
-        Self::new(report, "Calls until every client has written", "calls", |cell| cell.calls)
-    }
-
-    fn of_time(report: &Report) -> Self {
-        Self::new(report, "Time until every client has written", "seconds", |cell| cell.time_ms / 1e3)
-    }
-
-    fn new(report: &Report, title: &'static str, unit: &'static str, figure: impl Fn(&Cell) -> f64) -> Self {
-        let strategies = distinct(report.cells.iter().map(|cell| cell.strategy));
-        let of = |strategy| {
-            let cells = report.cells.iter().filter(|cell| cell.strategy == strategy);
-            let mut points: Vec<(f64, f64)> =
-                cells.map(|cell| (f64::from(cell.clients), figure(cell))).collect();
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            (strategy, points)
-        };
-        let series = strategies.into_iter().map(of).collect();
-        Self { title, subtitle: format!("by backoff strategy, {}", runs(report)), unit, series }
-    }
-
-    fn draw(&self) -> String {
-        let points = || self.series.iter().flat_map(|(_, points)| points.iter().copied());
-        let (fewest, most) = range(points().map(|(x, _)| x));
-        let ends = self.series.iter().filter_map(|(_, points)| points.last()).map(|(_, y)| *y);
-        let (lowest_end, highest_end) = range(ends);
-        let log_x = most / fewest >= WIDE;
-        let log_y = log_x || highest_end / lowest_end > FAR_APART;
-        let (x, y) = (
-            CountAxis::over(points().map(|(x, _)| x), log_x),
-            CountAxis::over(points().map(|(_, y)| y), log_y),
-        );
-        let subtitle =
-            if log_y { format!("{}; logarithmic scale", self.subtitle) } else { self.subtitle.clone() };
-        svg(SIZE, |root| {
-            header(root, self.title, [subtitle.as_str()], 18)?;
-            let mut chart = frame(root, (x, "clients", 11), (y, self.unit, 72), (80, NAMES_WIDTH))?;
-            let mut names = Vec::new();
-            for (strategy, points) in &self.series {
-                let colour = colour(*strategy);
-                chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
-                chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, colour.filled())))?;
-                names.extend(points.last().map(|end| (*strategy, chart.backend_coord(end))));
-            }
-            draw_names(root, names)
-        })
-    }
+fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64) -> String {
+    let of = |strategy| {
+        let cells = report.cells.iter().filter(|cell| cell.strategy == strategy);
+        let mut points: Vec<(f64, f64)> = cells.map(|cell| (f64::from(cell.clients), figure(cell))).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        (strategy, points)
+    };
+    let strategies = distinct(report.cells.iter().map(|cell| cell.strategy));
+    let series: Vec<(Strategy, Vec<(f64, f64)>)> = strategies.into_iter().map(of).collect();
+    let points = || series.iter().flat_map(|(_, points)| points.iter().copied());
+    let (fewest, most) = range(points().map(|(x, _)| x));
+    let ends = series.iter().filter_map(|(_, points)| points.last()).map(|(_, y)| *y);
+    let (lowest_end, highest_end) = range(ends);
+    let log_x = most / fewest >= WIDE;
+    let log_y = log_x || highest_end / lowest_end > FAR_APART;
+    let x = CountAxis::over(points().map(|(x, _)| x), log_x);
+    let y = CountAxis::over(points().map(|(_, y)| y), log_y);
+    let scale = if log_y { "; logarithmic scale" } else { "" };
+    let subtitle = format!("by backoff strategy, {}{scale}", runs(report));
+    svg(SIZE, |root| {
+        header(root, title, [subtitle.as_str()], 18)?;
+        let mut chart = frame(root, (x, "clients", 11), (y, unit, 72), (80, NAMES_WIDTH))?;
+        let mut names = Vec::new();
+        for (strategy, points) in &series {
+            let colour = colour(*strategy);
+            chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
+            chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, colour.filled())))?;
+            names.extend(points.last().map(|end| (*strategy, chart.backend_coord(end))));
+        }
+        draw_names(root, names)
+    })
 }
 
 /// Names each line at its end, moved apart where lines end close together.

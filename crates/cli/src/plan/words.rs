@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, Settings};
-use comeback_timelapse::{Candidate, EVENTS_OF_A_PLAN, Goal, Limit, Percentiles, Plan};
+use comeback_timelapse::{Candidate, EVENTS_OF_A_PLAN, Goal, Limit, LimitedBy, Percentiles, Plan};
 use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -190,36 +190,33 @@ pub(super) fn limits(limits: &[Limit], goal: &Goal, settings: &Settings) -> Vec<
     limits.iter().map(|limit| sentence(limit, goal, settings)).collect()
 }
 
-fn sentence(limit: &Limit, goal: &Goal, settings: &Settings) -> String {
+fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &Settings) -> String {
+    let named = named(policy);
     match limit {
-        Limit::MaxAge { policy } => format!(
-            "MAX_AGE: {} recovers soon enough, but gives {} up, because MAX_AGE ({}) ends before the outage of {} does. \
+        LimitedBy::MaxAge => format!(
+            "MAX_AGE: {named} recovers soon enough, but gives {} up, because MAX_AGE ({}) ends before the outage of {} does. \
              Raise --max-age well above that",
-            named(policy),
             share(policy, "max_age"),
             time(settings.max_age),
             durations::text(goal.outage),
         ),
-        Limit::MaxRetries { policy } => format!(
-            "MAX_RETRIES: {} recovers soon enough, but gives {} up, because their retries (MAX_RETRIES {}) are used up \
+        LimitedBy::MaxRetries => format!(
+            "MAX_RETRIES: {named} recovers soon enough, but gives {} up, because their retries (MAX_RETRIES {}) are used up \
              before the outage ends. Raise --max-retries",
-            named(policy),
             share(policy, "max_retries"),
             settings.max_retries,
         ),
-        Limit::Throughput { policy } => format!(
-            "throughput: {} recovers soon enough, but takes {} pollers, and MAXIMUM_CONCURRENCY is {} at most. Several \
+        LimitedBy::Throughput => format!(
+            "throughput: {named} recovers soon enough, but takes {} pollers, and MAXIMUM_CONCURRENCY is {} at most. Several \
              retry queues are the way out",
-            named(policy),
             HumanCount(policy.maximum_concurrency),
             HumanCount(*MAXIMUM_CONCURRENCY_RANGE.end()),
         ),
-        Limit::Waits { policy } => {
+        LimitedBy::Waits => {
             let soonest = policy.recovery_ms.map_or(0.0, |recovery| recovery.p99 as f64 / 1e3);
             format!(
                 "the waits: no retry is due sooner than a second after the failure before it, and the run, the poll and \
-                 the handler's batch take time as well. {} is the soonest, with 99 % delivered after {}",
-                named(policy),
+                 the handler's batch take time as well. {named} is the soonest, with 99 % delivered after {}",
                 durations::short(soonest),
             )
         }
@@ -240,7 +237,7 @@ mod tests {
 
     #[test]
     fn waits_that_are_too_long_name_the_policy_that_recovers_the_soonest() {
-        let policy = Box::new(Candidate {
+        let policy = Candidate {
             max_backoff: 1,
             jitter: "full",
             base_backoff: 1,
@@ -252,8 +249,10 @@ mod tests {
             usd_per_million_events: 10.0,
             maximum_concurrency: 2,
             given_up: BTreeMap::new(),
-        });
-        let text = limits(&[Limit::Waits { policy }], &Goal::default(), &Settings::default()).concat();
+        };
+        let text =
+            limits(&[Limit { limit: LimitedBy::Waits, policy }], &Goal::default(), &Settings::default())
+                .concat();
         let end =
             "MAX_BACKOFF 1s, JITTER full, BASE_BACKOFF 1s is the soonest, with 99 % delivered after 1.6s";
         assert!(

@@ -97,19 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_messages_are_set_apart() {
-        let Ok(EventFile::Sqs(messages)) =
-            read(r#"{"Records": [{"eventSource": "aws:sqs", "messageId": "m"}]}"#)
-        else {
-            panic!("an SQS event")
-        };
-        assert!(messages.records.is_empty());
-        assert_eq!(messages.incomplete[0].message_id, "m");
-    }
-
-    #[test]
-    fn a_message_of_an_odd_shape_is_incomplete_as_it_is_for_the_handler() {
+    fn an_incomplete_message_is_set_apart_as_it_is_for_the_handler() {
         for (message, what) in [
+            (r#"{"eventSource": "aws:sqs", "messageId": "m"}"#, "receiptHandle"),
             (r#"{"receiptHandle": 7}"#, "messageId"),
             (r#"{"messageId": "m", "receiptHandle": 7}"#, "receiptHandle"),
         ] {
@@ -118,6 +108,7 @@ mod tests {
             };
             assert!(messages.records.is_empty());
             assert_eq!(messages.incomplete[0].what, what);
+            assert_eq!(messages.incomplete[0].message_id, if message.contains(r#""m""#) { "m" } else { "" });
         }
     }
 

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use comeback_engine::{BatchEvent, DeadLetter, Moved, Outcome, Policy, Record, Step, Timestamp};
+use comeback_engine::{BatchEvent, Moved, Outcome, Policy, Record, Step, Timestamp};
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub struct Handled {
     /// In the order of the event; messages that lack an attribute SQS always writes come last.
     pub decisions: Vec<MessageDecision>,
     /// In the order in which they were made.
-    pub calls: Vec<MadeCall>,
+    pub calls: Vec<Call>,
     /// Ids of the messages that SQS keeps.
     pub batch_item_failures: Vec<String>,
 }
@@ -98,8 +98,7 @@ impl Handled {
             let why = format!("{} is missing or unreadable; SQS always writes it", incomplete.what);
             decisions.push(MessageDecision::kept(&incomplete.message_id, why));
         }
-        let calls = rehearsal.calls.into_iter().map(MadeCall::of).collect();
-        Self { at, decisions, calls, batch_item_failures: failures }
+        Self { at, decisions, calls: rehearsal.calls, batch_item_failures: failures }
     }
 }
 
@@ -156,93 +155,5 @@ fn why(outcome: &Outcome<'_>, record: &Record) -> String {
         (Some(Step::Keep { .. }), _) => "TARGET_FUNCTIONS is empty".into(),
         (Some(Step::Reinvoke { due }), _) => format!("receive {receives}; its backoff ended at {due}"),
         (None, _) => String::new(),
-    }
-}
-
-/// A call to AWS.
-#[derive(Debug, Serialize)]
-#[serde(tag = "operation")]
-pub enum MadeCall {
-    /// Hides messages.
-    #[serde(rename = "sqs:ChangeMessageVisibilityBatch")]
-    ChangeMessageVisibilityBatch {
-        /// Message and seconds.
-        entries: Vec<Hidden>,
-    },
-    /// Calls a function.
-    #[serde(rename = "lambda:Invoke")]
-    Invoke {
-        /// `FunctionName`.
-        function_name: String,
-        /// What the function gets, byte for byte: JSON as text, because not every reader of this
-        /// report can hold what a payload may (`1E400`, repeated keys).
-        payload: String,
-    },
-    /// Dead-letters.
-    #[serde(rename = "sqs:SendMessageBatch")]
-    SendMessageBatch {
-        /// What the dead-letter queue gets.
-        messages: Vec<SentMessage>,
-    },
-    /// Moves messages.
-    #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
-    SendAgain {
-        /// What the retry queue gets beside the bodies, which do not change.
-        copies: Vec<SentAgain>,
-    },
-}
-
-/// A message that is sent again.
-#[derive(Debug, Serialize)]
-pub struct SentAgain {
-    /// SQS's id of the message that the copy follows.
-    pub message_id: String,
-    /// Seconds.
-    pub delay: u64,
-    /// The copy's attribute `Comeback`, as text.
-    pub comeback: String,
-}
-
-/// An entry of a `ChangeMessageVisibilityBatch`.
-#[derive(Debug, Serialize)]
-pub struct Hidden {
-    /// SQS's id.
-    pub message_id: String,
-    /// Seconds.
-    pub visibility_timeout: u64,
-}
-
-/// An entry of a `SendMessageBatch`.
-#[derive(Debug, Serialize)]
-pub struct SentMessage {
-    /// Name and value of each message attribute.
-    pub attributes: Vec<(&'static str, String)>,
-    /// The body, as text.
-    pub body: String,
-}
-
-impl MadeCall {
-    fn of(call: Call) -> Self {
-        match call {
-            Call::ChangeMessageVisibilityBatch { entries } => {
-                let hidden = |(message_id, visibility_timeout)| Hidden { message_id, visibility_timeout };
-                Self::ChangeMessageVisibilityBatch { entries: entries.into_iter().map(hidden).collect() }
-            }
-            Call::Invoke { function_arn, payload } => Self::Invoke { function_name: function_arn, payload },
-            Call::SendMessageBatch { messages } => {
-                Self::SendMessageBatch { messages: messages.into_iter().map(SentMessage::of).collect() }
-            }
-            Call::SendAgain { copies } => {
-                let moved = |(message_id, delay, comeback)| SentAgain { message_id, delay, comeback };
-                Self::SendAgain { copies: copies.into_iter().map(moved).collect() }
-            }
-        }
-    }
-}
-
-impl SentMessage {
-    fn of(message: DeadLetter) -> Self {
-        let attributes = message.attributes.into_iter().map(|a| (a.name, a.value)).collect();
-        Self { attributes, body: message.body }
     }
 }

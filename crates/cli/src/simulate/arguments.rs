@@ -129,42 +129,23 @@ impl SimulationFlags {
     /// The flags that were given, as words of a command, but for the seed and the table of minutes. A page does not
     /// depend on its place, so its command always writes it here.
     fn words(&self) -> Vec<String> {
-        // By pattern, so that a new flag cannot be forgotten here.
-        let Self {
-            events,
-            arrival_spread,
-            outage,
-            failure_rate,
-            retry_after,
-            payload_size,
-            run_time,
-            duration,
-            batch_size,
-            handler_run_time,
-            poll_delay,
-            in_flight_limit,
-            seed: _,
-            csv: _,
-            report,
-            vs,
-        } = self;
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);
         let flags = [
-            ("--events", count(*events)),
-            ("--arrival-spread", time(*arrival_spread)),
-            ("--outage", time(*outage)),
-            ("--failure-rate", failure_rate.map(|rate| rate.to_string())),
-            ("--retry-after", time(*retry_after)),
-            ("--payload-size", count(*payload_size)),
-            ("--run-time", time(*run_time)),
-            ("--for", time(*duration)),
-            ("--batch-size", count(*batch_size)),
-            ("--handler-run-time", time(*handler_run_time)),
-            ("--poll-delay", time(*poll_delay)),
-            ("--in-flight-limit", count(*in_flight_limit)),
-            ("--report", report.as_ref().map(|_| "report.html".to_owned())),
-            ("--vs", vs.as_ref().map(ToString::to_string)),
+            ("--events", count(self.events)),
+            ("--arrival-spread", time(self.arrival_spread)),
+            ("--outage", time(self.outage)),
+            ("--failure-rate", self.failure_rate.map(|rate| rate.to_string())),
+            ("--retry-after", time(self.retry_after)),
+            ("--payload-size", count(self.payload_size)),
+            ("--run-time", time(self.run_time)),
+            ("--for", time(self.duration)),
+            ("--batch-size", count(self.batch_size)),
+            ("--handler-run-time", time(self.handler_run_time)),
+            ("--poll-delay", time(self.poll_delay)),
+            ("--in-flight-limit", count(self.in_flight_limit)),
+            ("--report", self.report.as_ref().map(|_| "report.html".to_owned())),
+            ("--vs", self.vs.as_ref().map(ToString::to_string)),
         ];
         flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten().collect()
     }
@@ -273,6 +254,14 @@ mod tests {
             (
                 "--chaos --seeds=200 --fault clock_skew=0.5 --fault handler_outage=1@90m..4h --seed 7",
                 " --chaos --fault clock_skew=0.5 --fault handler_outage=1@1h30m..4h",
+            ),
+            (
+                "--events 7 --arrival-spread 1h --failure-rate 0.5 --retry-after 1m --payload-size 9 --run-time 1s",
+                " --events 7 --arrival-spread 1h --failure-rate 0.5 --retry-after 1m --payload-size 9 --run-time 1s",
+            ),
+            (
+                "--for 2d --batch-size 3 --handler-run-time 2s --poll-delay 20ms --in-flight-limit 5",
+                " --for 2d --batch-size 3 --handler-run-time 2s --poll-delay 20ms --in-flight-limit 5",
             ),
             ("--chaos=storm", " --chaos=storm"),
             ("--chaos=mixed", " --chaos"),

@@ -51,12 +51,11 @@ fn outcome(sides: &[Side]) -> Section {
     Section {
         id: "outcome",
         heading: "Policy and outcome",
-        paragraphs: Vec::new(),
         tables: [tables::outcome(sides), tables::policy(sides)]
             .into_iter()
             .chain(tables::faults(sides))
             .collect(),
-        charts: Vec::new(),
+        ..Section::default()
     }
 }
 
@@ -69,8 +68,8 @@ fn over_time(scenario: &Scenario, sides: &[Side]) -> Section {
         id: "over-time",
         heading: "Retries over time",
         paragraphs,
-        tables: Vec::new(),
         charts: retries::charts(scenario, sides),
+        ..Section::default()
     }
 }
 
@@ -79,8 +78,8 @@ fn attempts_and_depth(scenario: &Scenario, sides: &[Side]) -> Section {
         id: "queue",
         heading: "Attempts, and messages in the queue",
         paragraphs: runs::say(sides, depth::story),
-        tables: Vec::new(),
         charts: vec![retries::attempts_chart(sides), depth::chart(scenario, sides)],
+        ..Section::default()
     }
 }
 
@@ -90,7 +89,7 @@ fn limit(scenario: &Scenario, sides: &[Side]) -> Section {
         heading: "How many events can wait",
         paragraphs: tables::in_flight_arithmetic(scenario, sides),
         tables: vec![tables::in_flight_by_rate(scenario, sides)],
-        charts: Vec::new(),
+        ..Section::default()
     }
 }
 
@@ -136,6 +135,6 @@ fn cost(sides: &[Side]) -> Section {
         heading: "Calls and cost",
         paragraphs: vec![paragraph.into()],
         tables: vec![tables::cost(sides)],
-        charts: Vec::new(),
+        ..Section::default()
     }
 }

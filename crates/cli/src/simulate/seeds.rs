@@ -28,7 +28,7 @@ pub(super) fn run_seeds(
 ) -> Result<(), Failure> {
     let progress = Progress::new(seeds, "{pos} of {len} seeds");
     let repeat = format!("{} --seeds {seeds}", arguments.repeat(scenario.seed));
-    let mut tally = Tally::new(scenario.seed, seeds, repeat);
+    let mut tally = Tally { first_seed: scenario.seed, seeds, repeat, ..Tally::default() };
     for first in (0..seeds).step_by(TOGETHER) {
         // After the highest seed comes 0.
         let together = (first..seeds.min(first.saturating_add(TOGETHER as u64)))
@@ -59,7 +59,7 @@ pub(super) fn run_seeds(
 }
 
 /// The figures of all runs. Its JSON has the members in this order.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Tally {
     first_seed: u64,
     seeds: u64,
@@ -75,22 +75,6 @@ struct Tally {
 }
 
 impl Tally {
-    /// No run yet. `repeat` is the command that makes them all again.
-    fn new(first_seed: u64, seeds: u64, repeat: String) -> Self {
-        Self {
-            first_seed,
-            seeds,
-            events: 0,
-            delivered: 0,
-            dead_lettered: BTreeMap::new(),
-            waiting: 0,
-            not_arrived: 0,
-            retries: 0,
-            faults: None,
-            repeat,
-        }
-    }
-
     fn add(&mut self, summary: &Summary) {
         self.events += summary.events as u64;
         self.delivered += summary.delivered as u64;

@@ -18,7 +18,7 @@ is the way out: what is not hidden is sent again with a delay, and there is no l
 /// the highest rate there is room for.
 pub(crate) fn in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
-    format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight))
+    format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight.pollers))
 }
 
 /// The same without the consequences of the limit, and without the pollers.
@@ -27,11 +27,6 @@ pub(crate) fn figures_in_words(in_flight: &InFlight) -> String {
         Some(highest) => compared_with_limit(in_flight, highest),
         None => without_limit(in_flight),
     }
-}
-
-/// Number of pollers needed.
-pub(crate) fn pollers_in_words(in_flight: &InFlight) -> String {
-    pollers(in_flight.pollers)
 }
 
 fn compared_with_limit(in_flight: &InFlight, highest: f64) -> String {
@@ -88,7 +83,8 @@ fn without_limit(in_flight: &InFlight) -> String {
     )
 }
 
-fn pollers(needed: u64) -> String {
+/// Number of pollers needed.
+pub(crate) fn pollers_in_words(needed: u64) -> String {
     let run_time = durations::text(Scenario::default().handler_run_time);
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     let assumed = format!("if the handler takes {run_time} for a batch of ten");
@@ -110,10 +106,10 @@ mod tests {
     #[test]
     fn more_pollers_than_there_can_be_are_called_that() {
         assert_eq!(
-            pollers(1_000),
+            pollers_in_words(1_000),
             "It takes a MAXIMUM_CONCURRENCY of at least 1,000, if the handler takes 100ms for a batch of ten."
         );
-        let text = pollers(1_001);
+        let text = pollers_in_words(1_001);
         let expected = "It takes 1,001 pollers, if the handler takes 100ms for a batch of ten, and MAXIMUM_CONCURRENCY is 1,000 at most:\n";
         assert!(text.starts_with(expected), "{text}");
     }

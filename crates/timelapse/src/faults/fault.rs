@@ -122,15 +122,12 @@ faults! {
     RetentionEnded = "retention_ended", 0.0;
 }
 
-/// No fault has this name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownFault;
-
 impl FromStr for Fault {
-    type Err = UnknownFault;
+    type Err = String;
 
-    fn from_str(name: &str) -> Result<Self, UnknownFault> {
-        Self::ALL.into_iter().find(|fault| fault.name() == name).ok_or(UnknownFault)
+    fn from_str(name: &str) -> Result<Self, String> {
+        let unknown = || format!("must be one of {}", Self::ALL.map(Self::name).join(", "));
+        Self::ALL.into_iter().find(|fault| fault.name() == name).ok_or_else(unknown)
     }
 }
 
@@ -139,12 +136,3 @@ impl fmt::Display for Fault {
         f.write_str(self.name())
     }
 }
-
-impl fmt::Display for UnknownFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Fault::ALL.map(Fault::name);
-        write!(f, "must be one of {}", names.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownFault {}

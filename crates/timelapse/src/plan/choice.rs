@@ -7,28 +7,26 @@ use super::candidate::Candidate;
 
 /// Why no policy of the grid meets a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "limit", rename_all = "snake_case")]
-pub enum Limit {
-    /// `MAX_AGE` gives events up before the outage ends. Otherwise the policy recovers soon enough.
-    MaxAge {
-        /// The policy that gives up the fewest.
-        policy: Box<Candidate>,
-    },
-    /// `MAX_RETRIES` gives events up before the outage ends. Otherwise the policy recovers soon enough.
-    MaxRetries {
-        /// The policy that gives up the fewest.
-        policy: Box<Candidate>,
-    },
-    /// The retries take more pollers than Lambda allows.
-    Throughput {
-        /// The policy that takes the fewest.
-        policy: Box<Candidate>,
-    },
-    /// Every policy waits too long: the shortest wait is a second, and invocations take time too.
-    Waits {
-        /// The policy that recovers the soonest.
-        policy: Box<Candidate>,
-    },
+pub struct Limit {
+    /// What keeps policies from it.
+    pub limit: LimitedBy,
+    /// The policy that comes closest.
+    pub policy: Candidate,
+}
+
+/// What keeps policies from meeting a goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitedBy {
+    /// `MAX_AGE` gives events up before the outage ends; the fewest under this policy, which recovers soon enough.
+    MaxAge,
+    /// `MAX_RETRIES` does, in the same way.
+    MaxRetries,
+    /// The retries take more pollers than Lambda allows; the fewest under this policy.
+    Throughput,
+    /// Every policy waits too long: the shortest wait is a second, and invocations take time too. This policy recovers
+    /// the soonest.
+    Waits,
 }
 
 /// The policies that lose nothing and that no other such policy beats, the fastest first. Of several equals, the first
@@ -57,27 +55,23 @@ pub(super) fn limits(grid: &[Candidate], time: Duration) -> Vec<Limit> {
     let is_late =
         |candidate: &&Candidate| p99(candidate).is_finite() && p99(candidate) > time.as_millis() as f64;
     let in_time: Vec<&Candidate> = grid.iter().filter(|candidate| !is_late(candidate)).collect();
-    let fewest = |reason: &str| {
+    let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
+    let fewest = |by, reason: &str| {
         let of = |candidate: &Candidate| candidate.given_up.get(reason).copied();
         let some = in_time.iter().filter(|candidate| of(candidate).is_some());
-        some.min_by_key(|candidate| of(candidate)).map(|candidate| Box::new((*candidate).clone()))
+        some.min_by_key(|candidate| of(candidate)).map(|candidate| limit(by, candidate))
     };
     let pollers = |candidate: &&&Candidate| candidate.maximum_concurrency;
     let too_many = in_time.iter().filter(|candidate| pollers(candidate) > *MAXIMUM_CONCURRENCY_RANGE.end());
-    let throughput = too_many.min_by_key(pollers).map(|candidate| Box::new((*candidate).clone()));
-    let limits: Vec<Limit> = [
-        fewest("max_age").map(|policy| Limit::MaxAge { policy }),
-        fewest("max_retries").map(|policy| Limit::MaxRetries { policy }),
-        throughput.map(|policy| Limit::Throughput { policy }),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let throughput = too_many.min_by_key(pollers).map(|candidate| limit(LimitedBy::Throughput, candidate));
+    let limits =
+        [fewest(LimitedBy::MaxAge, "max_age"), fewest(LimitedBy::MaxRetries, "max_retries"), throughput];
+    let limits: Vec<Limit> = limits.into_iter().flatten().collect();
     if !limits.is_empty() {
         return limits;
     }
     let soonest = grid.iter().min_by(|one, other| p99(one).total_cmp(&p99(other)));
-    soonest.map(|policy| Limit::Waits { policy: Box::new(policy.clone()) }).into_iter().collect()
+    soonest.map(|candidate| limit(LimitedBy::Waits, candidate)).into_iter().collect()
 }
 
 /// Whether `one` is as good as `other` in everything that counts, and better in something.

@@ -60,26 +60,6 @@ pub(crate) struct Death {
 }
 
 impl Batch {
-    pub(super) fn new(
-        started: Timestamp,
-        records: Vec<Record>,
-        messages: Vec<Polled>,
-        attributes: Vec<Option<Attributes>>,
-        environment: SimulatedEnvironment,
-    ) -> Self {
-        Self {
-            started,
-            clock: started,
-            event: BatchEvent { records, ..BatchEvent::default() },
-            struck: None,
-            messages,
-            attributes,
-            environment,
-            old_handler: false,
-            death: None,
-        }
-    }
-
     /// Size of its messages.
     pub(super) fn bytes(&self) -> usize {
         let attributes = self.attributes.iter().flatten().map(Attributes::size);

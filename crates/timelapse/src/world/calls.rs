@@ -12,6 +12,7 @@ use rand::RngExt;
 
 use super::World;
 use super::batch::{AtHand, Carried};
+use crate::account::Answers;
 use crate::aws::queue::{Attributes, Sent};
 use crate::aws::target::Id;
 use crate::event::EventNumber;
@@ -21,9 +22,6 @@ use crate::operators::parameter;
 
 /// Age of a stale answer about the pauses.
 const STALE: Duration = Duration::from_secs(600);
-
-/// An answer for each entry, or one for the whole call.
-pub(crate) type Answers = Result<Vec<Answer>, ServiceError>;
 
 impl World {
     /// SQS `ChangeMessageVisibilityBatch` on the retry queue.

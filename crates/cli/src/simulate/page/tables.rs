@@ -131,7 +131,7 @@ pub(super) fn in_flight_arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<S
     std::iter::once(assumed)
         .chain(say(sides, |side| figures_in_words(&of(side))))
         .chain(full.then(|| ONCE_FULL.to_owned()))
-        .chain(say(sides, |side| pollers_in_words(&of(side))))
+        .chain(say(sides, |side| pollers_in_words(of(side).pollers)))
         .collect()
 }
 

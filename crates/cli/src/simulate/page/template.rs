@@ -25,6 +25,7 @@ pub(super) struct Tile {
 }
 
 /// A heading and what is below it.
+#[derive(Default)]
 pub(super) struct Section {
     pub(super) id: &'static str,
     pub(super) heading: &'static str,

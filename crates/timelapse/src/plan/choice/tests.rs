@@ -80,18 +80,13 @@ fn what_limits_the_policies_that_are_fast_enough_is_named() {
     let busy = |pollers| Candidate { maximum_concurrency: pollers, ..candidate(Some(10), 1, 1) };
     let [few, many] = [giving_up("max_retries", 1), giving_up("max_retries", 2)];
     let old = giving_up("max_age", 3);
-    let boxed = |candidate: &Candidate| Box::new(candidate.clone());
+    let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
+    let [retries, age] = [limit(LimitedBy::MaxRetries, &few), limit(LimitedBy::MaxAge, &old)];
     for (grid, expected) in [
-        (vec![slow.clone(), candidate(Some(40), 1, 1)], vec![Limit::Waits { policy: boxed(&slow) }]),
-        (vec![slow.clone(), many.clone(), few.clone()], vec![Limit::MaxRetries { policy: boxed(&few) }]),
-        (
-            vec![slow.clone(), busy(1_002), busy(1_001)],
-            vec![Limit::Throughput { policy: boxed(&busy(1_001)) }],
-        ),
-        (
-            vec![few.clone(), old.clone(), slow],
-            vec![Limit::MaxAge { policy: boxed(&old) }, Limit::MaxRetries { policy: boxed(&few) }],
-        ),
+        (vec![slow.clone(), candidate(Some(40), 1, 1)], vec![limit(LimitedBy::Waits, &slow)]),
+        (vec![slow.clone(), many, few.clone()], vec![retries.clone()]),
+        (vec![slow.clone(), busy(1_002), busy(1_001)], vec![limit(LimitedBy::Throughput, &busy(1_001))]),
+        (vec![few.clone(), old.clone(), slow], vec![age, retries]),
     ] {
         assert_eq!(cheapest(&grid, GOAL), None);
         assert_eq!(limits(&grid, GOAL), expected);
