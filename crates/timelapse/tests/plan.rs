@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{Policy, Settings};
-use comeback_timelapse::{Candidate, Goal, Limit, Plan, PlanError, Scenario, TARGET_ARN, run};
+use comeback_timelapse::{Candidate, Goal, Plan, PlanError, Scenario, TARGET_ARN, run};
 
 fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
@@ -57,22 +57,6 @@ fn what_never_succeeds_costs_and_waits() {
     assert!(some.0.usd_per_million_events > none.0.usd_per_million_events);
     assert!((1_150.0..=1_200.0).contains(&none.1.waiting), "10 a second for two minutes: {}", none.1.waiting);
     assert!(some.1.waiting > 10.0 * none.1.waiting, "half an event a second waits for most of a day");
-}
-
-#[test]
-fn a_goal_that_cannot_be_met_is_never_answered_with_the_nearest() {
-    let refused = |goal: Goal, settings: Settings| {
-        let Plan { cheapest, limits, .. } = plan(&goal, &settings);
-        assert_eq!(cheapest, None, "{goal:?}");
-        limits
-    };
-    let long = Goal { outage: Duration::from_secs(3_600), ..goal() };
-    let limits = refused(long, Settings { max_age: 1_800, ..settings() });
-    assert!(matches!(limits[..], [Limit::MaxAge { .. }]), "{limits:?}");
-    let limits = refused(goal(), Settings { max_retries: 1, ..settings() });
-    assert!(matches!(limits[..], [Limit::MaxRetries { .. }]), "{limits:?}");
-    let limits = refused(Goal { events_per_second: 1e6, ..goal() }, settings());
-    assert!(matches!(limits[..], [Limit::Throughput { .. }]), "{limits:?}");
 }
 
 #[test]

@@ -152,22 +152,13 @@ It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a b
 ";
     let under = schedule(&format!("{always} 60/h"));
     assert!(under.ends_with(expected), "{under}");
-    let json = json_of(&format!("{always} 10"));
-    let expected = json!({
-        "events_per_second": 10.0,
-        "mean_wait_seconds": 16_383.0,
-        "waiting": 163_830.0,
-        "in_flight": 163_830.0,
-        "in_flight_at_most": 163_830.0,
-        "in_flight_limit": 120_000,
-        "full_after_seconds": 12_000.0,
-        "highest_events_per_second": 120_000.0 / 16_383.0,
-        "moves": {
-            "delayed": 0.0, "per_second": 0.0, "usd_per_hour": 0.0, "usd_per_million_event_hours": null,
-        },
-        "pollers": 3,
+    let in_flight = &json_of(&format!("{always} 10"))["in_flight"];
+    assert_eq!(in_flight["full_after_seconds"], 12_000.0);
+    assert_eq!(in_flight["highest_events_per_second"], 120_000.0 / 16_383.0);
+    let moves = json!({
+        "delayed": 0.0, "per_second": 0.0, "usd_per_hour": 0.0, "usd_per_million_event_hours": null,
     });
-    assert_eq!(json["in_flight"], expected);
+    assert_eq!(in_flight["moves"], moves);
 }
 
 #[test]
@@ -180,38 +171,20 @@ fn retries_without_a_row_are_counted() {
 #[test]
 fn refused_values_are_named() {
     for (line, error) in [
+        ("schedule --rate -3/s", "invalid value '-3/s' for '--rate <EVENTS>': must be a rate such as 10/s, "),
+        ("schedule --plot a.png", "invalid value 'a.png' for '--plot <FILE.svg|DIR>': the picture is SVG: "),
+        ("contention --plot a.svg", "invalid value 'a.svg' for '--plot <DIR>': several pictures are "),
         (
-            "schedule --rate -3/s",
-            "'-3/s' for '--rate <EVENTS>': must be a rate such as 10/s, 600/m, 20000/h or 1000000/d; at least 0.001/d, at most 1000000/s\n",
+            "contention --clients 20000 --strategy none",
+            "20000 clients with strategy none: must be at most 10000",
         ),
         (
-            "schedule --plot schedule.png",
-            "'schedule.png' for '--plot <FILE.svg|DIR>': the picture is SVG: the name must end in .svg",
-        ),
-        (
-            "contention --plot calls.svg",
-            "'calls.svg' for '--plot <DIR>': several pictures are written to a folder: ",
+            "schedule --max-age 59s --events 0",
+            "MAX_AGE is 59 s; it must be 60 s to 1209600 s (14 days)\n       --events is 0; it must be 1 to 100000\n",
         ),
     ] {
-        assert_refused(line, &format!("error: invalid value {error}"));
+        assert_refused(line, &format!("error: {error}"));
     }
-    let study = "error: 20000 clients with strategy none: must be at most 10000";
-    assert_refused("contention --clients 20000 --strategy none", study);
-}
-
-#[test]
-fn refuses_in_the_handlers_words() {
-    let (code, text) = failed("schedule --max-age 59s --jitter wild --max-retries -1 --events 0");
-    assert_eq!(code, 2);
-    let mut lines: Vec<&str> = text.trim_start_matches("error: ").lines().map(str::trim).collect();
-    lines.sort_unstable();
-    let expected = [
-        "--events is 0; it must be 1 to 100000",
-        "JITTER is \"wild\"; it must be full, equal, decorrelated or none",
-        "MAX_AGE is 59 s; it must be 60 s to 1209600 s (14 days)",
-        "MAX_RETRIES is \"-1\"; it must be a whole number",
-    ];
-    assert_eq!(lines, expected);
 }
 
 #[test]

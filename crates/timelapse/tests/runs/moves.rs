@@ -109,18 +109,3 @@ fn an_older_handler_before_or_after_loses_nothing() {
         }
     }
 }
-
-/// Each copy whose answer is lost goes on by itself. The message it follows comes back an hour later.
-#[test]
-fn lost_answers_of_moves_multiply_an_event_by_ten_at_most() {
-    for minutes in [1, 5, 60] {
-        let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
-        let window = Duration::ZERO..Duration::from_secs(60 * minutes);
-        let faults = Faults::default().with(Fault::MoveLost, Strikes { rate: 1.0, window });
-        let without = summary(&scenario, hiding(HideUpTo::UpTo(0)));
-        let with = summary(&Scenario { faults, ..scenario }, hiding(HideUpTo::UpTo(0)));
-        let amplified = with.retries as f64 / without.retries as f64;
-        assert_eq!((with.delivered, without.delivered), (10, 10), "{minutes} minutes");
-        assert!((1.0..=10.0).contains(&amplified), "{minutes} minutes: {amplified:.1} times");
-    }
-}
