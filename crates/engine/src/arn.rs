@@ -177,6 +177,11 @@ impl FromStr for FunctionPattern {
 }
 
 impl FunctionPattern {
+    /// The only version or alias that it allows. `None` if it allows any.
+    pub fn qualifier(&self) -> Option<&str> {
+        self.arn.qualifier.as_deref()
+    }
+
     /// Whether the function may be re-invoked. Text that is not a function ARN never may.
     pub fn allows(&self, arn: &str) -> bool {
         Fields::of(arn).is_some_and(|fields| {
