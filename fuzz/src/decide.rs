@@ -58,16 +58,8 @@ impl Question {
         let (from, length) = (number::<5>(&mut rest) % 249_000_000_000, number::<4>(&mut rest));
         let until = if length == 0 { 0 } else { from + length };
         let pause = (from > 0).then(|| (from, until, number::<4>(&mut rest) % LONGEST_SPREAD.as_secs()));
-        let record = Record {
-            message_id: id.to_string(),
-            receipt_handle: "h-1".into(),
-            body: String::from_utf8_lossy(rest).into_owned(),
-            receive_count,
-            sent,
-            first_receive,
-            moved: None,
-            trace_header: None,
-        };
+        let message = crate::message(String::from_utf8_lossy(rest));
+        let record = Record { message_id: id.to_string(), receive_count, sent, first_receive, ..message };
         Self { settings, pause, record, now }
     }
 

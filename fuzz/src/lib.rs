@@ -69,16 +69,7 @@ pub fn invocation_record(data: &[u8]) {
             assert_eq!(value["requestPayload"], payload);
         }
     }
-    let message = Record {
-        message_id: "m-1".into(),
-        receipt_handle: "h-1".into(),
-        body: body.into(),
-        receive_count: 1,
-        sent: Timestamp::from_secs(1),
-        first_receive: Timestamp::from_secs(1),
-        moved: None,
-        trace_header: None,
-    };
+    let message = message(body);
     match (FailedEvent::read(&message), read) {
         (Ok(event), read) => {
             assert!(event.retry >= 1 && event.first_failure <= message.sent);
@@ -94,6 +85,21 @@ pub fn invocation_record(data: &[u8]) {
             let malformed = reason.code == ReasonCode::MalformedEnvelope;
             assert!(malformed || (reason.code == ReasonCode::MalformedRecord && read.is_err()), "{reason}");
         }
+    }
+}
+
+/// A message received once, with this body. Its id is a number.
+#[must_use]
+pub fn message(body: impl Into<String>) -> Record {
+    Record {
+        message_id: "7".into(),
+        receipt_handle: "h-1".into(),
+        body: body.into(),
+        receive_count: 1,
+        sent: Timestamp::from_secs(1),
+        first_receive: Timestamp::from_secs(1),
+        moved: None,
+        trace_header: None,
     }
 }
 
@@ -191,14 +197,10 @@ fn question(message: &Value, body: &str) -> Question {
     };
     let sent = number("SentTimestamp");
     let record = Record {
-        message_id: "7".into(),
-        receipt_handle: "h-1".into(),
-        body: body.into(),
         receive_count: u32::try_from(number("ApproximateReceiveCount")).unwrap_or(u32::MAX),
         sent: Timestamp::from_millis(sent),
         first_receive: Timestamp::from_millis(number("ApproximateFirstReceiveTimestamp")),
-        moved: None,
-        trace_header: None,
+        ..crate::message(body)
     };
     let now = Timestamp::from_millis(sent + 12 * 3_600_000);
     Question { settings: Settings::default(), pause: None, record, now }

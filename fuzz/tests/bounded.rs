@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use comeback_engine::{Action, Jitter, Policy, Record, Settings, Style, Timestamp};
-use comeback_fuzz::{Question, Seed, batch_event, decide, envelope, invocation_record, seeds};
+use comeback_fuzz::{Question, Seed, batch_event, decide, envelope, invocation_record, message, seeds};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -98,18 +98,8 @@ fn question() -> impl Strategy<Value = Question> {
     let receive_count = prop_oneof![0..5u32, any::<u32>()];
     (settings(), pause(), any::<u32>(), body, receive_count, [moment(), moment(), moment()]).prop_map(
         |(settings, pause, id, body, receive_count, [sent, first_receive, now])| {
-            let (message_id, receipt_handle) = (id.to_string(), "h-1".into());
-            let (moved, trace_header) = (None, None);
-            let record = Record {
-                message_id,
-                receipt_handle,
-                body,
-                receive_count,
-                sent,
-                first_receive,
-                moved,
-                trace_header,
-            };
+            let message_id = id.to_string();
+            let record = Record { message_id, receive_count, sent, first_receive, ..message(body) };
             Question { settings, pause, record, now }
         },
     )

@@ -137,24 +137,24 @@ fn payload_too_large_by_one_byte() {
 }
 
 #[test]
-fn payload_too_large_counts_only_what_an_envelope_grows() {
-    let last = enveloped(9, "");
-    // Attempt 10 has one digit more than the 9 it came with.
-    let fits = SQS_MESSAGE_BYTES - bytes_beside(&last) - 1;
-    for (bytes, expected) in [(fits, Seen::Reinvoke(10)), (fits + 1, Seen::DeadLetter("payload_too_large"))] {
-        let record = received_again(body(&enveloped(9, &string_of(bytes))));
-        assert_eq!(decided(&record, &policy(|_| ()), long_after(SENT)), expected);
-    }
-}
-
-#[test]
-fn payload_too_large_follows_the_style() {
+fn payload_too_large_counts_what_the_envelope_grows() {
     let inline = r#""_retry_metadata":{"attempt":1,"initial_timestamp":1789400814,"origin_request_id":"r-1","style":"inline"},"#;
-    let policy = policy(|settings| settings.envelope = Style::Inline);
-    let fits = SQS_MESSAGE_BYTES - bytes_beside(inline) - r#"{"a":}"#.len();
-    for (bytes, expected) in [(fits, Seen::Reinvoke(1)), (fits + 1, Seen::DeadLetter("payload_too_large"))] {
-        let record = received_again(body(&format!(r#"{{"a":{}}}"#, string_of(bytes))));
-        assert_eq!(decided(&record, &policy, long_after(SENT)), expected);
+    type Payload = fn(String) -> String;
+    let wrapped: Payload = |text| enveloped(9, &text);
+    let inlined: Payload = |text| format!(r#"{{"a":{text}}}"#);
+    // Attempt 10 has one digit more than the 9 it came with.
+    for (style, beside, payload, retry) in [
+        (Style::Wrap, bytes_beside(&enveloped(9, "")) + 1, wrapped, 10),
+        (Style::Inline, bytes_beside(inline) + inlined(String::new()).len(), inlined, 1),
+    ] {
+        let policy = policy(|settings| settings.envelope = style);
+        let fits = SQS_MESSAGE_BYTES - beside;
+        for (bytes, expected) in
+            [(fits, Seen::Reinvoke(retry)), (fits + 1, Seen::DeadLetter("payload_too_large"))]
+        {
+            let record = received_again(body(&payload(string_of(bytes))));
+            assert_eq!(decided(&record, &policy, long_after(SENT)), expected, "{style}");
+        }
     }
 }
 
@@ -232,6 +232,11 @@ fn a_wait_is_cut_to_end_before_the_last_minute() {
         let decided = decided(&record, &waits(600, wait), FIRST_RECEIVE);
         assert_eq!(decided, Seen::Defer(expected), "{wait} s");
     }
+    let (policy, last) = (waits(600, 3_600), after(T0, 540_000));
+    assert_eq!(decide(&record, &policy, FIRST_RECEIVE).due(), Some(last));
+    let again = received_again(body("7"));
+    assert_eq!(decided(&again, &policy, after(FIRST_RECEIVE, 60_000)), Seen::Defer(479));
+    assert_eq!(decided(&again, &policy, last), Seen::Reinvoke(1));
     // Rounded up, so that it is served in one.
     let now = after(FIRST_RECEIVE, 1);
     assert_eq!(decided(&record, &waits(600, 3_600), now), Seen::Defer(539));
@@ -244,18 +249,6 @@ fn a_short_max_age_keeps_a_tenth_of_it_for_the_last_retry() {
     assert_eq!(decided(&record, &policy, after(T0, 1_000)), Seen::Defer(80), "to end 9 s before 90 s");
     assert_eq!(decided(&record, &policy, after(T0, 72_000)), Seen::Defer(9));
     assert_eq!(decided(&record, &policy, after(T0, 72_001)), Seen::DeadLetter("max_age"));
-}
-
-#[test]
-fn the_last_retry_is_made_a_minute_before_max_age() {
-    let policy = waits(600, 3_600);
-    let last = after(T0, 540_000);
-    let first = record(body("7"));
-    let again = received_again(body("7"));
-    assert_eq!(decide(&first, &policy, FIRST_RECEIVE).due(), Some(last));
-    assert_eq!(decide(&again, &policy, after(FIRST_RECEIVE, 60_000)).due(), Some(last));
-    assert_eq!(decided(&again, &policy, after(FIRST_RECEIVE, 60_000)), Seen::Defer(479));
-    assert_eq!(decided(&again, &policy, last), Seen::Reinvoke(1));
 }
 
 #[test]

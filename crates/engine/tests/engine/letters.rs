@@ -14,8 +14,7 @@ use crate::support::*;
 fn letter_under(record: Record, policy: &Policy) -> DeadLetter {
     let world = World::default();
     world.handle(&[record], policy, NOW);
-    let [letter] = &world.sent.borrow()[..] else { panic!("not dead-lettered") };
-    letter.clone()
+    world.sent.borrow()[0].clone()
 }
 
 /// Under a policy without retries.
@@ -166,10 +165,8 @@ fn a_dead_letter_that_outgrows_a_message_is_the_received_body() {
 
 /// The dead-letter of a message, as the dead-letter queue holds it.
 fn dead_lettered(received: Record, policy: &Policy) -> (Record, Vec<Attribute>) {
-    let world = World::default();
-    world.handle(&[received], policy, NOW);
-    let [DeadLetter { body, attributes }] = &world.sent.borrow()[..] else { panic!("not dead-lettered") };
-    (Record { message_id: "letter-1".into(), sent: NOW, ..record(body.as_str()) }, attributes.clone())
+    let DeadLetter { body, attributes } = letter_under(received, policy);
+    (Record { message_id: "letter-1".into(), sent: NOW, ..record(body) }, attributes)
 }
 
 fn read<'l>((record, attributes): &'l (Record, Vec<Attribute>)) -> Letter<'l> {

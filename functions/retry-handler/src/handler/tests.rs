@@ -126,7 +126,7 @@ async fn without_time_left_nothing_is_called_and_everything_kept() {
     let (handler, requests) = handler(None);
     let mut due = message("m-1", "retries");
     due["attributes"]["ApproximateReceiveCount"] = json!("2");
-    let response = handled(&handler, &json!({ "Records": [due] }).to_string(), Duration::ZERO).await;
+    let response = handled_until(&handler, &json!({ "Records": [due] }).to_string(), now()).await;
     assert_eq!(response.unwrap(), json!({"batchItemFailures": [{"itemIdentifier": "m-1"}]}));
     assert!(requests.lock().unwrap().is_empty());
 }
@@ -154,10 +154,6 @@ async fn a_deadline_that_cannot_be_is_taken_for_the_usual_time() {
 }
 
 /// The event as JSON text, and the response as Lambda reads it.
-async fn handled(handler: &Handler, event: &str, left: Duration) -> Result<Value, Error> {
-    handled_until(handler, event, now().saturating_add(left)).await
-}
-
 async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> Result<Value, Error> {
     let mut context = lambda_runtime::Context::default();
     context.deadline = deadline.as_millis();
@@ -176,18 +172,14 @@ fn message_sent_now(id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_message_that_is_no_object_keeps_its_whole_batch_untouched() {
+async fn what_is_no_message_keeps_its_batch_and_what_is_no_batch_is_an_error() {
     let (handler, requests) = handler(None);
     let event = json!({ "Records": [7, message("m-1", "retries")] }).to_string();
-    let response = handled(&handler, &event, HANDLER_TIMEOUT).await.unwrap();
+    let deadline = now().saturating_add(HANDLER_TIMEOUT);
+    let response = handled_until(&handler, &event, deadline).await.unwrap();
     assert_eq!(response, json!({"batchItemFailures": [{"itemIdentifier": "m-1"}, {"itemIdentifier": ""}]}));
     assert!(requests.lock().unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn an_event_that_is_no_batch_is_an_error() {
-    let (handler, _) = handler(None);
-    let error = handled(&handler, r#"{"order": 7}"#, HANDLER_TIMEOUT).await.unwrap_err().to_string();
+    let error = handled_until(&handler, r#"{"order": 7}"#, deadline).await.unwrap_err().to_string();
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }
 
