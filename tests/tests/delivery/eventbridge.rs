@@ -6,7 +6,7 @@ use comeback_delivery::{Cause, ErrorKind};
 use comeback_tests::MiniStack;
 
 use crate::sqs::{drain, queue};
-use crate::{in_calls, on_ministack};
+use crate::{example, in_calls, on_ministack};
 
 /// A bus whose events of the shop go to a queue, and the queue's URL.
 async fn bus(server: &MiniStack, client: &Client, name: &str) -> String {
@@ -48,5 +48,15 @@ fn all_events_reach_the_bus_but_those_it_refuses() {
             assert_eq!((left.index, error.kind), (index, ErrorKind::Denied), "{error}");
         }
         assert!(drain(server, &queue_url).await[""].len() >= 196);
+    });
+}
+
+#[test]
+fn the_example() {
+    on_ministack(async |server| {
+        let queue_url = bus(server, &Client::new(server.config()), "example").await;
+        let printed = example(server, "eventbridge", "example");
+        assert!(printed.starts_with("100 events in "), "{printed}");
+        assert!(drain(server, &queue_url).await[""].len() >= 100);
     });
 }

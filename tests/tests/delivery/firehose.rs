@@ -6,7 +6,7 @@ use aws_sdk_firehose::types::{ExtendedS3DestinationConfiguration, Record};
 use comeback_delivery::firehose::Sender;
 use comeback_tests::MiniStack;
 
-use crate::{in_calls, on_ministack};
+use crate::{example, in_calls, on_ministack};
 
 /// A Firehose stream into a bucket of the same name.
 async fn stream(server: &MiniStack, client: &Client, name: &str) {
@@ -41,5 +41,15 @@ fn all_records_are_in_the_bucket() {
         in_calls(2, delivered.calls, delivered.retries);
         let lines: BTreeSet<String> = lines(server, "orders-bucket").into_iter().collect();
         assert_eq!(lines, (0..600).map(text).collect());
+    });
+}
+
+#[test]
+fn the_example() {
+    on_ministack(async |server| {
+        stream(server, &Client::new(server.config()), "example-bucket").await;
+        let printed = example(server, "firehose", "example-bucket");
+        assert!(printed.starts_with("1000 records in "), "{printed}");
+        assert!(lines(server, "example-bucket").len() >= 1_000);
     });
 }

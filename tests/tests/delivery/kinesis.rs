@@ -7,7 +7,7 @@ use aws_sdk_kinesis::types::{PutRecordsRequestEntry, ShardIteratorType, StreamSt
 use comeback_delivery::kinesis::Sender;
 use comeback_tests::eventually;
 
-use crate::on_ministack;
+use crate::{example, on_ministack};
 
 async fn stream(client: &Client, name: &str) {
     client.create_stream().stream_name(name).shard_count(2).send().await.expect("a stream");
@@ -55,5 +55,16 @@ fn all_records_are_in_the_stream() {
         assert_eq!((by_name.count(), by_arn.count()), (600, 600));
         let texts = records(&client, "orders").await;
         assert_eq!(texts.into_iter().collect::<BTreeSet<_>>(), (0..1_200).map(text).collect());
+    });
+}
+
+#[test]
+fn the_example() {
+    on_ministack(async |server| {
+        let client = Client::new(server.config());
+        stream(&client, "example").await;
+        let printed = example(server, "kinesis", "example");
+        assert!(printed.starts_with("1000 records in "), "{printed}");
+        assert!(records(&client, "example").await.len() >= 1_000);
     });
 }

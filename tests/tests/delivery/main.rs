@@ -1,4 +1,4 @@
-//! Every API, and each example, against MiniStack over HTTP, in place of AWS.
+//! Every API, and every example, against MiniStack over HTTP, in place of AWS.
 //!
 //! Needs the tools of `make tools`, and fails without them.
 
