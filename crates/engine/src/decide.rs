@@ -1,45 +1,49 @@
 //! The rules, in the order they apply. Pure and total: the same message, policy, pauses and time always give the same
 //! answer, and no message can make it panic.
 //!
-//! *n* is the retry about to be made, 1 for the first. *t0* is the first failure. *start* is now on a first receive, and
-//! the time of the first receive on a later one.
+//! - *n* is the number of the retry about to be made, starting at 1.
+//! - *t0* is the time of the first failure.
+//! - *start* is when the message was first received. On a first receive, that is now.
 //!
-//! A moved message counts as the message that it was first, with its id, its receives and its `SentTimestamp`. Only the
-//! 13 days and 12 hours of rule 4 count from the `SentTimestamp` of the copy.
+//! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
+//! original. Only the 13 days and 12 hours of rule 4 count from the `SentTimestamp` of the copy.
 //!
-//! `MAX_AGE` runs from *t0* on a clock that stands still while the event's function is paused, and after each pause
-//! until every event that it held was checked again: 1,344 s after the longest time between two reads of the pauses. Of
-//! these times only what lies before now counts, and the 1,344 s.
+//! `MAX_AGE` counts from *t0*, on a clock that stands still while the event's function is paused. After each pause, the
+//! clock stays still until the handler has checked every event that the pause held. That takes the longest time between
+//! two reads of the pauses, then 1,344 s. While a pause lasts, or its end may not have been read, only the time until
+//! now and the 1,344 s are counted.
 //!
-//! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to the
-//!    retry queue starts anew, with *n* = 1 and *t0* = `SentTimestamp`. It comes as one of our dead-letters, or as a
-//!    record whose `timestamp` lies more than 24 h before `SentTimestamp`.
+//! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
+//!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
+//!    of our dead-letters, or a record whose `timestamp` is more than 24 h before `SentTimestamp`.
 //! 2. An event of a function that `TARGET_FUNCTIONS` does not allow is dead-lettered (`target_not_allowed`).
 //! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error is not retryable
-//!    (`non_retryable_error`): its type or the [simple name](crate::simple_name()) of it matches `NON_RETRYABLE_ERRORS`,
+//!    (`non_retryable_error`): the error's type or [simple name](crate::simple_name()) matches `NON_RETRYABLE_ERRORS`,
 //!    or the simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, or if
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`).
 //! 5. The delay is drawn in whole seconds, as `JITTER` says, under the ceiling min(`MAX_BACKOFF`, `BASE_BACKOFF` ·
-//!    2^(*n*−1)), from a generator that the message seeds. If the error's simple name is `RetryAfter` and its message
-//!    names a moment after the failure, that moment replaces the draw, whatever `MAX_BACKOFF` is. The delay then ends up
-//!    to a tenth of the time from the failure to the moment later, drawn from another generator of the message; if the
-//!    moment has passed, it is zero. The failure was when the record says, but not after `SentTimestamp`. A `RetryAfter`
-//!    with any other message changes nothing.
-//! 6. The last retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule 4's 13 days
-//!    and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If that leaves under
-//!    *m*, the event is dead-lettered (`max_age`).
-//! 7. The retry is due at *start* + delay. If that is before the end of a pause of the function, and the pause is over,
-//!    the retry is due within the pause's spread after that end, but *m* before `MAX_AGE` at the latest; and so on for each
-//!    pause. The moment is drawn from a generator that the message, *n* and the pause seed.
-//! 8. A first receive defers the message by the delay. A later one defers it until it is due, which it is once less than
-//!    0.5 s is left.
+//!    2^(*n*−1)), from a generator seeded by the message; for decorrelated jitter, by the event.
+//!
+//!    If the error's simple name is `RetryAfter` and its message names a moment after the failure, the delay ends at
+//!    that moment instead, whatever `MAX_BACKOFF` is. Up to a tenth of the time from the failure to that moment is
+//!    added, drawn from another generator seeded by the message. If the resulting moment has passed, the delay is zero.
+//!    The time of the failure is the record's `timestamp`, or `SentTimestamp` if that is earlier. A `RetryAfter` with
+//!    any other message changes nothing.
+//! 6. The last retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule 4's 13
+//!    days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the cut
+//!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
+//! 7. The retry is due at *start* + delay. If a pause of the function is over and ended after that, the retry moves to
+//!    a moment within the pause's spread after its end, but no later than rule 6's last retry. This repeats for each
+//!    pause. The moment is drawn from a generator seeded by the message, *n* and the pause.
+//! 8. On a first receive, the message is deferred by the delay. On a later one, it is deferred until it is due. It
+//!    counts as due with less than 0.5 s left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
 //!    pause if that is sooner.
-//! 10. A deferral is rounded up to whole seconds, 1 at least. It ends at most 43,170 s after a first receive, or 41,940 s
-//!     after now on a later one.
+//! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
+//!     receive; on a later one, at most 41,940 s after now.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
-//!     over 1,048,576 bytes: this record with its payload newly enveloped, and 64 KiB.
+//!     over 1,048,576 bytes. That size is this record's with its payload newly enveloped, plus 64 KiB.
 //!
 //! With `DIRECTIVES` off, an error's simple name matters only to `NON_RETRYABLE_ERRORS`.
 
@@ -55,19 +59,19 @@ use crate::{Directive, Pauses, Policy, Reason, ReasonCode, Record, Timestamp};
 
 /// SQS's longest visibility timeout. SQS counts it from the receive and refuses a longer one.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Kept free below it for the time between the receive and SQS's receipt of our call.
+/// Subtracted from it, because our call reaches SQS some time after the receive.
 const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
-/// The retry queue's own `VisibilityTimeout`. SQS redrives a message after 1,000 receives at most, so with a handler that
-/// cannot run this must be over 14 days / 1,000. If the handler was throttled, Lambda may hand a message over this long
-/// after its receive.
+/// The retry queue's own `VisibilityTimeout`. SQS dead-letters a message after 1,000 receives at most, so this must be
+/// over 14 days / 1,000: a handler that cannot run then loses nothing. If the handler was throttled, Lambda may deliver
+/// a message this long after its receive.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// How much more the next failure record may hold beside the payload than this one. Its `responsePayload` has the
-/// error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node, and nothing in the
-/// record of a throttled event.
+/// How much larger than this record the next one may be, apart from the payload. Its `responsePayload` holds the
+/// error's message and stack trace, escaped. That is some ten KiB for an ordinary trace in Java or Node, and nothing in
+/// the record of a throttled event.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// Characters of an error type in a detail, which is logged; a function may write a megabyte there.
+/// Characters of an error type that a detail shows. Details are logged, and a function may write a megabyte there.
 const SHOWN_CHARACTERS: usize = 256;
 
 /// The next step for a message, and its event.
@@ -82,7 +86,7 @@ pub enum Action<'a> {
         /// Whole seconds, 1 to 43,170.
         visibility_timeout: Duration,
     },
-    /// Keep the message while its function is paused, though its retry is due. No retry is consumed.
+    /// Keep the message although its retry is due, because its function is paused. This does not count as a retry.
     Hold {
         /// The event.
         event: FailedEvent<'a>,
@@ -100,7 +104,7 @@ pub enum Action<'a> {
         /// The payload for the target.
         envelope: Envelope<'a>,
     },
-    /// Give the event up.
+    /// Dead-letter the event.
     DeadLetter {
         /// The event; `None` if the message could not be parsed.
         event: Option<FailedEvent<'a>>,
@@ -210,8 +214,8 @@ impl<'r> Case<'_, 'r> {
         self.event.error_type().unwrap_or_default().chars().take(SHOWN_CHARACTERS).collect()
     }
 
-    /// Rules 8 and 10: how long to hide the message for what is left of its backoff, in whole seconds; `None` if it is
-    /// due. On a first receive no backoff was served yet, so it is never due.
+    /// Rules 8 and 10: how long to hide the message for the rest of its backoff, in whole seconds; `None` if it is due.
+    /// A message is never due on its first receive, which starts its backoff.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
@@ -233,8 +237,8 @@ impl<'r> Case<'_, 'r> {
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Rule 11. Lambda silently drops the record of a failure that is over SQS's limit, so a retry whose own failure could
-    /// not come back is not made.
+    /// Rule 11. Lambda silently drops a failure record over SQS's limit, so the handler does not make a retry whose
+    /// failure could not come back.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {
@@ -255,7 +259,7 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// The end of rule 4: why a message that was sent then is given up before SQS deletes it.
+/// The end of rule 4: why a message sent at `sent` is dead-lettered before SQS deletes it.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }
@@ -264,8 +268,8 @@ fn kept_too_long(record: &Record, sent: Timestamp) -> Reason {
     max_age(record, &format!("sent to the retry queue at {sent}; SQS keeps a message for 14 days"))
 }
 
-/// A message is re-invoked on its second receive at the earliest, so by its third it may have been re-invoked without an
-/// answer.
+/// A message is re-invoked on its second receive at the earliest, so from its third on there may be a re-invocation
+/// that was never answered.
 fn max_age(record: &Record, why: &str) -> Reason {
     let received = record.receive_count;
     let maybe = if received > 2 {
