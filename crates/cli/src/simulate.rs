@@ -59,11 +59,11 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     fill(file, path, &page(&repeat, &scenario, runs, lives))
 }
 
-/// The scenario, the policy, and the one to compare it with. Refuses everything wrong at once, and what is wrong with
-/// both policies only once.
-fn checked(
-    arguments: &SimulateArguments,
-) -> Result<(Scenario, Policy, Option<(PolicyFlags, Policy)>), Failure> {
+/// The scenario, the policy, and the one to compare it with.
+type Checked = (Scenario, Policy, Option<(PolicyFlags, Policy)>);
+
+/// Refuses everything wrong at once, and what is wrong with both policies only once.
+fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
     let scenario = arguments.simulation.scenario();
     let scenario = arguments.faults.scenario(&scenario, scenario.seed);
     let other_flags = arguments.simulation.vs.as_ref().map(|changes| changes.applied_to(&arguments.policy));
