@@ -43,6 +43,8 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
             lines.into_iter().filter(|line| line["message"] == "failed" || line["message"] == "succeeded");
         ran.map(|line| (line["message"].clone(), line["attempt"].clone())).collect::<Vec<_>>()
     };
+    // A function's log may show its lines later than the handler's.
+    eventually("the first attempt", LIMIT, async || (!attempts().await.is_empty()).then_some(())).await;
     assert_eq!(attempts().await, [(json!("failed"), json!(0))]);
     let listed = operator.comeback("pause --list --stack held").ended(0);
     assert!(listed.contains("deploy 4711") && listed.contains("resume"), "{listed}");
