@@ -30,7 +30,7 @@ pub(crate) enum Failure {
     /// A command on a deployment failed.
     #[cfg(feature = "operate")]
     #[error(transparent)]
-    Operate(#[from] crate::operate::OperateFailure),
+    Operate(#[from] crate::operate::account::Failure),
 }
 
 impl Failure {

@@ -1,6 +1,6 @@
 //! The commands that work on a deployment in an AWS account.
 
-mod account;
+pub(crate) mod account;
 mod alarms;
 mod attach;
 mod dead;
@@ -19,8 +19,6 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 use session::run_in_session;
-
-pub(crate) use account::Failure as OperateFailure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperateCommand {
