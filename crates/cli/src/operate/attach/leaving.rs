@@ -26,8 +26,8 @@ const HIDING: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 ///
 /// A queue cannot be listed. The handler's log says what waits: every event of the function has a line
 /// when it arrives, and one when it is settled. So nothing waits once invocations that were under way have ended, the
-/// handler has looked at every message that is due, and the last line of each event says that it is settled. That a queue
-/// is empty is no more than an estimate, so that the log counts then too, if there is one.
+/// handler has looked at every message that is due, and the last line of each event says that it is settled. SQS only
+/// estimates that a queue is empty, so the log counts even then, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,

@@ -1,4 +1,4 @@
-//! An inline policy of a role, of which only a part is ours.
+//! A role's inline policy. Only the statements that Comeback added are changed.
 
 use std::collections::BTreeSet;
 

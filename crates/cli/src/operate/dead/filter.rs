@@ -50,7 +50,7 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Whether it takes a letter whose age counts from `now`.
+    /// Whether it takes a letter, with its age measured at `now`.
     pub(crate) fn takes(&self, letter: &Letter<'_>, now: Timestamp) -> bool {
         let age = now.since(letter.given_up);
         self.takes_everything()
@@ -241,7 +241,7 @@ mod tests {
         let taken_by_sqs = record("Timeout");
         let takes = |filter: Filter, letter| filter.takes(&received(letter).letter(), NOW);
         assert!(takes(Filter::default(), &other), "without any test, everything is taken");
-        assert!(!takes(only(|it| it.older = Some(Duration::ZERO)), &other), "even its age is no letter's");
+        assert!(!takes(only(|it| it.older = Some(Duration::ZERO)), &other), "it has no age to match");
         assert!(takes(only(|it| it.reason = Some("max_receive_count".parse().unwrap())), &taken_by_sqs));
         assert!(takes(only(|it| it.retries = Some("0".parse().unwrap())), &taken_by_sqs));
         assert!(!takes(only(|it| it.error = Some("*".into())), &malformed()));

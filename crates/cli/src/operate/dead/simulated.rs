@@ -1,5 +1,5 @@
 //! Two simulated queues for the tests of the `dead` commands, and letters of every kind. The queues fulfil the contract of
-//! the real ones (`tests/tests/contract`); calls can fail, and a command can be killed at any call.
+//! the real ones (`tests/tests/stack/contract`); calls can fail, and a command can be killed at any call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
