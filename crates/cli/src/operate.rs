@@ -8,6 +8,7 @@ mod deployment;
 mod doctor;
 mod function;
 mod log;
+mod metrics;
 mod pause;
 mod pauses;
 mod resume;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_cloudwatch::types::{ComparisonOperator, Dimension, MetricAlarm, Statistic};
-use comeback_engine::{FunctionArn, FunctionPattern};
+use comeback_engine::FunctionArn;
 use serde::Serialize;
 
 use crate::operate::account::{Account, Failure, Or as _};
@@ -53,21 +53,10 @@ pub(crate) fn is_of(alarm: &MetricAlarm, deployment: &Deployment) -> bool {
         let of_log = namespace.and_then(|it| it.strip_prefix("Comeback/")) == Some(&deployment.handler);
         let of_queue = dimension("QueueName").is_some_and(|queue| queues.contains(&queue));
         let of_function = dimension("FunctionName").is_some_and(|function| {
-            function == deployment.handler
-                || name == Some("DestinationDeliveryFailures") && retries(deployment, function)
+            let arn = FunctionArn { name: function.to_owned(), ..deployment.handler_arn.clone() };
+            function == deployment.handler || name == Some(METRIC) && deployment.retries(&arn)
         });
         of_log || of_queue || of_function
-    })
-}
-
-/// Whether `TARGET_FUNCTIONS` has an entry for the function, or for one of its versions or aliases.
-fn retries(deployment: &Deployment, function: &str) -> bool {
-    let mut patterns =
-        deployment.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
-    patterns.any(|pattern| {
-        let qualifier = pattern.qualifier().map(ToOwned::to_owned);
-        let arn = FunctionArn { name: function.to_owned(), qualifier, ..deployment.handler_arn.clone() };
-        pattern.allows(&arn.to_string())
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_cloudformation::types::StackResourceSummary;
 use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionConfiguration, FunctionResponseType};
 use aws_sdk_sqs::types::QueueAttributeName;
-use comeback_engine::{FunctionArn, Policy, QueueArn, SettingError};
+use comeback_engine::{FunctionArn, FunctionPattern, Policy, QueueArn, SettingError};
 use serde::Serialize;
 
 use crate::operate::account::{Account, Failure, Or as _};
@@ -53,6 +53,15 @@ impl Deployment {
     pub(crate) fn target_functions(&self) -> impl Iterator<Item = &str> {
         let list = self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default();
         list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+    }
+
+    /// Whether an entry of `TARGET_FUNCTIONS` is for the function, or for one of its versions or aliases.
+    pub(crate) fn retries(&self, function: &FunctionArn) -> bool {
+        let mut patterns = self.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
+        patterns.any(|pattern| {
+            let qualifier = pattern.qualifier().map(ToOwned::to_owned);
+            pattern.allows(&FunctionArn { qualifier, ..function.clone() }.to_string())
+        })
     }
 
     /// The ARN of a function, in the handler's account and region unless the name says otherwise.

@@ -1,7 +1,6 @@
 //! `comeback doctor`: numbered checks of a deployment and of the functions attached to it. Facts are read once, and judged
 //! by pure functions.
 
-mod checks;
 mod diagnosis;
 mod facts;
 mod fix;
@@ -17,20 +16,16 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use comeback_engine::Timestamp;
 use serde::Serialize;
 
 use crate::clock::now;
 use crate::failure;
-use crate::operate::account::{Account, Failure};
-use crate::operate::deployment::Deployment;
-use crate::operate::doctor::checks::{CHECKS, Check, CheckNumber, Finding, Group, Of, Selection};
-use crate::operate::doctor::diagnosis::{Outcome, or_unseen, skipped};
+use crate::operate::account::Failure;
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, or_unseen, skipped};
 use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, Session};
-use crate::operate::trace::sentence;
-use crate::operate::trace::story::Step;
 use crate::text::numbers::counted;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -46,19 +41,19 @@ docs/doctor.md says what each check looks at. Nothing is changed; --probe sends 
 pub(crate) struct DoctorArguments {
     /// Functions to check besides those that are attached
     #[arg(value_name = "FUNCTION")]
-    pub(crate) functions: Vec<FunctionName>,
+    functions: Vec<FunctionName>,
     /// Make these checks alone
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', conflicts_with = "skip")]
-    pub(crate) only: Vec<CheckNumber>,
+    #[arg(long, value_name = "NUMBERS", value_parser = number, value_delimiter = ',', conflicts_with = "skip")]
+    only: Vec<&'static str>,
     /// Make all checks but these
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
-    pub(crate) skip: Vec<CheckNumber>,
+    #[arg(long, value_name = "NUMBERS", value_parser = number, value_delimiter = ',')]
+    skip: Vec<&'static str>,
     /// Exit with 3 for warnings too
     #[arg(long)]
-    pub(crate) strict: bool,
+    strict: bool,
     /// Send the example function an event that fails once, and follow it until it was retried
     #[arg(long)]
-    pub(crate) probe: bool,
+    probe: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -66,159 +61,203 @@ pub(crate) struct DoctorArguments {
 pub(crate) async fn run(arguments: &DoctorArguments, session: Session) -> Result<(), failure::Failure> {
     let work = async {
         let deployment = session.deployment().await?;
-        let account = &session.account;
-        let selection = arguments.selection();
-        let mut examination =
-            Examination::make(account, &deployment, &arguments.functions, &selection, now()).await;
-        if arguments.probe && examination.has_probe() {
-            let mut say = |step: &Step| anstream::eprintln!("probe: {}", sentence(step));
-            examination.probed(probe::probe(account, &deployment, now(), &mut say).await);
+        let facts = Facts::read(&session.account, deployment, &arguments.functions, now()).await;
+        let mut findings = findings(&facts, selected(&arguments.only, &arguments.skip));
+        let unsent = findings.iter_mut().find(|finding| finding.check.id == PROBE);
+        if let Some(finding) = unsent.filter(|_| arguments.probe) {
+            finding.diagnosis = or_unseen(probe::probe(&session.account, &facts.deployment, now()).await);
         }
-        Ok((deployment, examination))
+        Ok((facts, findings))
     };
-    let (deployment, examination) = session.interrupt.or(work).await?;
+    let (facts, findings) = session.interrupt.or(work).await?;
     let mut out = anstream::stdout();
-    let healthy = examination.is_healthy(arguments.strict);
+    let healthy = is_healthy(&findings, arguments.strict);
     if session.common.json {
-        writeln!(out, "{}", serde_json::json!({"healthy": healthy, "checks": examination.checks}))?;
+        writeln!(out, "{}", serde_json::json!({"healthy": healthy, "checks": findings}))?;
     } else {
-        write(&mut out, &deployment, &examination)?;
+        write(&mut out, &facts, &findings)?;
     }
     if healthy {
         return Ok(());
     }
-    let [broken, warnings] = [Outcome::Broken, Outcome::Warning].map(|outcome| examination.count(outcome));
+    let [broken, warnings] = [Outcome::Broken, Outcome::Warning].map(|outcome| count(&findings, outcome));
     let strictly = if arguments.strict { format!(", and {warnings} a warning") } else { String::new() };
-    Err(Failure::Undone(format!(
-        "{broken} of {} checks found something broken{strictly}",
-        examination.checks.len()
-    ))
-    .into())
+    let all = findings.len();
+    Err(Failure::Undone(format!("{broken} of {all} checks found something broken{strictly}")).into())
 }
 
-impl DoctorArguments {
-    fn selection(&self) -> Selection {
-        match (self.only.is_empty(), self.skip.is_empty()) {
-            (false, _) => Selection::Only(self.only.clone()),
-            (true, false) => Selection::Without(self.skip.clone()),
-            (true, true) => Selection::All,
+/// A check. Its number never changes and is never used again; docs/doctor.md has a row for each.
+#[derive(Debug, Serialize)]
+struct Check {
+    id: &'static str,
+    group: &'static str,
+    title: &'static str,
+    #[serde(skip)]
+    judge: Judge,
+}
+
+#[derive(Debug)]
+enum Judge {
+    Stack(fn(&Facts) -> Judged),
+    Function(fn(&Facts, &Function) -> Judged),
+    /// Judges a function by each alias and version that leads to the retry queue.
+    Entrance(fn(&Facts, &Entrance) -> Judged),
+}
+
+const PROBE: &str = "CB201";
+
+/// Every check, by number.
+const CHECKS: &[Check] = &[
+    stack("CB001", "mapping", "an enabled mapping hands the retry queue to the handler", queues::enabled),
+    stack("CB002", "mapping", "no other queue is handed to the handler", queues::no_other_queue),
+    stack("CB003", "mapping", "the mapping reports batch item failures", queues::partial_responses),
+    stack("CB004", "mapping", "batches are of ten messages", queues::batch_size),
+    stack("CB005", "mapping", "there is no batching window", queues::no_window),
+    stack("CB006", "mapping", "the mapping's MaximumConcurrency is the handler's", queues::concurrency),
+    stack("CB010", "queues", "the queues are two, and neither is FIFO", queues::two_standard_queues),
+    stack("CB011", "queues", "the retry queue's visibility timeout", queues::visibility),
+    stack("CB012", "queues", "SQS redrives after 1,000 receives", queues::receives),
+    stack("CB013", "queues", "SQS redrives to the handler's dead-letter queue", queues::redrive_target),
+    stack("CB014", "queues", "both queues keep messages for 14 days", queues::retention),
+    stack("CB020", "handler", "the handler's settings", handler::settings),
+    stack("CB021", "handler", "the handler's timeout is a minute", handler::timeout),
+    stack("CB022", "handler", "Lambda lets the handler loop", handler::recursion),
+    stack("CB023", "handler", "no concurrency is reserved for the handler", handler::concurrency),
+    stack("CB024", "handler", "ERRORs in the handler's log", handler::errors),
+    stack("CB030", "role", "it may receive, hide and delete retries", rights::take),
+    stack("CB031", "role", "it may send retries again", rights::send_again),
+    stack("CB032", "role", "it may send dead-letters", rights::dead_letter),
+    stack("CB033", "role", "it may write its log", rights::log),
+    stack("CB034", "role", "it may read what is paused", rights::read_pauses),
+    stack("CB035", "role", "it may use the queues' keys", rights::use_keys),
+    stack("CB040", "alarms", "there are alarms", handler::alarms_exist),
+    stack("CB041", "alarms", "no alarm is raised", handler::no_alarm_is_raised),
+    stack("CB042", "alarms", "each alarm tells somebody", handler::alarms_notify),
+    stack("CB050", "pauses", "no pause was forgotten", handler::no_pause_is_forgotten),
+    stack("CB100", "functions", "functions are attached", functions::are_attached),
+    of_function("CB101", "the function exists", functions::exists),
+    of_entrance("CB102", "its failures go to the retry queue", functions::leads_here),
+    of_entrance("CB103", "Lambda itself does not retry it", functions::no_retries),
+    of_entrance("CB104", "Lambda gives its events up soon", functions::event_age),
+    of_entrance("CB105", "its role may send to the retry queue", rights::function_sends),
+    of_entrance("CB106", "its role may use the queue's key", rights::function_uses_key),
+    of_function("CB107", "Lambda lets it loop", functions::recursion),
+    of_entrance("CB108", "it is on the allow-list", rights::is_on_allow_list),
+    of_entrance("CB109", "the handler's role may invoke it", rights::handler_invokes),
+    of_function("CB110", "its reserved concurrency is not 0", functions::concurrency),
+    of_function("CB111", "none of its failed events was dropped", functions::nothing_dropped),
+    stack("CB112", "functions", "NON_RETRYABLE_ERRORS can match", functions::error_types),
+    stack(PROBE, "probe", "an event that fails once is retried", |_| Ok(skipped("pass --probe to send one"))),
+];
+
+const fn stack(
+    id: &'static str,
+    group: &'static str,
+    title: &'static str,
+    judge: fn(&Facts) -> Judged,
+) -> Check {
+    Check { id, group, title, judge: Judge::Stack(judge) }
+}
+
+const fn of_function(id: &'static str, title: &'static str, judge: fn(&Facts, &Function) -> Judged) -> Check {
+    Check { id, group: "functions", title, judge: Judge::Function(judge) }
+}
+
+const fn of_entrance(id: &'static str, title: &'static str, judge: fn(&Facts, &Entrance) -> Judged) -> Check {
+    Check { id, group: "functions", title, judge: Judge::Entrance(judge) }
+}
+
+/// Reads the number of a check.
+fn number(text: &str) -> Result<&'static str, String> {
+    let check = CHECKS.iter().find(|check| check.id.eq_ignore_ascii_case(text.trim()));
+    check
+        .map(|check| check.id)
+        .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists them, from CB001 to CB201"))
+}
+
+/// `only` these checks, or all if there are none, without those to `skip`.
+fn selected(only: &[&str], skip: &[&str]) -> impl Iterator<Item = &'static Check> {
+    CHECKS.iter().filter(|check| (only.is_empty() || only.contains(&check.id)) && !skip.contains(&check.id))
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    #[serde(flatten)]
+    check: &'static Check,
+    /// The function, and the alias or version of it; `None` for a check of the deployment.
+    about: Option<String>,
+    #[serde(flatten)]
+    diagnosis: Diagnosis,
+}
+
+/// Makes these checks. What could not be read is a warning of each check that is about it.
+fn findings(facts: &Facts, checks: impl IntoIterator<Item = &'static Check>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for check in checks {
+        let mut add = |about: Option<&String>, judged| {
+            findings.push(Finding { check, about: about.cloned(), diagnosis: or_unseen(judged) });
+        };
+        let functions = facts.functions.iter();
+        match check.judge {
+            Judge::Stack(judge) => add(None, judge(facts)),
+            Judge::Function(judge) => functions.for_each(|it| add(Some(&it.name), judge(facts, it))),
+            Judge::Entrance(judge) => {
+                functions.flat_map(|it| &it.entrances).for_each(|it| add(Some(&it.name), judge(facts, it)))
+            }
         }
     }
+    findings
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Examination {
-    pub(crate) checks: Vec<Finding>,
+fn count(findings: &[Finding], outcome: Outcome) -> u64 {
+    findings.iter().filter(|finding| finding.diagnosis.outcome == outcome).count() as u64
 }
 
-impl Examination {
-    /// Makes the selected checks, of the attached functions and of those that are `named`. Nothing is changed. What could not
-    /// be read is a warning of each check that is about it.
-    pub(crate) async fn make(
-        account: &Account,
-        deployment: &Deployment,
-        named: &[FunctionName],
-        selection: &Selection,
-        now: Timestamp,
-    ) -> Self {
-        let facts = Facts::read(account, deployment, named, now).await;
-        Self::of(&facts, selection)
-    }
-
-    fn of(facts: &Facts, selection: &Selection) -> Self {
-        let selected = CHECKS.iter().filter(|check| selection.has(check));
-        Self { checks: selected.flat_map(|check| findings(check, facts)).collect() }
-    }
-
-    /// Whether the check that sends an event was selected.
-    pub(crate) fn has_probe(&self) -> bool {
-        self.checks.iter().any(|check| check.group == Group::Probe)
-    }
-
-    /// Replaces the check that says no probe was made.
-    pub(crate) fn probed(&mut self, finding: Finding) {
-        self.checks
-            .iter_mut()
-            .filter(|check| check.id == finding.id)
-            .for_each(|check| *check = finding.clone());
-    }
-
-    pub(crate) fn count(&self, outcome: Outcome) -> usize {
-        self.checks.iter().filter(|check| check.outcome == outcome).count()
-    }
-
-    /// Whether nothing is broken; if `strict`, nothing is a warning either.
-    pub(crate) fn is_healthy(&self, strict: bool) -> bool {
-        let worst = self.checks.iter().map(|check| check.outcome).max();
-        worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })
-    }
+/// Whether nothing is broken; if `strict`, nothing is a warning either.
+fn is_healthy(findings: &[Finding], strict: bool) -> bool {
+    let worst = findings.iter().map(|finding| finding.diagnosis.outcome).max();
+    worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })
 }
 
-fn findings(check: &'static Check, facts: &Facts) -> Vec<Finding> {
-    let functions = facts.functions.all.iter();
-    match check.of {
-        Of::Stack(judge) => vec![Finding::of(check, None, or_unseen(judge(facts)))],
-        Of::Function(judge) => functions
-            .map(|function| {
-                Finding::of(check, Some(function.name.clone()), or_unseen(judge(facts, function)))
-            })
-            .collect(),
-        Of::Entrance(judge) => functions
-            .flat_map(|function| function.entrances.iter().map(move |entrance| (function, entrance)))
-            .map(|(function, entrance)| {
-                let about = entrance.of(function);
-                Finding::of(check, Some(about), or_unseen(judge(facts, function, entrance)))
-            })
-            .collect(),
-        Of::Probe => vec![Finding::of(check, None, skipped("pass --probe to send one"))],
-    }
-}
-
-/// Every check, by group; for a problem, what it means and what fixes it.
-pub(crate) fn write(
-    out: &mut impl Write,
-    deployment: &Deployment,
-    examination: &Examination,
-) -> io::Result<()> {
+/// Writes every check, by group; for a problem, what it means and what fixes it.
+fn write(out: &mut impl Write, facts: &Facts, findings: &[Finding]) -> io::Result<()> {
     let bold = Style::new().bold();
-    match &deployment.stack {
-        Some(stack) => writeln!(out, "{} of stack {stack}", deployment.handler)?,
-        None => writeln!(out, "{}", deployment.handler)?,
+    let of_stack = facts.deployment.stack.iter().map(|stack| format!(" of stack {stack}"));
+    writeln!(out, "{}{}", facts.deployment.handler, of_stack.collect::<String>())?;
+    for group in findings.chunk_by(|one, next| one.check.group == next.check.group) {
+        let heading = match group[0].check.group {
+            "mapping" => "event source mapping",
+            "handler" => "retry handler",
+            "role" => "handler's role",
+            "functions" => "attached functions",
+            name => name,
+        };
+        writeln!(out, "\n{bold}{heading}{bold:#}")?;
+        group.iter().try_for_each(|finding| write_finding(out, finding))?;
     }
-    for checks in examination.checks.chunk_by(|one, next| one.group == next.group) {
-        writeln!(out, "\n{bold}{}{bold:#}", checks[0].group)?;
-        checks.iter().try_for_each(|check| write_check(out, check))?;
-    }
-    writeln!(out, "\n{}", summary(examination))
+    let count = |outcome| count(findings, outcome);
+    let warnings = counted(count(Outcome::Warning), "warning", "warnings");
+    let (ok, broken, skipped) = (count(Outcome::Ok), count(Outcome::Broken), count(Outcome::Skipped));
+    writeln!(out, "\n{ok} ok, {warnings}, {broken} broken, {skipped} skipped")
 }
 
-fn write_check(out: &mut impl Write, check: &Finding) -> io::Result<()> {
-    let (mark, style) = match check.outcome {
+fn write_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
+    let Finding { check: Check { id, title, .. }, about, diagnosis } = finding;
+    let (mark, style) = match diagnosis.outcome {
         Outcome::Ok => ("ok     ", AnsiColor::Green.on_default()),
         Outcome::Skipped => ("skipped", Style::new().dimmed()),
         Outcome::Warning => ("warning", AnsiColor::Yellow.on_default()),
         Outcome::Broken => ("broken ", AnsiColor::Red.on_default()),
     };
-    let about = check.about.as_ref().map_or_else(String::new, |about| format!("{about}: "));
-    writeln!(out, "{style}{mark}{style:#} {} {about}{}: {}", check.id, check.title, check.found)?;
-    if let Some(means) = &check.means {
+    let about = about.iter().map(|about| format!("{about}: ")).collect::<String>();
+    writeln!(out, "{style}{mark}{style:#} {id} {about}{title}: {}", diagnosis.found)?;
+    if let Some(means) = &diagnosis.means {
         writeln!(out, "        means: {means}")?;
     }
-    if let Some(fix) = &check.fix {
+    if let Some(fix) = &diagnosis.fix {
         writeln!(out, "        fix:   {fix}")?;
     }
     Ok(())
-}
-
-fn summary(examination: &Examination) -> String {
-    let count = |outcome| examination.count(outcome) as u64;
-    format!(
-        "{} ok, {}, {} broken, {} skipped",
-        count(Outcome::Ok),
-        counted(count(Outcome::Warning), "warning", "warnings"),
-        count(Outcome::Broken),
-        count(Outcome::Skipped)
-    )
 }
 
 #[cfg(test)]
@@ -227,25 +266,31 @@ mod tests {
 
     use super::*;
 
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/doctor.md");
+
+    fn ids(findings: &[Finding], is_it: impl Fn(Outcome) -> bool) -> Vec<&str> {
+        let found = findings.iter().filter(|finding| is_it(finding.diagnosis.outcome));
+        found.map(|finding| finding.check.id).collect()
+    }
+
     #[test]
     fn nothing_is_found_on_a_healthy_deployment() {
-        let examination = Examination::of(&healthy(), &Selection::All);
-        let others: Vec<_> = examination.checks.iter().filter(|it| it.outcome != Outcome::Ok).collect();
-        let ids: Vec<_> = others.iter().map(|check| (check.id, check.outcome)).collect();
-        assert_eq!(ids, [("CB112", Outcome::Skipped), ("CB201", Outcome::Skipped)]);
-        assert!(examination.is_healthy(true));
-        assert_eq!(examination.checks.len(), CHECKS.len());
+        let findings = findings(&healthy(), CHECKS);
+        assert_eq!(ids(&findings, |outcome| outcome != Outcome::Ok), ["CB112", "CB201"]);
+        assert_eq!(count(&findings, Outcome::Skipped), 2);
+        assert!(is_healthy(&findings, true));
+        assert_eq!(findings.len(), CHECKS.len());
     }
 
     #[test]
     fn a_warning_is_unhealthy_only_if_it_is_strict() {
         let mut facts = healthy();
         facts.alarms = Err(Failure::CouldNot("cloudwatch:DescribeAlarms denied".into()));
-        let examination = Examination::of(&facts, &Selection::All);
-        assert_eq!(examination.count(Outcome::Warning), 3, "each check of the alarms");
-        assert_eq!((examination.is_healthy(false), examination.is_healthy(true)), (true, false));
-        facts.mappings = Ok(Vec::new());
-        assert!(!Examination::of(&facts, &Selection::All).is_healthy(false));
+        let warned = findings(&facts, CHECKS);
+        assert_eq!(count(&warned, Outcome::Warning), 3, "each check of the alarms");
+        assert_eq!((is_healthy(&warned, false), is_healthy(&warned, true)), (true, false));
+        facts.deployment.mapping = None;
+        assert!(!is_healthy(&findings(&facts, CHECKS), false));
     }
 
     #[test]
@@ -257,23 +302,65 @@ mod tests {
         facts.retry_queue = Err(unseen());
         facts.dead_letter_queue = Err(unseen());
         facts.errors = Err(unseen());
-        let function = &mut facts.functions.all[0];
+        let function = &mut facts.functions[0];
         function.target = Err(unseen());
         function.dropped = Err(unseen());
-        let examination = Examination::of(&facts, &Selection::All);
-        let good: Vec<_> =
-            examination.checks.iter().filter(|it| it.outcome == Outcome::Ok).map(|it| it.id).collect();
-        let expected =
-            ["CB010", "CB020", "CB021", "CB030", "CB031", "CB032", "CB033", "CB034", "CB035", "CB040"];
+        let good = findings(&facts, CHECKS);
+        let good = ids(&good, |outcome| outcome == Outcome::Ok);
+        let expected = [
+            "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB030", "CB031",
+            "CB032", "CB033", "CB034", "CB035", "CB040",
+        ];
         assert_eq!(good[..expected.len()], expected, "those alone look at something else");
     }
 
     #[test]
     fn a_finding_is_about_the_alias_it_was_made_of() {
         let mut facts = healthy();
-        facts.functions.all[0].entrances[0].qualifier = Some("live".into());
-        let examination = Examination::of(&facts, &Selection::Only(vec!["CB102".parse().unwrap()]));
-        let about: Vec<_> = examination.checks.iter().map(|check| check.about.as_deref()).collect();
+        facts.functions[0].entrances[0].name = "orders:live".into();
+        let found = findings(&facts, selected(&["CB102"], &[]));
+        let about: Vec<_> = found.iter().map(|finding| finding.about.as_deref()).collect();
         assert_eq!(about, [Some("orders:live")]);
+    }
+
+    #[test]
+    fn numbers_ascend_by_group() {
+        assert!(CHECKS.is_sorted_by(|one, next| one.id < next.id));
+        let groups: Vec<&str> =
+            CHECKS.chunk_by(|one, next| one.group == next.group).map(|it| it[0].group).collect();
+        let expected = ["mapping", "queues", "handler", "role", "alarms", "pauses", "functions", "probe"];
+        assert_eq!(groups, expected);
+        let is_number = |id: &str| id.len() == 5 && id[2..].bytes().all(|byte| byte.is_ascii_digit());
+        assert!(CHECKS.iter().all(|check| check.id.starts_with("CB") && is_number(check.id)));
+    }
+
+    /// The first two columns of the page's table.
+    #[test]
+    fn the_page_has_a_row_for_each_check() {
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| CB")?.strip_suffix(" |"));
+        let rows: Vec<Vec<&str>> = rows.map(|row| row.split(" | ").collect()).collect();
+        let documented: Vec<_> = rows.iter().map(|row| (format!("CB{}", row[0]), row[1])).collect();
+        let checks: Vec<_> = CHECKS.iter().map(|check| (check.id.to_owned(), check.title)).collect();
+        assert_eq!(documented, checks);
+        assert!(rows.iter().all(|row| row.len() == 3 && row[2].len() > 20), "each says what it means");
+    }
+
+    #[test]
+    fn a_number_that_no_check_has_is_refused() {
+        assert_eq!(number("cb001"), Ok("CB001"));
+        let refused = number("CB999").unwrap_err();
+        assert_eq!(refused, r#""CB999" is not a check; docs/doctor.md lists them, from CB001 to CB201"#);
+        let (first, last) = (CHECKS[0].id, CHECKS[CHECKS.len() - 1].id);
+        assert!(refused.ends_with(&format!("from {first} to {last}")));
+    }
+
+    #[test]
+    fn a_selection_has_some_or_all_others() {
+        let count = |only: &[&str], skip: &[&str]| selected(only, skip).count();
+        let numbers = ["CB001", "CB201"];
+        assert_eq!(count(&[], &[]), CHECKS.len());
+        assert_eq!(count(&numbers, &[]), 2);
+        assert_eq!(count(&[], &numbers), CHECKS.len() - 2);
     }
 }

@@ -15,7 +15,9 @@ pub(crate) struct Search<'a> {
     /// Empty: every line.
     pub(crate) term: &'a str,
     pub(crate) since: Timestamp,
-    pub(crate) stream: Option<(&'a str, Timestamp)>,
+    /// The time of the last line; `None`: up to now.
+    pub(crate) until: Option<Timestamp>,
+    pub(crate) stream: Option<&'a str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,15 +50,15 @@ impl Search<'_> {
         progress: &dyn Fn(usize),
         mut take: impl FnMut(LogEvent),
     ) -> Result<bool, Failure> {
-        let mut call = account
+        let time = |time: Timestamp| time.as_millis() as i64;
+        let call = account
             .logs
             .filter_log_events()
             .log_group_name(self.group)
-            .start_time(signed(self.since))
+            .set_log_stream_names(self.stream.map(|stream| vec![stream.to_owned()]))
+            .start_time(time(self.since))
+            .set_end_time(self.until.map(time))
             .set_filter_pattern(pattern(self.term)?);
-        if let Some((stream, until)) = self.stream {
-            call = call.log_stream_names(stream).end_time(signed(until));
-        }
         let mut pages = call.into_paginator().send();
         let mut found = 0;
         while let Some(page) = pages.next().await {
@@ -68,14 +70,10 @@ impl Search<'_> {
                 }
                 page => page.or_failure("logs:FilterLogEvents", self.group)?,
             };
-            let matching = page.events().iter().filter_map(|event| {
-                let message = event.message().filter(|message| message.contains(self.term))?;
-                let at = Timestamp::from_millis(u64::try_from(event.timestamp()?).ok()?);
-                Some(LogEvent {
-                    at,
-                    stream: event.log_stream_name()?.to_owned(),
-                    message: message.to_owned(),
-                })
+            let matching = page.events.unwrap_or_default().into_iter().filter_map(|event| {
+                let message = event.message.filter(|message| message.contains(self.term))?;
+                let at = Timestamp::from_millis(u64::try_from(event.timestamp?).ok()?);
+                Some(LogEvent { at, stream: event.log_stream_name?, message })
             });
             for event in matching {
                 found += 1;
@@ -94,10 +92,6 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
         )));
     }
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
-}
-
-fn signed(time: Timestamp) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A line that the handler writes about a message, as far as a trace needs it.

@@ -1,22 +1,24 @@
 //! `comeback status`: the state of a deployment on one screen.
 
-mod read;
-
+use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anstyle::AnsiColor;
+use aws_sdk_sqs::types::MessageSystemAttributeName;
 use clap::Args;
-use comeback_engine::LONG_PAUSE;
+use comeback_engine::{HideUpTo, LONG_PAUSE, Timestamp};
 use indicatif::HumanCount;
+use serde::Serialize;
 
 use crate::clock::now;
 use crate::failure;
-use crate::operate::account::Failure;
+use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
+use crate::operate::deployment::{Depth, Queue};
+use crate::operate::metrics::LastHour;
 use crate::operate::pauses::OpenPause;
 use crate::operate::session::{Common, Session, coloured};
-use crate::operate::status::read::{LastHour, OldestLetter, Status};
 use crate::text::durations::short;
 use crate::text::numbers::{counted, rounded};
 
@@ -41,48 +43,131 @@ pub(crate) struct StatusArguments {
 }
 
 pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result<(), failure::Failure> {
-    let interrupt = session.interrupt.clone();
-    if !arguments.watch {
-        return show(&interrupt.or(read(&session, None)).await?, &session);
-    }
     let mut before = None;
-    while !interrupt.is_raised() {
-        let status = interrupt.or(read(&session, before.as_ref())).await?;
-        if std::io::stdout().is_terminal() && !session.common.json {
-            write!(std::io::stdout(), "{CLEAR}")?;
-        }
-        show(&status, &session)?;
-        before = Some(status);
-        tokio::select! {
-            () = tokio::time::sleep(INTERVAL) => {}
-            () = interrupt.raised() => {}
-        }
-    }
-    Ok(())
-}
-
-async fn read(session: &Session, before: Option<&Status>) -> Result<Status, Failure> {
-    // Settings and mappings change while one watches.
-    let deployment = session.deployment().await?;
-    Status::read(&session.account, &deployment, before, now()).await
-}
-
-fn show(status: &Status, session: &Session) -> Result<(), failure::Failure> {
     let mut out = anstream::stdout();
-    if session.common.json {
-        writeln!(out, "{}", serde_json::json!(status))?;
-    } else {
-        write!(out, "{}", text(status))?;
+    loop {
+        let status = session.interrupt.or(Status::read(&session, before.as_ref())).await?;
+        if session.common.json {
+            writeln!(out, "{}", serde_json::json!(status))?;
+        } else {
+            let clear = if arguments.watch && std::io::stdout().is_terminal() { CLEAR } else { "" };
+            write!(out, "{clear}{}", text(&status))?;
+        }
+        out.flush()?;
+        before = Some(status);
+        if arguments.watch {
+            tokio::select! {
+                () = tokio::time::sleep(INTERVAL) => {}
+                () = session.interrupt.raised() => return Ok(()),
+            }
+        } else {
+            return Ok(());
+        }
     }
-    out.flush()?;
-    Ok(())
+}
+
+/// The state of a deployment. Every count of SQS's is approximate, and right only a minute after the last change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Status {
+    handler: String,
+    stack: Option<String>,
+    retry_queue: Depth,
+    /// `HIDE_UP_TO`; `None` without a limit, or if the handler refuses its settings.
+    hide_up_to: Option<u64>,
+    dead_letters: Depth,
+    oldest_dead_letter: Option<OldestLetter>,
+    mapping: Option<MappingState>,
+    /// The pauses that are not over; `None` if the handler reads none.
+    pauses: Option<Vec<OpenPause>>,
+    last_hour: LastHour,
+    alarms: Vec<Alarm>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct MappingState {
+    /// `Enabled`, `Disabled`, or a state on the way to one of them.
+    state: String,
+    maximum_concurrency: Option<i32>,
+}
+
+impl Status {
+    /// Reads the state of a deployment. `before` is the state that was read last, if there is one: the dead-letters are
+    /// looked at again only if their number has changed since.
+    async fn read(session: &Session, before: Option<&Self>) -> Result<Self, Failure> {
+        let (account, now) = (&session.account, now());
+        // Settings and mappings change while one watches.
+        let deployment = session.deployment().await?;
+        let dead_letters = Depth::read(account, &deployment.dead_letter_queue).await?;
+        let oldest = match before.filter(|before| before.dead_letters == dead_letters) {
+            Some(before) => before.oldest_dead_letter,
+            None => OldestLetter::find(account, &deployment.dead_letter_queue, &dead_letters).await?,
+        };
+        let hide_up_to = match deployment.policy().map(|policy| policy.hide_up_to()) {
+            Ok(HideUpTo::UpTo(limit)) => Some(limit),
+            Ok(HideUpTo::Always) | Err(_) => None,
+        };
+        Ok(Self {
+            retry_queue: Depth::read(account, &deployment.retry_queue).await?,
+            hide_up_to,
+            dead_letters,
+            oldest_dead_letter: oldest
+                .map(|oldest| OldestLetter { age_seconds: now.since(oldest.sent).as_secs(), ..oldest }),
+            pauses: OpenPause::all(account, &deployment, now).await?,
+            last_hour: LastHour::read(account, &deployment, now).await?,
+            alarms: Alarm::all(account, &deployment).await?,
+            mapping: deployment.mapping.map(|mapping| MappingState {
+                state: mapping.state,
+                maximum_concurrency: mapping.maximum_concurrency,
+            }),
+            handler: deployment.handler,
+            stack: deployment.stack,
+        })
+    }
+}
+
+/// Each receives ten letters at most.
+const RECEIVES: usize = 10;
+
+/// The oldest dead-letter seen. CloudWatch's own age leaves out letters that were received three
+/// times, so it is taken from the letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct OldestLetter {
+    /// When it was sent to the queue. SQS deletes it 14 days later.
+    sent: Timestamp,
+    age_seconds: u64,
+    /// Every letter was seen; if not, there may be an older one.
+    is_exact: bool,
+}
+
+impl OldestLetter {
+    /// Looks at up to a hundred letters, and hides none of them.
+    async fn find(account: &Account, queue: &Queue, depth: &Depth) -> Result<Option<Self>, Failure> {
+        let mut seen = BTreeSet::new();
+        let mut oldest: Option<Timestamp> = None;
+        for _ in 0..RECEIVES {
+            if seen.len() as u64 >= depth.total() {
+                break;
+            }
+            let call = account.sqs.receive_message().queue_url(&queue.url).max_number_of_messages(10);
+            let sent_at = MessageSystemAttributeName::SentTimestamp;
+            let call = call.visibility_timeout(0).message_system_attribute_names(sent_at.clone());
+            let answer = call.send().await.or_failure("sqs:ReceiveMessage", queue.name())?;
+            for message in answer.messages.unwrap_or_default() {
+                let sent = message.attributes.and_then(|it| it.get(&sent_at)?.parse().ok());
+                oldest = oldest.into_iter().chain(sent.map(Timestamp::from_millis)).min();
+                seen.insert(message.message_id);
+            }
+        }
+        let is_exact = seen.len() as u64 >= depth.total();
+        Ok(oldest.map(|sent| Self { sent, age_seconds: 0, is_exact }))
+    }
 }
 
 /// SQS deletes a letter after 14 days. Four days before, somebody should look.
 const OLD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 /// The screen, a line for each topic.
-pub(crate) fn text(status: &Status) -> String {
+fn text(status: &Status) -> String {
     let of_stack = status.stack.as_ref().map(|stack| format!(" of stack {stack}")).unwrap_or_default();
     let lines = [
         ("Waiting", waiting(status)),
@@ -128,20 +213,15 @@ fn dead_letters(status: &Status) -> String {
 }
 
 fn last_hour(hour: &LastHour) -> String {
-    let LastHour {
-        arrived: None, dead_lettered: None, invocations: None, errors: None, throttles: None, ..
-    } = hour
-    else {
-        let count = |count: Option<f64>| count.map_or_else(|| "?".into(), rounded);
-        let (errors, throttles) = (count(hour.errors), count(hour.throttles));
-        return format!(
-            "{} arrived, {} dead-lettered; handler: {} invocations, {errors} errors, {throttles} throttles",
-            count(hour.arrived),
-            count(hour.dead_lettered),
-            count(hour.invocations),
-        );
-    };
-    "CloudWatch has no data".into()
+    let counts = [hour.arrived, hour.dead_lettered, hour.invocations, hour.errors, hour.throttles];
+    if counts.iter().all(Option::is_none) {
+        return "CloudWatch has no data".into();
+    }
+    let [arrived, dead, invocations, errors, throttles] =
+        counts.map(|count| count.map_or_else(|| "?".into(), rounded));
+    format!(
+        "{arrived} arrived, {dead} dead-lettered; handler: {invocations} invocations, {errors} errors, {throttles} throttles"
+    )
 }
 
 fn handler(status: &Status) -> String {
@@ -196,11 +276,6 @@ fn alarms(alarms: &[Alarm]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::Timestamp;
-
-    use crate::operate::deployment::Depth;
-    use crate::operate::status::read::MappingState;
-
     use super::*;
 
     fn quiet() -> Status {

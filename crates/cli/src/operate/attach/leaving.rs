@@ -96,7 +96,8 @@ impl Leaving {
             return Ok(Self { log, ..leaving });
         }
         let since = Timestamp::from_millis(now.as_millis().saturating_sub(RETENTION_MILLIS));
-        let search = Search { group: &deployment.log_group, term: &target.arn, since, stream: None };
+        let (group, term) = (&*deployment.log_group, &*target.arn);
+        let search = Search { group, term, since, until: None, stream: None };
         let mut log = Waiting::default();
         let of_target = |line: &HandlerLine| {
             line.target

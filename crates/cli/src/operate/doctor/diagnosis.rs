@@ -1,5 +1,7 @@
 //! The outcome of a check.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 
 use crate::operate::account::Failure;
@@ -15,55 +17,33 @@ pub(crate) enum Outcome {
     Broken,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Diagnosis {
     pub(crate) outcome: Outcome,
     pub(crate) found: String,
-    /// For a warning and for something broken.
-    pub(crate) remedy: Option<Remedy>,
+    /// What follows from that; `None` if nothing is wrong.
+    pub(crate) means: Option<String>,
+    pub(crate) fix: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Remedy {
-    pub(crate) means: String,
-    pub(crate) fix: String,
-}
-
-/// A verdict, or why what it is about could not be read.
+/// A diagnosis, or why what it is about could not be read.
 pub(crate) type Judged = Result<Diagnosis, Failure>;
 
-pub(crate) fn ok(found: impl Into<String>) -> Diagnosis {
-    Diagnosis { outcome: Outcome::Ok, found: found.into(), remedy: None }
+pub(crate) fn ok(found: impl Display) -> Diagnosis {
+    Diagnosis { outcome: Outcome::Ok, found: found.to_string(), means: None, fix: None }
 }
 
-pub(crate) fn skipped(why: impl Into<String>) -> Diagnosis {
-    Diagnosis { outcome: Outcome::Skipped, found: why.into(), remedy: None }
+pub(crate) fn skipped(why: impl Display) -> Diagnosis {
+    Diagnosis { outcome: Outcome::Skipped, ..ok(why) }
 }
 
-pub(crate) fn warning(
-    found: impl Into<String>,
-    means: impl Into<String>,
-    fix: impl Into<String>,
-) -> Diagnosis {
-    with_remedy(Outcome::Warning, found, means, fix)
+pub(crate) fn warning(found: impl Display, means: impl Display, fix: impl Display) -> Diagnosis {
+    Diagnosis { outcome: Outcome::Warning, ..broken(found, means, fix) }
 }
 
-pub(crate) fn broken(
-    found: impl Into<String>,
-    means: impl Into<String>,
-    fix: impl Into<String>,
-) -> Diagnosis {
-    with_remedy(Outcome::Broken, found, means, fix)
-}
-
-pub(crate) fn with_remedy(
-    outcome: Outcome,
-    found: impl Into<String>,
-    means: impl Into<String>,
-    fix: impl Into<String>,
-) -> Diagnosis {
-    let remedy = Remedy { means: means.into(), fix: fix.into() };
-    Diagnosis { outcome, found: found.into(), remedy: Some(remedy) }
+pub(crate) fn broken(found: impl Display, means: impl Display, fix: impl Display) -> Diagnosis {
+    let (means, fix) = (Some(means.to_string()), Some(fix.to_string()));
+    Diagnosis { outcome: Outcome::Broken, means, fix, ..ok(found) }
 }
 
 /// A fact, if it could be read.

@@ -3,16 +3,17 @@
 pub(crate) mod functions;
 pub(crate) mod log;
 pub(crate) mod queues;
+pub(crate) mod rights;
 
 use comeback_engine::{Pauses, Timestamp};
 
 use crate::operate::account::{Account, Failure};
 use crate::operate::alarms::Alarm;
 use crate::operate::deployment::{Deployment, Mapping};
-use crate::operate::doctor::diagnosis::seen;
-use crate::operate::doctor::facts::functions::Functions;
+use crate::operate::doctor::facts::functions::Function;
 use crate::operate::doctor::facts::log::LoggedErrors;
-use crate::operate::doctor::facts::queues::{HandlerRights, QueueSettings};
+use crate::operate::doctor::facts::queues::QueueSettings;
+use crate::operate::doctor::facts::rights::HandlerRights;
 use crate::operate::function::{FunctionName, Target};
 use crate::operate::pauses;
 
@@ -28,34 +29,35 @@ pub(crate) struct Facts {
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     pub(crate) rights: HandlerRights,
-    pub(crate) functions: Functions,
+    pub(crate) functions: Vec<Function>,
+    /// Whether the functions that the allow-list's patterns match could be looked for.
+    pub(crate) matched: Result<(), Failure>,
 }
 
 impl Facts {
     pub(crate) async fn read(
         account: &Account,
-        deployment: &Deployment,
+        deployment: Deployment,
         named: &[FunctionName],
         now: Timestamp,
     ) -> Self {
-        let handler: FunctionName =
-            deployment.handler_arn.to_string().parse().expect("BUG: a function's ARN names it");
+        let of_handler = &deployment.handler_arn.to_string().parse().expect("BUG: a function's ARN names it");
         let (retry_queue, dead_letter_queue) = tokio::join!(
             QueueSettings::read(account, &deployment.retry_queue),
             QueueSettings::read(account, &deployment.dead_letter_queue),
         );
         // Their rights to the queues' keys need the queues.
-        let (handler, mappings, errors, alarms, pauses, rights, functions) = tokio::join!(
-            Target::read(account, &handler),
+        let (handler, mappings, errors, alarms, pauses, rights, (functions, matched)) = tokio::join!(
+            Target::read(account, of_handler),
             Mapping::all(account, &deployment.handler),
             LoggedErrors::read(account, &deployment.log_group, now),
-            Alarm::all(account, deployment),
-            pauses::read(account, deployment),
-            HandlerRights::read(account, deployment, &retry_queue, &dead_letter_queue),
-            Functions::read(account, deployment, &retry_queue, named, now),
+            Alarm::all(account, &deployment),
+            pauses::read(account, &deployment),
+            HandlerRights::read(account, &deployment, &retry_queue, &dead_letter_queue),
+            functions::read(account, &deployment, &retry_queue, named, now),
         );
         Self {
-            deployment: deployment.clone(),
+            deployment,
             now,
             handler,
             mappings,
@@ -66,12 +68,7 @@ impl Facts {
             pauses,
             rights,
             functions,
+            matched,
         }
-    }
-
-    /// The mapping that hands the retry queue to the handler, if there is one.
-    pub(crate) fn mapping(&self) -> Result<Option<&Mapping>, Failure> {
-        let mappings = seen(&self.mappings)?;
-        Ok(mappings.iter().find(|mapping| mapping.queue_arn == self.deployment.retry_queue.arn))
     }
 }

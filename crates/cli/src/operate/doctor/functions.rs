@@ -7,11 +7,11 @@ use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::doctor::fix;
 use crate::operate::doctor::handler::{in_words, resume};
-use crate::operate::function::Target;
+use crate::operate::function::{InvokeSettings, Target};
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
-    facts.functions.matched.clone()?;
-    let names: Vec<&str> = facts.functions.all.iter().map(|function| function.name.as_str()).collect();
+    facts.matched.clone()?;
+    let names: Vec<&str> = facts.functions.iter().map(|function| &*function.name).collect();
     Ok(if names.is_empty() {
         warning(
             "none",
@@ -25,9 +25,9 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
 
 /// Warns only if every function was read, and none of their runtimes can write what an entry asks for.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
-    facts.functions.matched.clone()?;
+    facts.matched.clone()?;
     let mut runtimes = Vec::new();
-    for function in &facts.functions.all {
+    for function in &facts.functions {
         if let Some(target) = seen(&function.target)? {
             runtimes.push(target.runtime.as_deref().unwrap_or("an image"));
         }
@@ -142,65 +142,50 @@ const SHORT_AGE: i32 = 600;
 const DEFAULT_RETRIES: i32 = 2;
 const DEFAULT_AGE: i32 = 21_600;
 
-pub(crate) fn leads_here(facts: &Facts, function: &Function, entrance: &Entrance) -> Judged {
+pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
     let queue = &facts.deployment.retry_queue;
-    Ok(match entrance.settings.on_failure.as_deref() {
-        Some(destination) if destination == queue.arn => ok(queue.name()),
-        other => broken(
-            other.map_or_else(
-                || "it has no destination for failures".to_owned(),
-                |other| format!("its failures go to {other}"),
-            ),
-            "no failure of it is retried: it is attached half-way",
-            attach(facts, function, entrance),
-        ),
-    })
+    let found = match &entrance.settings.on_failure {
+        Some(destination) if *destination == queue.arn => return Ok(ok(queue.name())),
+        Some(other) => format!("its failures go to {other}"),
+        None => "it has no destination for failures".into(),
+    };
+    Ok(broken(found, "no failure of it is retried: it is attached half-way", attach(facts, entrance)))
 }
 
-pub(crate) fn no_retries(facts: &Facts, function: &Function, entrance: &Entrance) -> Judged {
-    if !is_attached(facts, entrance) {
-        return Ok(unattached());
-    }
-    Ok(match entrance.settings.retries.unwrap_or(DEFAULT_RETRIES) {
+pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
+    of_attached(facts, entrance, |settings| match settings.retries.unwrap_or(DEFAULT_RETRIES) {
         0 => ok("none"),
         retries => warning(
             format!("MaximumRetryAttempts is {retries}"),
             "each retry of Comeback is several invocations, and a failure is known minutes later",
-            attach(facts, function, entrance),
+            attach(facts, entrance),
         ),
     })
 }
 
-pub(crate) fn event_age(facts: &Facts, function: &Function, entrance: &Entrance) -> Judged {
-    if !is_attached(facts, entrance) {
-        return Ok(unattached());
-    }
-    let age = entrance.settings.event_age.unwrap_or(DEFAULT_AGE);
-    let enough = HANDLER_TIMEOUT.as_secs();
-    Ok(if age <= SHORT_AGE {
-        ok(format!("{age} s"))
-    } else {
-        warning(
-            format!("{age} s"),
-            format!(
-                "a throttled event waits this long in Lambda before Comeback sees it; {enough} s are enough"
-            ),
-            attach(facts, function, entrance),
-        )
+pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
+    of_attached(facts, entrance, |settings| {
+        let age = settings.event_age.unwrap_or(DEFAULT_AGE);
+        if age <= SHORT_AGE {
+            return ok(format!("{age} s"));
+        }
+        let enough = HANDLER_TIMEOUT.as_secs();
+        let means = format!(
+            "a throttled event waits this long in Lambda before Comeback sees it; {enough} s are enough"
+        );
+        warning(format!("{age} s"), means, attach(facts, entrance))
     })
 }
 
 /// `attach` sets whatever is not as it should be.
-pub(crate) fn attach(facts: &Facts, function: &Function, entrance: &Entrance) -> String {
-    fix::comeback(&facts.deployment, format!("attach {}", entrance.of(function)))
+pub(crate) fn attach(facts: &Facts, entrance: &Entrance) -> String {
+    fix::comeback(&facts.deployment, format!("attach {}", entrance.name))
 }
 
-fn is_attached(facts: &Facts, entrance: &Entrance) -> bool {
-    entrance.settings.on_failure.as_ref() == Some(&facts.deployment.retry_queue.arn)
-}
-
-fn unattached() -> Diagnosis {
-    skipped("its failures do not go to the retry queue (CB102)")
+fn of_attached(facts: &Facts, entrance: &Entrance, judge: impl Fn(&InvokeSettings) -> Diagnosis) -> Judged {
+    let is_attached = entrance.settings.on_failure.as_ref() == Some(&facts.deployment.retry_queue.arn);
+    let unattached = || skipped("its failures do not go to the retry queue (CB102)");
+    Ok(if is_attached { judge(&entrance.settings) } else { unattached() })
 }
 
 /// What Lambda itself writes, whatever the runtime: `Sandbox.Timedout`, `Runtime.ExitError`, ….
@@ -241,9 +226,8 @@ mod tests {
 
     use crate::operate::account::Failure;
     use crate::operate::doctor::diagnosis::Outcome;
-    use crate::operate::doctor::facts::log::Dropped;
     use crate::operate::doctor::sample::{assert_found, healthy, pause};
-    use crate::operate::function::InvokeSettings;
+    use crate::operate::metrics::Dropped;
 
     use super::*;
 
@@ -251,9 +235,9 @@ mod tests {
     fn something_is_attached() {
         assert_found(are_attached(&healthy()), Outcome::Ok, "orders");
         let mut none = healthy();
-        none.functions.all.clear();
+        none.functions.clear();
         assert_found(are_attached(&none), Outcome::Warning, "none");
-        none.functions.matched = Err(Failure::CouldNot("lambda:ListFunctions denied".into()));
+        none.matched = Err(Failure::CouldNot("lambda:ListFunctions denied".into()));
         assert!(are_attached(&none).is_err());
     }
 
@@ -265,18 +249,18 @@ mod tests {
         facts.deployment.variables.insert("NON_RETRYABLE_ERRORS".into(), list.into());
         let found = "no error of python3.12 can match com.acme.Refused";
         assert_found(error_types(&facts), Outcome::Warning, found);
-        let fix = error_types(&facts).unwrap().remedy.unwrap().fix;
+        let fix = error_types(&facts).unwrap().fix.unwrap();
         assert!(fix.contains("{NON_RETRYABLE_ERRORS: 'OrderRefused'}"), "{fix}");
-        let mut java = facts.functions.all[0].clone();
+        let mut java = facts.functions[0].clone();
         java.target.as_mut().unwrap().as_mut().unwrap().runtime = Some("java21".into());
-        facts.functions.all.push(java);
+        facts.functions.push(java);
         assert_found(error_types(&facts), Outcome::Ok, list);
     }
 
     fn of_function(check: fn(&Facts, &Function) -> Judged, change: impl FnOnce(&mut Function)) -> Judged {
         let mut facts = healthy();
-        change(&mut facts.functions.all[0]);
-        check(&facts, &facts.functions.all[0])
+        change(&mut facts.functions[0]);
+        check(&facts, &facts.functions[0])
     }
 
     #[test]
@@ -297,10 +281,10 @@ mod tests {
         let arn = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
         let list = format!("{},{}", arn("orders"), arn("payments"));
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), list);
-        facts.functions.all[0].target = Ok(None);
-        let fix = |facts: &Facts| exists(facts, &facts.functions.all[0]).unwrap().remedy.unwrap().fix;
+        facts.functions[0].target = Ok(None);
+        let fix = |facts: &Facts| exists(facts, &facts.functions[0]).unwrap().fix.unwrap();
         assert!(fix(&facts).contains(&format!("{{TARGET_FUNCTIONS: '{}'}}", arn("payments"))));
-        facts.functions.all[0].name = "misspelt".into();
+        facts.functions[0].name = "misspelt".into();
         assert_eq!(fix(&facts), "name a function that exists");
     }
 
@@ -326,15 +310,11 @@ mod tests {
     #[test]
     fn a_function_that_is_paused_hard_is_not_broken() {
         let mut facts = healthy();
-        facts.functions.all[0].target.as_mut().unwrap().as_mut().unwrap().reserved_concurrency = Some(0);
+        facts.functions[0].target.as_mut().unwrap().as_mut().unwrap().reserved_concurrency = Some(0);
         facts.pauses = Ok(Some(pause(facts.now.as_secs() - 60)));
-        assert_found(
-            concurrency(&facts, &facts.functions.all[0]),
-            Outcome::Warning,
-            "0 are reserved: paused, ",
-        );
+        assert_found(concurrency(&facts, &facts.functions[0]), Outcome::Warning, "0 are reserved: paused, ");
         facts.pauses = Ok(Some(Pauses::default()));
-        assert_found(concurrency(&facts, &facts.functions.all[0]), Outcome::Broken, "0");
+        assert_found(concurrency(&facts, &facts.functions[0]), Outcome::Broken, "0");
     }
 
     #[test]
@@ -351,20 +331,19 @@ mod tests {
     }
 
     fn of_entrance(
-        check: fn(&Facts, &Function, &Entrance) -> Judged,
+        check: fn(&Facts, &Entrance) -> Judged,
         change: impl FnOnce(&mut InvokeSettings),
     ) -> Judged {
         let mut facts = healthy();
-        change(&mut facts.functions.all[0].entrances[0].settings);
-        let function = &facts.functions.all[0];
-        check(&facts, function, &function.entrances[0])
+        change(&mut facts.functions[0].entrances[0].settings);
+        check(&facts, &facts.functions[0].entrances[0])
     }
 
     #[test]
     fn failures_go_to_the_retry_queue() {
         assert_found(of_entrance(leads_here, |_| ()), Outcome::Ok, "retries");
         let none = of_entrance(leads_here, |settings| settings.on_failure = None);
-        assert_eq!(none.as_ref().unwrap().remedy.as_ref().unwrap().fix, "comeback attach orders");
+        assert_eq!(none.as_ref().unwrap().fix.as_deref(), Some("comeback attach orders"));
         assert_found(none, Outcome::Broken, "no destination");
         let other = of_entrance(leads_here, |settings| settings.on_failure = Some("arn:other".into()));
         assert_found(other, Outcome::Broken, "its failures go to arn:other");

@@ -5,6 +5,7 @@ use comeback_engine::{HANDLER_TIMEOUT, LONG_PAUSE, Pause, PauseTarget};
 use crate::operate::alarms::Alarm;
 use crate::operate::doctor::diagnosis::{Judged, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::fix;
 
 pub(crate) fn settings(facts: &Facts) -> Judged {
@@ -72,7 +73,7 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     let at_least = if errors.all_were_read { "" } else { "at least " };
     let read = format!(
         "aws logs filter-log-events --log-group-name {group} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
-        errors.since.as_millis()
+        facts.now.as_millis() - BACK.as_millis() as u64
     );
     Ok(warning(
         format!("{at_least}{} in the last 24 h; the newest, at {}: {}", errors.count, newest.at, newest.text),
@@ -194,7 +195,7 @@ mod tests {
         facts.deployment.variables.insert("JITTER".into(), "some".into());
         assert_found(settings(&facts), Outcome::Broken, r#"JITTER is "some""#);
         assert_found(settings(&facts), Outcome::Broken, "MAX_AGE is 30 s");
-        let fix = settings(&facts).unwrap().remedy.unwrap().fix;
+        let fix = settings(&facts).unwrap().fix.unwrap();
         assert!(fix.contains("{JITTER: 'VALUE'}"), "{fix}");
     }
 
@@ -239,17 +240,12 @@ mod tests {
             text: "denied".into(),
             remedy: Some("allow it".into()),
         };
-        facts.errors = Ok(LoggedErrors {
-            since: Timestamp::from_secs(1_699_913_600),
-            count: 7,
-            newest: Some(newest),
-            all_were_read: false,
-        });
+        facts.errors = Ok(LoggedErrors { count: 7, newest: Some(newest), all_were_read: false });
         let expected = "at least 7 in the last 24 h; the newest, at 2023-11-14T22:13:20.000Z: denied";
         assert_found(errors(&facts), Outcome::Warning, expected);
-        let remedy = errors(&facts).unwrap().remedy.unwrap();
-        assert_eq!(remedy.means, "allow it");
-        assert!(remedy.fix.contains("--start-time 1699913600000"), "{}", remedy.fix);
+        let found = errors(&facts).unwrap();
+        assert_eq!(found.means.as_deref(), Some("allow it"));
+        assert!(found.fix.unwrap().contains("--start-time 1699913600000"));
     }
 
     fn with(change: impl FnOnce(&mut Vec<Alarm>)) -> Facts {
@@ -288,8 +284,8 @@ mod tests {
         };
         assert_found(no_pause_is_forgotten(&paused(24)), Outcome::Ok, "none");
         let forgotten = no_pause_is_forgotten(&paused(25));
-        let remedy = forgotten.as_ref().unwrap().remedy.clone().unwrap();
-        assert_eq!(remedy.fix, "comeback resume arn:aws:lambda:eu-west-1:123456789012:function:orders");
+        let fix = forgotten.clone().unwrap().fix.unwrap();
+        assert_eq!(fix, "comeback resume arn:aws:lambda:eu-west-1:123456789012:function:orders");
         assert_found(
             forgotten,
             Outcome::Warning,

@@ -10,11 +10,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::{Deployment, resources};
-use crate::operate::doctor::checks::{CHECKS, Of};
-use crate::operate::doctor::diagnosis::{Diagnosis, broken, ok, or_unseen, skipped};
-use crate::operate::doctor::{Finding, fix};
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, skipped};
+use crate::operate::doctor::fix;
 use crate::operate::trace::find::{self, Invocation, Report};
-use crate::operate::trace::story::{End, Step, Story};
+use crate::operate::trace::sentence;
+use crate::operate::trace::story::{End, Story};
 
 /// The example function's name in the template.
 const EXAMPLE: &str = "ExampleTarget";
@@ -28,55 +28,27 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was given up,
-/// or should have done either. Calls `say` with each step, once. Nothing is cleaned up: the event ends as any other.
-pub(crate) async fn probe(
-    account: &Account,
-    deployment: &Deployment,
-    now: Timestamp,
-    say: &mut dyn FnMut(&Step),
-) -> Finding {
-    let check = CHECKS.iter().find(|check| matches!(check.of, Of::Probe)).expect("BUG: it is a check");
-    let made = match patience(deployment) {
-        Ok(patience) => make(account, deployment, now, patience, say).await,
-        Err(why) => Ok(why),
+/// or should have done either. Shows each step, once. Nothing is cleaned up: the event ends as any other.
+pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Timestamp) -> Judged {
+    let patience = match patience(deployment) {
+        Ok(patience) => patience,
+        Err(why) => return Ok(skipped(why)),
     };
-    Finding::of(check, None, or_unseen(made))
-}
-
-/// How long the event may take, or why it is not sent.
-fn patience(deployment: &Deployment) -> Result<Duration, Diagnosis> {
-    let policy = deployment.policy().map_err(|_| skipped("the handler's settings are refused (CB020)"))?;
-    let backoff = policy.backoff();
-    // With decorrelated jitter the first backoff is the longest: up to three times the base.
-    let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
-    if longest > LONGEST {
-        let seconds = longest.as_secs();
-        return Err(skipped(format!("the first retry may take {seconds} s: too long to be followed")));
-    }
-    Ok(longest)
-}
-
-async fn make(
-    account: &Account,
-    deployment: &Deployment,
-    now: Timestamp,
-    patience: Duration,
-    say: &mut dyn FnMut(&Step),
-) -> Result<Diagnosis, Failure> {
     let function = example(account, deployment).await?;
     let key = send(account, &function).await?;
     let since = Timestamp::from_millis(now.as_millis().saturating_sub(EARLIER.as_millis() as u64));
-    let mut said = 0;
+    let mut shown = 0;
     let mut last = None;
     let followed = timeout(patience, async {
         loop {
             if let Some(story) = find::story(account, deployment, &key, since, &|_| ()).await? {
-                story.steps.iter().skip(said).for_each(&mut *say);
-                said = story.steps.len();
+                let steps = story.steps.iter().skip(shown);
+                steps.for_each(|step| anstream::eprintln!("probe: {}", sentence(step)));
+                shown = story.steps.len();
                 let end = ended(account, deployment, &story, since).await?;
                 last = Some(story.end);
                 if let Some(end) = end {
-                    return Ok::<_, Failure>(end);
+                    return Ok(end);
                 }
             }
             sleep(BETWEEN_LOOKS).await;
@@ -86,14 +58,24 @@ async fn make(
     followed.unwrap_or_else(|_| Ok(not_ended(deployment, &function, &key, last.as_ref(), patience)))
 }
 
+/// How long the event may take, or why it is not sent.
+fn patience(deployment: &Deployment) -> Result<Duration, String> {
+    let policy = deployment.policy().map_err(|_| "the handler's settings are refused (CB020)")?;
+    let backoff = policy.backoff();
+    // With decorrelated jitter the first backoff is the longest: up to three times the base.
+    let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
+    if longest > LONGEST {
+        let seconds = longest.as_secs();
+        return Err(format!("the first retry may take {seconds} s: too long to be followed"));
+    }
+    Ok(longest)
+}
+
 /// Sends the event, and gives back its request id.
 async fn send(account: &Account, function: &str) -> Result<String, Failure> {
     let call = account.lambda.invoke().function_name(function).invocation_type(InvocationType::Event);
-    let answer = call
-        .payload(EVENT.as_bytes().to_vec().into())
-        .send()
-        .await
-        .or_failure("lambda:InvokeFunction", function)?;
+    let answer = call.payload(EVENT.as_bytes().into()).send().await;
+    let answer = answer.or_failure("lambda:InvokeFunction", function)?;
     let none = || Failure::CouldNot(format!("Lambda gave no request id of an event for {function}"));
     answer.request_id().map(ToOwned::to_owned).ok_or_else(none)
 }
@@ -111,10 +93,9 @@ async fn ended(
             if let Report::Unread { why } = invocation.report {
                 return Err(Failure::CouldNot(why));
             }
-            let has_succeeded = |line: &str| {
-                serde_json::from_str::<Value>(line).is_ok_and(|line| line["message"] == "succeeded")
-            };
-            let succeeded = invocation.lines.iter().any(|line| has_succeeded(&line.line));
+            let succeeded = invocation.lines.iter().any(|line| {
+                serde_json::from_str::<Value>(&line.line).is_ok_and(|line| line["message"] == "succeeded")
+            });
             Ok(succeeded.then(|| ok(format!("{} failed once, and its retry succeeded", story.key))))
         }
         End::GivenUp => Ok(Some(broken(
@@ -171,7 +152,7 @@ mod tests {
         assert_eq!(patience(&deployment), Ok(Duration::from_secs(93)));
         let mut with = |base: &str| {
             deployment.variables.insert("BASE_BACKOFF".into(), base.into());
-            patience(&deployment).map_err(|why| why.found)
+            patience(&deployment)
         };
         assert_eq!(with("270"), Ok(LONGEST));
         assert_eq!(with("271"), Err("the first retry may take 903 s: too long to be followed".into()));
@@ -196,7 +177,7 @@ mod tests {
             let diagnosis = not_ended(&deployment, "example", "k-1", last.as_ref(), Duration::from_secs(93));
             assert_eq!(diagnosis.outcome, Outcome::Broken);
             assert!(diagnosis.found.contains(words), "{diagnosis:?}");
-            assert_eq!(diagnosis.remedy.unwrap().fix, fix);
+            assert_eq!(diagnosis.fix.unwrap(), fix);
         }
     }
 }

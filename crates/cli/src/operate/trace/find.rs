@@ -66,7 +66,7 @@ async fn lines_of(
     progress: &dyn Fn(usize),
 ) -> Result<Vec<HandlerLine>, Failure> {
     let search = async |term: &str| {
-        let found = Search { group: &deployment.log_group, term, since, stream: None };
+        let found = Search { group: &deployment.log_group, term, since, until: None, stream: None };
         let events = found.run(account, progress).await?;
         let lines = events.iter().filter_map(|event| HandlerLine::read(&event.message));
         Ok::<_, Failure>(lines.collect::<Vec<_>>())
@@ -139,7 +139,7 @@ impl Invocation {
             Ok(group) => group,
             Err(why) => return Ok(unread(why)),
         };
-        let search = Search { group: &group, term: request_id, since, stream: None };
+        let search = Search { group: &group, term: request_id, since, until: None, stream: None };
         let events = match search.run(account, &|_| ()).await {
             Ok(events) => events,
             Err(refused @ Failure::Refused(_)) => return Err(refused),
@@ -158,8 +158,8 @@ async fn between(
     named: Vec<LogEvent>,
 ) -> Result<Vec<LoggedLine>, Failure> {
     let (Some(first), Some(last)) = (named.first(), named.last()) else { return Ok(Vec::new()) };
-    let stream = Some((first.stream.as_str(), last.at));
-    let all = Search { term: "", since: first.at, stream, ..*search }.run(account, &|_| ()).await?;
+    let (until, stream) = (Some(last.at), Some(&*first.stream));
+    let all = Search { term: "", since: first.at, until, stream, ..*search }.run(account, &|_| ()).await?;
     Ok(all
         .into_iter()
         .map(|event| LoggedLine { at: event.at, line: event.message.trim_end().to_owned() })

@@ -2,25 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use comeback_engine::{FunctionPattern, Timestamp};
+use comeback_engine::{FunctionArn, Timestamp};
 use futures_util::stream::{StreamExt as _, iter};
 
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
-use crate::operate::doctor::facts::log::{Dropped, dropped};
-use crate::operate::doctor::facts::queues::{QueueSettings, Right, ask_of_key, ask_to_invoke, ask_to_send};
+use crate::operate::doctor::diagnosis::seen;
+use crate::operate::doctor::facts::queues::QueueSettings;
+use crate::operate::doctor::facts::rights::{Rights, SEND, ask, ask_of_keys};
 use crate::operate::function::{FunctionName, InvokeSettings, Target};
+use crate::operate::metrics::Dropped;
 
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
 const AT_A_TIME: usize = 8;
-
-/// The functions to check.
-#[derive(Clone, Debug)]
-pub(crate) struct Functions {
-    pub(crate) all: Vec<Function>,
-    /// Whether the functions that the allow-list's patterns match could be looked for.
-    pub(crate) matched: Result<(), Failure>,
-}
 
 /// A function that is attached, or half so, or was named by the operator.
 #[derive(Clone, Debug)]
@@ -36,71 +30,35 @@ pub(crate) struct Function {
 /// A function by one qualifier: one that has the retry queue as its destination, or should have.
 #[derive(Clone, Debug)]
 pub(crate) struct Entrance {
-    /// The alias or version; `None` for the function itself.
-    pub(crate) qualifier: Option<String>,
+    /// As an operator names it: `orders` or `orders:live`.
+    pub(crate) name: String,
     pub(crate) invoked_arn: String,
     pub(crate) settings: InvokeSettings,
-    pub(crate) role: Result<String, Failure>,
-    pub(crate) send: Result<Vec<Right>, Failure>,
+    pub(crate) send: Rights,
     /// Of that role. None if AWS manages the key.
-    pub(crate) use_key: Result<Vec<Right>, Failure>,
-    pub(crate) invoke: Vec<Right>,
+    pub(crate) use_key: Rights,
+    pub(crate) invoke: Rights,
 }
 
-impl Entrance {
-    /// As an operator names the function by it.
-    pub(crate) fn of(&self, function: &Function) -> String {
-        match &self.qualifier {
-            Some(qualifier) => format!("{}:{qualifier}", function.name),
-            None => function.name.clone(),
+/// The functions to check, and whether those that the allow-list's patterns match could be looked for.
+pub(crate) async fn read(
+    account: &Account,
+    deployment: &Deployment,
+    retry_queue: &Result<QueueSettings, Failure>,
+    named: &[FunctionName],
+    now: Timestamp,
+) -> (Vec<Function>, Result<(), Failure>) {
+    let mut wanted = wanted(deployment, named);
+    let matched = matched(account, deployment).await.map(|arns| {
+        for arn in arns {
+            wanted.entry(arn).or_default();
         }
-    }
-}
-
-impl Functions {
-    pub(crate) async fn read(
-        account: &Account,
-        deployment: &Deployment,
-        retry_queue: &Result<QueueSettings, Failure>,
-        named: &[FunctionName],
-        now: Timestamp,
-    ) -> Self {
-        let mut wanted = wanted(deployment, named);
-        let matched = matched(account, deployment).await.map(|arns| {
-            for arn in arns {
-                wanted.entry(arn).or_default();
-            }
-        });
-        let reading =
-            wanted.iter().map(|(arn, asked)| Function::read(account, deployment, retry_queue, arn, asked));
-        let mut all: Vec<Function> = iter(reading).buffered(AT_A_TIME).collect().await;
-        let names: Vec<&str> = all.iter().map(|function| function.name.as_str()).collect();
-        let counts = dropped(account, &names, now).await;
-        for (index, function) in all.iter_mut().enumerate() {
-            function.dropped = counts.as_ref().map(|counts| counts[index]).map_err(Clone::clone);
-        }
-        Self { all, matched }
-    }
-}
-
-impl Function {
-    async fn read(
-        account: &Account,
-        deployment: &Deployment,
-        retry_queue: &Result<QueueSettings, Failure>,
-        arn: &str,
-        asked: &BTreeSet<Option<String>>,
-    ) -> Self {
+    });
+    let reading = wanted.iter().map(async |(arn, asked)| {
         let function: FunctionName = arn.parse().expect("BUG: it was made of a function's name");
         let target = match Target::read(account, &function).await {
-            Ok(target) => Ok(Some(target)),
-            Err(failure) => {
-                if is_missing(account, arn).await {
-                    Ok(None)
-                } else {
-                    Err(failure)
-                }
-            }
+            Err(_) if is_missing(account, arn).await => Ok(None),
+            target => target.map(Some),
         };
         let mut entrances = Vec::new();
         if let Ok(Some(target)) = &target {
@@ -108,8 +66,10 @@ impl Function {
                 entrances.push(Entrance::read(account, deployment, retry_queue, target, qualifier).await);
             }
         }
-        Self { name: function.name, target, entrances, dropped: Ok(Dropped::default()) }
-    }
+        let dropped = Dropped::read(account, &function.name, now).await;
+        Function { name: function.name, target, entrances, dropped }
+    });
+    (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
 
 impl Entrance {
@@ -121,23 +81,24 @@ impl Entrance {
         qualifier: Option<String>,
     ) -> Self {
         let invoked_arn = format!("{}:{}", target.arn, qualifier.as_deref().unwrap_or("$LATEST"));
-        let role = match &qualifier {
+        let role = &match &qualifier {
             None => Ok(target.role_arn.clone()),
             Some(qualifier) => role_behind(account, &target.arn, qualifier).await,
         };
-        let queue_arn = &deployment.retry_queue.arn;
-        let of_role = async {
-            let Ok(role) = &role else {
-                return (role.clone().map(|_| Vec::new()), role.clone().map(|_| Vec::new()));
-            };
-            let (send, use_key) =
-                tokio::join!(ask_to_send(account, role, queue_arn), ask_of_key(account, role, retry_queue));
-            (Ok(send), use_key)
-        };
-        let of_handler = ask_to_invoke(account, &deployment.role_arn, &target.arn, &invoked_arn);
-        let ((send, use_key), invoke) = tokio::join!(of_role, of_handler);
-        let settings = target.invoke_settings.get(&qualifier).cloned().unwrap_or_default();
-        Self { qualifier, invoked_arn, settings, role, send, use_key, invoke }
+        let arns = [&*target.arn, &invoked_arn];
+        let (send, use_key, invoke) = tokio::join!(
+            async { ask(account, seen(role)?, &SEND, [&*deployment.retry_queue.arn]).await },
+            async { ask_of_keys(account, seen(role)?, [retry_queue]).await },
+            ask(account, &deployment.role_arn, &["lambda:InvokeFunction"], arns),
+        );
+        Self {
+            settings: target.invoke_settings.get(&qualifier).cloned().unwrap_or_default(),
+            name: qualifier.iter().fold(target.name.clone(), |name, qualifier| name + ":" + qualifier),
+            invoked_arn,
+            send,
+            use_key,
+            invoke,
+        }
     }
 }
 
@@ -151,16 +112,10 @@ async fn is_missing(account: &Account, arn: &str) -> bool {
 /// A published version keeps the role that it was published with.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<String, Failure> {
     let of = format!("{arn}:{qualifier}");
-    let answer = account
-        .lambda
-        .get_function()
-        .function_name(arn)
-        .qualifier(qualifier)
-        .send()
-        .await
-        .or_failure("lambda:GetFunction", &of)?;
-    let role = answer.configuration().and_then(|configuration| configuration.role());
-    role.map(ToOwned::to_owned).ok_or_else(|| Failure::CouldNot(format!("Lambda gave no role of {of}")))
+    let call = account.lambda.get_function().function_name(arn).qualifier(qualifier);
+    let answer = call.send().await.or_failure("lambda:GetFunction", &of)?;
+    let role = answer.configuration.and_then(|configuration| configuration.role);
+    role.ok_or_else(|| Failure::CouldNot(format!("Lambda gave no role of {of}")))
 }
 
 /// Unqualified ARNs, each with the qualifiers that were named.
@@ -199,32 +154,19 @@ fn qualifiers(
 
 /// The functions that a pattern of the allow-list matches, if the retry queue is a destination of theirs.
 async fn matched(account: &Account, deployment: &Deployment) -> Result<Vec<String>, Failure> {
-    let patterns: Vec<FunctionPattern> = deployment
-        .target_functions()
-        .filter(|entry| entry.contains('*'))
-        .filter_map(|entry| entry.parse().ok())
-        .collect();
-    if patterns.is_empty() {
+    if !deployment.target_functions().any(|entry| entry.contains('*')) {
         return Ok(Vec::new());
     }
-    let handler = deployment.handler_arn.to_string();
-    let is_matched = |arn: &str| {
-        arn != handler
-            && patterns.iter().any(|pattern| match pattern.qualifier() {
-                None => pattern.allows(arn),
-                Some(qualifier) => pattern.allows(&format!("{arn}:{qualifier}")),
-            })
-    };
     let functions = account.lambda.list_functions().into_paginator().items().send().try_collect().await;
     let functions = functions.or_failure("lambda:ListFunctions", "the account")?;
-    let arns = functions.iter().filter_map(|function| function.function_arn());
-    let arns: Vec<String> = arns.filter(|arn| is_matched(arn)).map(ToOwned::to_owned).collect();
-    let leads_here = async |arn: String| {
-        let all = InvokeSettings::all(account, &arn).await?;
+    let arns = functions.iter().filter_map(|function| function.function_arn()?.parse().ok());
+    let arns = arns.filter(|arn: &FunctionArn| *arn != deployment.handler_arn && deployment.retries(arn));
+    let leads_here = async |arn: FunctionArn| {
+        let all = InvokeSettings::all(account, &arn.to_string()).await?;
         let queue = Some(deployment.retry_queue.arn.as_str());
-        Ok::<_, Failure>(all.values().any(|it| it.on_failure.as_deref() == queue).then_some(arn))
+        Ok::<_, Failure>(all.values().any(|it| it.on_failure.as_deref() == queue).then(|| arn.to_string()))
     };
-    let found: Vec<_> = iter(arns.into_iter().map(leads_here)).buffered(AT_A_TIME).collect().await;
+    let found: Vec<_> = iter(arns.map(leads_here)).buffered(AT_A_TIME).collect().await;
     found.into_iter().filter_map(Result::transpose).collect()
 }
 
