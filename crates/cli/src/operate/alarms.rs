@@ -7,7 +7,7 @@ use comeback_engine::FunctionArn;
 use serde::Serialize;
 
 use crate::operate::account::{Account, Failure, Or as _};
-use crate::operate::deployment::{Deployment, Queue};
+use crate::operate::deployment::Deployment;
 
 /// A metric alarm on one of the queues, on the handler or its log, or on what Lambda loses of a retried function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -42,7 +42,7 @@ async fn describe(account: &Account, of: &str) -> Result<Vec<MetricAlarm>, Failu
 }
 
 /// An alarm on a single metric names it itself; one on an expression names it in its queries.
-pub(crate) fn is_of(alarm: &MetricAlarm, deployment: &Deployment) -> bool {
+fn is_of(alarm: &MetricAlarm, deployment: &Deployment) -> bool {
     let single = (alarm.namespace(), alarm.metric_name(), alarm.dimensions());
     let of_queries = alarm.metrics().iter().filter_map(|query| query.metric_stat()?.metric());
     let of_queries = of_queries.map(|metric| (metric.namespace(), metric.metric_name(), metric.dimensions()));
@@ -84,7 +84,8 @@ impl Losses {
         deployment: &Deployment,
         function: &str,
     ) -> Result<Self, Failure> {
-        let alarm = name(&deployment.retry_queue, function);
+        // Two deployments may each have an alias of one function.
+        let alarm = format!("{}-lost-{function}", deployment.retry_queue.name());
         let mut losses = Self { alarm, ours: false, others: false, tell: None };
         let alarms = describe(account, function).await?;
         alarms.iter().for_each(|alarm| losses.see(alarm, deployment, function));
@@ -107,11 +108,6 @@ impl Losses {
             self.tell.get_or_insert_default().extend(topics.cloned());
         }
     }
-}
-
-/// Two deployments may each have an alias of one function.
-fn name(queue: &Queue, function: &str) -> String {
-    format!("{}-lost-{function}", queue.name())
 }
 
 /// Actions of an alarm for one state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
@@ -219,8 +215,8 @@ mod tests {
 
     fn seen(alarms: &[MetricAlarm]) -> Losses {
         let deployment = deployment();
-        let alarm = name(&deployment.retry_queue, "orders");
-        let mut losses = Losses { alarm, ours: false, others: false, tell: None };
+        let mut losses =
+            Losses { alarm: "retries-lost-orders".into(), ours: false, others: false, tell: None };
         alarms.iter().for_each(|alarm| losses.see(alarm, &deployment, "orders"));
         losses
     }

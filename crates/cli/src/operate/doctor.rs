@@ -86,12 +86,14 @@ pub(crate) async fn run(arguments: &DoctorArguments, session: Session) -> Result
     Err(Failure::Undone(format!("{broken} of {all} checks found something broken{strictly}")).into())
 }
 
+type Text = &'static str;
+
 /// A check. Its number never changes and is never used again; docs/doctor.md has a row for each.
 #[derive(Debug, Serialize)]
 struct Check {
-    id: &'static str,
-    group: &'static str,
-    title: &'static str,
+    id: Text,
+    group: Text,
+    title: Text,
     #[serde(skip)]
     judge: Judge,
 }
@@ -150,20 +152,15 @@ const CHECKS: &[Check] = &[
     stack(PROBE, "probe", "an event that fails once is retried", |_| Ok(skipped("pass --probe to send one"))),
 ];
 
-const fn stack(
-    id: &'static str,
-    group: &'static str,
-    title: &'static str,
-    judge: fn(&Facts) -> Judged,
-) -> Check {
+const fn stack(id: Text, group: Text, title: Text, judge: fn(&Facts) -> Judged) -> Check {
     Check { id, group, title, judge: Judge::Stack(judge) }
 }
 
-const fn of_function(id: &'static str, title: &'static str, judge: fn(&Facts, &Function) -> Judged) -> Check {
+const fn of_function(id: Text, title: Text, judge: fn(&Facts, &Function) -> Judged) -> Check {
     Check { id, group: "functions", title, judge: Judge::Function(judge) }
 }
 
-const fn of_entrance(id: &'static str, title: &'static str, judge: fn(&Facts, &Entrance) -> Judged) -> Check {
+const fn of_entrance(id: Text, title: Text, judge: fn(&Facts, &Entrance) -> Judged) -> Check {
     Check { id, group: "functions", title, judge: Judge::Entrance(judge) }
 }
 

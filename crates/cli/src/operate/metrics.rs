@@ -77,11 +77,15 @@ impl Dropped {
     }
 
     fn of(points: &[(Timestamp, f64)], now: Timestamp) -> Self {
-        let sum =
-            |points: &mut dyn Iterator<Item = &(Timestamp, f64)>| points.map(|(_, sum)| *sum as u64).sum();
-        // A period counts as recent if its last moment is.
-        let is_recent = |(at, _): &&(Timestamp, f64)| now.since(at.saturating_add(HOUR)) < DAY;
-        Self { in_24_hours: sum(&mut points.iter().filter(is_recent)), in_14_days: sum(&mut points.iter()) }
+        let mut dropped = Self::default();
+        for (at, sum) in points {
+            dropped.in_14_days += *sum as u64;
+            // A period counts as recent if its last moment is.
+            if now.since(at.saturating_add(HOUR)) < DAY {
+                dropped.in_24_hours += *sum as u64;
+            }
+        }
+        dropped
     }
 }
 

@@ -55,13 +55,12 @@ pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result
         }
         out.flush()?;
         before = Some(status);
-        if arguments.watch {
-            tokio::select! {
-                () = tokio::time::sleep(INTERVAL) => {}
-                () = session.interrupt.raised() => return Ok(()),
-            }
-        } else {
+        if !arguments.watch {
             return Ok(());
+        }
+        tokio::select! {
+            () = tokio::time::sleep(INTERVAL) => {}
+            () = session.interrupt.raised() => return Ok(()),
         }
     }
 }

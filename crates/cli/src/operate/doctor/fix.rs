@@ -34,21 +34,8 @@ pub(crate) fn variable(deployment: &Deployment, name: &str, value: &str) -> Stri
     handler(deployment, format!("--environment \"$({environment})\""))
 }
 
-pub(crate) fn recursion(function: &str) -> String {
-    format!("aws lambda put-function-recursion-config --function-name {function} --recursive-loop Allow")
-}
-
 pub(crate) fn concurrency(function: &str) -> String {
     format!("aws lambda delete-function-concurrency --function-name {function}")
-}
-
-/// Gives a role these actions on these resources, by a policy named after the check that found them missing.
-pub(crate) fn permission(role: &str, check: &str, actions: &[&str], resources: &[&str]) -> String {
-    let statement = json!({"Effect": "Allow", "Action": actions, "Resource": resources});
-    let policy = json!({"Version": "2012-10-17", "Statement": [statement]});
-    format!(
-        "aws iam put-role-policy --role-name {role} --policy-name comeback-{check} --policy-document '{policy}'"
-    )
 }
 
 /// One of our own commands, with the flag that finds this deployment.

@@ -1,12 +1,14 @@
 //! Checks of the attached functions: their settings and destinations.
 
+use std::collections::BTreeSet;
+
 use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause};
 
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::doctor::fix;
-use crate::operate::doctor::handler::{in_words, resume};
+use crate::operate::doctor::handler::{in_words, looping, resume};
 use crate::operate::function::{InvokeSettings, Target};
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
@@ -26,14 +28,10 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
 /// Warns only if every function was read, and none of their runtimes can write what an entry asks for.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    let mut runtimes = Vec::new();
-    for function in &facts.functions {
-        if let Some(target) = seen(&function.target)? {
-            runtimes.push(target.runtime.as_deref().unwrap_or("an image"));
-        }
-    }
-    runtimes.sort_unstable();
-    runtimes.dedup();
+    let targets = facts.functions.iter().map(|function| seen(&function.target));
+    let targets: Vec<_> = targets.collect::<Result<_, _>>()?;
+    let runtimes = targets.into_iter().flatten().map(|it| it.runtime.as_deref().unwrap_or("an image"));
+    let runtimes = Vec::from_iter(BTreeSet::from_iter(runtimes));
     let set = facts.deployment.variables.get("NON_RETRYABLE_ERRORS").map(String::as_str).unwrap_or_default();
     let entries: Vec<&str> = set.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
     if entries.is_empty() || runtimes.is_empty() {
@@ -69,16 +67,8 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
 }
 
 pub(crate) fn recursion(_: &Facts, function: &Function) -> Judged {
-    of_target(function, |target| {
-        if target.recursion_allowed {
-            return ok("RecursiveLoop is Allow");
-        }
-        broken(
-            "RecursiveLoop is Terminate",
-            "Lambda stops each of its events at the 16th round through the queue",
-            fix::recursion(&target.name),
-        )
-    })
+    let means = "Lambda stops each of its events at the 16th round through the queue";
+    of_target(function, |target| looping(target, means))
 }
 
 pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
@@ -191,8 +181,6 @@ fn of_attached(facts: &Facts, entrance: &Entrance, judge: impl Fn(&InvokeSetting
 /// What Lambda itself writes, whatever the runtime: `Sandbox.Timedout`, `Runtime.ExitError`, ….
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-const OF_RUBY: &str = "Function<";
-
 /// Whether the type of some error of a runtime, or its simple name, can match an entry of `NON_RETRYABLE_ERRORS`. If it is
 /// not known, it can.
 pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
@@ -211,7 +199,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let may_begin = |prefix: &str| begins.starts_with(prefix) || prefix.starts_with(begins);
     let may_be_simple = entry.chars().all(|c| is_name(c) || is_wildcard(c));
     let may_be_whole = entry.chars().all(|c| is_written(c) || is_wildcard(c))
-        && (may_begin(OF_RUBY) || !runtime.starts_with("ruby"));
+        && (may_begin("Function<") || !runtime.starts_with("ruby"));
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 

@@ -3,10 +3,11 @@
 use comeback_engine::{HANDLER_TIMEOUT, LONG_PAUSE, Pause, PauseTarget};
 
 use crate::operate::alarms::Alarm;
-use crate::operate::doctor::diagnosis::{Judged, broken, ok, seen, skipped, warning};
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::fix;
+use crate::operate::function::Target;
 
 pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policy() else { return Ok(ok("all are accepted")) };
@@ -34,16 +35,19 @@ pub(crate) fn timeout(facts: &Facts) -> Judged {
 }
 
 pub(crate) fn recursion(facts: &Facts) -> Judged {
-    let handler = seen(&facts.handler)?;
-    Ok(if handler.recursion_allowed {
-        ok("RecursiveLoop is Allow")
-    } else {
-        broken(
-            "RecursiveLoop is Terminate",
-            "Lambda stops each event at its 16th round through the queue",
-            fix::recursion(&facts.deployment.handler),
-        )
-    })
+    let means = "Lambda stops each event at its 16th round through the queue";
+    Ok(looping(seen(&facts.handler)?, means))
+}
+
+/// Whether Lambda lets a function loop, and what it means if not.
+pub(crate) fn looping(target: &Target, means: &str) -> Diagnosis {
+    if target.recursion_allowed {
+        return ok("RecursiveLoop is Allow");
+    }
+    let name = &target.name;
+    let fix =
+        format!("aws lambda put-function-recursion-config --function-name {name} --recursive-loop Allow");
+    broken("RecursiveLoop is Terminate", means, fix)
 }
 
 pub(crate) fn concurrency(facts: &Facts) -> Judged {
@@ -85,7 +89,7 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
 pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
     let alarms = seen(&facts.alarms)?;
     if !alarms.is_empty() {
-        return Ok(ok(names(alarms.iter())));
+        return Ok(ok(names(alarms).join(", ")));
     }
     let dead = facts.deployment.dead_letter_queue.name();
     Ok(warning(
@@ -102,44 +106,36 @@ pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
 
 pub(crate) fn no_alarm_is_raised(facts: &Facts) -> Judged {
     let alarms = seen(&facts.alarms)?;
-    let raised: Vec<&Alarm> = alarms.iter().filter(|alarm| alarm.state == "ALARM").collect();
-    Ok(if alarms.is_empty() {
-        skipped("there are no alarms (CB040)")
-    } else if raised.is_empty() {
-        ok("none is raised")
-    } else {
-        warning(
-            format!("raised: {}", names(raised.iter().copied())),
-            "what the alarm watches is not as it should be now",
-            fix::comeback(&facts.deployment, "status"),
-        )
+    let raised = names(alarms.iter().filter(|alarm| alarm.state == "ALARM"));
+    let means = "what the alarm watches is not as it should be now";
+    let fix = fix::comeback(&facts.deployment, "status");
+    Ok(match raised.as_slice() {
+        [] if alarms.is_empty() => skipped("there are no alarms (CB040)"),
+        [] => ok("none is raised"),
+        _ => warning(format!("raised: {}", raised.join(", ")), means, fix),
     })
 }
 
 pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     let alarms = seen(&facts.alarms)?;
-    let silent: Vec<&Alarm> = alarms.iter().filter(|alarm| !alarm.notifies).collect();
-    Ok(if alarms.is_empty() {
-        skipped("there are no alarms (CB040)")
-    } else if silent.is_empty() {
-        ok("each tells somebody")
-    } else {
-        let names =
-            |between| silent.iter().map(|alarm| alarm.name.as_str()).collect::<Vec<_>>().join(between);
-        warning(
-            format!("nobody is notified of {}", names(", ")),
+    let silent = names(alarms.iter().filter(|alarm| !alarm.notifies));
+    Ok(match silent.as_slice() {
+        [] if alarms.is_empty() => skipped("there are no alarms (CB040)"),
+        [] => ok("each tells somebody"),
+        _ => warning(
+            format!("nobody is notified of {}", silent.join(", ")),
             "it has no action, or its actions are disabled",
             format!(
                 "add the ARN of an SNS topic to its AlarmActions where it is defined; if it has one already: \
                  aws cloudwatch enable-alarm-actions --alarm-names {}",
-                names(" ")
+                silent.join(" ")
             ),
-        )
+        ),
     })
 }
 
-fn names<'a>(alarms: impl Iterator<Item = &'a Alarm>) -> String {
-    alarms.map(|alarm| alarm.name.as_str()).collect::<Vec<_>>().join(", ")
+fn names<'a>(alarms: impl IntoIterator<Item = &'a Alarm>) -> Vec<&'a str> {
+    alarms.into_iter().map(|alarm| &*alarm.name).collect()
 }
 
 pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {

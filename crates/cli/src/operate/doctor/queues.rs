@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use comeback_engine::{MAX_AGE_RANGE, QUEUE_VISIBILITY_TIMEOUT, Settings};
 
-use crate::operate::deployment::Mapping;
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
+use crate::operate::deployment::{Deployment, Mapping};
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
-use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::fix;
 
 /// The engine's limits are of batches of this size.
@@ -92,23 +91,19 @@ pub(crate) fn concurrency(facts: &Facts) -> Judged {
     let set = concurrency_of_handler(facts);
     of_mapping(facts, |mapping| {
         let pollers = mapping.maximum_concurrency.map(|limit| u64::from(limit.unsigned_abs()));
-        let flag = fix::mapping(mapping, format!("--scaling-config MaximumConcurrency={set}"));
-        match pollers {
-            Some(pollers) if pollers == set => ok(format!("{set}, as the handler assumes")),
-            Some(pollers) if pollers < set => warning(
-                format!("the mapping's is {pollers}, and the handler assumes {set}"),
-                "the handler sends messages again that it could hide, which costs requests",
-                flag,
-            ),
-            pollers => broken(
-                match pollers {
-                    Some(pollers) => format!("the mapping's is {pollers}, and the handler assumes {set}"),
-                    None => format!("the mapping has none, and the handler assumes {set}"),
-                },
-                "the handler may hide more messages than SQS has room for, and then every retry stalls without an error",
-                flag,
-            ),
+        let (is_fewer, has) = match pollers {
+            Some(pollers) if pollers == set => return ok(format!("{set}, as the handler assumes")),
+            Some(pollers) => (pollers < set, format!("the mapping's is {pollers}")),
+            None => (false, "the mapping has none".into()),
+        };
+        let found = format!("{has}, and the handler assumes {set}");
+        let fix = fix::mapping(mapping, format!("--scaling-config MaximumConcurrency={set}"));
+        if is_fewer {
+            let means = "the handler sends messages again that it could hide, which costs requests";
+            return warning(found, means, fix);
         }
+        let means = "the handler may hide more messages than SQS has room for, and then every retry stalls without an error";
+        broken(found, means, fix)
     })
 }
 
@@ -160,30 +155,28 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     let of_timeout = facts.deployment.timeout * TIMEOUTS;
     let of_receives = Duration::from_secs(RETENTION.as_secs() / receives.clamp(1, MAX_RECEIVE_COUNT));
     let seconds = queue.visibility.as_secs();
-    let set = |wanted: Duration| {
-        let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
-        fix::queue(&facts.deployment.retry_queue.url, attribute)
-    };
     // With a lower count the queue would have to hide longer than it ever should: CB012 says so instead.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
+    let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
+    let fix = fix::queue(&facts.deployment.retry_queue.url, attribute);
     Ok(if queue.visibility < of_timeout {
         let timeout = facts.deployment.timeout.as_secs();
         broken(
             format!("{seconds} s, under {TIMEOUTS} times the handler's timeout of {timeout} s"),
             "SQS hands messages out again while the handler still works on them",
-            set(wanted),
+            fix,
         )
     } else if receives >= MAX_RECEIVE_COUNT && queue.visibility <= of_receives {
         broken(
             format!("{seconds} s, and {receives} receives of it are over within 14 days"),
             "while the handler cannot run, SQS moves events to the dead-letter queue before their time",
-            set(wanted),
+            fix,
         )
     } else if queue.visibility > wanted {
         warning(
             format!("{seconds} s, and the handler reckons with {}", QUEUE_VISIBILITY_TIMEOUT.as_secs()),
             "a message whose hiding failed comes back this late, and SQS may refuse the longest waits",
-            set(wanted),
+            fix,
         )
     } else {
         ok(format!("{seconds} s"))
@@ -222,35 +215,26 @@ pub(crate) fn redrive_target(facts: &Facts) -> Judged {
 }
 
 pub(crate) fn retention(facts: &Facts) -> Judged {
-    let retry = seen(&facts.retry_queue)?;
-    let dead = seen(&facts.dead_letter_queue)?;
-    let longest = format!("MessageRetentionPeriod={}", RETENTION.as_secs());
-    Ok(if retry.retention < RETENTION {
-        broken(
-            format!("the retry queue keeps messages for {}", days(retry)),
-            "SQS deletes waiting events after that, silently",
-            fix::queue(&facts.deployment.retry_queue.url, longest),
-        )
-    } else if dead.retention < RETENTION {
-        warning(
-            format!("the dead-letter queue keeps messages for {}", days(dead)),
-            "SQS deletes dead-letters after that, silently",
-            fix::queue(&facts.deployment.dead_letter_queue.url, longest),
-        )
-    } else {
-        ok("14 days in both")
-    })
-}
-
-fn days(queue: &QueueSettings) -> String {
-    let days = queue.retention.as_secs_f64() / 86_400.0;
-    format!("{} days", (days * 10.0).round() / 10.0)
+    let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
+    for (queue, settings, name, what, outcome) in [
+        (retry_queue, &facts.retry_queue, "retry", "waiting events", Outcome::Broken),
+        (dead_letter_queue, &facts.dead_letter_queue, "dead-letter", "dead-letters", Outcome::Warning),
+    ] {
+        let retention = seen(settings)?.retention;
+        if retention < RETENTION {
+            let days = (retention.as_secs_f64() / 8_640.0).round() / 10.0;
+            let found = format!("the {name} queue keeps messages for {days} days");
+            let means = format!("SQS deletes {what} after that, silently");
+            let fix = fix::queue(&queue.url, format!("MessageRetentionPeriod={}", RETENTION.as_secs()));
+            return Ok(Diagnosis { outcome, ..broken(found, means, fix) });
+        }
+    }
+    Ok(ok("14 days in both"))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::doctor::diagnosis::Outcome;
-    use crate::operate::doctor::facts::queues::Redrive;
+    use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
     use crate::operate::doctor::sample::{assert_found, healthy};
 
     use super::*;

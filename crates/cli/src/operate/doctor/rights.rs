@@ -1,12 +1,13 @@
 //! Checks of what the handler's role and the functions' roles may do.
 
+use serde_json::json;
+
 use crate::operate::account::{Failure, Verdict};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::Entrance;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Right, Rights};
-use crate::operate::doctor::fix;
 use crate::operate::doctor::functions::attach;
 
 pub(crate) fn take(facts: &Facts) -> Judged {
@@ -94,9 +95,8 @@ fn judged(rights: &Rights, check: &str, without: Outcome, means: &str, or_else: 
     let rights = seen(rights)?;
     let refused: Vec<&Right> = rights.iter().filter(|right| !right.verdict.is_allowed()).collect();
     let Some(Right { role, .. }) = refused.first() else { return Ok(ok(actions(rights).join(", "))) };
-    let each: Vec<_> =
-        refused.iter().map(|right| format!("{} on {}", right.action, right.resource)).collect();
-    let each = each.join(", ");
+    let each = refused.iter().map(|right| format!("{} on {}", right.action, right.resource));
+    let each = each.collect::<Vec<_>>().join(", ");
     if refused.iter().any(|right| right.verdict == Verdict::Denied) {
         let fix = format!(
             "take the Deny out of the policy: aws iam list-role-policies --role-name {role}; \
@@ -107,7 +107,11 @@ fn judged(rights: &Rights, check: &str, without: Outcome, means: &str, or_else: 
     }
     let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();
     resources.dedup();
-    let fix = fix::permission(role, check, &actions(refused), &resources);
+    let statement = json!({"Effect": "Allow", "Action": actions(refused), "Resource": resources});
+    let policy = json!({"Version": "2012-10-17", "Statement": [statement]});
+    let fix = format!(
+        "aws iam put-role-policy --role-name {role} --policy-name comeback-{check} --policy-document '{policy}'"
+    );
     let found = format!("no policy of {role} allows {each}");
     Ok(match or_else {
         Some(other) => warning(format!("{found}; {other} may"), format!("if it does not: {means}"), fix),

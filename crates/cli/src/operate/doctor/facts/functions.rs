@@ -34,9 +34,10 @@ pub(crate) struct Entrance {
     pub(crate) name: String,
     pub(crate) invoked_arn: String,
     pub(crate) settings: InvokeSettings,
+    /// Rights of its role: to send to the retry queue, and to use the queue's key unless AWS manages that.
     pub(crate) send: Rights,
-    /// Of that role. None if AWS manages the key.
     pub(crate) use_key: Rights,
+    /// Rights of the handler's role.
     pub(crate) invoke: Rights,
 }
 
