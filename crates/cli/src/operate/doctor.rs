@@ -316,8 +316,11 @@ mod tests {
         let mut facts = healthy();
         facts.functions[0].entrances[0].name = "orders:live".into();
         let found = findings(&facts, selected(&["CB102"], &[]));
-        let about: Vec<_> = found.iter().map(|finding| finding.about.as_deref()).collect();
-        assert_eq!(about, [Some("orders:live")]);
+        let expected = serde_json::json!([{
+            "id": "CB102", "group": "functions", "title": "its failures go to the retry queue",
+            "about": "orders:live", "outcome": "ok", "found": "retries", "means": null, "fix": null,
+        }]);
+        assert_eq!(serde_json::json!(found), expected);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) struct Search<'a> {
     /// Empty: every line.
     pub(crate) term: &'a str,
     pub(crate) since: Timestamp,
-    /// The time of the last line; `None`: up to now.
+    /// The time of the last line; `None`: no end.
     pub(crate) until: Option<Timestamp>,
     pub(crate) stream: Option<&'a str>,
 }

@@ -50,8 +50,10 @@ pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result
         if session.common.json {
             writeln!(out, "{}", serde_json::json!(status))?;
         } else {
-            let clear = if arguments.watch && std::io::stdout().is_terminal() { CLEAR } else { "" };
-            write!(out, "{clear}{}", text(&status))?;
+            if arguments.watch && std::io::stdout().is_terminal() {
+                write!(std::io::stdout(), "{CLEAR}")?;
+            }
+            write!(out, "{}", text(&status))?;
         }
         out.flush()?;
         before = Some(status);
@@ -93,13 +95,13 @@ impl Status {
     /// Reads the state of a deployment. `before` is the state that was read last, if there is one: the dead-letters are
     /// looked at again only if their number has changed since.
     async fn read(session: &Session, before: Option<&Self>) -> Result<Self, Failure> {
-        let (account, now) = (&session.account, now());
         // Settings and mappings change while one watches.
         let deployment = session.deployment().await?;
+        let (account, now) = (&session.account, now());
         let dead_letters = Depth::read(account, &deployment.dead_letter_queue).await?;
         let oldest = match before.filter(|before| before.dead_letters == dead_letters) {
-            Some(before) => before.oldest_dead_letter,
-            None => OldestLetter::find(account, &deployment.dead_letter_queue, &dead_letters).await?,
+            Some(before) => before.oldest_dead_letter.map(|oldest| (oldest.sent, oldest.is_exact)),
+            None => oldest_letter(account, &deployment.dead_letter_queue, &dead_letters).await?,
         };
         let hide_up_to = match deployment.policy().map(|policy| policy.hide_up_to()) {
             Ok(HideUpTo::UpTo(limit)) => Some(limit),
@@ -109,8 +111,10 @@ impl Status {
             retry_queue: Depth::read(account, &deployment.retry_queue).await?,
             hide_up_to,
             dead_letters,
-            oldest_dead_letter: oldest
-                .map(|oldest| OldestLetter { age_seconds: now.since(oldest.sent).as_secs(), ..oldest }),
+            oldest_dead_letter: oldest.map(|(sent, is_exact)| {
+                let age_seconds = now.since(sent).as_secs();
+                OldestLetter { sent, age_seconds, is_exact }
+            }),
             pauses: OpenPause::all(account, &deployment, now).await?,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
@@ -124,9 +128,6 @@ impl Status {
     }
 }
 
-/// Each receives ten letters at most.
-const RECEIVES: usize = 10;
-
 /// The oldest dead-letter seen. CloudWatch's own age leaves out letters that were received three
 /// times, so it is taken from the letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -138,28 +139,32 @@ struct OldestLetter {
     is_exact: bool,
 }
 
-impl OldestLetter {
-    /// Looks at up to a hundred letters, and hides none of them.
-    async fn find(account: &Account, queue: &Queue, depth: &Depth) -> Result<Option<Self>, Failure> {
-        let mut seen = BTreeSet::new();
-        let mut oldest: Option<Timestamp> = None;
-        for _ in 0..RECEIVES {
-            if seen.len() as u64 >= depth.total() {
-                break;
-            }
-            let call = account.sqs.receive_message().queue_url(&queue.url).max_number_of_messages(10);
-            let sent_at = MessageSystemAttributeName::SentTimestamp;
-            let call = call.visibility_timeout(0).message_system_attribute_names(sent_at.clone());
-            let answer = call.send().await.or_failure("sqs:ReceiveMessage", queue.name())?;
-            for message in answer.messages.unwrap_or_default() {
-                let sent = message.attributes.and_then(|it| it.get(&sent_at)?.parse().ok());
-                oldest = oldest.into_iter().chain(sent.map(Timestamp::from_millis)).min();
-                seen.insert(message.message_id);
-            }
+/// Each receives ten letters at most.
+const RECEIVES: usize = 10;
+
+/// Looks at up to a hundred letters, and hides none of them. Gives when the oldest was sent, and whether all were seen.
+async fn oldest_letter(
+    account: &Account,
+    queue: &Queue,
+    depth: &Depth,
+) -> Result<Option<(Timestamp, bool)>, Failure> {
+    let sent_at = MessageSystemAttributeName::SentTimestamp;
+    let mut seen = BTreeSet::new();
+    let mut oldest: Option<Timestamp> = None;
+    for _ in 0..RECEIVES {
+        if seen.len() as u64 >= depth.total() {
+            break;
         }
-        let is_exact = seen.len() as u64 >= depth.total();
-        Ok(oldest.map(|sent| Self { sent, age_seconds: 0, is_exact }))
+        let call = account.sqs.receive_message().queue_url(&queue.url).max_number_of_messages(10);
+        let call = call.visibility_timeout(0).message_system_attribute_names(sent_at.clone());
+        let answer = call.send().await.or_failure("sqs:ReceiveMessage", queue.name())?;
+        for message in answer.messages.unwrap_or_default() {
+            let sent = message.attributes.and_then(|it| it.get(&sent_at)?.parse().ok());
+            oldest = oldest.into_iter().chain(sent.map(Timestamp::from_millis)).min();
+            seen.insert(message.message_id);
+        }
     }
+    Ok(oldest.map(|sent| (sent, seen.len() as u64 >= depth.total())))
 }
 
 /// SQS deletes a letter after 14 days. Four days before, somebody should look.

@@ -153,7 +153,7 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     let queue = seen(&facts.retry_queue)?;
     let receives = queue.redrive.as_ref().map_or(MAX_RECEIVE_COUNT, |redrive| redrive.max_receive_count);
     let of_timeout = facts.deployment.timeout * TIMEOUTS;
-    let of_receives = Duration::from_secs(RETENTION.as_secs() / receives.clamp(1, MAX_RECEIVE_COUNT));
+    let of_receives = Duration::from_secs(RETENTION.as_secs() / MAX_RECEIVE_COUNT);
     let seconds = queue.visibility.as_secs();
     // With a lower count the queue would have to hide longer than it ever should: CB012 says so instead.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
