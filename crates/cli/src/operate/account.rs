@@ -35,14 +35,12 @@ pub(crate) struct Account {
 impl Account {
     /// Reads the environment and the profiles as the AWS CLI does. `region` and `profile` come before both.
     pub(crate) async fn connect(region: Option<String>, profile: Option<&str>) -> Result<Self, Failure> {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .operation_attempt_timeout(ATTEMPT_TIMEOUT);
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .retry_config(RetryConfig::standard())
-            .timeout_config(
-                TimeoutConfig::builder()
-                    .connect_timeout(CONNECT_TIMEOUT)
-                    .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-                    .build(),
-            );
+            .timeout_config(timeouts.build());
         if let Some(profile) = profile {
             loader = loader.profile_name(profile);
         }
@@ -74,17 +72,14 @@ impl Account {
 
 /// Why a command did not do its work; one variant for each exit code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub(crate) enum Failure {
     /// It could not run: something is missing, denied or unreachable (1).
-    #[error("{0}")]
     CouldNot(String),
-    #[error("{0}")]
     Refused(String),
     /// It ran, and something is broken or left undone (3). Its report says what.
-    #[error("{0}")]
     Undone(String),
     /// The operator did not confirm it (4). Nothing was changed.
-    #[error("{0}")]
     NotConfirmed(String),
     /// The operator stopped it (130), with what was done so far.
     #[error("interrupted: {0}")]
@@ -104,12 +99,15 @@ impl Failure {
 }
 
 /// The result of a call, with an error that says which call it was.
-pub(crate) trait Or<T> {
+pub(crate) trait Or<T, E> {
     /// `action` is the call's IAM action, such as `sqs:GetQueueAttributes`; `of` is what it was about.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
+
+    /// `None` if the error says that what the call was about does not exist.
+    fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure>;
 }
 
-impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T> for Result<T, SdkError<E, HttpResponse>> {
+impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T, E> for Result<T, SdkError<E, HttpResponse>> {
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure> {
         self.map_err(|error| {
             let error = classify(&error);
@@ -120,10 +118,18 @@ impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T> for Result<T, SdkError<
             Failure::CouldNot(format!("{action} of {of}: {error}{remedy}"))
         })
     }
+
+    fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure> {
+        match self {
+            Err(error) if error.as_service_error().is_some_and(gone) => Ok(None),
+            answer => answer.or_failure(action, of).map(Some),
+        }
+    }
 }
 
-/// The ARN of a key; `None` if AWS manages it.
-pub(crate) async fn customer_key(account: &Account, id: &str) -> Result<Option<String>, Failure> {
+/// The ARN of a queue's key; `None` if AWS manages it: whoever may use SQS may use that one.
+pub(crate) async fn customer_key(account: &Account, id: Option<&String>) -> Result<Option<String>, Failure> {
+    let Some(id) = id.filter(|id| !id.is_empty() && !id.ends_with("alias/aws/sqs")) else { return Ok(None) };
     let answer = account.kms.describe_key().key_id(id).send().await.or_failure("kms:DescribeKey", id)?;
     let key = answer.key_metadata().filter(|key| key.key_manager() != Some(&KeyManagerType::Aws));
     Ok(key.and_then(|key| key.arn()).map(ToOwned::to_owned))
@@ -153,12 +159,8 @@ pub(crate) async fn may(
     action: &str,
     resource_arn: &str,
 ) -> Result<Verdict, Failure> {
-    let call = account
-        .iam
-        .simulate_principal_policy()
-        .policy_source_arn(role_arn)
-        .action_names(action)
-        .resource_arns(resource_arn);
+    let call = account.iam.simulate_principal_policy().policy_source_arn(role_arn);
+    let call = call.action_names(action).resource_arns(resource_arn);
     let answer = call.send().await.or_failure("iam:SimulatePrincipalPolicy", role_arn)?;
     match answer.evaluation_results().first().map(|result| &result.eval_decision) {
         Some(PolicyEvaluationDecisionType::Allowed) => Ok(Verdict::Allowed),
@@ -166,9 +168,8 @@ pub(crate) async fn may(
         Some(PolicyEvaluationDecisionType::ImplicitDeny) => Ok(Verdict::NotAllowed),
         other => {
             let decision = other.map_or("no decision", |other| other.as_str());
-            Err(Failure::CouldNot(format!(
-                "IAM gave {decision} on whether {role_arn} may do {action} to {resource_arn}"
-            )))
+            let what = format!("whether {role_arn} may do {action} to {resource_arn}");
+            Err(Failure::CouldNot(format!("IAM gave {decision} on {what}")))
         }
     }
 }

@@ -10,10 +10,10 @@ use comeback_engine::{FunctionArn, FunctionPattern, Policy, QueueArn, SettingErr
 use serde::Serialize;
 
 use crate::operate::account::{Account, Failure, Or as _};
-use crate::operate::function::{FunctionName, STACK_TAG};
+use crate::operate::function::{FunctionName, STACK_TAG, get_function};
 
 /// A retry handler and what belongs to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deployment {
     /// The stack it belongs to; `None` if CloudFormation does not own the handler.
     pub(crate) stack: Option<String>,
@@ -49,10 +49,18 @@ impl Deployment {
         })
     }
 
-    /// The entries of `TARGET_FUNCTIONS`, as they stand.
+    /// `TARGET_FUNCTIONS`, as it stands.
+    pub(crate) fn allow_list(&self) -> &str {
+        self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
+    }
+
     pub(crate) fn target_functions(&self) -> impl Iterator<Item = &str> {
-        let list = self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default();
-        list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+        entries(self.allow_list())
+    }
+
+    /// Whether the allow-list has this function. An entry that the handler does not understand allows nothing.
+    pub(crate) fn allows(&self, arn: &str) -> bool {
+        self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
     }
 
     /// Whether an entry of `TARGET_FUNCTIONS` is for the function, or for one of its versions or aliases.
@@ -80,6 +88,11 @@ impl Deployment {
     }
 }
 
+/// The entries of an allow-list.
+pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
 impl Queue {
     pub(crate) fn new(url: &str, arn: &QueueArn) -> Self {
         Self { url: url.to_owned(), arn: arn.to_string(), name: arn.name.clone() }
@@ -97,28 +110,16 @@ impl Deployment {
         handler: Option<&FunctionName>,
         stack: &str,
     ) -> Result<Self, Failure> {
-        match handler {
-            Some(handler) => Self::by_handler(account, handler).await,
-            None => Self::by_stack(account, stack).await,
-        }
-    }
-
-    async fn by_handler(account: &Account, handler: &FunctionName) -> Result<Self, Failure> {
+        let Some(handler) = handler else { return Self::by_stack(account, stack).await };
         let name = handler.unqualified();
-        let answer = account
-            .lambda
-            .get_function()
-            .function_name(&name)
-            .send()
-            .await
-            .or_failure("lambda:GetFunction", &name)?;
+        let answer = get_function(account, &name, None).await?;
         let stack = answer.tags().and_then(|tags| tags.get(STACK_TAG)).cloned();
-        let configuration = answer.configuration().filter(|it| is_handler(&variables(it))).ok_or_else(|| {
+        let configuration = answer.configuration.filter(is_handler).ok_or_else(|| {
             Failure::CouldNot(format!(
                 "{name} is not a retry handler: its environment lacks DEAD_LETTER_QUEUE_URL or TARGET_FUNCTIONS"
             ))
         })?;
-        Self::of(account, stack, configuration).await
+        Self::of(account, stack, &configuration).await
     }
 
     async fn by_stack(account: &Account, stack: &str) -> Result<Self, Failure> {
@@ -126,14 +127,7 @@ impl Deployment {
         let resources = resources(account, stack).await?;
         let functions = resources.iter().filter(|it| it.resource_type() == Some("AWS::Lambda::Function"));
         for function in functions.filter_map(|it| it.physical_resource_id()) {
-            let answer = account
-                .lambda
-                .get_function()
-                .function_name(function)
-                .send()
-                .await
-                .or_failure("lambda:GetFunction", function)?;
-            handlers.extend(answer.configuration().filter(|it| is_handler(&variables(it))).cloned());
+            handlers.extend(get_function(account, function, None).await?.configuration.filter(is_handler));
         }
         match handlers.as_slice() {
             [handler] => Self::of(account, Some(stack.to_owned()), handler).await,
@@ -159,16 +153,17 @@ impl Deployment {
     ) -> Result<Self, Failure> {
         let name = handler.function_name().unwrap_or_default().to_owned();
         let arn = handler.function_arn().unwrap_or_default();
+        let logging = handler.logging_config();
         let variables = variables(handler);
         let set = |variable: &str| variables.get(variable).filter(|value| !value.is_empty());
         let mappings = Mapping::all(account, &name).await?;
         let retry_queue = match set("RETRY_QUEUE_URL") {
             Some(url) => queue(account, url).await?,
             None => {
-                let mapping = mappings.first().ok_or_else(|| {
-                    let what = "RETRY_QUEUE_URL is not set, and no event source mapping names a queue";
-                    Failure::CouldNot(format!("the retry queue of {name} is not known: {what}"))
-                })?;
+                let unknown = "RETRY_QUEUE_URL is not set, and no event source mapping names a queue";
+                let unknown =
+                    || Failure::CouldNot(format!("the retry queue of {name} is not known: {unknown}"));
+                let mapping = mappings.first().ok_or_else(unknown)?;
                 queue_of_arn(account, &mapping.queue_arn).await?
             }
         };
@@ -180,14 +175,10 @@ impl Deployment {
             handler_arn: arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?,
             role_arn: handler.role().unwrap_or_default().to_owned(),
             timeout: Duration::from_secs(handler.timeout().unwrap_or_default().unsigned_abs().into()),
-            log_group: handler
-                .logging_config()
-                .and_then(|logging| logging.log_group())
+            log_group: logging
+                .and_then(|it| it.log_group())
                 .map_or_else(|| format!("/aws/lambda/{name}"), ToOwned::to_owned),
-            log_level: handler
-                .logging_config()
-                .and_then(|logging| logging.application_log_level())
-                .map(|level| level.as_str().to_owned()),
+            log_level: logging.and_then(|it| it.application_log_level()).map(|it| it.as_str().to_owned()),
             mapping: mappings.into_iter().find(|mapping| mapping.queue_arn == retry_queue.arn),
             dead_letter_queue: queue(account, dead).await?,
             retry_queue,
@@ -209,17 +200,26 @@ fn variables(function: &FunctionConfiguration) -> BTreeMap<String, String> {
     variables.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn is_handler(variables: &BTreeMap<String, String>) -> bool {
+fn is_handler(function: &FunctionConfiguration) -> bool {
+    let variables = variables(function);
     ["DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS"].iter().all(|name| variables.contains_key(*name))
 }
 
-async fn queue(account: &Account, url: &str) -> Result<Queue, Failure> {
-    let call =
-        account.sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::QueueArn);
+/// The values of a queue's attributes, in the order of their names.
+pub(crate) async fn attributes<const N: usize>(
+    account: &Account,
+    url: &str,
+    names: [QueueAttributeName; N],
+) -> Result<[Option<String>; N], Failure> {
+    let call = account.sqs.get_queue_attributes().queue_url(url).set_attribute_names(Some(names.to_vec()));
     let answer = call.send().await.or_failure("sqs:GetQueueAttributes", url)?;
-    let arn = answer.attributes().and_then(|attributes| attributes.get(&QueueAttributeName::QueueArn));
+    Ok(names.map(|name| answer.attributes()?.get(&name).cloned()))
+}
+
+async fn queue(account: &Account, url: &str) -> Result<Queue, Failure> {
+    let [arn] = attributes(account, url, [QueueAttributeName::QueueArn]).await?;
     let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS did not name the ARN of {url}")))?;
-    Ok(Queue::new(url, &queue_arn(arn)?))
+    Ok(Queue::new(url, &queue_arn(&arn)?))
 }
 
 async fn queue_of_arn(account: &Account, text: &str) -> Result<Queue, Failure> {
@@ -288,18 +288,11 @@ impl Depth {
             QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
             QueueAttributeName::ApproximateNumberOfMessagesDelayed,
         ];
-        let call = account.sqs.get_queue_attributes().queue_url(&queue.url);
-        let answer = call
-            .set_attribute_names(Some(names.to_vec()))
-            .send()
-            .await
-            .or_failure("sqs:GetQueueAttributes", queue.name())?;
-        let count = |name: &QueueAttributeName| {
-            let text = answer.attributes().and_then(|attributes| attributes.get(name));
-            text.and_then(|text| text.parse().ok())
-                .ok_or_else(|| Failure::CouldNot(format!("SQS gave no {name} of {}", queue.name())))
+        let counts = attributes(account, &queue.url, names).await?;
+        let [Some(visible), Some(in_flight), Some(delayed)] = counts.map(|it| it?.parse().ok()) else {
+            return Err(Failure::CouldNot(format!("SQS did not say how many messages {} has", queue.url)));
         };
-        Ok(Self { visible: count(&names[0])?, in_flight: count(&names[1])?, delayed: count(&names[2])? })
+        Ok(Self { visible, in_flight, delayed })
     }
 
     pub(crate) const fn total(&self) -> u64 {

@@ -5,9 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use aws_sdk_lambda::types::{
-    DestinationConfig, FunctionConfiguration, FunctionEventInvokeConfig, RecursiveLoop,
-};
+use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
+use aws_sdk_lambda::types::{FunctionEventInvokeConfig, RecursiveLoop};
 use comeback_engine::FunctionArn;
 use serde::Serialize;
 
@@ -59,21 +58,18 @@ impl FromStr for FunctionName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad =
-            || format!("{text:?} names no function; give NAME, NAME:ALIAS, NAME:VERSION or a function's ARN");
         if let Ok(arn) = text.parse::<FunctionArn>() {
             let place = Some(arn.unqualified());
             return Ok(Self::new(place, arn.name, arn.qualifier.as_deref()));
         }
-        let (name, qualifier) = match text.split_once(':') {
-            Some((name, qualifier)) => (name, Some(qualifier)),
-            None => (text, None),
-        };
+        let (name, qualifier) =
+            text.split_once(':').map_or((text, None), |(name, qualifier)| (name, Some(qualifier)));
         let is_name = |text: &str| {
             !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
         if !is_name(name) || !qualifier.is_none_or(|it| is_name(it) || it == "$LATEST") {
-            return Err(bad());
+            let how = "give NAME, NAME:ALIAS, NAME:VERSION or a function's ARN";
+            return Err(format!("{text:?} names no function; {how}"));
         }
         Ok(Self::new(None, name.to_owned(), qualifier))
     }
@@ -114,47 +110,30 @@ impl Target {
     pub(crate) async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
         let name = function.unqualified();
         // Tags and concurrency are the function's own, whatever its qualifier.
-        let answer = account
-            .lambda
-            .get_function()
-            .function_name(&name)
-            .send()
-            .await
-            .or_failure("lambda:GetFunction", &function.to_string())?;
-        if let Some(error) = answer.tags_error() {
+        let own = get_function(account, &name, None).await?;
+        if let Some(error) = own.tags_error() {
             let of = format!("lambda:ListTags of {function}");
             return Err(Failure::CouldNot(format!("{of}: {}: {}", error.error_code, error.message)));
         }
+        let reserved = own.concurrency().and_then(|it| it.reserved_concurrent_executions());
         let configuration = match &function.qualifier {
-            Some(qualifier) => qualified(account, &name, qualifier).await?,
-            None => answer
-                .configuration()
-                .cloned()
-                .ok_or_else(|| Failure::CouldNot(format!("Lambda gave no configuration of {function}")))?,
+            Some(_) => get_function(account, &name, function.qualifier.as_deref()).await?.configuration,
+            None => own.configuration,
         };
-        let field = |field: Option<&str>, what: &str| {
-            field
-                .map(ToOwned::to_owned)
-                .ok_or_else(|| Failure::CouldNot(format!("Lambda gave no {what} of {function}")))
-        };
-        let arn = field(configuration.function_arn(), "ARN")?;
+        let lacks = |what: &str| Failure::CouldNot(format!("Lambda gave no {what} of {function}"));
+        let configuration = configuration.ok_or_else(|| lacks("configuration"))?;
+        let arn = configuration.function_arn.ok_or_else(|| lacks("ARN"))?;
         let unqualified = arn.parse::<FunctionArn>().map(|arn| arn.unqualified().to_string());
-        let reserved = answer.concurrency().and_then(|it| it.reserved_concurrent_executions());
         Ok(Self {
-            name: field(configuration.function_name(), "name")?,
+            name: configuration.function_name.ok_or_else(|| lacks("name"))?,
             qualifier: function.qualifier.clone(),
-            role_arn: field(configuration.role(), "role")?,
-            runtime: configuration.runtime().map(|runtime| runtime.as_str().to_owned()),
-            timeout: Duration::from_secs(configuration.timeout().unwrap_or_default().unsigned_abs().into()),
+            role_arn: configuration.role.ok_or_else(|| lacks("role"))?,
+            runtime: configuration.runtime.map(|runtime| runtime.as_str().to_owned()),
+            timeout: Duration::from_secs(configuration.timeout.unwrap_or_default().unsigned_abs().into()),
             invoke_settings: InvokeSettings::all(account, &name).await?,
             recursion_allowed: recursion_allowed(account, &name).await?,
             reserved_concurrency: reserved.map(i32::unsigned_abs),
-            tags: answer
-                .tags()
-                .into_iter()
-                .flatten()
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
+            tags: own.tags.into_iter().flatten().collect(),
             arn: unqualified.map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?,
         })
     }
@@ -162,6 +141,11 @@ impl Target {
     /// The ARN that a record of a failed invocation names: `$LATEST` for the function itself.
     pub(crate) fn invoked_arn(&self) -> String {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
+    }
+
+    /// The name with a qualifier, as an operator writes it.
+    pub(crate) fn named(&self, qualifier: Option<&str>) -> String {
+        qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
     }
 
     /// The settings of the qualifier that was named; Lambda's defaults if it has none.
@@ -178,28 +162,20 @@ impl Target {
     }
 }
 
-/// What a version, or the version of an alias, is published with: its role, its timeout, its runtime.
-async fn qualified(account: &Account, name: &str, qualifier: &str) -> Result<FunctionConfiguration, Failure> {
-    let call = account.lambda.get_function_configuration().function_name(name).qualifier(qualifier);
-    let answer =
-        call.send().await.or_failure("lambda:GetFunctionConfiguration", &format!("{name}:{qualifier}"))?;
-    Ok(FunctionConfiguration::builder()
-        .set_function_name(answer.function_name)
-        .set_function_arn(answer.function_arn)
-        .set_role(answer.role)
-        .set_runtime(answer.runtime)
-        .set_timeout(answer.timeout)
-        .build())
+/// Describes a function, or the version behind a qualifier with what it was published with: role, timeout, runtime.
+pub(crate) async fn get_function(
+    account: &Account,
+    name: &str,
+    qualifier: Option<&str>,
+) -> Result<GetFunctionOutput, Failure> {
+    let call = account.lambda.get_function().function_name(name).set_qualifier(qualifier.map(Into::into));
+    let of = qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"));
+    call.send().await.or_failure("lambda:GetFunction", &of)
 }
 
 async fn recursion_allowed(account: &Account, name: &str) -> Result<bool, Failure> {
-    let answer = account
-        .lambda
-        .get_function_recursion_config()
-        .function_name(name)
-        .send()
-        .await
-        .or_failure("lambda:GetFunctionRecursionConfig", name)?;
+    let call = account.lambda.get_function_recursion_config().function_name(name);
+    let answer = call.send().await.or_failure("lambda:GetFunctionRecursionConfig", name)?;
     Ok(answer.recursive_loop() == Some(&RecursiveLoop::Allow))
 }
 
@@ -235,12 +211,8 @@ impl InvokeSettings {
         let settings = Self {
             retries: config.maximum_retry_attempts(),
             event_age: config.maximum_event_age_in_seconds(),
-            on_failure: arn(destinations
-                .and_then(DestinationConfig::on_failure)
-                .and_then(|it| it.destination())),
-            on_success: arn(destinations
-                .and_then(DestinationConfig::on_success)
-                .and_then(|it| it.destination())),
+            on_failure: arn(destinations.and_then(|it| it.on_failure()?.destination())),
+            on_success: arn(destinations.and_then(|it| it.on_success()?.destination())),
         };
         (qualifier.filter(|qualifier| qualifier != "$LATEST"), settings)
     }
@@ -248,7 +220,7 @@ impl InvokeSettings {
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_lambda::types::{OnFailure, OnSuccess};
+    use aws_sdk_lambda::types::{DestinationConfig, OnFailure, OnSuccess};
 
     use super::*;
 

@@ -191,7 +191,7 @@ async fn key_of(account: &Account, url: &str) -> Result<Option<String>, Failure>
     let Some(key) = key.filter(|key| !key.is_empty() && !key.ends_with("alias/aws/sqs")) else {
         return Ok(None);
     };
-    customer_key(account, key).await
+    customer_key(account, Some(key)).await
 }
 
 /// The stack that owns the settings of the named qualifier: the function's own, or the handler's, where a CDK app

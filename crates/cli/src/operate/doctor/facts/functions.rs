@@ -10,7 +10,7 @@ use crate::operate::deployment::Deployment;
 use crate::operate::doctor::diagnosis::seen;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Rights, SEND, ask, ask_of_keys};
-use crate::operate::function::{FunctionName, InvokeSettings, Target};
+use crate::operate::function::{FunctionName, InvokeSettings, Target, get_function};
 use crate::operate::metrics::Dropped;
 
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
@@ -112,11 +112,8 @@ async fn is_missing(account: &Account, arn: &str) -> bool {
 
 /// A published version keeps the role that it was published with.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<String, Failure> {
-    let of = format!("{arn}:{qualifier}");
-    let call = account.lambda.get_function().function_name(arn).qualifier(qualifier);
-    let answer = call.send().await.or_failure("lambda:GetFunction", &of)?;
-    let role = answer.configuration.and_then(|configuration| configuration.role);
-    role.ok_or_else(|| Failure::CouldNot(format!("Lambda gave no role of {of}")))
+    let role = get_function(account, arn, Some(qualifier)).await?.configuration.and_then(|it| it.role);
+    role.ok_or_else(|| Failure::CouldNot(format!("Lambda gave no role of {arn}:{qualifier}")))
 }
 
 /// Unqualified ARNs, each with the qualifiers that were named.

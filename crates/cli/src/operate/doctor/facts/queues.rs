@@ -32,10 +32,7 @@ impl QueueSettings {
             account.sqs.get_queue_attributes().queue_url(&queue.url).attribute_names(QueueAttributeName::All);
         let answer = call.send().await.or_failure("sqs:GetQueueAttributes", &queue.url)?;
         let attributes = answer.attributes().cloned().unwrap_or_default();
-        let key = match attributes.get(&QueueAttributeName::KmsMasterKeyId) {
-            Some(id) if !id.is_empty() => customer_key(account, id).await,
-            _ => Ok(None),
-        };
+        let key = customer_key(account, attributes.get(&QueueAttributeName::KmsMasterKeyId)).await;
         Self::of(&attributes, key).ok_or_else(|| {
             Failure::CouldNot(format!("SQS gave no visibility timeout or retention of {}", queue.url))
         })
