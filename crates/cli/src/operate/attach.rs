@@ -1,8 +1,8 @@
 //! `comeback attach` and `comeback detach`: send the failures of a function to Comeback, or leave them to Lambda again.
 //!
-//! [`Attachment`] holds everything that is there, read once. Its `attach` and `detach` plan the changes and their order, and
-//! call nothing. Then the plan is shown, confirmed, performed, and checked. There is no other state: an interrupted run is
-//! resumed by planning again.
+//! An [`Attachment`] is everything that is there. Its `attach` and `detach` plan the changes and their order, and call
+//! nothing. Then the plan is shown, confirmed, performed and checked. There is no other state: an interrupted run is resumed
+//! by planning again.
 
 mod allow_list;
 mod attachment;
@@ -18,13 +18,13 @@ use std::io::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::clock::now;
 use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::attach::attachment::Attachment;
-use crate::operate::attach::change::{AttachPlan, Change, Difference, settled};
+use crate::operate::attach::change::{AttachPlan, Difference, settled};
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, Session, confirm};
@@ -49,19 +49,9 @@ pub(crate) struct AttachArguments {
 }
 
 pub(crate) async fn attach(arguments: &AttachArguments, session: Session) -> Result<(), failure::Failure> {
-    // All is read anew each time: the changes are seen only that way.
-    let plan = async || {
-        let deployment = session.deployment().await?;
-        let attachment = Attachment::read(&session.account, &deployment, &arguments.function).await?;
-        attachment.attach()
-    };
-    let order = CarryOut {
-        verb: "attach",
-        function: &arguments.function,
-        dry_run: arguments.dry_run,
-        nothing: "it is attached, and nothing is to be changed",
-    };
-    carry_out(&order, &session, plan).await?;
+    let AttachArguments { function, dry_run, .. } = arguments;
+    let order = Order { verb: "attach", function, dry_run: *dry_run };
+    order.carry_out(&session, async |attachment| attachment.attach()).await?;
     Ok(())
 }
 
@@ -87,31 +77,21 @@ pub(crate) struct DetachArguments {
 }
 
 pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Result<(), failure::Failure> {
-    let account = &session.account;
-    // All is read anew each time, as of then: the time that is kept must not be before the destination goes.
-    let plan = async || {
-        let deployment = session.deployment().await?;
-        let attachment = Attachment::read(account, &deployment, &arguments.function).await?;
+    let DetachArguments { function, dry_run, now: at_once, .. } = arguments;
+    let order = Order { verb: "detach", function, dry_run: *dry_run };
+    // The time is read anew too: what `detach` keeps must not be before the destination is removed.
+    let plan = async |attachment: &Attachment| {
         let progress = Progress::endless("reading the handler's log: {pos} lines");
         let read = |lines: usize| progress.set(lines as u64);
-        let leaving = Leaving::read(account, &deployment, &attachment, arguments.now, now(), &read).await?;
+        let leaving = Leaving::read(&session.account, attachment, *at_once, now(), &read).await?;
         attachment.detach(&leaving)
     };
-    let order = CarryOut {
-        verb: "detach",
-        function: &arguments.function,
-        dry_run: arguments.dry_run,
-        nothing: "it is not attached, and nothing is to be changed",
-    };
-    let planned = carry_out(&order, &session, plan).await?;
+    let planned = order.carry_out(&session, plan).await?;
     match planned.left {
-        // The run that takes the destination away has done all that can be done by now.
+        // The run that removes the destination has done all that can be done by now.
         Some(left) if planned.changes.is_empty() => {
-            let or = if arguments.now { "" } else { ", or give up what waits with --now" };
-            let what = format!(
-                "{} is not detached completely: {left}; repeat the command later{or}",
-                arguments.function
-            );
+            let or = if *at_once { "" } else { ", or give up what waits with --now" };
+            let what = format!("{function} is not detached completely: {left}; repeat the command later{or}");
             Err(Failure::Undone(what).into())
         }
         _ => Ok(()),
@@ -123,84 +103,111 @@ const GOES: Style = AnsiColor::Red.on_default();
 const CHANGES: Style = AnsiColor::Yellow.on_default();
 
 /// A command on a function.
-pub(crate) struct CarryOut<'a> {
+struct Order<'a> {
     /// `attach` or `detach`.
-    pub(crate) verb: &'static str,
-    pub(crate) function: &'a FunctionName,
-    pub(crate) dry_run: bool,
-    /// The message if there is nothing to do.
-    pub(crate) nothing: &'static str,
-}
-
-#[derive(Serialize)]
-struct Report<'a> {
-    function: String,
-    differences: Vec<Difference>,
-    notes: &'a [String],
-    left: Option<&'a str>,
+    verb: &'static str,
+    function: &'a FunctionName,
     dry_run: bool,
-    /// Everything is done, apart from what is left.
-    done: bool,
 }
 
-/// Shows the plan, asks, makes the changes, and checks them. Gives the plan that was made.
-pub(crate) async fn carry_out(
-    order: &CarryOut<'_>,
-    session: &Session,
-    plan: impl AsyncFn() -> Result<AttachPlan, Failure>,
-) -> Result<AttachPlan, failure::Failure> {
-    let mut planned = session.interrupt.or(plan()).await?;
-    let is_json = session.common.json;
-    if !is_json {
-        show(order, &planned)?;
-    }
-    let nothing_to_do = planned.changes.is_empty();
-    if !nothing_to_do && !order.dry_run {
-        confirm(&format!("{} {}?", order.verb, order.function), session).await?;
-        // Somebody else may have changed it while the question stood. What waits of the function changes by itself.
-        let again = session.interrupt.or(plan()).await?;
-        if !again.agrees_with(&planned) {
-            let what = "nothing was changed: the plan is out of date, because somebody else made a change; run the command again";
-            return Err(Failure::CouldNot(what.into()).into());
+impl Order<'_> {
+    /// Shows the plan, asks, makes the changes, and checks them. Gives the plan that was made.
+    async fn carry_out(
+        &self,
+        session: &Session,
+        plan: impl AsyncFn(&Attachment) -> Result<AttachPlan, Failure>,
+    ) -> Result<AttachPlan, failure::Failure> {
+        // Everything is read anew each time, to see the changes of this run and of others.
+        let plan = async || {
+            let deployment = session.deployment().await?;
+            plan(&Attachment::read(&session.account, deployment, self.function).await?).await
+        };
+        let mut planned = session.interrupt.or(plan()).await?;
+        let is_json = session.common.json;
+        if !is_json {
+            self.show(&planned)?;
         }
-        planned = again;
-        let made = make(session, &planned, &plan).await;
-        if let (Err(_), true) = (&made, is_json) {
-            print(order, &planned, false)?;
+        let is_performed = !planned.changes.is_empty() && !self.dry_run;
+        if is_performed {
+            confirm(&format!("{} {}?", self.verb, self.function), session).await?;
+            // Somebody else may have made a change before the answer.
+            let again = session.interrupt.or(plan()).await?;
+            if !again.agrees_with(&planned) {
+                let what = "nothing was changed: the plan is out of date, because somebody else made a change; run the command again";
+                return Err(Failure::CouldNot(what.into()).into());
+            }
+            planned = again;
+            let made = make(session, &planned, &plan).await;
+            if made.is_err() && is_json {
+                self.print(&planned, false)?;
+            }
+            made?;
         }
-        made?;
+        if is_json {
+            self.print(&planned, is_performed || planned.changes.is_empty())?;
+        } else if is_performed {
+            writeln!(anstream::stdout(), "done: every change was made, and is seen")?;
+        }
+        Ok(planned)
     }
-    if is_json {
-        print(order, &planned, nothing_to_do || !order.dry_run)?;
-    } else if !nothing_to_do && !order.dry_run {
-        writeln!(anstream::stdout(), "done: every change was made, and is seen")?;
+
+    /// `done` says that no change of the plan is left to make.
+    fn print(&self, plan: &AttachPlan, done: bool) -> std::io::Result<()> {
+        let report = json!({
+            "function": self.function.to_string(),
+            "differences": plan.differences().collect::<Vec<_>>(),
+            "notes": plan.notes,
+            "left": plan.left,
+            "dry_run": self.dry_run,
+            "done": done,
+        });
+        writeln!(anstream::stdout(), "{report}")
     }
-    Ok(planned)
+
+    fn show(&self, plan: &AttachPlan) -> std::io::Result<()> {
+        let mut out = anstream::stdout();
+        let Order { verb, function, .. } = self;
+        if !plan.changes.is_empty() {
+            writeln!(out, "{verb} {function}:\n{}", changes(plan))?;
+        } else if plan.left.is_none() {
+            let is = if *verb == "attach" { "attached" } else { "not attached" };
+            writeln!(out, "{function}: it is {is}, and nothing is to be changed")?;
+        }
+        for note in &plan.notes {
+            writeln!(out, "note: {note}")?;
+        }
+        if let Some(left) = plan.left.as_ref().filter(|_| !plan.changes.is_empty()) {
+            writeln!(out, "left: {left}. Repeat the command later to finish")?;
+        }
+        Ok(())
+    }
 }
 
+/// Makes the changes, one after the other, and waits until they are seen.
 async fn make(
     session: &Session,
     planned: &AttachPlan,
     plan: &impl AsyncFn() -> Result<AttachPlan, Failure>,
 ) -> Result<(), Failure> {
-    let said = |change: &Change| {
+    for (made, change) in planned.changes.iter().enumerate() {
+        if session.interrupt.is_raised() {
+            let all = planned.changes.len();
+            let what = format!("{made} of {all} changes were made; repeat the command for the others");
+            return Err(Failure::Interrupted(what));
+        }
+        change.make(&session.account, &planned.target, &session.interrupt).await?;
         if !session.common.json {
-            for Difference { resource, setting, .. } in change.differences() {
+            for Difference { resource, setting, .. } in change.differences(&planned.target) {
                 anstream::eprintln!("  {resource}: {setting}");
             }
         }
-    };
-    planned.perform(&session.account, &session.interrupt, &said).await?;
+    }
     let seen = session.interrupt.or(settled(plan)).await?;
     if seen.changes.is_empty() {
         return Ok(());
     }
-    let missing: Vec<String> = seen
-        .changes
-        .iter()
-        .flat_map(Change::differences)
-        .map(|it| format!("{}: {}", it.resource, it.setting))
-        .collect();
+    let missing: Vec<String> =
+        seen.differences().map(|it| format!("{}: {}", it.resource, it.setting)).collect();
     Err(Failure::Undone(format!(
         "every change was made, but a minute later some are not seen ({}): somebody else changed them too, or AWS needs \
          longer; repeat the command",
@@ -208,42 +215,11 @@ async fn make(
     )))
 }
 
-fn print(order: &CarryOut<'_>, plan: &AttachPlan, done: bool) -> std::io::Result<()> {
-    let report = Report {
-        function: order.function.to_string(),
-        differences: plan.changes.iter().flat_map(Change::differences).collect(),
-        notes: &plan.notes,
-        left: plan.left.as_deref(),
-        dry_run: order.dry_run,
-        done,
-    };
-    writeln!(anstream::stdout(), "{}", serde_json::json!(report))
-}
-
-fn show(order: &CarryOut<'_>, plan: &AttachPlan) -> std::io::Result<()> {
-    let mut out = anstream::stdout();
-    let CarryOut { verb, function, nothing, .. } = order;
-    if plan.changes.is_empty() {
-        if plan.left.is_none() {
-            writeln!(out, "{function}: {nothing}")?;
-        }
-    } else {
-        writeln!(out, "{verb} {function}:\n{}", changes(plan))?;
-    }
-    for note in &plan.notes {
-        writeln!(out, "note: {note}")?;
-    }
-    if let Some(left) = plan.left.as_ref().filter(|_| !plan.changes.is_empty()) {
-        writeln!(out, "left: {left}. Repeat the command later to finish")?;
-    }
-    Ok(())
-}
-
 /// The differences below their resources: `+` added, `-` removed, `~` changed.
 fn changes(plan: &AttachPlan) -> String {
     let mut text = String::new();
     let mut above = String::new();
-    for Difference { resource, setting, from, to } in plan.changes.iter().flat_map(Change::differences) {
+    for Difference { resource, setting, from, to } in plan.differences() {
         if resource != above {
             text.push_str(&format!("  {resource}\n"));
             above = resource;
@@ -260,24 +236,32 @@ fn changes(plan: &AttachPlan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::function::InvokeSettings;
+    use crate::operate::attach::change::Change;
+    use crate::operate::attach::model::target;
+    use crate::operate::attach::policy::Grant;
+    use crate::operate::function::{InvokeSettings, Target};
 
     use super::*;
 
     #[test]
     fn what_comes_goes_and_changes_has_its_own_sign() {
-        let (function, qualifier) = ("orders".to_owned(), Some("live".to_owned()));
+        let qualifier = Some("live".to_owned());
         let from = InvokeSettings { retries: Some(2), event_age: Some(600), ..InvokeSettings::default() };
         let to = InvokeSettings {
             retries: Some(0),
             on_failure: Some("arn:q".into()),
             ..InvokeSettings::default()
         };
+        let invoke_settings = [(qualifier.clone(), from)].into();
         let (role, policy) = ("orders-role".into(), "comeback-q".into());
-        let change = Change::Withdraw { role, policy, statements: Vec::new() };
         let plan = AttachPlan {
-            changes: vec![Change::Settings { function, qualifier, from, to }, change],
-            ..AttachPlan::default()
+            target: Target { qualifier, invoke_settings, ..target() },
+            changes: vec![
+                Change::Settings(to),
+                Change::Withdraw(Grant { role, policy, statements: Vec::new() }),
+            ],
+            notes: Vec::new(),
+            left: None,
         };
         let plain = anstream::adapter::strip_str(&changes(&plan)).to_string();
         let expected = "  function orders:live\n    + on failure: arn:q\n    ~ retries: 2 → 0\n    - event age: 600s\n  \

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_cloudformation::types::{Capability, Parameter, Stack, StackEvent, StackStatus};
-use aws_sdk_lambda::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
-use aws_sdk_lambda::types::{Environment, LastUpdateStatus};
-use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_sdk_lambda::error::ProvideErrorMetadata;
+use aws_sdk_lambda::types::{Environment, FunctionConfiguration, LastUpdateStatus};
 
 use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::deployment::entries;
+use crate::operate::function::get_function;
 use crate::operate::session::Interrupt;
 
 /// CloudFormation's limit of a parameter's value.
@@ -49,10 +49,6 @@ pub(crate) fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-fn entries(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
-}
-
 fn names(entry: &str, arn: &str) -> bool {
     entry.strip_prefix(arn).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
@@ -77,13 +73,24 @@ pub(crate) async fn edit(
     }
 }
 
-async fn pause(interrupt: &Interrupt, what: &str) -> Result<(), Failure> {
-    tokio::select! {
-        () = tokio::time::sleep(LOOK_EVERY) => Ok(()),
-        () = interrupt.raised() => {
-            Err(Failure::Interrupted(format!("{what} goes on; repeat the command when it has ended")))
+/// Waits until `look` no longer gives what is under way.
+async fn ended(
+    interrupt: &Interrupt,
+    mut look: impl AsyncFnMut() -> Result<Option<String>, Failure>,
+) -> Result<(), Failure> {
+    let mut update = String::new();
+    for _ in 0..LOOKS {
+        let Some(under_way) = look().await? else { return Ok(()) };
+        update = under_way;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = interrupt.raised() => {
+                let what = format!("the update of {update} goes on; repeat the command when it has ended");
+                return Err(Failure::Interrupted(what));
+            }
         }
     }
+    Err(Failure::Undone(format!("the update of {update} goes on for half an hour; repeat the command later")))
 }
 
 pub(crate) const PARAMETER: &str = "TargetFunctions";
@@ -158,11 +165,11 @@ async fn updated(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let (mut has_begun, mut not_seen) = (false, 0);
-    for _ in 0..LOOKS {
+    let look = async || {
         let stack = describe(account, name).await?;
         let status = status(&stack);
         match Update::of(before, &stack, edited, has_begun) {
-            Update::Done => return Ok(()),
+            Update::Done => return Ok(None),
             Update::GoesOn => (has_begun, not_seen) = (true, 0),
             Update::NotSeen if not_seen == LOOKS_UNSEEN => {
                 return Err(Failure::Undone(format!(
@@ -176,11 +183,9 @@ async fn updated(
                 return Err(Failure::Undone(format!("the update of stack {name} ended {status}: {reason}")));
             }
         }
-        pause(interrupt, &format!("the update of stack {name} ({status})")).await?;
-    }
-    Err(Failure::Undone(format!(
-        "the update of stack {name} goes on for half an hour; repeat the command later"
-    )))
+        Ok(Some(format!("stack {name} ({status})")))
+    };
+    ended(interrupt, look).await
 }
 
 /// The first failure of the last operation on a stack.
@@ -192,17 +197,13 @@ async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
         event.resource_status().is_some_and(|status| status.as_str() == "UPDATE_IN_PROGRESS")
             && event.physical_resource_id() == event.stack_id()
     };
-    let failed =
-        answer.stack_events().iter().take_while(|event| !began(event)).filter(|event| {
-            event.resource_status().is_some_and(|status| status.as_str().ends_with("_FAILED"))
-        });
-    Ok(failed.last().map_or_else(
-        || "it gives no reason".to_owned(),
-        |event| {
-            let resource = event.logical_resource_id().unwrap_or_default();
-            format!("{resource}: {}", event.resource_status_reason().unwrap_or_default())
-        },
-    ))
+    let failed = |event: &&StackEvent| {
+        event.resource_status().is_some_and(|status| status.as_str().ends_with("_FAILED"))
+    };
+    let events = answer.stack_events().iter().take_while(|event| !began(event));
+    let Some(first) = events.filter(failed).last() else { return Ok("it gives no reason".to_owned()) };
+    let resource = first.logical_resource_id().unwrap_or_default();
+    Ok(format!("{resource}: {}", first.resource_status_reason().unwrap_or_default()))
 }
 
 async fn describe(account: &Account, name: &str) -> Result<Stack, Failure> {
@@ -212,23 +213,15 @@ async fn describe(account: &Account, name: &str) -> Result<Stack, Failure> {
 
 /// A stack; `None` if it does not exist: a tag may outlive its stack.
 pub(crate) async fn find_stack(account: &Account, name: &str) -> Result<Option<Stack>, Failure> {
-    match account.cloudformation.describe_stacks().stack_name(name).send().await {
-        Err(error) if is_gone(&error) => Ok(None),
-        answer => {
-            let stacks = answer.or_failure("cloudformation:DescribeStacks", name)?.stacks;
-            Ok(stacks.unwrap_or_default().into_iter().next())
-        }
-    }
+    let answer = account.cloudformation.describe_stacks().stack_name(name).send().await;
+    let answer = answer.unless(is_gone, "cloudformation:DescribeStacks", name)?;
+    Ok(answer.and_then(|it| it.stacks?.into_iter().next()))
 }
 
 /// Whether CloudFormation says that the stack does not exist. It has no error type for that.
-pub(crate) fn is_gone<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
-    let error = error.as_service_error().map(ProvideErrorMetadata::meta);
-    error.is_some_and(|error| is_no_stack(error.code(), error.message()))
-}
-
-fn is_no_stack(code: Option<&str>, message: Option<&str>) -> bool {
-    code == Some("ValidationError") && message.is_some_and(|message| message.contains("does not exist"))
+pub(crate) fn is_gone(error: &impl ProvideErrorMetadata) -> bool {
+    error.code() == Some("ValidationError")
+        && error.message().is_some_and(|message| message.contains("does not exist"))
 }
 
 fn status(stack: &Stack) -> &StackStatus {
@@ -246,57 +239,47 @@ async fn edit_variable(
     edit: &dyn Fn(&str) -> String,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let handler = function(account, name).await?;
-    let mut variables = variables(&handler, name)?;
-    let list = variables.get(VARIABLE).cloned().unwrap_or_default();
-    let edited = edit(&list);
-    if edited == list {
-        return Ok(());
-    }
-    variables.insert(VARIABLE.to_owned(), edited);
-    let environment = Environment::builder().set_variables(Some(variables.into_iter().collect())).build();
-    let revision = handler.configuration().and_then(|it| it.revision_id()).map(ToOwned::to_owned);
-    let update = account.lambda.update_function_configuration().function_name(name).environment(environment);
-    // Refused if anybody has changed the function since it was read.
-    update.set_revision_id(revision).send().await.or_failure("lambda:UpdateFunctionConfiguration", name)?;
-    for _ in 0..LOOKS {
-        let handler = function(account, name).await?;
-        let update = handler.configuration().and_then(|it| it.last_update_status());
-        match update {
-            Some(LastUpdateStatus::InProgress) => {
-                pause(interrupt, &format!("the update of function {name}")).await?;
-            }
-            Some(LastUpdateStatus::Failed) => {
-                let reason = handler.configuration().and_then(|it| it.last_update_status_reason());
-                let reason = reason.unwrap_or("Lambda gives no reason");
-                return Err(Failure::Undone(format!("the update of function {name} failed: {reason}")));
-            }
-            _ => return Ok(()),
-        }
-    }
-    Err(Failure::Undone(format!(
-        "the update of function {name} goes on for half an hour; repeat the command later"
-    )))
-}
-
-async fn function(account: &Account, name: &str) -> Result<GetFunctionOutput, Failure> {
-    let answer = account.lambda.get_function().function_name(name).send().await;
-    answer.or_failure("lambda:GetFunction", name)
-}
-
-/// A function's variables. If Lambda cannot decrypt them it returns none, and writing those back would remove all.
-fn variables(function: &GetFunctionOutput, name: &str) -> Result<BTreeMap<String, String>, Failure> {
-    let environment = function.configuration().and_then(|it| it.environment());
+    let handler = configuration(account, name).await?;
+    // If Lambda cannot decrypt the variables it returns none, and writing those back would remove all.
+    let environment = handler.environment();
     if let Some(error) = environment.and_then(|environment| environment.error()) {
         let why = error.message().unwrap_or("no reason is given");
         return Err(Failure::CouldNot(format!("the environment of {name} cannot be read: {why}")));
     }
-    let variables = environment.and_then(|environment| environment.variables()).into_iter().flatten();
-    Ok(variables.map(|(name, value)| (name.clone(), value.clone())).collect())
+    let mut variables = environment.and_then(|it| it.variables().cloned()).unwrap_or_default();
+    let list = variables.get(VARIABLE).map(String::as_str).unwrap_or_default();
+    let edited = edit(list);
+    if edited == list {
+        return Ok(());
+    }
+    variables.insert(VARIABLE.to_owned(), edited);
+    let environment = Environment::builder().set_variables(Some(variables)).build();
+    let update = account.lambda.update_function_configuration().function_name(name).environment(environment);
+    // Refused if anybody has changed the function since it was read.
+    let update = update.set_revision_id(handler.revision_id).send().await;
+    update.or_failure("lambda:UpdateFunctionConfiguration", name)?;
+    let look = async || {
+        let handler = configuration(account, name).await?;
+        match handler.last_update_status() {
+            Some(LastUpdateStatus::InProgress) => Ok(Some(format!("function {name}"))),
+            Some(LastUpdateStatus::Failed) => {
+                let reason = handler.last_update_status_reason().unwrap_or("Lambda gives no reason");
+                Err(Failure::Undone(format!("the update of function {name} failed: {reason}")))
+            }
+            _ => Ok(None),
+        }
+    };
+    ended(interrupt, look).await
+}
+
+async fn configuration(account: &Account, name: &str) -> Result<FunctionConfiguration, Failure> {
+    let configuration = get_function(account, name, None).await?.configuration;
+    configuration.ok_or_else(|| Failure::CouldNot(format!("Lambda gave no configuration of {name}")))
 }
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_cloudformation::error::ErrorMetadata;
     use aws_smithy_types::DateTime;
 
     use super::*;
@@ -361,9 +344,12 @@ mod tests {
 
     #[test]
     fn a_stack_that_is_gone_is_no_other_error() {
-        let gone = Some("Stack with id comeback does not exist");
-        assert!(is_no_stack(Some("ValidationError"), gone));
-        assert!(!is_no_stack(Some("ValidationError"), Some("1 validation error detected")));
-        assert!(!is_no_stack(Some("AccessDenied"), gone) && !is_no_stack(None, None));
+        let is_gone = |code: &str, message: &str| {
+            is_gone(&ErrorMetadata::builder().code(code).message(message).build())
+        };
+        let gone = "Stack with id comeback does not exist";
+        assert!(is_gone("ValidationError", gone));
+        assert!(!is_gone("ValidationError", "1 validation error detected"));
+        assert!(!is_gone("AccessDenied", gone) && !super::is_gone(&ErrorMetadata::builder().build()));
     }
 }

@@ -37,11 +37,6 @@ pub(crate) fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-pub(crate) fn present(target: &Target, keys: impl IntoIterator<Item = String>) -> Vec<(String, String)> {
-    let tag = |key: String| target.tags.get(&key).cloned().map(|value| (key, value));
-    keys.into_iter().filter_map(tag).collect()
-}
-
 /// The settings that the tags keep, and whether they keep all of them. What they do not keep is Lambda's default; the
 /// destination of successes was never touched.
 pub(crate) fn settings(target: &Target) -> (InvokeSettings, bool) {

@@ -1,4 +1,4 @@
-//! Whether a function's events have left the retry queue.
+//! Whether a function's events have left the retry queue, so that `detach` may remove what retries them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,175 +8,141 @@ use comeback_engine::Timestamp;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::kept;
-use crate::operate::deployment::{Deployment, Depth};
+use crate::operate::deployment::Depth;
 use crate::operate::function::InvokeSettings;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
 
-/// How long Lambda may keep an event of an attached function before running it, and some time to send the record.
+/// Lambda keeps an event of an attached function for up to a minute before running it, and sends the failure within another.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
-
-/// SQS hides a message no longer than this, so the handler receives each one within it, and writes a line.
+/// SQS's longest visibility timeout. The handler receives each message again within it, and logs that.
 const LONGEST_HIDDEN: Duration = Duration::from_secs(12 * 3_600);
-/// How long an event may wait, in milliseconds: SQS's longest retention.
+/// SQS's longest retention, in milliseconds: no event waits longer.
 const RETENTION_MILLIS: u64 = 14 * 86_400_000;
 /// The log levels that hide lines of level INFO.
 const HIDING: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
-/// Whether the events of a function have left the retry queue.
+/// What tells whether a function's events have left the retry queue.
 ///
-/// A queue cannot be listed. The handler's log says what waits: every event of the function has a line
-/// when it arrives, and one when it is settled. So nothing waits once invocations that were under way have ended, the
-/// handler has looked at every message that is due, and the last line of each event says that it is settled. SQS only
-/// estimates that a queue is empty, so the log counts even then, if there is one.
+/// SQS cannot list a queue, but the handler logs a line when an event arrives and another when it settles it. No event
+/// waits once all of this holds: every invocation that may still fail has ended, the handler has received each message
+/// that is due, and the last line of each event settles it. SQS only estimates how many messages a queue has, so even if
+/// it seems empty, the log decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
+    /// Events that still wait are given up (`--now`).
     pub(crate) at_once: bool,
-    /// The longest that an invocation of the function takes.
-    pub(crate) timeout: Duration,
-    pub(crate) queue: Depth,
-    /// Whether the handler takes messages from the retry queue.
-    pub(crate) is_consumed: bool,
-    pub(crate) log: Log,
+    /// Why events may wait, according to the retry queue and the log; `None` if none do.
+    pub(crate) waiting: Option<String>,
     /// The other functions that send failures to the retry queue by the same role.
     pub(crate) sharing: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Log {
-    /// Not needed while something else says that events may still come.
-    #[default]
-    Unread,
-    /// The handler has never run, or somebody has deleted its log.
-    Missing,
-    Hidden(String),
-    Read(Waiting),
-}
-
-/// What a handler's log says of the events of one function.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    /// When the last line of each event was written, by its key, and whether the event still waits after it.
-    last: HashMap<String, (Timestamp, bool)>,
-    /// The latest time until which one was seen to wait.
-    latest: Option<Timestamp>,
-    /// The latest time until which an event without a key may wait.
-    without_key: Option<Timestamp>,
-}
-
 impl Leaving {
-    /// Reads whether the events of a function have left the retry queue, as far as it matters. `progress` hears how many
-    /// lines of the log were read.
+    /// Calls `progress` with the number of lines read from the log.
     pub(crate) async fn read(
         account: &Account,
-        deployment: &Deployment,
         attachment: &Attachment,
         at_once: bool,
         now: Timestamp,
         progress: &dyn Fn(usize),
     ) -> Result<Self, Failure> {
-        let target = &attachment.target;
-        let sharing = match attachment.send_policy {
-            true => sharing(account, attachment).await?,
-            false => Vec::new(),
-        };
-        let leaving = Self {
-            now,
-            at_once,
-            timeout: target.timeout,
-            queue: Depth::read(account, &deployment.retry_queue).await?,
-            is_consumed: deployment.mapping.as_ref().is_some_and(|mapping| mapping.state == "Enabled"),
-            log: Log::Unread,
-            sharing,
-        };
-        if !leaving.needs_log(kept::detached(&target.tags)) {
-            return Ok(leaving);
+        let mut leaving = Self { now, at_once, waiting: None, sharing: Vec::new() };
+        if attachment.send_policy {
+            leaving.sharing = sharing(account, attachment).await?;
         }
-        if let Some(log) = Log::hidden(deployment.log_level.as_deref()) {
-            return Ok(Self { log, ..leaving });
+        if !at_once && leaving.under_way_until(attachment).is_none() {
+            leaving.waiting = read_waiting(account, attachment, now, progress).await?;
         }
-        let since = Timestamp::from_millis(now.as_millis().saturating_sub(RETENTION_MILLIS));
-        let (group, term) = (&*deployment.log_group, &*target.arn);
-        let search = Search { group, term, since, until: None, stream: None };
-        let mut log = Waiting::default();
-        let of_target = |line: &HandlerLine| {
-            line.target
-                .strip_prefix(&*target.arn)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-        };
-        let see = |event: LogEvent| {
-            if let Some(line) = HandlerLine::read_any(&event.message).filter(of_target) {
-                log.see(&line);
-            }
-        };
-        let is_there = search.each(account, progress, see).await?;
-        Ok(Self { log: if is_there { Log::Read(log) } else { Log::Missing }, ..leaving })
+        Ok(leaving)
     }
 
-    /// When every invocation that was running when the destination was removed has ended.
-    pub(crate) fn quiet_from(&self, detached: Timestamp) -> Timestamp {
-        detached.saturating_add(self.timeout).saturating_add(BEFORE_AND_AFTER)
+    /// When the last invocation ends that may still send a failure; `None` if all have ended.
+    pub(crate) fn under_way_until(&self, attachment: &Attachment) -> Option<Timestamp> {
+        let detached = kept::detached(&attachment.target.tags).filter(|_| !attachment.is_attached());
+        let last = detached.unwrap_or(self.now).saturating_add(attachment.target.timeout);
+        let end = last.saturating_add(BEFORE_AND_AFTER);
+        (self.now < end).then_some(end)
     }
 
-    /// The end of the invocations that may still be under way; `None` if all of them have ended.
-    pub(crate) fn under_way_until(
-        &self,
-        is_attached: bool,
-        detached: Option<Timestamp>,
-    ) -> Option<Timestamp> {
-        let quiet = self.quiet_from(detached.filter(|_| !is_attached).unwrap_or(self.now));
-        (self.now < quiet).then_some(quiet)
-    }
-
-    /// Whether only the log can tell that nothing waits.
-    pub(crate) fn needs_log(&self, detached: Option<Timestamp>) -> bool {
-        let is_quiet = detached.is_some_and(|detached| self.quiet_from(detached) <= self.now);
-        let is_stuck = self.queue != Depth::default() && (self.queue.visible > 0 || !self.is_consumed);
-        is_quiet && !self.at_once && !is_stuck
-    }
-
-    /// Why the events may not have left yet; `None` if they have, or may be given up. `is_attached` says that failures go
-    /// to the queue at this moment, `detached` since when they do not.
-    pub(crate) fn wait(&self, is_attached: bool, detached: Option<Timestamp>) -> Option<String> {
+    /// Why the function's events may not have left yet; `None` if they have, or are given up.
+    pub(crate) fn wait(&self, attachment: &Attachment) -> Option<String> {
         if self.at_once {
             return None;
         }
-        if let Some(quiet) = self.under_way_until(is_attached, detached) {
-            return Some(format!("invocations that are under way may still fail until {quiet}"));
-        }
-        let is_empty = self.queue == Depth::default();
-        if !is_empty && !self.is_consumed {
-            return Some("the handler takes nothing from the retry queue, and it is not empty".into());
-        }
-        if self.queue.visible > 0 {
-            let due = self.queue.visible;
-            return Some(format!("the handler has not yet received about {due} messages of the retry queue"));
-        }
-        match &self.log {
-            Log::Read(log) => log.wait(self.now),
-            Log::Missing if is_empty => None,
-            Log::Missing => Some("the retry queue is not empty, and the handler has no log".into()),
-            Log::Hidden(level) => {
-                Some(format!("the handler's log level is {level}, which hides what waits (set it to INFO)"))
-            }
-            Log::Unread => Some("the handler's log was not read".into()),
+        match self.under_way_until(attachment) {
+            Some(end) => Some(format!("invocations that are under way may still fail until {end}")),
+            None => self.waiting.clone(),
         }
     }
 }
 
-impl Log {
-    /// The log, if its level hides the lines of events.
-    pub(crate) fn hidden(level: Option<&str>) -> Option<Self> {
-        level.filter(|level| HIDING.contains(level)).map(|level| Self::Hidden(level.to_owned()))
+async fn read_waiting(
+    account: &Account,
+    attachment: &Attachment,
+    now: Timestamp,
+    progress: &dyn Fn(usize),
+) -> Result<Option<String>, Failure> {
+    let (deployment, arn) = (&attachment.deployment, &attachment.target.arn);
+    let queue = Depth::read(account, &deployment.retry_queue).await?;
+    let is_consumed = deployment.mapping.as_ref().is_some_and(|mapping| mapping.state == "Enabled");
+    if let Some(why) = unseen(queue, is_consumed, deployment.log_level.as_deref()) {
+        return Ok(Some(why));
     }
+    let since = Timestamp::from_millis(now.as_millis().saturating_sub(RETENTION_MILLIS));
+    let search = Search { group: &deployment.log_group, term: arn, since, stream: None };
+    let mut log = Waiting::default();
+    let of_target = |line: &HandlerLine| {
+        line.target.strip_prefix(&**arn).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    };
+    let see = |event: LogEvent| {
+        if let Some(line) = HandlerLine::read_any(&event.message).filter(of_target) {
+            log.see(&line);
+        }
+    };
+    let is_there = search.each(account, progress, see).await?;
+    Ok(wait(queue, is_there.then_some(&log), now))
+}
+
+/// Why the log cannot tell yet, or not at all, that no event waits.
+fn unseen(queue: Depth, is_consumed: bool, log_level: Option<&str>) -> Option<String> {
+    if queue != Depth::default() && !is_consumed {
+        return Some("the handler takes nothing from the retry queue, and it is not empty".into());
+    }
+    if queue.visible > 0 {
+        let due = queue.visible;
+        return Some(format!("the handler has not yet received about {due} messages of the retry queue"));
+    }
+    let level = log_level.filter(|level| HIDING.contains(level))?;
+    Some(format!("the handler's log level is {level}, which hides what waits (set it to INFO)"))
+}
+
+/// Why events wait according to the log. A handler that has never run has none.
+fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
+    match log {
+        Some(log) => log.wait(now),
+        None if queue == Depth::default() => None,
+        None => Some("the retry queue is not empty, and the handler has no log".into()),
+    }
+}
+
+/// What a handler's log says about the events of one function.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The time of each event's last line, and whether the event still waits after it, by its key.
+    last: HashMap<String, (Timestamp, bool)>,
+    /// The latest due time of an event or a copy.
+    latest: Option<Timestamp>,
+    /// The latest time until which an event without a key may wait.
+    without_key: Option<Timestamp>,
 }
 
 impl Waiting {
-    /// Takes a line of the handler's log. They come in any order, because several of its instances write at once.
-    pub(crate) fn see(&mut self, line: &HandlerLine) {
+    /// Takes a line of the handler's log. Lines come in any order, because several instances write at once.
+    fn see(&mut self, line: &HandlerLine) {
         let settles = matches!(&*line.action, "reinvoke" | "dead_letter") && line.problem.is_none();
         if !settles {
-            // Several copies of an event share its key, and each waits for itself.
+            // Copies of an event share its key, and each has its own due time.
             self.latest = self.latest.max(line.due);
         }
         if line.key.is_empty() {
@@ -185,7 +151,7 @@ impl Waiting {
             }
             return;
         }
-        // Of two lines of one time, the one that does not settle the event counts.
+        // If two lines have the same time, the event waits unless both settle it.
         let seen = (line.at(), !settles);
         self.last.entry(line.key.clone()).and_modify(|last| *last = seen.max(*last)).or_insert(seen);
     }
@@ -204,9 +170,9 @@ impl Waiting {
     }
 }
 
-/// The other functions that fail to the retry queue by the same role.
+/// The other functions that send failures to the retry queue by the same role.
 async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<String>, Failure> {
-    let target = &attachment.target;
+    let (target, queue) = (&attachment.target, Some(attachment.deployment.retry_queue.arn.as_str()));
     let mut pages = account.lambda.list_functions().into_paginator().items().send();
     let mut sharing = Vec::new();
     while let Some(function) = pages.next().await {
@@ -216,7 +182,7 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
             continue;
         }
         let settings = InvokeSettings::all(account, name).await?;
-        if settings.values().any(|it| it.on_failure.as_deref() == Some(&attachment.queue.arn)) {
+        if settings.values().any(|it| it.on_failure.as_deref() == queue) {
             sharing.push(name.to_owned());
         }
     }
@@ -225,90 +191,88 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
 
 #[cfg(test)]
 mod tests {
+    use crate::operate::attach::model::attachment;
+    use crate::operate::function::Target;
 
     use super::*;
 
     const DETACHED: Timestamp = Timestamp::from_secs(1_700_000_000);
     const DUE: &str = "2023-11-15T00:00:00.000Z";
 
-    /// Long after the destination was removed, with three hidden messages and a log without lines of the function.
-    fn hours_later() -> Leaving {
-        Leaving {
-            now: DETACHED.saturating_add(Duration::from_secs(7_200)),
-            at_once: false,
-            timeout: Duration::from_secs(900),
-            queue: Depth { in_flight: 3, ..Depth::default() },
-            is_consumed: true,
-            log: Log::Read(Waiting::default()),
-            sharing: Vec::new(),
-        }
-    }
-
-    fn wait(leaving: &Leaving) -> Option<String> {
-        leaving.wait(false, Some(DETACHED))
-    }
+    const HIDDEN: Depth = Depth { visible: 0, in_flight: 3, delayed: 0 };
+    const EMPTY: Depth = Depth { in_flight: 0, ..HIDDEN };
 
     #[test]
     fn messages_of_others_keep_nothing() {
-        assert_eq!(wait(&hours_later()), None);
+        assert_eq!(unseen(HIDDEN, true, None), None);
+        assert_eq!(wait(HIDDEN, Some(&Waiting::default()), DETACHED), None);
     }
 
     #[test]
     fn each_sign_of_a_waiting_event_is_said() {
-        let early = DETACHED.saturating_add(Duration::from_secs(1_019));
-        let cases = [
+        let visible = Depth { visible: 2, ..EMPTY };
+        for (found, said) in [
             (
-                Leaving { now: early, ..hours_later() },
-                "invocations that are under way may still fail until 2023-11-14T22:30:20.000Z",
-            ),
-            (
-                Leaving { is_consumed: false, ..hours_later() },
+                unseen(HIDDEN, false, None),
                 "the handler takes nothing from the retry queue, and it is not empty",
             ),
             (
-                Leaving { queue: Depth { visible: 2, ..Depth::default() }, ..hours_later() },
+                unseen(visible, true, None),
                 "the handler has not yet received about 2 messages of the retry queue",
             ),
-            (Leaving { log: Log::Unread, ..hours_later() }, "the handler's log was not read"),
             (
-                Leaving { log: Log::Missing, ..hours_later() },
-                "the retry queue is not empty, and the handler has no log",
-            ),
-            (
-                Leaving { log: Log::hidden(Some("WARN")).unwrap(), ..hours_later() },
+                unseen(EMPTY, true, Some("WARN")),
                 "the handler's log level is WARN, which hides what waits (set it to INFO)",
             ),
-        ];
-        for (leaving, said) in cases {
-            assert_eq!(wait(&leaving).as_deref(), Some(said));
-            assert_eq!(wait(&Leaving { at_once: true, ..leaving }), None);
+            (wait(HIDDEN, None, DETACHED), "the retry queue is not empty, and the handler has no log"),
+        ] {
+            assert_eq!(found.as_deref(), Some(said));
         }
-        let attached = hours_later().wait(true, Some(DETACHED));
-        assert!(attached.is_some_and(|said| said.contains("under way")), "an old mark does not count");
-        assert!(hours_later().wait(false, None).is_some(), "nobody knows since when");
+    }
+
+    #[test]
+    fn invocations_end_two_minutes_after_the_longest_that_was_running() {
+        let timeout = Duration::from_secs(900);
+        let tags = [(kept::DETACHED.to_owned(), DETACHED.to_string())].into();
+        let mut attachment = attachment();
+        attachment.target = Target { timeout, tags, ..attachment.target };
+        let at = |seconds: u64| {
+            let now = DETACHED.saturating_add(Duration::from_secs(seconds));
+            Leaving { now, at_once: false, waiting: None, sharing: Vec::new() }
+        };
+        let said = "invocations that are under way may still fail until 2023-11-14T22:30:20.000Z";
+        assert_eq!(at(1_019).wait(&attachment).as_deref(), Some(said));
+        assert_eq!(at(1_020).wait(&attachment), None);
+        assert_eq!(Leaving { at_once: true, ..at(1_019) }.wait(&attachment), None);
+        attachment.target.tags.clear();
+        assert!(at(7_200).wait(&attachment).is_some(), "nobody knows since when");
+        attachment.target.tags.insert(kept::DETACHED.into(), DETACHED.to_string());
+        let on_failure = Some(attachment.deployment.retry_queue.arn.clone());
+        let settings = InvokeSettings { on_failure, ..InvokeSettings::default() };
+        attachment.target.invoke_settings.insert(None, settings);
+        assert!(at(7_200).wait(&attachment).is_some(), "an old mark does not count");
     }
 
     #[test]
     fn a_queue_that_seems_empty_is_believed_only_with_the_log() {
-        let empty = Leaving { queue: Depth::default(), is_consumed: false, ..hours_later() };
-        let with = |log: Log| wait(&Leaving { log, ..empty.clone() });
-        assert!(empty.needs_log(Some(DETACHED)) && hours_later().needs_log(Some(DETACHED)));
-        assert!(!hours_later().needs_log(None), "it is too early");
+        for is_consumed in [true, false] {
+            assert_eq!(unseen(EMPTY, is_consumed, None), None);
+        }
         let mut waiting = Waiting::default();
         waiting.see(&HandlerLine { key: "k".into(), timestamp: Some(DETACHED), ..HandlerLine::default() });
-        assert!(with(Log::Read(waiting)).is_some_and(|said| said.starts_with("1 of its events")));
-        assert_eq!(with(Log::Read(Waiting::default())), None);
-        assert_eq!(with(Log::Missing), None, "the handler has never run");
-        assert!(with(Log::Unread).is_some() && with(Log::Hidden("ERROR".into())).is_some());
+        let said = wait(EMPTY, Some(&waiting), DETACHED);
+        assert!(said.is_some_and(|said| said.starts_with("1 of its events")));
+        assert_eq!(wait(EMPTY, Some(&Waiting::default()), DETACHED), None);
+        assert_eq!(wait(EMPTY, None, DETACHED), None, "the handler has never run");
     }
 
     #[test]
     fn a_level_above_info_hides_the_events() {
         for level in [None, Some("INFO"), Some("DEBUG"), Some("TRACE")] {
-            assert_eq!(Log::hidden(level), None);
+            assert_eq!(unseen(EMPTY, true, level), None);
         }
         for level in HIDING {
-            assert_eq!(Log::hidden(Some(level)), Some(Log::Hidden(level.into())));
+            assert!(unseen(EMPTY, true, Some(level)).is_some());
         }
     }
 

@@ -9,11 +9,11 @@ use proptest::prelude::*;
 use crate::operate::account::{Failure, Verdict};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::allow_list::ListPlace;
-use crate::operate::attach::attachment::{Attachment, Handler, Place};
+use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
-use crate::operate::attach::leaving::{Leaving, Log, Waiting};
+use crate::operate::attach::leaving::Leaving;
 use crate::operate::attach::{allow_list, kept};
-use crate::operate::deployment::{Depth, Queue};
+use crate::operate::deployment::{Deployment, Queue};
 use crate::operate::function::{InvokeSettings, Target};
 
 const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -38,39 +38,31 @@ pub(crate) fn target() -> Target {
 }
 
 /// Nothing of it is attached to a stack of SAM.
-fn attachment() -> Attachment {
-    let place = Place::Parameter { stack: "comeback".into(), value: String::new() };
+pub(crate) fn attachment() -> Attachment {
+    let mut deployment =
+        Deployment { retry_queue: Queue::sample("comeback-retries"), ..Deployment::sample() };
+    set_list(&mut deployment, String::new());
     Attachment {
         target: target(),
-        queue: Queue::sample("comeback-retries"),
+        deployment,
         key_arn: None,
         may_send: Verdict::NotAllowed,
         send_policy: false,
+        may_invoke: Verdict::NotAllowed,
+        invoke_policy: false,
         owner: None,
         losses: Losses { alarm: ALARM.into(), ours: false, others: false, tell: None },
-        handler: Handler {
-            name: "handler".into(),
-            role: "handler-role".into(),
-            allow_list: String::new(),
-            environment_bytes: 500,
-            may_invoke: Verdict::NotAllowed,
-            invoke_policy: false,
-            place,
-        },
+        place: Place::Parameter { stack: "comeback".into(), value: String::new() },
     }
+}
+
+fn set_list(deployment: &mut Deployment, list: String) {
+    deployment.variables.insert(allow_list::VARIABLE.into(), list);
 }
 
 /// Everything has left the queue, and `now` is long after anything else.
 fn left() -> Leaving {
-    Leaving {
-        now: Timestamp::from_secs(2_000_000_000),
-        at_once: false,
-        timeout: Duration::from_secs(3),
-        queue: Depth::default(),
-        is_consumed: true,
-        log: Log::Read(Waiting::default()),
-        sharing: Vec::new(),
-    }
+    Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
 
 fn allowed(is_allowed: bool) -> Verdict {
@@ -79,39 +71,34 @@ fn allowed(is_allowed: bool) -> Verdict {
 
 /// What a change does to what is there.
 fn make(attachment: &mut Attachment, change: &Change) {
-    let Attachment { target, handler, .. } = attachment;
+    let Attachment { target, deployment, .. } = attachment;
     match change {
-        Change::Keep { tags, .. } => target.tags.extend(tags.iter().cloned()),
-        Change::Forget { tags, .. } => tags.iter().for_each(|(key, _)| drop(target.tags.remove(key))),
-        Change::Allow { role, .. } if *role == handler.role => {
-            (handler.may_invoke, handler.invoke_policy) = (Verdict::Allowed, true);
-        }
-        Change::Allow { .. } => {
-            (attachment.may_send, attachment.send_policy) = (Verdict::Allowed, true);
-        }
-        Change::Withdraw { role, .. } if *role == handler.role => {
-            (handler.may_invoke, handler.invoke_policy) = (Verdict::NotAllowed, false);
-        }
-        Change::Withdraw { .. } => {
-            (attachment.may_send, attachment.send_policy) = (Verdict::NotAllowed, false);
-        }
-        Change::List { place, arn, listed } => {
-            let edit = |list: &str| {
-                if *listed { allow_list::with(list, arn) } else { allow_list::without(list, arn) }
-            };
-            if let (ListPlace::Stack(_), Place::Parameter { value, .. }) = (place, &mut handler.place) {
-                *value = edit(value);
-                handler.allow_list = edit(&handler.allow_list);
-                handler.may_invoke = allowed(handler.allows(ARN));
+        Change::Keep(tags) => target.tags.extend(tags.iter().cloned()),
+        Change::Forget(tags) => tags.iter().for_each(|(key, _)| drop(target.tags.remove(key))),
+        Change::Allow(grant) | Change::Withdraw(grant) => {
+            let is_given = matches!(change, Change::Allow(_));
+            let (may, policy) = if grant.role == deployment.role() {
+                (&mut attachment.may_invoke, &mut attachment.invoke_policy)
             } else {
-                handler.allow_list = edit(&handler.allow_list);
+                (&mut attachment.may_send, &mut attachment.send_policy)
+            };
+            (*may, *policy) = (allowed(is_given), is_given);
+        }
+        Change::List(place, listed) => {
+            let edit = |list: &str| {
+                if *listed { allow_list::with(list, ARN) } else { allow_list::without(list, ARN) }
+            };
+            set_list(deployment, edit(deployment.allow_list()));
+            if let (ListPlace::Stack(_), Place::Parameter { value, .. }) = (place, &mut attachment.place) {
+                *value = edit(value);
+                attachment.may_invoke = allowed(deployment.allows(ARN));
             }
         }
-        Change::Watch { .. } => attachment.losses.ours = true,
-        Change::Unwatch { .. } => attachment.losses.ours = false,
-        Change::Recursion { allowed, .. } => target.recursion_allowed = *allowed,
-        Change::Settings { qualifier, to, .. } => {
-            target.invoke_settings.insert(qualifier.clone(), to.clone());
+        Change::Watch(..) => attachment.losses.ours = true,
+        Change::Unwatch(_) => attachment.losses.ours = false,
+        Change::Recursion(allowed) => target.recursion_allowed = *allowed,
+        Change::Settings(to) => {
+            target.invoke_settings.insert(target.qualifier.clone(), to.clone());
             target.invoke_settings.retain(|_, settings| *settings != InvokeSettings::default());
         }
     }
@@ -127,12 +114,15 @@ fn all(attachment: &Attachment, plan: &AttachPlan) -> Attachment {
     perform(attachment, plan, usize::MAX)
 }
 
+fn is_empty(plan: &AttachPlan) -> bool {
+    plan.changes.is_empty() && plan.notes.is_empty() && plan.left.is_none()
+}
+
 #[test]
 fn a_plain_function_takes_five_changes_in_the_safe_order() {
     let plan = attachment().attach().unwrap();
-    let differences: Vec<_> = plan.changes.iter().flat_map(Change::differences).collect();
-    let lines: Vec<String> = differences
-        .iter()
+    let lines: Vec<String> = plan
+        .differences()
         .map(|it| {
             let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
             format!("{} | {} | {} | {}", it.resource, it.setting, text(&it.from), text(&it.to))
@@ -165,8 +155,7 @@ fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_alrea
     let topic = || Some(BTreeSet::from([TOPIC.to_owned()]));
     let watch = |attachment: Attachment| {
         let plan = attachment.attach().unwrap();
-        let differences = plan.changes.iter().flat_map(Change::differences);
-        differences.filter(|it| it.setting.starts_with("alarm ")).map(|it| it.to).next()
+        plan.differences().find(|it| it.setting.starts_with("alarm ")).map(|it| it.to)
     };
     assert_eq!(watch(losses(topic(), false)), Some(Some(format!("tells {TOPIC}"))));
     assert_eq!(watch(losses(Some(BTreeSet::new()), false)), Some(Some("tells nobody".to_owned())));
@@ -178,7 +167,7 @@ fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_alrea
 fn a_customers_key_is_allowed_too() {
     let plan = Attachment { key_arn: Some("arn:key".into()), ..attachment() }.attach().unwrap();
     let allowed = plan.changes.iter().find_map(|change| match change {
-        Change::Allow { statements, .. } => Some(statements.clone()),
+        Change::Allow(grant) => Some(grant.statements.clone()),
         _ => None,
     });
     let expected = vec![
@@ -191,9 +180,9 @@ fn a_customers_key_is_allowed_too() {
 /// What stands in the way of attaching, and a part of what is said.
 #[test]
 fn what_stands_in_the_way_is_said_with_what_to_do() {
-    let in_place =
-        |place: Place| Attachment { handler: Handler { place, ..attachment().handler }, ..attachment() };
-    let full = |handler: Handler| Attachment { handler, ..attachment() };
+    let in_place = |place: Place| Attachment { place, ..attachment() };
+    let mut full = attachment();
+    full.deployment.variables.insert("FILL".into(), "x".repeat(allow_list::ENVIRONMENT_BYTES));
     let long = vec![OTHER; 80].join(",");
     let cases = [
         (Attachment { owner: Some("shop".into()), ..attachment() }, "stack shop owns the settings"),
@@ -213,15 +202,9 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
             in_place(Place::Parameter { stack: "comeback".into(), value: long }),
             "of 4096, the handler's environment",
         ),
-        (full(Handler { environment_bytes: 4_096, ..attachment().handler }), "function:shop-*"),
-        (
-            full(Handler { environment_bytes: 4_096, place: Place::Environment, ..attachment().handler }),
-            "one pattern",
-        ),
-        (
-            full(Handler { may_invoke: Verdict::Denied, ..attachment().handler }),
-            "denies the role handler-role",
-        ),
+        (full.clone(), "function:shop-*"),
+        (Attachment { place: Place::Environment, ..full }, "one pattern"),
+        (Attachment { may_invoke: Verdict::Denied, ..attachment() }, "denies the role handler-role"),
     ];
     for (attachment, said) in cases {
         let Err(Failure::Undone(text)) = attachment.attach() else { panic!("{said}") };
@@ -244,8 +227,7 @@ fn what_fits_no_tag_is_printed() {
     let mut before = attachment();
     before.target.invoke_settings.insert(None, settings);
     let plan = before.attach().unwrap();
-    let kept: Vec<_> =
-        plan.changes.iter().flat_map(Change::differences).filter(|it| it.setting.contains("tag")).collect();
+    let kept: Vec<_> = plan.differences().filter(|it| it.setting.contains("tag")).collect();
     assert_eq!(kept.len(), 3);
     let note = format!("comeback:on-failure = {on_failure} does not fit in a tag");
     assert!(plan.notes.len() == 1 && plan.notes[0].starts_with(&note), "{:?}", plan.notes);
@@ -271,13 +253,9 @@ fn events_that_wait_keep_the_allow_list_unless_they_may_be_given_up() {
     let mut detached = all(&attachment(), &attachment().attach().unwrap());
     detached = all(&detached, &detached.detach(&left()).unwrap());
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
-    let waiting =
-        Leaving { queue: Depth { in_flight: 3, ..Depth::default() }, log: Log::Unread, ..later.clone() };
+    let waiting = Leaving { waiting: Some("3 of its events wait".into()), ..later };
     let (changes, left) = waiting.detach_of(&detached);
-    assert!(
-        changes == 0
-            && left.is_some_and(|left| left.ends_with("may still wait: the handler's log was not read"))
-    );
+    assert!(changes == 0 && left.is_some_and(|left| left.ends_with("may still wait: 3 of its events wait")));
     let at_once = Leaving { at_once: true, ..waiting };
     let plan = detached.detach(&at_once).unwrap();
     assert_eq!(all(&detached, &plan), attachment());
@@ -304,18 +282,18 @@ fn a_role_that_others_share_keeps_its_permission() {
         note.contains("role orders-role keeps its permission to send, for these functions: invoices")
     }));
     detached = all(&detached, &plan);
-    assert!(detached.send_policy && !detached.handler.allows(ARN));
+    assert!(detached.send_policy && !detached.deployment.allows(ARN));
 }
 
 #[test]
 fn what_was_never_attached_is_not_detached() {
-    assert_eq!(attachment().detach(&left()).unwrap(), AttachPlan::default());
+    assert!(is_empty(&attachment().detach(&left()).unwrap()));
     // A pattern is not the function's own.
     let pattern = format!("{ARN}*");
     let mut allowed = attachment();
-    allowed.handler.allow_list.clone_from(&pattern);
-    allowed.handler.place = Place::Parameter { stack: "comeback".into(), value: pattern };
-    assert_eq!(allowed.detach(&left()).unwrap(), AttachPlan::default());
+    set_list(&mut allowed.deployment, pattern.clone());
+    allowed.place = Place::Parameter { stack: "comeback".into(), value: pattern };
+    assert!(is_empty(&allowed.detach(&left()).unwrap()));
 }
 
 #[test]
@@ -340,7 +318,7 @@ fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
     );
     assert_eq!(plan.left.as_ref(), Some(&kept));
     let detached = all(&attached, &plan);
-    assert!(detached.send_policy && !detached.is_attached(None) && !detached.handler.allows(ARN));
+    assert!(detached.send_policy && !detached.is_attached() && !detached.deployment.allows(ARN));
     assert_eq!(at_once.detach_of(&detached), (0, Some(kept)), "too early");
     let last = detached.detach(&Leaving { now: until, ..at_once }).unwrap();
     assert_eq!((&last.left, all(&detached, &last)), (&None, attachment()));
@@ -390,11 +368,10 @@ prop_compose! {
         it.send_policy = send_policy;
         it.may_send = allowed(sends || send_policy);
         let list = if listed { allow_list::with(list, ARN) } else { list.to_owned() };
-        let handler = &mut it.handler;
-        handler.allow_list = list.clone();
-        handler.may_invoke = allowed(if in_stack { handler.allows(ARN) } else { invokes });
-        handler.invoke_policy = !in_stack && invokes;
-        handler.place = if in_stack {
+        set_list(&mut it.deployment, list.clone());
+        it.may_invoke = allowed(if in_stack { it.deployment.allows(ARN) } else { invokes });
+        it.invoke_policy = !in_stack && invokes;
+        it.place = if in_stack {
             Place::Parameter { stack: "comeback".into(), value: list }
         } else {
             Place::Environment
@@ -408,12 +385,13 @@ fn never_attached(mut it: Attachment) -> Attachment {
     it.target.invoke_settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
     it.send_policy = false;
     it.losses.ours = false;
-    it.handler.invoke_policy = false;
-    it.handler.allow_list = allow_list::without(&it.handler.allow_list, ARN);
-    it.handler.may_invoke = allowed(false);
-    if let Place::Parameter { value, .. } = &mut it.handler.place {
-        value.clone_from(&it.handler.allow_list);
-        it.handler.may_invoke = allowed(it.handler.allows(ARN));
+    it.invoke_policy = false;
+    let list = allow_list::without(it.deployment.allow_list(), ARN);
+    it.may_invoke = allowed(false);
+    set_list(&mut it.deployment, list.clone());
+    if let Place::Parameter { value, .. } = &mut it.place {
+        *value = list;
+        it.may_invoke = allowed(it.deployment.allows(ARN));
     }
     it
 }
@@ -424,20 +402,19 @@ proptest! {
         let plan = before.attach().unwrap();
         let after = all(&before, &plan);
         prop_assert_eq!(after.attach().unwrap().changes, []);
-        prop_assert!(after.is_attached(after.target.qualifier.as_deref()) && after.may_send.is_allowed());
-        prop_assert!(after.handler.allows(ARN) && after.handler.may_invoke.is_allowed());
+        prop_assert!(after.is_attached() && after.may_send.is_allowed());
+        prop_assert!(after.deployment.allows(ARN) && after.may_invoke.is_allowed());
         let halfway = perform(&before, &plan, killed);
         prop_assert_eq!(all(&halfway, &halfway.attach().unwrap()), after);
     }
 
     #[test]
     fn a_failure_reaches_the_queue_only_once_it_can_be_retried(before in any_attachment(), killed in 0_usize..8) {
-        let named = before.target.qualifier.clone();
-        prop_assume!(!before.is_attached(named.as_deref()));
+        prop_assume!(!before.is_attached());
         let halfway = perform(&before, &before.attach().unwrap(), killed);
-        if halfway.is_attached(named.as_deref()) {
-            prop_assert!(halfway.may_send.is_allowed() && halfway.handler.allows(ARN));
-            prop_assert!(halfway.handler.may_invoke.is_allowed() && halfway.target.recursion_allowed);
+        if halfway.is_attached() {
+            prop_assert!(halfway.may_send.is_allowed() && halfway.deployment.allows(ARN));
+            prop_assert!(halfway.may_invoke.is_allowed() && halfway.target.recursion_allowed);
         }
     }
 
@@ -449,8 +426,8 @@ proptest! {
         let first = attached.detach(&left()).unwrap();
         let halfway = perform(&attached, &first, killed);
         let mut detached = all(&halfway, &halfway.detach(&left()).unwrap());
-        prop_assert!(!detached.is_attached(detached.target.qualifier.as_deref()));
-        prop_assert!(detached.handler.allows(ARN), "what waits can still be retried");
+        prop_assert!(!detached.is_attached());
+        prop_assert!(detached.deployment.allows(ARN), "what waits can still be retried");
         // Some time later everything has left.
         let mut later = left();
         later.now = later.now.saturating_add(Duration::from_secs(3_600));
@@ -458,7 +435,7 @@ proptest! {
         prop_assert_eq!(&last.left, &None);
         detached = perform(&detached, &last, killed_again);
         detached = all(&detached, &detached.detach(&later).unwrap());
-        prop_assert_eq!(&detached.detach(&later).unwrap(), &AttachPlan::default());
+        prop_assert!(is_empty(&detached.detach(&later).unwrap()));
         prop_assert_eq!(detached, before);
     }
 
@@ -469,9 +446,9 @@ proptest! {
         other.target.qualifier = Some("9".into());
         let both = all(&other, &other.attach().unwrap());
         let one = all(&both, &both.detach(&Leaving { at_once, ..left() }).unwrap());
-        prop_assert!(!one.is_attached(Some("9")) && one.is_attached(before.target.qualifier.as_deref()));
-        prop_assert!(one.may_send.is_allowed() && one.handler.may_invoke.is_allowed());
-        prop_assert!(one.handler.allows(ARN) && one.target.recursion_allowed);
+        prop_assert!(!one.is_attached() && one.attached().any(|it| it == before.target.qualifier.as_deref()));
+        prop_assert!(one.may_send.is_allowed() && one.may_invoke.is_allowed());
+        prop_assert!(one.deployment.allows(ARN) && one.target.recursion_allowed);
         prop_assert_eq!(one.losses, attached.losses);
     }
 }

@@ -1,4 +1,4 @@
-//! A role's inline policy. Only the statements that Comeback added are changed.
+//! What `attach` adds to a role's inline policies, and `detach` takes out.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use crate::operate::account::{Account, Failure, Or as _};
 /// Actions, and the resources that they are allowed on.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
-/// The text of an inline policy. Roles are global, and so is the policy's name: attachments in several regions share one,
-/// and somebody may have added statements. Only the resources of ours are added and taken out.
+/// An inline policy. Roles are global, so attachments in several regions share the policy, and somebody may have added
+/// statements to it: only the resources of ours come and go.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Policy(Map<String, Value>);
+struct Policy(Map<String, Value>);
 
 impl Policy {
     /// Reads what IAM gives: JSON, which it encodes like a part of an URL.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    fn read(text: &str) -> Result<Self, String> {
         let is_encoded = !text.trim_start().starts_with('{');
         let decoded = || percent_decode_str(text).decode_utf8().map_err(|error| error.to_string());
         let text = if is_encoded { decoded()? } else { text.into() };
@@ -30,7 +30,7 @@ impl Policy {
         Ok(Self(document))
     }
 
-    pub(crate) fn with(mut self, ours: &[Statement]) -> Self {
+    fn with(mut self, ours: &[Statement]) -> Self {
         self.0.entry("Version").or_insert_with(|| json!("2012-10-17"));
         let statements = self.0.entry("Statement").or_insert_with(|| json!([]));
         let statements =
@@ -38,11 +38,9 @@ impl Policy {
         for (actions, resources) in ours {
             match statements.iter_mut().find(|it| is_ours(it, actions)) {
                 Some(statement) => {
-                    let mut all = texts(&statement["Resource"]);
-                    let new = resources.iter().filter(|resource| !all.contains(resource)).cloned();
-                    let new: Vec<_> = new.collect();
-                    all.extend(new);
-                    statement["Resource"] = json!(all);
+                    let there = texts(&statement["Resource"]);
+                    let new = resources.iter().filter(|it| !there.contains(it)).cloned().collect();
+                    statement["Resource"] = json!([there, new].concat());
                 }
                 None => statements.push(json!({"Effect": "Allow", "Action": actions, "Resource": resources})),
             }
@@ -50,7 +48,7 @@ impl Policy {
         self
     }
 
-    pub(crate) fn without(mut self, ours: &[Statement]) -> Self {
+    fn without(mut self, ours: &[Statement]) -> Self {
         let Some(statements) = self.0.get_mut("Statement").and_then(Value::as_array_mut) else { return self };
         for (actions, resources) in ours {
             for statement in statements.iter_mut().filter(|it| is_ours(it, actions)) {
@@ -66,15 +64,15 @@ impl Policy {
         self
     }
 
-    pub(crate) fn has(&self, ours: &[Statement]) -> bool {
+    fn has(&self, ours: &[Statement]) -> bool {
         self.clone().without(ours) != *self
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.0.get("Statement").and_then(Value::as_array).is_none_or(Vec::is_empty)
     }
 
-    pub(crate) fn write(&self) -> String {
+    fn write(&self) -> String {
         json!(self.0).to_string()
     }
 }
@@ -93,40 +91,48 @@ fn texts(value: &Value) -> Vec<String> {
     all.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-/// An inline policy of a role; an empty one if it has none of that name.
-pub(crate) async fn read_policy(account: &Account, role: &str, name: &str) -> Result<Policy, Failure> {
-    match account.iam.get_role_policy().role_name(role).policy_name(name).send().await {
-        Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_entity_exception()) => {
-            Ok(Policy::default())
-        }
-        answer => {
-            let answer = answer.or_failure("iam:GetRolePolicy", role)?;
-            Policy::read(answer.policy_document()).map_err(|error| {
-                Failure::CouldNot(format!("the policy {name} of role {role} cannot be read: {error}"))
-            })
-        }
+/// What `attach` lets a role do, in one of its inline policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) role: String,
+    pub(crate) policy: String,
+    pub(crate) statements: Vec<Statement>,
+}
+
+impl Grant {
+    pub(crate) async fn is_given(&self, account: &Account) -> Result<bool, Failure> {
+        Ok(self.read(account).await?.has(&self.statements))
     }
-}
 
-pub(crate) async fn put_policy(
-    account: &Account,
-    role: &str,
-    name: &str,
-    policy: &Policy,
-) -> Result<(), Failure> {
-    let call = account.iam.put_role_policy().role_name(role).policy_name(name);
-    let answer = call.policy_document(policy.write()).send().await;
-    answer.map(drop).or_failure("iam:PutRolePolicy", role)
-}
+    pub(crate) async fn give(&self, account: &Account) -> Result<(), Failure> {
+        let policy = self.read(account).await?.with(&self.statements);
+        self.put(account, &policy).await
+    }
 
-/// Deletes a policy, unless it is gone.
-pub(crate) async fn delete_policy(account: &Account, role: &str, policy: &str) -> Result<(), Failure> {
-    let answer = account.iam.delete_role_policy().role_name(role).policy_name(policy).send().await;
-    match answer {
-        Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_entity_exception()) => {
-            Ok(())
+    /// Removes the statements, and the policy if it is then empty.
+    pub(crate) async fn withdraw(&self, account: &Account) -> Result<(), Failure> {
+        let left = self.read(account).await?.without(&self.statements);
+        if !left.is_empty() {
+            return self.put(account, &left).await;
         }
-        answer => answer.map(drop).or_failure("iam:DeleteRolePolicy", role),
+        let call = account.iam.delete_role_policy().role_name(&self.role).policy_name(&self.policy);
+        let answer = call.send().await;
+        answer.unless(|it| it.is_no_such_entity_exception(), "iam:DeleteRolePolicy", &self.role).map(drop)
+    }
+
+    async fn read(&self, account: &Account) -> Result<Policy, Failure> {
+        let Self { role, policy, .. } = self;
+        let answer = account.iam.get_role_policy().role_name(role).policy_name(policy).send().await;
+        let answer = answer.unless(|it| it.is_no_such_entity_exception(), "iam:GetRolePolicy", role)?;
+        answer.map_or_else(|| Ok(Policy::default()), |it| Policy::read(it.policy_document())).map_err(
+            |error| Failure::CouldNot(format!("the policy {policy} of role {role} cannot be read: {error}")),
+        )
+    }
+
+    async fn put(&self, account: &Account, policy: &Policy) -> Result<(), Failure> {
+        let call = account.iam.put_role_policy().role_name(&self.role).policy_name(&self.policy);
+        let answer = call.policy_document(policy.write()).send().await;
+        answer.map(drop).or_failure("iam:PutRolePolicy", &self.role)
     }
 }
 
