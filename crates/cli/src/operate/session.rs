@@ -5,7 +5,7 @@ use std::process::exit;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::failure;
 use crate::operate::account::{Account, Failure};
@@ -36,13 +36,12 @@ pub(crate) struct Common {
     pub(crate) yes: bool,
 }
 
-/// Whether the operator has asked a command to stop. Long work looks at it between two calls, gives back what it holds,
-/// and ends with a summary.
+/// The operator's request to stop. Long work checks it between two calls, gives back what it holds, and sums up.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
-    /// An interrupt, and what raises it by sending `true`.
+    /// An interrupt, and the sender that raises it with `true`.
     pub(crate) fn new() -> (watch::Sender<bool>, Self) {
         let (raise, raised) = watch::channel(false);
         (raise, Self(raised))
@@ -52,11 +51,9 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until it is raised; for ever if it never is.
+    /// Waits until it is raised; for ever if nothing is left that could raise it.
     pub(crate) async fn raised(&self) {
-        let mut raised = self.0.clone();
-        if raised.wait_for(|raised| *raised).await.is_err() {
-            // Nothing is left that could raise it.
+        if self.0.clone().wait_for(|raised| *raised).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -70,7 +67,6 @@ impl Interrupt {
     }
 }
 
-/// What a running command has.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) account: Account,
@@ -91,16 +87,15 @@ pub(crate) fn coloured(colour: AnsiColor, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Runs a command that talks to AWS to its end.
 pub(crate) fn run_in_session(
     common: &Common,
     command: impl AsyncFnOnce(Session) -> Result<(), failure::Failure>,
 ) -> Result<(), failure::Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         let (raise, interrupt) = Interrupt::new();
         tokio::spawn(async move {
-            // Where Ctrl-C cannot be listened to, it ends the command as it always does.
+            // Where nobody can listen to Ctrl-C, it ends the command as usual.
             if tokio::signal::ctrl_c().await.is_ok() && raise.send(true).is_ok() {
                 anstream::eprintln!("\nstopping; press Ctrl-C again to end at once");
                 if tokio::signal::ctrl_c().await.is_ok() {
@@ -110,7 +105,10 @@ pub(crate) fn run_in_session(
         });
         let account = Account::connect(common.region.clone(), common.profile.as_deref()).await?;
         command(Session { account, interrupt, common: common.clone() }).await
-    })
+    });
+    // A question that Ctrl-C has ended still waits for its line.
+    runtime.shutdown_background();
+    result
 }
 
 /// Asks on the terminal whether to go on, unless there is `--yes`. Fails where nobody can answer.
@@ -119,26 +117,19 @@ pub(crate) async fn confirm(question: &str, session: &Session) -> Result<(), Fai
         return Ok(());
     }
     if session.common.json || !std::io::stdin().is_terminal() {
-        return Err(Failure::NotConfirmed(
-            "nothing was changed: pass --yes to go on without a question".into(),
-        ));
+        let what = "nothing was changed: pass --yes to go on without a question";
+        return Err(Failure::NotConfirmed(what.into()));
     }
     anstream::eprint!("{question} [y/N] ");
     // A question that cannot be shown is not answered with yes.
     let _ = anstream::stderr().flush();
-    let answer = session.interrupt.or(async { Ok(answer().await) }).await?;
-    if is_yes(&answer) { Ok(()) } else { Err(Failure::NotConfirmed("nothing was changed".into())) }
-}
-
-/// A line from the terminal. Only a thread of its own can wait for it beside Ctrl-C.
-async fn answer() -> String {
-    let (send, answer) = oneshot::channel();
-    std::thread::spawn(move || {
-        let line = std::io::stdin().lock().lines().next().and_then(Result::ok);
-        // Nobody waits for it after Ctrl-C.
-        let _ = send.send(line.unwrap_or_default());
-    });
-    answer.await.unwrap_or_default()
+    // Only a thread of its own can wait for the line beside Ctrl-C.
+    let line = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().next()?.ok());
+    let answer = session.interrupt.or(async { Ok(line.await.ok().flatten()) }).await?;
+    if answer.is_some_and(|answer| is_yes(&answer)) {
+        return Ok(());
+    }
+    Err(Failure::NotConfirmed("nothing was changed".into()))
 }
 
 fn is_yes(answer: &str) -> bool {
