@@ -14,11 +14,10 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use comeback_delivery::{ErrorKind, classify};
 use serde::Serialize;
 
-/// For one attempt of a call. A long poll of SQS takes 20 s.
+/// A long poll of SQS takes 20 s.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The SDK's clients for one region, with the operator's credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     pub(crate) cloudformation: aws_sdk_cloudformation::Client,
@@ -135,8 +134,8 @@ pub(crate) async fn customer_key(account: &Account, id: Option<&String>) -> Resu
     Ok(key.and_then(|key| key.arn()).map(ToOwned::to_owned))
 }
 
-/// Whether a role may do something, according to IAM's simulator: its policies, its boundary and the organization's.
-/// Policies of the resource itself, such as a queue's, are not evaluated.
+/// The simulator's answer by the role's policies, its boundary and the organization's. It ignores the policies of the
+/// resource itself, such as a queue's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
@@ -152,7 +151,7 @@ impl Verdict {
     }
 }
 
-/// Asks IAM whether a role may do `action`, such as `sqs:SendMessage`, to a resource.
+/// Asks IAM's simulator whether a role may do something.
 pub(crate) async fn may(
     account: &Account,
     role_arn: &str,

@@ -12,10 +12,9 @@ use serde::Serialize;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::function::{FunctionName, STACK_TAG, get_function};
 
-/// A retry handler and what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deployment {
-    /// The stack it belongs to; `None` if CloudFormation does not own the handler.
+    /// `None` if CloudFormation does not own the handler.
     pub(crate) stack: Option<String>,
     pub(crate) handler: String,
     pub(crate) handler_arn: FunctionArn,
@@ -25,7 +24,7 @@ pub(crate) struct Deployment {
     /// The lowest level of the lines that Lambda lets the handler write, such as `WARN`, if one is set.
     pub(crate) log_level: Option<String>,
     pub(crate) variables: BTreeMap<String, String>,
-    /// What feeds the handler; `None` if nothing does.
+    /// The one that hands the retry queue to the handler, if there is one.
     pub(crate) mapping: Option<Mapping>,
     pub(crate) retry_queue: Queue,
     pub(crate) dead_letter_queue: Queue,
@@ -35,11 +34,15 @@ pub(crate) struct Deployment {
 pub(crate) struct Queue {
     pub(crate) url: String,
     pub(crate) arn: String,
-    name: String,
+}
+
+impl Queue {
+    pub(crate) fn name(&self) -> &str {
+        self.arn.rsplit(':').next().unwrap_or_default()
+    }
 }
 
 impl Deployment {
-    /// The handler's policy, as the handler itself reads it.
     pub(crate) fn policy(&self) -> Result<Policy, Vec<SettingError>> {
         // Lambda sets these two: the handler is never a target of its own.
         Policy::from_variables(|name| match name {
@@ -78,7 +81,7 @@ impl Deployment {
         FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
     }
 
-    /// The name of the parameter that holds the pauses; `None` if the handler reads none.
+    /// The parameter that holds the pauses; `None` if the handler reads none.
     pub(crate) fn pauses(&self) -> Option<&str> {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
     }
@@ -86,63 +89,48 @@ impl Deployment {
     pub(crate) fn role(&self) -> &str {
         self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
     }
-}
 
-/// The entries of an allow-list.
-pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
-}
-
-impl Queue {
-    pub(crate) fn new(url: &str, arn: &QueueArn) -> Self {
-        Self { url: url.to_owned(), arn: arn.to_string(), name: arn.name.clone() }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl Deployment {
     /// Finds the deployment of a handler, or the one of a stack if no handler is named.
     pub(crate) async fn find(
         account: &Account,
         handler: Option<&FunctionName>,
         stack: &str,
     ) -> Result<Self, Failure> {
-        let Some(handler) = handler else { return Self::by_stack(account, stack).await };
-        let name = handler.unqualified();
-        let answer = get_function(account, &name, None).await?;
-        let stack = answer.tags().and_then(|tags| tags.get(STACK_TAG)).cloned();
-        let configuration = answer.configuration.filter(is_handler).ok_or_else(|| {
-            Failure::CouldNot(format!(
-                "{name} is not a retry handler: its environment lacks DEAD_LETTER_QUEUE_URL or TARGET_FUNCTIONS"
-            ))
-        })?;
-        Self::of(account, stack, &configuration).await
-    }
-
-    async fn by_stack(account: &Account, stack: &str) -> Result<Self, Failure> {
+        let names = match handler {
+            Some(handler) => vec![handler.unqualified()],
+            None => {
+                let resources = resources(account, stack).await?.into_iter();
+                let functions = resources.filter(|it| it.resource_type() == Some("AWS::Lambda::Function"));
+                functions.filter_map(|it| it.physical_resource_id).collect()
+            }
+        };
         let mut handlers = Vec::new();
-        let resources = resources(account, stack).await?;
-        let functions = resources.iter().filter(|it| it.resource_type() == Some("AWS::Lambda::Function"));
-        for function in functions.filter_map(|it| it.physical_resource_id()) {
-            handlers.extend(get_function(account, function, None).await?.configuration.filter(is_handler));
+        for name in &names {
+            let answer = get_function(account, name, None).await?;
+            let stack = match handler {
+                Some(_) => answer.tags.and_then(|mut tags| tags.remove(STACK_TAG)),
+                None => Some(stack.to_owned()),
+            };
+            handlers.extend(answer.configuration.filter(is_handler).map(|it| (stack, it)));
         }
-        match handlers.as_slice() {
-            [handler] => Self::of(account, Some(stack.to_owned()), handler).await,
-            [] => Err(Failure::CouldNot(format!(
+        if handlers.len() > 1 {
+            let names: Vec<_> = handlers.iter().filter_map(|(_, it)| it.function_name()).collect();
+            return Err(Failure::CouldNot(format!(
+                "stack {stack} has {} retry handlers; choose one with --handler: {}",
+                names.len(),
+                names.join(", ")
+            )));
+        }
+        match (handlers.pop(), handler) {
+            (Some((stack, configuration)), _) => Self::of(account, stack, &configuration).await,
+            (None, Some(_)) => Err(Failure::CouldNot(format!(
+                "{} is not a retry handler: its environment lacks DEAD_LETTER_QUEUE_URL or TARGET_FUNCTIONS",
+                names[0]
+            ))),
+            (None, None) => Err(Failure::CouldNot(format!(
                 "stack {stack} has no retry handler (a function with DEAD_LETTER_QUEUE_URL and TARGET_FUNCTIONS); name \
                  the stack with --stack, or the handler with --handler"
             ))),
-            several => {
-                let names: Vec<_> = several.iter().filter_map(|it| it.function_name()).collect();
-                Err(Failure::CouldNot(format!(
-                    "stack {stack} has {} retry handlers; choose one with --handler: {}",
-                    names.len(),
-                    names.join(", ")
-                )))
-            }
         }
     }
 
@@ -160,10 +148,10 @@ impl Deployment {
         let retry_queue = match set("RETRY_QUEUE_URL") {
             Some(url) => queue(account, url).await?,
             None => {
-                let unknown = "RETRY_QUEUE_URL is not set, and no event source mapping names a queue";
-                let unknown =
-                    || Failure::CouldNot(format!("the retry queue of {name} is not known: {unknown}"));
-                let mapping = mappings.first().ok_or_else(unknown)?;
+                let mapping = mappings.first().ok_or_else(|| {
+                    let why = "RETRY_QUEUE_URL is not set, and no event source mapping names a queue";
+                    Failure::CouldNot(format!("the retry queue of {name} is not known: {why}"))
+                })?;
                 queue_of_arn(account, &mapping.queue_arn).await?
             }
         };
@@ -188,11 +176,14 @@ impl Deployment {
     }
 }
 
-/// The resources of a stack.
 pub(crate) async fn resources(account: &Account, stack: &str) -> Result<Vec<StackResourceSummary>, Failure> {
     let pages = account.cloudformation.list_stack_resources().stack_name(stack).into_paginator();
     let resources = pages.items().send().try_collect().await;
     resources.or_failure("cloudformation:ListStackResources", stack)
+}
+
+pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
 fn variables(function: &FunctionConfiguration) -> BTreeMap<String, String> {
@@ -219,18 +210,15 @@ pub(crate) async fn attributes<const N: usize>(
 async fn queue(account: &Account, url: &str) -> Result<Queue, Failure> {
     let [arn] = attributes(account, url, [QueueAttributeName::QueueArn]).await?;
     let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS did not name the ARN of {url}")))?;
-    Ok(Queue::new(url, &queue_arn(&arn)?))
+    Ok(Queue { url: url.to_owned(), arn })
 }
 
-async fn queue_of_arn(account: &Account, text: &str) -> Result<Queue, Failure> {
-    let arn = queue_arn(text)?;
-    let call = account.sqs.get_queue_url().queue_name(&arn.name).queue_owner_aws_account_id(&arn.account);
-    let answer = call.send().await.or_failure("sqs:GetQueueUrl", text)?;
-    Ok(Queue::new(answer.queue_url().unwrap_or_default(), &arn))
-}
-
-fn queue_arn(text: &str) -> Result<QueueArn, Failure> {
-    text.parse().map_err(|problem| Failure::CouldNot(format!("{text} {problem}")))
+async fn queue_of_arn(account: &Account, arn: &str) -> Result<Queue, Failure> {
+    let parsed = arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?;
+    let QueueArn { name, account: owner, .. } = parsed;
+    let call = account.sqs.get_queue_url().queue_name(name).queue_owner_aws_account_id(owner);
+    let answer = call.send().await.or_failure("sqs:GetQueueUrl", arn)?;
+    Ok(Queue { url: answer.queue_url.unwrap_or_default(), arn: arn.to_owned() })
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,7 +231,6 @@ pub(crate) struct Mapping {
     pub(crate) window: Duration,
     /// Whether `ReportBatchItemFailures` is on.
     pub(crate) reports_failures: bool,
-    /// `MaximumConcurrency`; `None` if it is not limited.
     pub(crate) maximum_concurrency: Option<i32>,
 }
 
@@ -303,8 +290,8 @@ impl Depth {
 #[cfg(test)]
 impl Queue {
     pub(crate) fn sample(name: &str) -> Self {
-        let arn = format!("arn:aws:sqs:eu-west-1:123456789012:{name}").parse().unwrap();
-        Self::new(&format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}"), &arn)
+        let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
+        Self { url, arn: format!("arn:aws:sqs:eu-west-1:123456789012:{name}") }
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct FunctionName {
     pub(crate) name: String,
     /// The alias or version, if one was given. `$LATEST` counts as none: it is the function itself.
     pub(crate) qualifier: Option<String>,
-    /// Whether it was named as `$LATEST`, and so without its aliases and versions.
+    /// It was named as `$LATEST`, which excludes its aliases and versions.
     pub(crate) is_latest: bool,
 }
 
@@ -36,7 +36,7 @@ impl FunctionName {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
 
-    /// Whether it names the function of this ARN: without a qualifier of its own, whatever version or alias that is.
+    /// Whether it names the function of this ARN. A name without a qualifier means every version and alias.
     pub(crate) fn names(&self, arn: &str) -> bool {
         arn.parse().is_ok_and(|other: Self| {
             self.name == other.name
@@ -82,26 +82,23 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// CloudFormation marks its functions with the name of their stack.
+/// The tag with which CloudFormation names a function's stack.
 pub(crate) const STACK_TAG: &str = "aws:cloudformation:stack-name";
 
-/// A function as Lambda describes it, by one qualifier.
+/// A function as Lambda describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Target {
     pub(crate) name: String,
     /// The alias or version that was named; `None` is the function itself, `$LATEST`.
     pub(crate) qualifier: Option<String>,
     pub(crate) arn: String,
-    /// The ARN of its execution role. A published version keeps the role that it was published with.
     pub(crate) role_arn: String,
     /// Such as `python3.12`; `None` for a container image.
     pub(crate) runtime: Option<String>,
     pub(crate) timeout: Duration,
-    /// The settings of each qualifier that has any; the key of the function itself is `None`.
+    /// By qualifier; `None` is the function itself.
     pub(crate) invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
-    /// Whether Lambda lets it loop through the queue.
     pub(crate) recursion_allowed: bool,
-    /// Its reserved concurrency; `None` if none is reserved.
     pub(crate) reserved_concurrency: Option<u32>,
     pub(crate) tags: BTreeMap<String, String>,
 }
@@ -120,6 +117,9 @@ impl Target {
             Some(_) => get_function(account, &name, function.qualifier.as_deref()).await?.configuration,
             None => own.configuration,
         };
+        let invoke_settings = InvokeSettings::all(account, &name).await?;
+        let recursion = account.lambda.get_function_recursion_config().function_name(&name).send().await;
+        let recursion = recursion.or_failure("lambda:GetFunctionRecursionConfig", &name)?;
         let lacks = |what: &str| Failure::CouldNot(format!("Lambda gave no {what} of {function}"));
         let configuration = configuration.ok_or_else(|| lacks("configuration"))?;
         let arn = configuration.function_arn.ok_or_else(|| lacks("ARN"))?;
@@ -130,8 +130,8 @@ impl Target {
             role_arn: configuration.role.ok_or_else(|| lacks("role"))?,
             runtime: configuration.runtime.map(|runtime| runtime.as_str().to_owned()),
             timeout: Duration::from_secs(configuration.timeout.unwrap_or_default().unsigned_abs().into()),
-            invoke_settings: InvokeSettings::all(account, &name).await?,
-            recursion_allowed: recursion_allowed(account, &name).await?,
+            invoke_settings,
+            recursion_allowed: recursion.recursive_loop == Some(RecursiveLoop::Allow),
             reserved_concurrency: reserved.map(i32::unsigned_abs),
             tags: own.tags.into_iter().flatten().collect(),
             arn: unqualified.map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?,
@@ -143,12 +143,10 @@ impl Target {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
 
-    /// The name with a qualifier, as an operator writes it.
     pub(crate) fn named(&self, qualifier: Option<&str>) -> String {
         qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
     }
 
-    /// The settings of the qualifier that was named; Lambda's defaults if it has none.
     pub(crate) fn settings(&self) -> InvokeSettings {
         self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
     }
@@ -162,7 +160,7 @@ impl Target {
     }
 }
 
-/// Describes a function, or the version behind a qualifier with what it was published with: role, timeout, runtime.
+/// Describes a function. A published version keeps the role, timeout and runtime that it was published with.
 pub(crate) async fn get_function(
     account: &Account,
     name: &str,
@@ -173,14 +171,7 @@ pub(crate) async fn get_function(
     call.send().await.or_failure("lambda:GetFunction", &of)
 }
 
-async fn recursion_allowed(account: &Account, name: &str) -> Result<bool, Failure> {
-    let call = account.lambda.get_function_recursion_config().function_name(name);
-    let answer = call.send().await.or_failure("lambda:GetFunctionRecursionConfig", name)?;
-    Ok(answer.recursive_loop() == Some(&RecursiveLoop::Allow))
-}
-
-/// What Lambda does with the asynchronous invocations of one qualifier of a function. Lambda's own default is `None`
-/// everywhere.
+/// What Lambda does with the asynchronous invocations of one qualifier; `None` is Lambda's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct InvokeSettings {
     /// `MaximumRetryAttempts`; Lambda's default is 2.
@@ -192,7 +183,7 @@ pub(crate) struct InvokeSettings {
 }
 
 impl InvokeSettings {
-    /// The settings of each qualifier of a function that has any; the key of the function itself is `None`.
+    /// The settings of each qualifier that has any; the key of the function itself is `None`.
     pub(crate) async fn all(
         account: &Account,
         name: &str,
