@@ -16,7 +16,7 @@ mod policy;
 
 use std::io::Write as _;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 use clap::Args;
 use serde_json::json;
 
@@ -24,11 +24,10 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::attach::attachment::Attachment;
-use crate::operate::attach::change::{AttachPlan, Difference, settled};
+use crate::operate::attach::change::{AttachPlan, Difference, delays};
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::function::FunctionName;
-use crate::operate::session::{Common, Session, confirm};
-use crate::text::terminal::Progress;
+use crate::operate::session::{Common, Session, coloured, confirm};
 
 pub(crate) const ATTACH_EXAMPLES: &str = "\
 Examples:
@@ -79,11 +78,9 @@ pub(crate) struct DetachArguments {
 pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Result<(), failure::Failure> {
     let DetachArguments { function, dry_run, now: at_once, .. } = arguments;
     let order = Order { verb: "detach", function, dry_run: *dry_run };
-    // The time is read anew too: what `detach` keeps must not be before the destination is removed.
+    // Reads the time again too: what `detach` keeps must not be before the destination is removed.
     let plan = async |attachment: &Attachment| {
-        let progress = Progress::endless("reading the handler's log: {pos} lines");
-        let read = |lines: usize| progress.set(lines as u64);
-        let leaving = Leaving::read(&session.account, attachment, *at_once, now(), &read).await?;
+        let leaving = Leaving::read(&session.account, attachment, *at_once, now()).await?;
         attachment.detach(&leaving)
     };
     let planned = order.carry_out(&session, plan).await?;
@@ -98,11 +95,6 @@ pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Res
     }
 }
 
-const COMES: Style = AnsiColor::Green.on_default();
-const GOES: Style = AnsiColor::Red.on_default();
-const CHANGES: Style = AnsiColor::Yellow.on_default();
-
-/// A command on a function.
 struct Order<'a> {
     /// `attach` or `detach`.
     verb: &'static str,
@@ -117,7 +109,7 @@ impl Order<'_> {
         session: &Session,
         plan: impl AsyncFn(&Attachment) -> Result<AttachPlan, Failure>,
     ) -> Result<AttachPlan, failure::Failure> {
-        // Everything is read anew each time, to see the changes of this run and of others.
+        // Reads everything again each time, to see the changes of this run and of others.
         let plan = async || {
             let deployment = session.deployment().await?;
             plan(&Attachment::read(&session.account, deployment, self.function).await?).await
@@ -183,7 +175,7 @@ impl Order<'_> {
     }
 }
 
-/// Makes the changes, one after the other, and waits until they are seen.
+/// Makes the changes and waits until they are seen.
 async fn make(
     session: &Session,
     planned: &AttachPlan,
@@ -202,7 +194,19 @@ async fn make(
             }
         }
     }
-    let seen = session.interrupt.or(settled(plan)).await?;
+    // What was just changed is not seen everywhere at once.
+    let settled = async {
+        let mut seen = plan().await?;
+        for delay in delays() {
+            if seen.changes.is_empty() {
+                break;
+            }
+            tokio::time::sleep(delay).await;
+            seen = plan().await?;
+        }
+        Ok(seen)
+    };
+    let seen = session.interrupt.or(settled).await?;
     if seen.changes.is_empty() {
         return Ok(());
     }
@@ -224,12 +228,12 @@ fn changes(plan: &AttachPlan) -> String {
             text.push_str(&format!("  {resource}\n"));
             above = resource;
         }
-        let line = match (from, to) {
-            (None, to) => format!("{COMES}+ {setting}: {}{COMES:#}", to.unwrap_or_default()),
-            (Some(from), None) => format!("{GOES}- {setting}: {from}{GOES:#}"),
-            (Some(from), Some(to)) => format!("{CHANGES}~ {setting}: {from} → {to}{CHANGES:#}"),
+        let (colour, line) = match (from, to) {
+            (None, to) => (AnsiColor::Green, format!("+ {setting}: {}", to.unwrap_or_default())),
+            (Some(from), None) => (AnsiColor::Red, format!("- {setting}: {from}")),
+            (Some(from), Some(to)) => (AnsiColor::Yellow, format!("~ {setting}: {from} → {to}")),
         };
-        text.push_str(&format!("    {line}\n"));
+        text.push_str(&format!("    {}\n", coloured(colour, &line)));
     }
     text
 }

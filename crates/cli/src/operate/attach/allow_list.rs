@@ -12,13 +12,13 @@ use crate::operate::deployment::entries;
 use crate::operate::function::get_function;
 use crate::operate::session::Interrupt;
 
+pub(crate) const VARIABLE: &str = "TARGET_FUNCTIONS";
+pub(crate) const PARAMETER: &str = "TargetFunctions";
+
 /// CloudFormation's limit of a parameter's value.
 pub(crate) const PARAMETER_BYTES: usize = 4_096;
-
 /// Lambda's limit of a function's variables, measured as one JSON object.
 pub(crate) const ENVIRONMENT_BYTES: usize = 4_096;
-
-pub(crate) const VARIABLE: &str = "TARGET_FUNCTIONS";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListPlace {
@@ -39,12 +39,12 @@ pub(crate) fn without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !names(entry, arn)).collect::<Vec<_>>().join(",")
 }
 
-/// Whether an entry names this function, and no other.
+/// Whether an entry names this function alone.
 pub(crate) fn has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| names(entry, arn))
 }
 
-/// How many bytes Lambda counts of these variables.
+/// The variables' size, as Lambda counts it.
 pub(crate) fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
@@ -56,9 +56,11 @@ fn names(entry: &str, arn: &str) -> bool {
 /// An update is checked this often, for half an hour.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const LOOKS: usize = 900;
+/// Checks in a row that may show the stack as it was before: a minute.
+const LOOKS_UNSEEN: usize = 30;
 
-/// Puts a function on the allow-list, or takes it off, and waits until that is in force. The list is read anew just
-/// before, so that nobody else's entry is lost.
+/// Puts a function on the allow-list, or takes it off, and waits until that is in force. Reads the list again first, so that
+/// no entry of somebody else is lost.
 pub(crate) async fn edit(
     account: &Account,
     place: &ListPlace,
@@ -93,11 +95,6 @@ async fn ended(
     Err(Failure::Undone(format!("the update of {update} goes on for half an hour; repeat the command later")))
 }
 
-pub(crate) const PARAMETER: &str = "TargetFunctions";
-
-/// Checks in a row that may show the stack as it was before: a minute.
-const LOOKS_UNSEEN: usize = 30;
-
 async fn edit_parameter(
     account: &Account,
     name: &str,
@@ -123,7 +120,7 @@ async fn edit_parameter(
         if key == PARAMETER { parameter.parameter_value(&edited) } else { parameter.use_previous_value(true) }
             .build()
     });
-    // What the stack's last deployment acknowledged. A template of SAM is a macro, which a direct update expands.
+    // Those of the last deployment. A SAM template is a macro, which a direct update must be allowed to expand.
     let mut capabilities = stack.capabilities().to_vec();
     if !capabilities.contains(&Capability::CapabilityAutoExpand) {
         capabilities.push(Capability::CapabilityAutoExpand);
@@ -138,13 +135,12 @@ async fn edit_parameter(
 enum Update {
     Done,
     GoesOn,
-    /// What was read may be from before the update: CloudFormation is eventually consistent.
+    /// CloudFormation may have answered from before the update: it is eventually consistent.
     NotSeen,
     Failed,
 }
 
 impl Update {
-    /// `before` is the stack as it was. `has_begun` says that the update was seen under way.
     fn of(before: &Stack, now: &Stack, edited: &str, has_begun: bool) -> Self {
         match status(now) {
             StackStatus::UpdateComplete | StackStatus::UpdateCompleteCleanupInProgress => {

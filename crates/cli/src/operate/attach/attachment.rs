@@ -9,7 +9,6 @@ use crate::operate::attach::policy::Grant;
 use crate::operate::deployment::{Deployment, attributes};
 use crate::operate::function::{FunctionName, InvokeSettings, Target};
 
-/// A function's attachment to a deployment, as far as it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
@@ -18,11 +17,10 @@ pub(crate) struct Attachment {
     pub(crate) key_arn: Option<String>,
     /// Whether the function's role may send to the retry queue, and use its key.
     pub(crate) may_send: Verdict,
-    /// Whether it may by the policy that `attach` gives it.
+    /// Whether `attach` has let it do so.
     pub(crate) send_policy: bool,
-    /// Whether the handler's role may invoke the function.
     pub(crate) may_invoke: Verdict,
-    /// Whether it may by the policy that `attach` gives it where no template does.
+    /// Whether `attach` has let it do so, where no template does.
     pub(crate) invoke_policy: bool,
     /// The stack that owns the function's settings for asynchronous invocations, if one does.
     pub(crate) owner: Option<String>,
@@ -86,7 +84,6 @@ impl Attachment {
         all.map(|(qualifier, _)| qualifier.as_deref())
     }
 
-    /// Whether failures of the named qualifier go to the retry queue.
     pub(crate) fn is_attached(&self) -> bool {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }

@@ -21,13 +21,11 @@ use crate::operate::session::Interrupt;
 pub(crate) enum Change {
     /// Tags the function.
     Keep(Vec<(String, String)>),
-    /// Removes tags of the function.
     Forget(Vec<(String, String)>),
     Allow(Grant),
     Withdraw(Grant),
     /// Puts the function on the allow-list, or takes it off.
     List(ListPlace, bool),
-    /// Allows recursive loops, or not.
     Recursion(bool),
     /// Makes an alarm, with its actions, on the function's events that Lambda loses on their way to the retry queue.
     Watch(String, BTreeSet<String>),
@@ -36,7 +34,6 @@ pub(crate) enum Change {
     Settings(InvokeSettings),
 }
 
-/// One setting of one resource, before and after a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Difference {
     pub(crate) resource: String,
@@ -111,7 +108,6 @@ fn settings(target: &Target, to: &InvokeSettings) -> Vec<Difference> {
 /// The changes of a function, in a safe order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AttachPlan {
-    /// The function as it is before.
     pub(crate) target: Target,
     pub(crate) changes: Vec<Change>,
     pub(crate) notes: Vec<String>,
@@ -136,30 +132,11 @@ impl AttachPlan {
     }
 }
 
-/// A new permission takes a few seconds to reach every part of AWS.
-const RETRIES: u64 = 9;
-const LONGEST_WAIT: Duration = Duration::from_secs(8);
-
-/// Plans again until nothing is left to change, because what was just changed is not seen everywhere at once. Gives the
-/// last plan, whatever it says.
-pub(crate) async fn settled(
-    plan: impl AsyncFn() -> Result<AttachPlan, Failure>,
-) -> Result<AttachPlan, Failure> {
-    for delay in delays() {
-        let again = plan().await?;
-        if again.changes.is_empty() {
-            return Ok(again);
-        }
-        tokio::time::sleep(delay).await;
-    }
-    plan().await
-}
-
-/// A minute in all.
-fn delays() -> Delays {
-    let backoff = Backoff::exponential(Duration::from_secs(1), LONGEST_WAIT);
+/// A new permission takes a few seconds to reach every part of AWS. The delays add up to a minute.
+pub(crate) fn delays() -> Delays {
+    let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
     let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));
-    backoff.expect("BUG: constants in order").with_retries(RETRIES).seeded(0)
+    backoff.expect("BUG: constants in order").with_retries(9).seeded(0)
 }
 
 impl Change {
@@ -186,7 +163,7 @@ impl Change {
                 allow_list::edit(account, place, arn, *is_listed, interrupt).await
             }
             Self::Recursion(allowed) => {
-                let setting = if *allowed { RecursiveLoop::Allow } else { RecursiveLoop::Terminate };
+                let setting = RecursiveLoop::from(kept::recursion(*allowed));
                 let call = lambda.put_function_recursion_config().function_name(&target.name);
                 let answer = call.recursive_loop(setting).send().await;
                 answer.map(drop).or_failure("lambda:PutFunctionRecursionConfig", &target.name)
@@ -204,8 +181,8 @@ impl Change {
     }
 }
 
-/// Names every setting there is, because the call replaces all of them. Lambda refuses a destination as long as it does not
-/// know that the function may send there.
+/// The call replaces all settings, so it names each. Lambda refuses a destination until it knows that the function may send
+/// there.
 async fn put_settings(account: &Account, target: &Target, to: &InvokeSettings) -> Result<(), Failure> {
     let on_failure = to.on_failure.as_ref().map(|arn| OnFailure::builder().destination(arn).build());
     let on_success = to.on_success.as_ref().map(|arn| OnSuccess::builder().destination(arn).build());

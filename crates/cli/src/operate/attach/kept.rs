@@ -10,35 +10,29 @@ use crate::operate::function::{InvokeSettings, Target};
 pub(crate) const DETACHED: &str = "comeback:detached";
 /// The recursion setting, which all qualifiers share.
 pub(crate) const RECURSION: &str = "comeback:recursion";
-const RETRIES: &str = "retries";
-const EVENT_AGE: &str = "event-age";
-const ON_FAILURE: &str = "on-failure";
-
-const DEFAULT: &str = "default";
 /// Stands for a destination that was not set.
 const NONE: &str = "none";
 
-const KEY_CHARACTERS: usize = 128;
-const VALUE_CHARACTERS: usize = 256;
+/// Lambda's limit of a function's tags.
 pub(crate) const TAGS: usize = 50;
 
 pub(crate) fn tags_of(target: &Target) -> Vec<(String, String)> {
     let InvokeSettings { retries, event_age, on_failure, on_success: _ } = target.settings();
-    let number = |number: Option<i32>| number.map_or_else(|| DEFAULT.to_owned(), |number| number.to_string());
+    let number = |number: Option<i32>| number.map_or("default".into(), |number| number.to_string());
     let values = [number(retries), number(event_age), on_failure.unwrap_or_else(|| NONE.to_owned())];
     keys(target.qualifier.as_deref()).into_iter().zip(values).collect()
 }
 
 /// The keys of those tags: `comeback:retries`, and for a qualifier `comeback:live:retries`.
 pub(crate) fn keys(qualifier: Option<&str>) -> [String; 3] {
-    [RETRIES, EVENT_AGE, ON_FAILURE].map(|setting| match qualifier {
+    ["retries", "event-age", "on-failure"].map(|setting| match qualifier {
         Some(qualifier) => format!("comeback:{qualifier}:{setting}"),
         None => format!("comeback:{setting}"),
     })
 }
 
-/// The settings that the tags keep, and whether they keep all of them. What they do not keep is Lambda's default; the
-/// destination of successes was never touched.
+/// The settings that the tags keep, and whether they keep all. The others are Lambda's defaults, but the destination of
+/// successes stays as it is: `attach` never changes it.
 pub(crate) fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
@@ -53,7 +47,7 @@ pub(crate) fn settings(target: &Target) -> (InvokeSettings, bool) {
     (settings, all)
 }
 
-/// Whether the tags say that recursion was allowed before; `None` if they say nothing.
+/// Whether recursion was allowed before, if the tags say so.
 pub(crate) fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }
@@ -62,7 +56,6 @@ pub(crate) const fn recursion(allowed: bool) -> &'static str {
     if allowed { "Allow" } else { "Terminate" }
 }
 
-/// When the last destination was removed, if the tags say so.
 pub(crate) fn detached(tags: &BTreeMap<String, String>) -> Option<Timestamp> {
     tags.get(DETACHED).and_then(|text| Timestamp::from_rfc3339(text))
 }
@@ -70,8 +63,8 @@ pub(crate) fn detached(tags: &BTreeMap<String, String>) -> Option<Timestamp> {
 /// Whether Lambda accepts a tag: the length of its key and value, and their characters.
 pub(crate) fn fits((key, value): &(String, String)) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _.:/=+-@".contains(c);
-    key.chars().count() <= KEY_CHARACTERS
-        && value.chars().count() <= VALUE_CHARACTERS
+    key.chars().count() <= 128
+        && value.chars().count() <= 256
         && key.chars().chain(value.chars()).all(is_allowed)
 }
 

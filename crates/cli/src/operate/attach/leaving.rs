@@ -11,6 +11,7 @@ use crate::operate::attach::kept;
 use crate::operate::deployment::Depth;
 use crate::operate::function::InvokeSettings;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
+use crate::text::terminal::Progress;
 
 /// Lambda keeps an event of an attached function for up to a minute before running it, and sends the failure within another.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
@@ -21,7 +22,7 @@ const RETENTION_MILLIS: u64 = 14 * 86_400_000;
 /// The log levels that hide lines of level INFO.
 const HIDING: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
-/// What tells whether a function's events have left the retry queue.
+/// Evidence that a function's events have left the retry queue, or why they may not have.
 ///
 /// SQS cannot list a queue, but the handler logs a line when an event arrives and another when it settles it. No event
 /// waits once all of this holds: every invocation that may still fail has ended, the handler has received each message
@@ -39,25 +40,23 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// Calls `progress` with the number of lines read from the log.
     pub(crate) async fn read(
         account: &Account,
         attachment: &Attachment,
         at_once: bool,
         now: Timestamp,
-        progress: &dyn Fn(usize),
     ) -> Result<Self, Failure> {
         let mut leaving = Self { now, at_once, waiting: None, sharing: Vec::new() };
         if attachment.send_policy {
             leaving.sharing = sharing(account, attachment).await?;
         }
         if !at_once && leaving.under_way_until(attachment).is_none() {
-            leaving.waiting = read_waiting(account, attachment, now, progress).await?;
+            leaving.waiting = read_waiting(account, attachment, now).await?;
         }
         Ok(leaving)
     }
 
-    /// When the last invocation ends that may still send a failure; `None` if all have ended.
+    /// End of the last invocation that may still send a failure; `None` if all have ended.
     pub(crate) fn under_way_until(&self, attachment: &Attachment) -> Option<Timestamp> {
         let detached = kept::detached(&attachment.target.tags).filter(|_| !attachment.is_attached());
         let last = detached.unwrap_or(self.now).saturating_add(attachment.target.timeout);
@@ -81,7 +80,6 @@ async fn read_waiting(
     account: &Account,
     attachment: &Attachment,
     now: Timestamp,
-    progress: &dyn Fn(usize),
 ) -> Result<Option<String>, Failure> {
     let (deployment, arn) = (&attachment.deployment, &attachment.target.arn);
     let queue = Depth::read(account, &deployment.retry_queue).await?;
@@ -100,11 +98,12 @@ async fn read_waiting(
             log.see(&line);
         }
     };
-    let is_there = search.each(account, progress, see).await?;
+    let progress = Progress::endless("reading the handler's log: {pos} lines");
+    let is_there = search.each(account, &|lines| progress.set(lines as u64), see).await?;
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// Why the log cannot tell yet, or not at all, that no event waits.
+/// Why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.
 fn unseen(queue: Depth, is_consumed: bool, log_level: Option<&str>) -> Option<String> {
     if queue != Depth::default() && !is_consumed {
         return Some("the handler takes nothing from the retry queue, and it is not empty".into());
@@ -117,7 +116,7 @@ fn unseen(queue: Depth, is_consumed: bool, log_level: Option<&str>) -> Option<St
     Some(format!("the handler's log level is {level}, which hides what waits (set it to INFO)"))
 }
 
-/// Why events wait according to the log. A handler that has never run has none.
+/// Why events wait, according to the log. A handler that has never run has no log.
 fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     match log {
         Some(log) => log.wait(now),
@@ -170,13 +169,11 @@ impl Waiting {
     }
 }
 
-/// The other functions that send failures to the retry queue by the same role.
 async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<String>, Failure> {
     let (target, queue) = (&attachment.target, Some(attachment.deployment.retry_queue.arn.as_str()));
-    let mut pages = account.lambda.list_functions().into_paginator().items().send();
     let mut sharing = Vec::new();
-    while let Some(function) = pages.next().await {
-        let function = function.or_failure("lambda:ListFunctions", "this region")?;
+    let functions = account.lambda.list_functions().into_paginator().items().send().try_collect().await;
+    for function in functions.or_failure("lambda:ListFunctions", "this region")? {
         let name = function.function_name().unwrap_or_default();
         if function.role() != Some(&target.role_arn) || name == target.name {
             continue;

@@ -61,7 +61,7 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// Keeps the earlier settings of a qualifier, unless it is attached: then they are Comeback's.
+    /// Keeps the earlier settings of a qualifier, unless it is attached: then its settings are Comeback's.
     fn keep_settings(&self, plan: &mut AttachPlan) {
         let target = &self.target;
         let mut tags = Vec::new();
@@ -131,7 +131,6 @@ impl Attachment {
         Ok(())
     }
 
-    /// `parameter_bytes` is the new length of a stack's parameter.
     fn check_size(&self, parameter_bytes: usize) -> Result<(), Failure> {
         let Attachment { target, deployment, .. } = self;
         let mut variables = deployment.variables.clone();
@@ -149,7 +148,6 @@ impl Attachment {
         )))
     }
 
-    /// Whether the settings of asynchronous invocations are ours to change.
     fn may_set_settings(&self) -> Result<(), Failure> {
         match &self.owner {
             None => Ok(()),
@@ -187,7 +185,13 @@ impl Attachment {
             plan.notes.push(format!("{others} stays attached: the handler goes on retrying the function"));
             return Ok(plan);
         }
-        if !is_attached && !self.has_traces() {
+        let tags = [kept::DETACHED, kept::RECURSION];
+        let is_traced = self.send_policy
+            || self.losses.ours
+            || self.invoke_policy
+            || self.removable().is_some()
+            || tags.iter().any(|key| target.tags.contains_key(*key));
+        if !is_attached && !is_traced {
             return Ok(plan);
         }
         match leaving.wait(self) {
@@ -202,17 +206,7 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// Whether an attachment has left something behind that `detach` can remove.
-    fn has_traces(&self) -> bool {
-        let tags = [kept::DETACHED, kept::RECURSION];
-        self.send_policy
-            || self.losses.ours
-            || self.invoke_policy
-            || self.removable().is_some()
-            || tags.iter().any(|key| self.target.tags.contains_key(*key))
-    }
-
-    /// Keeps the time at which the destination is removed.
+    /// Keeps when the destination was removed.
     fn mark(&self, leaving: &Leaving, plan: &mut AttachPlan) {
         if self.is_attached() || kept::detached(&self.target.tags).is_none() {
             plan.changes.push(Change::Keep(vec![(kept::DETACHED.to_owned(), leaving.now.to_string())]));
@@ -272,7 +266,6 @@ impl Attachment {
         self.forget([kept::RECURSION, kept::DETACHED].map(ToOwned::to_owned), plan);
     }
 
-    /// Removes tags, as far as the function has them.
     fn forget(&self, keys: impl IntoIterator<Item = String>, plan: &mut AttachPlan) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();

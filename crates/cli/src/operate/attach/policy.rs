@@ -16,7 +16,7 @@ pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 struct Policy(Map<String, Value>);
 
 impl Policy {
-    /// Reads what IAM gives: JSON, which it encodes like a part of an URL.
+    /// IAM percent-encodes the JSON.
     fn read(text: &str) -> Result<Self, String> {
         let is_encoded = !text.trim_start().starts_with('{');
         let decoded = || percent_decode_str(text).decode_utf8().map_err(|error| error.to_string());
@@ -52,11 +52,10 @@ impl Policy {
         let Some(statements) = self.0.get_mut("Statement").and_then(Value::as_array_mut) else { return self };
         for (actions, resources) in ours {
             for statement in statements.iter_mut().filter(|it| is_ours(it, actions)) {
-                let mut all = texts(&statement["Resource"]);
-                let before = all.len();
-                all.retain(|resource| !resources.contains(resource));
-                if all.len() < before {
-                    statement["Resource"] = json!(all);
+                let all = texts(&statement["Resource"]);
+                let left: Vec<_> = all.iter().filter(|it| !resources.contains(it)).collect();
+                if left.len() < all.len() {
+                    statement["Resource"] = json!(left);
                 }
             }
         }
@@ -124,9 +123,10 @@ impl Grant {
         let Self { role, policy, .. } = self;
         let answer = account.iam.get_role_policy().role_name(role).policy_name(policy).send().await;
         let answer = answer.unless(|it| it.is_no_such_entity_exception(), "iam:GetRolePolicy", role)?;
-        answer.map_or_else(|| Ok(Policy::default()), |it| Policy::read(it.policy_document())).map_err(
-            |error| Failure::CouldNot(format!("the policy {policy} of role {role} cannot be read: {error}")),
-        )
+        let Some(answer) = answer else { return Ok(Policy::default()) };
+        Policy::read(answer.policy_document()).map_err(|error| {
+            Failure::CouldNot(format!("the policy {policy} of role {role} cannot be read: {error}"))
+        })
     }
 
     async fn put(&self, account: &Account, policy: &Policy) -> Result<(), Failure> {
