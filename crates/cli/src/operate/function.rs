@@ -25,12 +25,6 @@ pub(crate) struct FunctionName {
 }
 
 impl FunctionName {
-    fn new(place: Option<FunctionArn>, name: String, qualifier: Option<&str>) -> Self {
-        let is_latest = qualifier == Some("$LATEST");
-        let qualifier = qualifier.filter(|_| !is_latest).map(ToOwned::to_owned);
-        Self { place, name, qualifier, is_latest }
-    }
-
     /// What Lambda's API takes as `FunctionName`.
     pub(crate) fn unqualified(&self) -> String {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
@@ -58,20 +52,22 @@ impl FromStr for FunctionName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(arn) = text.parse::<FunctionArn>() {
-            let place = Some(arn.unqualified());
-            return Ok(Self::new(place, arn.name, arn.qualifier.as_deref()));
-        }
-        let (name, qualifier) =
-            text.split_once(':').map_or((text, None), |(name, qualifier)| (name, Some(qualifier)));
+        let arn = text.parse::<FunctionArn>().ok();
+        let (name, qualifier) = match &arn {
+            Some(arn) => (&*arn.name, arn.qualifier.as_deref()),
+            None => text.split_once(':').map_or((text, None), |(name, qualifier)| (name, Some(qualifier))),
+        };
         let is_name = |text: &str| {
             !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
-        if !is_name(name) || !qualifier.is_none_or(|it| is_name(it) || it == "$LATEST") {
+        let is_latest = qualifier == Some("$LATEST");
+        if arn.is_none() && !(is_name(name) && (is_latest || qualifier.is_none_or(is_name))) {
             let how = "give NAME, NAME:ALIAS, NAME:VERSION or a function's ARN";
             return Err(format!("{text:?} names no function; {how}"));
         }
-        Ok(Self::new(None, name.to_owned(), qualifier))
+        let qualifier = qualifier.filter(|_| !is_latest).map(ToOwned::to_owned);
+        let place = arn.as_ref().map(FunctionArn::unqualified);
+        Ok(Self { name: name.to_owned(), place, qualifier, is_latest })
     }
 }
 

@@ -50,13 +50,14 @@ fn difference(resource: String, setting: &str, from: Option<&str>, to: Option<&s
 impl Change {
     pub(crate) fn differences(&self, target: &Target) -> Vec<Difference> {
         let function = format!("function {}", target.name);
-        let tag = |(key, value): &(String, String), is_kept: bool| {
-            let (from, to) = if is_kept { (None, Some(&**value)) } else { (Some(&**value), None) };
-            difference(function.clone(), &format!("tag {key}"), from, to)
-        };
+        let tag = |key: &str, from, to| difference(function.clone(), &format!("tag {key}"), from, to);
         let one = match self {
-            Self::Keep(tags) => return tags.iter().map(|it| tag(it, true)).collect(),
-            Self::Forget(tags) => return tags.iter().map(|it| tag(it, false)).collect(),
+            Self::Keep(tags) => {
+                return tags.iter().map(|(key, value)| tag(key, None, Some(value))).collect();
+            }
+            Self::Forget(tags) => {
+                return tags.iter().map(|(key, value)| tag(key, Some(value), None)).collect();
+            }
             Self::Settings(to) => return settings(target, to),
             Self::Allow(Grant { role, policy, statements }) => {
                 let actions: Vec<_> = statements.iter().flat_map(|(actions, _)| actions).copied().collect();
@@ -196,7 +197,7 @@ async fn put_settings(account: &Account, target: &Target, to: &InvokeSettings) -
         .set_maximum_retry_attempts(to.retries)
         .set_maximum_event_age_in_seconds(to.event_age)
         .destination_config(destinations);
-    let put = retry(|| call.clone().send(), delays()).when(|error| is_not_permitted_yet(error));
+    let put = retry(|| call.clone().send(), delays()).when(is_not_permitted_yet);
     let answer = put.sleep(tokio::time::sleep).await.map_err(|given_up| given_up.error);
     answer.map(drop).or_failure("lambda:PutFunctionEventInvokeConfig", &target.name)
 }

@@ -88,7 +88,7 @@ async fn read_waiting(
         return Ok(Some(why));
     }
     let since = Timestamp::from_millis(now.as_millis().saturating_sub(RETENTION_MILLIS));
-    let search = Search { group: &deployment.log_group, term: arn, since, stream: None };
+    let search = Search { group: &deployment.log_group, term: arn, since, until: None, stream: None };
     let mut log = Waiting::default();
     let of_target = |line: &HandlerLine| {
         line.target.strip_prefix(&**arn).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
