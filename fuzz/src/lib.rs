@@ -3,19 +3,19 @@
 //! `fuzz_targets` feeds them libFuzzer's bytes, `tests/bounded.rs` random ones on stable Rust; [`seeds`] are the
 //! repository's `events/` as inputs.
 
-mod decide;
-
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
+use std::time::Duration;
 
 use comeback_engine::{
-    BatchEvent, BatchReport, FailedEvent, InvocationRecord, ReasonCode, Record, Settings, Timestamp,
+    Action, BACKOFF_RANGE, BatchEvent, BatchReport, Concurrency, FailedEvent, HOLD, InvocationRecord, Jitter,
+    LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policy, ReasonCode, Record,
+    Settings, Timestamp, longest_between_reads,
 };
 use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
 use serde_json::value::RawValue;
-
-pub use decide::{Question, decide};
 
 /// The bytes as the handler's event.
 ///
@@ -127,12 +127,186 @@ pub fn envelope(data: &[u8]) {
         initial_timestamp: data.iter().map(|byte| u64::from(*byte)).sum(),
         origin_request_id: Some(id),
     });
-    let envelope = Envelope { metadata, original_payload: payload };
+    check_seals(&Envelope { metadata, original_payload: payload });
+}
+
+fn check_seals(envelope: &Envelope<'_>) {
     for style in Style::ALL {
         let sealed = RawValue::from_string(envelope.seal(style)).expect("what is sealed is JSON");
         let opened = open(&sealed).expect("what is sealed can be opened");
         assert_eq!(opened.payload.get(), envelope.original_payload.get(), "{style}");
         assert_eq!(opened.metadata.as_ref(), Some(&envelope.metadata), "{style}");
+    }
+}
+
+/// The numbers of a [`Question`], eight bytes each, little-endian.
+const NUMBERS: usize = 14;
+
+/// A message, a policy, a pause and a time. Any bytes are a question: its numbers, then the body.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The policy's settings: its numbers, `JITTER` and `ENVELOPE` are free.
+    pub settings: Settings,
+    /// A pause of every function, from its start to its end and its spread in seconds; an end of 0 means that it is open.
+    pub pause: Option<(u64, u64, u64)>,
+    /// Its id is a number.
+    pub record: Record,
+    /// The handler's clock.
+    pub now: Timestamp,
+}
+
+/// [`comeback_engine::decide()`] on a [`Question`].
+///
+/// # Panics
+///
+/// If `decide` does, or if its answer leaves the bounds that hold for every message.
+pub fn decide(data: &[u8]) {
+    Question::from_bytes(data).check();
+}
+
+impl Question {
+    /// Reads bytes: missing ones are zero, and numbers out of range are brought into it.
+    #[must_use]
+    pub fn from_bytes(data: &[u8]) -> Self {
+        let (head, body) = data.split_at(data.len().min(8 * NUMBERS));
+        let mut numbers = [0; NUMBERS];
+        for (number, bytes) in numbers.iter_mut().zip(head.chunks(8)) {
+            *number = bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        }
+        let within =
+            |number: u64, range: RangeInclusive<u64>| (number % (range.end() + 1)).max(*range.start());
+        let [age, retries, base, cap, jitter, style, id, receives, sent, first, now, from, length, spread] =
+            numbers;
+        let max_backoff = within(cap, BACKOFF_RANGE);
+        let settings = Settings {
+            max_age: within(age, MAX_AGE_RANGE),
+            max_retries: within(retries, MAX_RETRIES_RANGE),
+            base_backoff: within(base, BACKOFF_RANGE).min(max_backoff),
+            max_backoff,
+            jitter: Jitter::ALL[jitter as usize % Jitter::ALL.len()],
+            envelope: Style::ALL[style as usize % Style::ALL.len()],
+            non_retryable_errors: vec!["*Fatal*".into(), "Order*".into()],
+            target_functions: vec!["arn:aws:lambda:eu-west-1:123456789012:function:flaky-*".into()],
+            ..Settings::default()
+        };
+        // So that it ends before the year 10000.
+        let (from, length) = (from % 249_000_000_000, length % (1 << 32));
+        let until = if length == 0 { 0 } else { from + length };
+        let record = Record {
+            message_id: id.to_string(),
+            receive_count: receives as u32,
+            sent: Timestamp::from_millis(sent),
+            first_receive: Timestamp::from_millis(first),
+            ..message(String::from_utf8_lossy(body))
+        };
+        let pause = (from > 0).then_some((from, until, spread % LONGEST_SPREAD.as_secs()));
+        Self { settings, pause, record, now: Timestamp::from_millis(now) }
+    }
+
+    /// Bytes that are read as this.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Self { settings, pause, record, now } = self;
+        let (from, until, spread) = pause.unwrap_or_default();
+        let numbers: [u64; NUMBERS] = [
+            settings.max_age,
+            settings.max_retries,
+            settings.base_backoff,
+            settings.max_backoff,
+            settings.jitter as u64,
+            settings.envelope as u64,
+            record.message_id.parse().unwrap_or_default(),
+            record.receive_count.into(),
+            record.sent.as_millis(),
+            record.first_receive.as_millis(),
+            now.as_millis(),
+            from,
+            until.saturating_sub(from),
+            spread,
+        ];
+        numbers.iter().flat_map(|number| number.to_le_bytes()).chain(record.body.bytes()).collect()
+    }
+
+    /// What the parameter would hold.
+    ///
+    /// # Panics
+    ///
+    /// If the pause makes no sense.
+    #[must_use]
+    pub fn pauses(&self) -> Pauses {
+        let Some((from, until, spread)) = self.pause else { return Pauses::default() };
+        let from = Timestamp::from_secs(from);
+        let pause = Pause {
+            target: PauseTarget::All,
+            from,
+            until: (until > 0).then(|| Timestamp::from_secs(until)),
+            spread: Duration::from_secs(spread),
+            by: None,
+            why: None,
+            concurrency: Concurrency::Untouched,
+        };
+        Pauses::default()
+            .open(pause, from)
+            .expect("BUG: it lasts a second at least, and ends before the year 10000")
+    }
+
+    fn check(&self) {
+        let Self { settings, record, now, .. } = self;
+        let pauses = self.pauses();
+        let policy = Policy::new(settings.clone()).expect("BUG: settings are brought into range");
+        let action = comeback_engine::decide(record, &policy, &pauses, *now);
+        let again = comeback_engine::decide(record, &policy, &pauses, *now);
+        assert_eq!(format!("{action:?}"), format!("{again:?}"), "the same question has the same answer");
+        match &action {
+            Action::Defer { due, visibility_timeout, .. } => {
+                assert_eq!(visibility_timeout.subsec_nanos(), 0, "SQS counts whole seconds");
+                assert!((1..=43_170).contains(&visibility_timeout.as_secs()), "{visibility_timeout:?}");
+                self.check_later_look(&policy, *due, *visibility_timeout);
+            }
+            Action::Hold { visibility_timeout, .. } => {
+                assert!(pauses.iter().any(|pause| pause.is_active(*now)), "nothing is paused");
+                assert!(
+                    (1..=HOLD.as_secs()).contains(&visibility_timeout.as_secs()),
+                    "{visibility_timeout:?}"
+                );
+            }
+            Action::Reinvoke { event, envelope, .. } => self.check_retry(&policy, event, envelope),
+            Action::DeadLetter { reason, .. } => {
+                assert_eq!(action.due(), None);
+                assert!(!reason.detail.is_empty());
+            }
+        }
+    }
+
+    /// A message that was received again is not hidden longer than until it is due, and its due time
+    /// does not move unless the end of a pause is noticed meanwhile.
+    fn check_later_look(&self, policy: &Policy, due: Timestamp, hidden: Duration) {
+        assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
+        let later = self.now.saturating_add(hidden);
+        let pauses = self.pauses();
+        let latest_notice = longest_between_reads(policy);
+        let is_noticed = |until: Timestamp| until.saturating_add(latest_notice) <= self.now;
+        let is_settled = pauses.iter().all(|pause| pause.until.is_some_and(is_noticed) || later < pause.from);
+        if self.record.receive_count > 1 && later >= due && is_settled {
+            let look = comeback_engine::decide(&self.record, policy, &pauses, later);
+            assert!(!matches!(look, Action::Defer { .. }), "deferred again: {look:?}");
+            assert!(look.due().is_none_or(|moved| moved == due), "{due} has moved: {look:?}");
+        }
+    }
+
+    fn check_retry(&self, policy: &Policy, event: &FailedEvent<'_>, envelope: &Envelope<'_>) {
+        let first_failure = Timestamp::from_secs(envelope.metadata.initial_timestamp);
+        assert!(self.record.receive_count > 1, "no backoff was served yet");
+        assert!(policy.allows(&event.function_arn));
+        assert!((1..=policy.max_retries()).contains(&envelope.metadata.attempt));
+        assert!(first_failure <= self.record.sent, "a forged time would void MAX_AGE");
+        let until = |pause: &Pause| pause.until.map_or(self.now, |until| until.min(self.now));
+        let seen_by = HOLD + longest_between_reads(policy);
+        let paused: Duration =
+            self.pauses().iter().map(|pause| until(pause).since(pause.from) + seen_by).sum();
+        assert!(self.now <= first_failure.saturating_add(policy.max_age() + paused));
+        assert!(!self.pauses().iter().any(|pause| pause.is_active(self.now)), "it is paused");
+        check_seals(envelope);
     }
 }
 
