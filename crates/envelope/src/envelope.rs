@@ -60,59 +60,37 @@ impl Event<'_> {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
-    let top = TopLevel::of(event.get());
-    let Some((raw, span)) = &top.metadata else {
-        return Ok(Event { payload: Cow::Borrowed(event), metadata: None });
-    };
-    if top.metadata_twice {
-        return Err(Malformed::Duplicate(METADATA));
+    let (mut metadata, mut payloads, mut has_other_key) = (Vec::new(), Vec::new(), false);
+    for member in members(event.get()) {
+        if member.is(METADATA) {
+            metadata.push(member);
+        } else if member.is(ORIGINAL_PAYLOAD) {
+            payloads.push(member.value);
+        } else {
+            has_other_key = true;
+        }
     }
-    let (metadata, style) = Metadata::read(raw)?;
+    let Member { span, value, .. } = match &metadata[..] {
+        [] => return Ok(Event { payload: Cow::Borrowed(event), metadata: None }),
+        [one] => one,
+        _ => return Err(Malformed::Duplicate(METADATA)),
+    };
+    let (metadata, style) = Metadata::read(value)?;
     let payload = match style {
         Style::Inline => Cow::Owned(without(event.get(), span)),
-        Style::Wrap => Cow::Borrowed(top.wrapped_payload()?),
+        Style::Wrap => Cow::Borrowed(wrapped(&payloads, has_other_key)?),
     };
     Ok(Event { payload, metadata: Some(metadata) })
 }
 
-/// What `open` needs of an event's top-level members.
-#[derive(Default)]
-struct TopLevel<'a> {
-    metadata: Option<(&'a str, Range<usize>)>,
-    metadata_twice: bool,
-    original_payload: Option<&'a str>,
-    original_payload_twice: bool,
-    has_other_key: bool,
-}
-
-impl<'a> TopLevel<'a> {
-    fn of(event: &'a str) -> Self {
-        let mut top = Self::default();
-        for Member { key, span, value } in members(event) {
-            if key.as_ref() == METADATA.as_bytes() {
-                top.metadata_twice |= top.metadata.replace((value, span)).is_some();
-            } else if key.as_ref() == ORIGINAL_PAYLOAD.as_bytes() {
-                top.original_payload_twice |= top.original_payload.replace(value).is_some();
-            } else {
-                top.has_other_key = true;
-            }
-        }
-        top
-    }
-
-    /// The payload in wrap style, which allows no other key.
-    fn wrapped_payload(&self) -> Result<&'a RawValue, Malformed> {
-        if self.original_payload_twice {
-            return Err(Malformed::Duplicate(ORIGINAL_PAYLOAD));
-        }
-        let payload = self.original_payload.ok_or(Malformed::Missing(ORIGINAL_PAYLOAD))?;
-        if self.has_other_key {
-            return Err(Malformed::OtherKey);
-        }
-        if members(payload).any(|member| member.key.as_ref() == METADATA.as_bytes()) {
-            return Err(Malformed::Nested);
-        }
-        Ok(serde_json::from_str(payload).expect("BUG: a member of an object is a value"))
+/// The payload in wrap style, which allows no other key.
+fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue, Malformed> {
+    match payloads {
+        [] => Err(Malformed::Missing(ORIGINAL_PAYLOAD)),
+        [_, _, ..] => Err(Malformed::Duplicate(ORIGINAL_PAYLOAD)),
+        _ if has_other_key => Err(Malformed::OtherKey),
+        [payload] if members(payload).any(|member| member.is(METADATA)) => Err(Malformed::Nested),
+        [payload] => Ok(serde_json::from_str(payload).expect("BUG: a member of an object is a value")),
     }
 }
 

@@ -4,21 +4,28 @@
 //!
 //! [`RawValue`]: serde_json::value::RawValue
 
-use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
 use memchr::memchr2;
-use serde::de::{Deserialize, Deserializer, Visitor};
 
 /// One member of an object.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Member<'a> {
-    /// The key, unescaped; bytes, because a key may hold a lone surrogate, which no `str` can.
-    pub(crate) key: Cow<'a, [u8]>,
+    /// The key as it is written, with its quotes.
+    key: &'a str,
     /// From the key's opening quote to the value's last byte.
     pub(crate) span: Range<usize>,
     pub(crate) value: &'a str,
+}
+
+impl Member<'_> {
+    /// Whether its key is `name`, escaped or not. A key with a lone surrogate cannot be unescaped, and is no name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        if self.key.contains('\\') {
+            return serde_json::from_str::<String>(self.key).is_ok_and(|key| key == name);
+        }
+        self.key[1..self.key.len() - 1] == *name
+    }
 }
 
 /// Whether a value, without white space before it, is an object.
@@ -36,7 +43,7 @@ pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
         let colon = find(value, key_end, |byte| byte == b':').expect("BUG: a key without a value");
         let value_start = find(value, colon + 1, |byte| !byte.is_ascii_whitespace())?;
         rest = end_of_value(value, value_start);
-        Some(Member { key: key(&value[start..key_end]), span: start..rest, value: &value[value_start..rest] })
+        Some(Member { key: &value[start..key_end], span: start..rest, value: &value[value_start..rest] })
     })
 }
 
@@ -81,38 +88,6 @@ fn end_of_string(text: &str, start: usize) -> usize {
 fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = text.as_bytes().get(start..)?;
     rest.iter().position(|&byte| is_wanted(byte)).map(|after| start + after)
-}
-
-/// A key's bytes, from its text with the quotes. serde_json reads the escapes.
-fn key(quoted: &str) -> Cow<'_, [u8]> {
-    let inner = &quoted.as_bytes()[1..quoted.len() - 1];
-    if !inner.contains(&b'\\') {
-        return Cow::Borrowed(inner);
-    }
-    let Key(bytes) = serde_json::from_str(quoted).expect("BUG: any key can be read as bytes");
-    Cow::Owned(bytes)
-}
-
-struct Key(Vec<u8>);
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(KeyVisitor).map(Self)
-    }
-}
-
-struct KeyVisitor;
-
-impl Visitor<'_> for KeyVisitor {
-    type Value = Vec<u8>;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("an object key")
-    }
-
-    fn visit_bytes<E>(self, key: &[u8]) -> Result<Vec<u8>, E> {
-        Ok(key.to_vec())
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::members::{Member, is_object, members};
+use crate::members::{is_object, members};
 
 pub(crate) const METADATA: &str = "_retry_metadata";
 pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
@@ -28,72 +29,52 @@ impl Metadata {
         if !is_object(raw) {
             return Err(Malformed::NotAnObject);
         }
-        let mut fields = Fields::default();
-        let mut twice = None;
-        for Member { key, value, .. } in members(raw) {
-            let (name, field) = match key.as_ref() {
-                b"attempt" => ("attempt", &mut fields.attempt),
-                b"initial_timestamp" => ("initial_timestamp", &mut fields.initial_timestamp),
-                b"origin_request_id" => ("origin_request_id", &mut fields.origin_request_id),
-                b"style" => ("style", &mut fields.style),
-                _ => continue,
-            };
-            if field.replace(value).is_some() {
-                twice = Some(name);
+        let (mut values, mut twice) = (BTreeMap::new(), None);
+        for member in members(raw) {
+            let key = KEYS.into_iter().find(|key| member.is(key));
+            if let Some(key) = key
+                && values.insert(key, member.value).is_some()
+            {
+                twice = Some(key);
             }
         }
-        match twice {
-            Some(key) => Err(Malformed::Duplicate(key)),
-            None => fields.check(),
+        if let Some(key) = twice {
+            return Err(Malformed::Duplicate(key));
         }
-    }
-}
-
-#[derive(Default)]
-struct Fields<'a> {
-    attempt: Option<&'a str>,
-    initial_timestamp: Option<&'a str>,
-    origin_request_id: Option<&'a str>,
-    style: Option<&'a str>,
-}
-
-impl Fields<'_> {
-    fn check(self) -> Result<(Metadata, Style), Malformed> {
-        let attempt = required("attempt", self.attempt, "an integer of at least 1", |n: &u64| *n >= 1)?;
-        let initial_timestamp =
-            required("initial_timestamp", self.initial_timestamp, "an integer of at least 0", |_: &u64| {
-                true
-            })?;
-        let origin_request_id = optional(
-            "origin_request_id",
-            self.origin_request_id,
-            "a string that is not empty",
-            |id: &String| !id.is_empty(),
-        )?;
-        let style = optional("style", self.style, "\"inline\" or \"wrap\"", |_: &Style| true)?;
-        let metadata = Metadata { attempt, initial_timestamp, origin_request_id };
+        let is_id = |id: &String| !id.is_empty();
+        let metadata = Self {
+            attempt: required(&values, "attempt", "an integer of at least 1", |n| *n >= 1)?,
+            initial_timestamp: required(&values, "initial_timestamp", "an integer of at least 0", |_| true)?,
+            origin_request_id: optional(&values, "origin_request_id", "a string that is not empty", is_id)?,
+        };
+        let style = optional(&values, "style", "\"inline\" or \"wrap\"", |_| true)?;
         Ok((metadata, style.unwrap_or(Style::Wrap)))
     }
 }
 
+const KEYS: [&str; 4] = ["attempt", "initial_timestamp", "origin_request_id", "style"];
+
 fn required<'a, T: Deserialize<'a>>(
+    values: &BTreeMap<&str, &'a str>,
     key: &'static str,
-    raw: Option<&'a str>,
     expected: &'static str,
-    is_valid: fn(&T) -> bool,
+    is_valid: impl Fn(&T) -> bool,
 ) -> Result<T, Malformed> {
-    let raw = raw.ok_or(Malformed::Missing(key))?;
-    serde_json::from_str(raw).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
+    let value = values.get(key).ok_or(Malformed::Missing(key))?;
+    serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
 /// `null` counts as absent, as targets in other languages may write it.
 fn optional<'a, T: Deserialize<'a>>(
+    values: &BTreeMap<&str, &'a str>,
     key: &'static str,
-    raw: Option<&'a str>,
     expected: &'static str,
-    is_valid: fn(&T) -> bool,
+    is_valid: impl Fn(&T) -> bool,
 ) -> Result<Option<T>, Malformed> {
-    raw.filter(|raw| *raw != "null").map(|raw| required(key, Some(raw), expected, is_valid)).transpose()
+    match values.get(key) {
+        None | Some(&"null") => Ok(None),
+        Some(_) => required(values, key, expected, is_valid).map(Some),
+    }
 }
 
 /// How the metadata travels with the payload. [`open`](crate::open) always understands both.
