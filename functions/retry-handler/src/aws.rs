@@ -17,15 +17,14 @@ use aws_sdk_ssm::operation::get_parameter::GetParameterError;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
-    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT, InvokeFailure,
-    LOOK_TIMEOUT, Look, MOVED_ATTRIBUTE, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls,
-    TraceHeader, VisibilityChange,
+    Account, CALL_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT, InvokeFailure, LOOK_TIMEOUT,
+    Look, MOVED_ATTRIBUTE, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, TraceHeader,
+    VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::now;
-pub(crate) use settings::{SdkSettings, Unusable};
-use transport::NoCertificate;
+pub(crate) use settings::SdkSettings;
 
 /// How long one try of a call to SQS may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
@@ -47,7 +46,7 @@ impl Aws {
     /// # Errors
     ///
     /// A file of trusted certificates holds none.
-    pub(crate) fn connect(settings: &SdkSettings, pauses: Option<&str>) -> Result<Self, NoCertificate> {
+    pub(crate) fn connect(settings: &SdkSettings, pauses: Option<&str>) -> Result<Self, String> {
         let http_client = transport::http_client(transport::trusted(&settings.trusted)?);
         Ok(Self::new(&settings.sdk_config(http_client), pauses))
     }
@@ -55,21 +54,25 @@ impl Aws {
     fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
         // One layer retries: deliveries retry their calls to SQS, and the queue retries an invoke, whose late answer may
         // have been a yes. The SDK's own retries are off.
+        let once = RetryConfig::disabled;
+        let within = |timeout| TimeoutConfig::builder().operation_timeout(timeout);
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
-            .timeout_config(
-                TimeoutConfig::builder()
-                    .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-                    .operation_timeout(CALL_TIMEOUT)
-                    .build(),
-            )
-            .retry_config(RetryConfig::disabled());
+            .timeout_config(within(CALL_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
+            .retry_config(once());
         let lambda = aws_sdk_lambda::config::Builder::from(shared)
-            .timeout_config(TimeoutConfig::builder().operation_timeout(INVOKE_TIMEOUT).build())
-            .retry_config(RetryConfig::disabled());
+            .timeout_config(within(INVOKE_TIMEOUT).build())
+            .retry_config(once());
+        let reading = |name: &str| {
+            // The batch waits for it, and the next read comes soon.
+            let ssm = aws_sdk_ssm::config::Builder::from(shared)
+                .timeout_config(within(PAUSES_TIMEOUT).build())
+                .retry_config(once());
+            PausesParameter { ssm: aws_sdk_ssm::Client::from_conf(ssm.build()), name: name.into() }
+        };
         Self {
             sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
             lambda: aws_sdk_lambda::Client::from_conf(lambda.build()),
-            pauses: pauses.map(|name| PausesParameter::new(shared, name)),
+            pauses: pauses.map(reading),
         }
     }
 
@@ -82,10 +85,8 @@ impl Aws {
     ) -> AwsAccount<'_> {
         let retries = Retries::of(SqsBatchCalls::ceilings());
         AwsAccount {
-            lambda: &self.lambda,
-            pauses: self.pauses.as_ref(),
+            aws: self,
             invokes_end,
-            sqs: &self.sqs,
             retry_queue_url: retry_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
             // A copy whose answer is lost may be on its way; sent again it would be one more.
@@ -98,10 +99,8 @@ impl Aws {
 /// The account as one batch sees it: its retry queue, the functions and the dead-letter queue.
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
-    lambda: &'c aws_sdk_lambda::Client,
-    pauses: Option<&'c PausesParameter>,
+    aws: &'c Aws,
     invokes_end: Instant,
-    sqs: &'c aws_sdk_sqs::Client,
     retry_queue_url: String,
     hide: VisibilityChanger,
     retry_queue: Sender,
@@ -130,6 +129,7 @@ impl Account for AwsAccount<'_> {
     ) -> Result<Option<String>, InvokeFailure> {
         let trace = TraceHeader::of(record).map(|trace| trace.text().to_owned());
         let call = self
+            .aws
             .lambda
             .invoke()
             .function_name(function_arn)
@@ -143,7 +143,9 @@ impl Account for AwsAccount<'_> {
                 }
             });
         if Instant::now() >= self.invokes_end {
-            return Err(failure::too_late());
+            return Err(InvokeFailure::Later(failure::passing(
+                "not started: too close to the function's deadline",
+            )));
         }
         match timeout_at(self.invokes_end, call.send()).await {
             Ok(Ok(answer)) if answer.status_code() == 202 => Ok(answer.request_id().map(Into::into)),
@@ -176,23 +178,32 @@ impl Account for AwsAccount<'_> {
     }
 
     async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
-        match self.pauses {
-            Some(parameter) => parameter.read().await,
-            None => Ok(None),
+        let Some(PausesParameter { ssm, name }) = &self.aws.pauses else { return Ok(None) };
+        match timeout(PAUSES_TIMEOUT, ssm.get_parameter().name(name).send()).await {
+            Ok(Ok(answer)) => match answer.parameter.and_then(|parameter| parameter.value) {
+                Some(text) => Ok(Some(text)),
+                None => Err(failure::passing("the parameter that PAUSES names has no value")),
+            },
+            Ok(Err(error)) => match error.as_service_error() {
+                // Until something is first paused.
+                Some(GetParameterError::ParameterNotFound(_)) => Ok(None),
+                _ => Err(failure::of_pauses(&classify(&error))),
+            },
+            Err(_) => Err(failure::passing("the parameter that PAUSES names was not read within a second")),
         }
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {
         let name = QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
-        let call = self.sqs.get_queue_attributes().queue_url(&self.retry_queue_url);
-        match timeout(LOOK_TIMEOUT, call.attribute_names(name.clone()).send()).await {
-            Ok(Ok(answer)) => {
-                let count = answer.attributes().and_then(|attributes| attributes.get(&name)?.parse().ok());
-                count.map(|in_flight| Look { in_flight, at: now() }).ok_or_else(failure::no_count)
-            }
-            Ok(Err(error)) => Err(failure::of_look(classify(&error))),
-            Err(_) => Err(failure::no_count()),
-        }
+        let call = self.aws.sqs.get_queue_attributes().queue_url(&self.retry_queue_url);
+        let count = match timeout(LOOK_TIMEOUT, call.attribute_names(name.clone()).send()).await {
+            Ok(Err(error)) => return Err(failure::of_look(classify(&error))),
+            Ok(Ok(answer)) => answer.attributes().and_then(|attributes| attributes.get(&name)?.parse().ok()),
+            Err(_) => None,
+        };
+        count
+            .map(|in_flight| Look { in_flight, at: now() })
+            .ok_or_else(|| failure::passing("no count of the messages in flight within a second"))
     }
 }
 
@@ -203,54 +214,20 @@ struct PausesParameter {
     name: String,
 }
 
-impl PausesParameter {
-    fn new(shared: &SdkConfig, name: &str) -> Self {
-        // The batch waits for it, and the next read comes soon.
-        let ssm = aws_sdk_ssm::config::Builder::from(shared)
-            .timeout_config(TimeoutConfig::builder().operation_timeout(PAUSES_TIMEOUT).build())
-            .retry_config(RetryConfig::disabled());
-        Self { ssm: aws_sdk_ssm::Client::from_conf(ssm.build()), name: name.into() }
-    }
-
-    /// The parameter's text. `None` until something is first paused.
-    async fn read(&self) -> Result<Option<String>, CallFailure> {
-        let call = self.ssm.get_parameter().name(&self.name);
-        match timeout(PAUSES_TIMEOUT, call.send()).await {
-            Ok(Ok(answer)) => {
-                let text = answer.parameter.and_then(|parameter| parameter.value);
-                text.map(Some)
-                    .ok_or_else(|| failure::no_pauses("the parameter that PAUSES names has no value"))
-            }
-            Ok(Err(error)) => match error.as_service_error() {
-                Some(GetParameterError::ParameterNotFound(_)) => Ok(None),
-                _ => Err(failure::of_pauses(&classify(&error))),
-            },
-            Err(_) => Err(failure::no_pauses("the parameter that PAUSES names was not read within a second")),
-        }
-    }
-}
-
 fn message(DeadLetter { body, attributes }: &DeadLetter) -> Message {
-    let attributes = attributes.iter().map(|attribute| (attribute.name.into(), value(attribute)));
+    let attributes = attributes.iter().map(|it| attribute(it.name, it.data_type, &it.value));
     Message { attributes: attributes.collect(), ..Message::new(body) }
 }
 
-fn copy(Move { record, attribute, delay }: &Move<'_>) -> Message {
-    let attribute = (MOVED_ATTRIBUTE.to_owned(), text("String", attribute));
+fn copy(Move { record, attribute: original, delay }: &Move<'_>) -> Message {
+    let attributes = vec![attribute(MOVED_ATTRIBUTE, "String", original)];
     let trace_header = record.trace_header.clone();
-    Message { attributes: vec![attribute], trace_header, ..Message::new(&record.body) }.delayed(*delay)
+    Message { attributes, trace_header, ..Message::new(&record.body) }.delayed(*delay)
 }
 
-fn value(attribute: &Attribute) -> MessageAttributeValue {
-    text(attribute.data_type, &attribute.value)
-}
-
-fn text(data_type: &str, value: &str) -> MessageAttributeValue {
-    MessageAttributeValue::builder()
-        .data_type(data_type)
-        .string_value(value)
-        .build()
-        .expect("BUG: the data type is set")
+fn attribute(name: &str, data_type: &str, value: &str) -> (String, MessageAttributeValue) {
+    let value = MessageAttributeValue::builder().data_type(data_type).string_value(value).build();
+    (name.to_owned(), value.expect("BUG: the data type is set"))
 }
 
 #[cfg(test)]

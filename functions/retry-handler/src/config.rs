@@ -1,10 +1,8 @@
 //! The handler's configuration. Only this file reads the environment.
 
-use std::fmt;
+use comeback_engine::{Policy, QueueArn};
 
-use comeback_engine::{Policy, QueueArn, SettingError};
-
-use crate::aws::{SdkSettings, Unusable};
+use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
 /// The handler's configuration. The engine reads the policy's variables; the rest is read here.
@@ -17,57 +15,22 @@ pub(crate) struct Config {
     pub(crate) retry_queue_url: Option<String>,
     /// The SSM parameter that holds the pauses. Without one nothing is ever paused.
     pub(crate) pauses: Option<String>,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Option<Metrics>,
     /// The settings that the AWS SDK reads itself in other programs.
     pub(crate) aws: SdkSettings,
-}
-
-/// A variable that was refused.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub(crate) enum ConfigError {
-    #[error(transparent)]
-    Policy(#[from] SettingError),
-    #[error("DEAD_LETTER_QUEUE_URL is not set; events that are given up need a queue to go to")]
-    NoDeadLetterQueue,
-    #[error("{0} is {1:?}; it must be a queue's URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME)")]
-    NotAQueue(&'static str, String),
-    #[error("{0} is {1:?}; it must be a standard queue, not a FIFO one")]
-    Fifo(&'static str, String),
-    #[error("DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried forever")]
-    SameQueue,
-    #[error(
-        "PAUSES is {0:?}; it must be the name of an SSM parameter: letters, digits and _ . - /, 1011 at most"
-    )]
-    NotAParameter(String),
-    #[error("METRICS is {0:?}; it must be off, stack or target")]
-    NoSuchMetrics(String),
-    #[error("METRICS needs the handler's name, and AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing")]
-    NoFunctionName,
-    #[error(transparent)]
-    Aws(#[from] Unusable),
-}
-
-/// Every variable that was refused, one on each line.
-#[derive(Debug, PartialEq)]
-pub(crate) struct ConfigErrors(Vec<ConfigError>);
-
-impl std::error::Error for ConfigErrors {}
-
-impl fmt::Display for ConfigErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        f.write_str(&lines.join("\n"))
-    }
 }
 
 /// Characters of a parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.
 const LONGEST_PARAMETER: usize = 1_011;
 
 impl Config {
-    pub(crate) fn from_env() -> Result<Self, ConfigErrors> {
+    /// # Errors
+    ///
+    /// Every variable that was refused, one on each line.
+    pub(crate) fn from_env() -> Result<Self, String> {
         // A value that is not Unicode is refused like any other unreadable text.
         let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let config = Self::read(lookup).map_err(ConfigErrors)?;
+        let config = Self::read(lookup).map_err(|refused| refused.join("\n"))?;
         config.warn();
         Ok(config)
     }
@@ -82,9 +45,9 @@ impl Config {
     }
 
     /// Reads every variable, and reports all that are refused.
-    fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<ConfigError>> {
+    fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
-        let mut queue = |name: &'static str| {
+        let mut queue = |name: &str| {
             let url = lookup(name).filter(|url| !url.is_empty())?;
             let queue = check_queue(name, &url).map_err(|error| errors.push(error)).ok();
             Some((url, queue))
@@ -93,33 +56,41 @@ impl Config {
         let retry_queue = queue("RETRY_QUEUE_URL");
         let pauses = lookup("PAUSES").filter(|name| !name.is_empty());
         if let Some(name) = pauses.as_ref().filter(|name| !is_parameter(name)) {
-            errors.push(ConfigError::NotAParameter(name.clone()));
+            errors.push(format!(
+                "PAUSES is {name:?}; it must be the name of an SSM parameter: letters, digits and _ . - /, 1011 at most"
+            ));
         }
         let metrics = metrics(&lookup).map_err(|error| errors.push(error));
-        let aws = SdkSettings::read(&lookup).map_err(|error| errors.push(error.into()));
+        let aws = SdkSettings::read(&lookup).map_err(|error| errors.push(error));
         let policy = Policy::from_variables(&lookup)
-            .map_err(|refused| errors.extend(refused.into_iter().map(ConfigError::Policy)));
-        if dead_letter_queue.is_none() {
-            errors.push(ConfigError::NoDeadLetterQueue);
+            .map_err(|refused| errors.extend(refused.iter().map(ToString::to_string)));
+        match (&dead_letter_queue, &retry_queue) {
+            (None, _) => errors.push(
+                "DEAD_LETTER_QUEUE_URL is not set; events that are given up need a queue to go to".into(),
+            ),
+            (Some((_, Some(dead))), Some((_, Some(retry)))) if dead == retry => errors.push(
+                "DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried forever"
+                    .into(),
+            ),
+            _ => {}
         }
-        match (policy, dead_letter_queue, retry_queue, metrics, aws) {
-            (_, Some((_, Some(dead))), Some((_, Some(retry))), ..) if dead == retry => {
-                errors.push(ConfigError::SameQueue);
-            }
-            (Ok(policy), Some((url, Some(dead))), retry_queue, Ok(metrics), Ok(aws)) if errors.is_empty() => {
-                return Ok(Self {
+        match (policy, dead_letter_queue, metrics, aws) {
+            (Ok(policy), Some((dead_letter_queue_url, Some(dead_letter_queue))), Ok(metrics), Ok(aws))
+                if errors.is_empty() =>
+            {
+                let retry_queue_url = retry_queue.map(|(url, _)| url);
+                Ok(Self {
                     policy,
-                    dead_letter_queue_url: url,
-                    dead_letter_queue: dead,
-                    retry_queue_url: retry_queue.map(|(url, _)| url),
+                    dead_letter_queue_url,
+                    dead_letter_queue,
+                    retry_queue_url,
                     pauses,
                     metrics,
                     aws,
-                });
+                })
             }
-            _ => {}
+            _ => Err(errors),
         }
-        Err(errors)
     }
 }
 
@@ -145,10 +116,6 @@ impl Queue {
     pub(crate) fn of(QueueArn { account, name, .. }: &QueueArn) -> Self {
         Self { account: account.clone(), name: name.clone() }
     }
-
-    fn is_fifo(&self) -> bool {
-        self.name.ends_with(".fifo")
-    }
 }
 
 /// The URL of a queue, at its partition's own domain (`partitions.json` of AWS's SDKs).
@@ -165,22 +132,29 @@ pub(crate) fn url_of(QueueArn { partition, region, account, name }: &QueueArn) -
     format!("https://sqs.{region}.{suffix}/{account}/{name}")
 }
 
-fn check_queue(name: &'static str, url: &str) -> Result<Queue, ConfigError> {
+fn check_queue(name: &str, url: &str) -> Result<Queue, String> {
     match Queue::from_url(url) {
-        None => Err(ConfigError::NotAQueue(name, url.into())),
-        Some(queue) if queue.is_fifo() => Err(ConfigError::Fifo(name, url.into())),
+        None => Err(format!(
+            "{name} is {url:?}; it must be a queue's URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME)"
+        )),
+        Some(queue) if queue.name.ends_with(".fifo") => {
+            Err(format!("{name} is {url:?}; it must be a standard queue, not a FIFO one"))
+        }
         Some(queue) => Ok(queue),
     }
 }
 
-fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Metrics, ConfigError> {
-    let name = || lookup("AWS_LAMBDA_FUNCTION_NAME").filter(|name| !name.is_empty());
-    match lookup("METRICS").as_deref() {
-        None | Some("off") => Ok(Metrics::Off),
-        Some("stack") => Ok(Metrics::Stack { handler: name().ok_or(ConfigError::NoFunctionName)? }),
-        Some("target") => Ok(Metrics::Target { handler: name().ok_or(ConfigError::NoFunctionName)? }),
-        Some(other) => Err(ConfigError::NoSuchMetrics(other.into())),
-    }
+fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Metrics>, String> {
+    let by_target = match lookup("METRICS").as_deref() {
+        None | Some("off") => return Ok(None),
+        Some("stack") => false,
+        Some("target") => true,
+        Some(other) => return Err(format!("METRICS is {other:?}; it must be off, stack or target")),
+    };
+    let handler = lookup("AWS_LAMBDA_FUNCTION_NAME").filter(|name| !name.is_empty()).ok_or(
+        "METRICS needs the handler's name, and AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing",
+    )?;
+    Ok(Some(Metrics { handler, by_target }))
 }
 
 fn is_parameter(name: &str) -> bool {
@@ -210,7 +184,7 @@ mod tests {
         let lookup = |name: &str| {
             variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
         };
-        Config::read(lookup).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+        Config::read(lookup)
     }
 
     #[test]
@@ -282,10 +256,10 @@ mod tests {
     fn metrics_are_off_unless_they_are_asked_for() {
         let with = |variables: &[_]| with(variables).map(|config| config.metrics);
         let (handler, named) = ("retries".to_owned(), ("AWS_LAMBDA_FUNCTION_NAME", "retries"));
-        assert_eq!((with(&[]), with(&[("METRICS", "off")])), (Ok(Metrics::Off), Ok(Metrics::Off)));
+        assert_eq!((with(&[]), with(&[("METRICS", "off")])), (Ok(None), Ok(None)));
         let of = |metrics| with(&[("METRICS", metrics), named, ("AWS_REGION", "eu-west-1")]);
-        assert_eq!(of("stack"), Ok(Metrics::Stack { handler: handler.clone() }));
-        assert_eq!(of("target"), Ok(Metrics::Target { handler }));
+        assert_eq!(of("stack"), Ok(Some(Metrics { handler: handler.clone(), by_target: false })));
+        assert_eq!(of("target"), Ok(Some(Metrics { handler, by_target: true })));
         for unnamed in
             [&[("METRICS", "stack")][..], &[("METRICS", "target"), ("AWS_LAMBDA_FUNCTION_NAME", "")]]
         {

@@ -83,7 +83,9 @@ impl Handler {
         let mut environment = self.environment.lock().await;
         let report = environment.handle(&batch, now, &past_deadline, &account).await;
         log::report(&report);
-        log::lines(&self.config.metrics.lines(environment.policy(), &report, now));
+        if let Some(metrics) = &self.config.metrics {
+            log::lines(&metrics.lines(environment.policy(), &report, now));
+        }
         kept(report.batch_item_failures())
     }
 

@@ -92,12 +92,27 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
 }
 
 /// An ERROR if an operator can fix it.
-fn failed(CallFailure { cause, remedy }: &CallFailure, message: &str) {
-    let problem = cut(cause);
-    match remedy {
-        Some(_) => tracing::error!(problem, remedy, "{message}"),
-        None => tracing::warn!(problem, "{message}"),
+fn level(problem: Option<&CallFailure>) -> Level {
+    match problem {
+        Some(problem) if problem.remedy.is_some() => Level::ERROR,
+        Some(_) => Level::WARN,
+        None => Level::INFO,
     }
+}
+
+/// An event takes its level as a constant, hence one for each.
+macro_rules! event {
+    ($level:expr, $($fields:tt)*) => {
+        match $level {
+            Level::ERROR => tracing::error!($($fields)*),
+            Level::WARN => tracing::warn!($($fields)*),
+            _ => tracing::info!($($fields)*),
+        }
+    };
+}
+
+fn failed(failure: &CallFailure, message: &str) {
+    event!(level(Some(failure)), problem = cut(&failure.cause), remedy = failure.remedy, "{message}");
 }
 
 /// An ERROR, because messages pile up until a read works.
@@ -111,23 +126,15 @@ fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
 
 /// One line for all of a batch's moves, if there were any.
 fn moves(Moves { made, failed, problem }: &Moves) {
-    macro_rules! line {
-        ($level:expr) => {
-            tracing::event!(
-                $level,
-                action = "move",
-                moved = made,
-                hidden_instead = failed,
-                problem = problem.as_ref().map(|problem| cut(&problem.cause)),
-                remedy = problem.as_ref().and_then(|problem| problem.remedy),
-            )
-        };
-    }
-    match problem {
-        Some(problem) if problem.remedy.is_some() => line!(Level::ERROR),
-        Some(_) => line!(Level::WARN),
-        None if *made > 0 => line!(Level::INFO),
-        None => {}
+    if *made > 0 || problem.is_some() {
+        event!(
+            level(problem.as_ref()),
+            action = "move",
+            moved = made,
+            hidden_instead = failed,
+            problem = problem.as_ref().map(|problem| cut(&problem.cause)),
+            remedy = problem.as_ref().and_then(|problem| problem.remedy),
+        );
     }
 }
 
@@ -142,38 +149,28 @@ fn outcome(outcome: &Outcome<'_>) {
         Some(Directive::Unreadable(why)) => (None, Some(why)),
         Some(Directive::NonRetryable) | None => (None, None),
     };
-    macro_rules! line {
-        ($level:expr) => {
-            tracing::event!(
-                $level,
-                message_id = outcome.message_id,
-                key = retry.map(|retry| cut(&retry.key)),
-                target = retry.map(|retry| cut(&retry.function_arn)),
-                retry = retry.map(|retry| retry.number),
-                action = outcome.step.as_ref().map(Step::name),
-                delay = outcome.moved.or(outcome.visibility_timeout()).map(|wait| wait.as_secs()),
-                due = outcome.due().map(tracing::field::display),
-                request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
-                invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
-                trace = outcome.trace,
-                first_failure = retry.map(|retry| tracing::field::display(retry.first_failure)),
-                error_type = retry.and_then(|retry| retry.error_type.as_deref()).map(cut),
-                retry_after,
-                retry_after_ignored = unreadable,
-                reason = reason.map(|reason| reason.code.name()),
-                detail = reason.map(|reason| reason.detail.as_str()),
-                problem = problem.map(|problem| cut(&problem.cause)),
-                remedy = problem.and_then(|problem| problem.remedy),
-            )
-        };
-    }
-    // An event takes its level as a constant, hence a line for each.
-    match problem {
-        Some(problem) if problem.remedy.is_some() => line!(Level::ERROR),
-        Some(_) => line!(Level::WARN),
-        None if reason.is_some() || unreadable.is_some() => line!(Level::WARN),
-        None => line!(Level::INFO),
-    }
+    let is_warning = problem.is_none() && (reason.is_some() || unreadable.is_some());
+    event!(
+        if is_warning { Level::WARN } else { level(problem) },
+        message_id = outcome.message_id,
+        key = retry.map(|retry| cut(&retry.key)),
+        target = retry.map(|retry| cut(&retry.function_arn)),
+        retry = retry.map(|retry| retry.number),
+        action = outcome.step.as_ref().map(Step::name),
+        delay = outcome.moved.or(outcome.visibility_timeout()).map(|wait| wait.as_secs()),
+        due = outcome.due().map(tracing::field::display),
+        request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
+        invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
+        trace = outcome.trace,
+        first_failure = retry.map(|retry| tracing::field::display(retry.first_failure)),
+        error_type = retry.and_then(|retry| retry.error_type.as_deref()).map(cut),
+        retry_after,
+        retry_after_ignored = unreadable,
+        reason = reason.map(|reason| reason.code.name()),
+        detail = reason.map(|reason| reason.detail.as_str()),
+        problem = problem.map(|problem| cut(&problem.cause)),
+        remedy = problem.and_then(|problem| problem.remedy),
+    );
 }
 
 /// Limits text from queues and services: CloudWatch drops lines that are too long.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use comeback_engine::{BatchReport, Outcome, Policy, Step, Timestamp};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The most values of a metric in one line; CloudWatch ignores a line with more. Source: "Specification: Embedded metric
 /// format", Amazon CloudWatch User Guide.
@@ -12,36 +12,24 @@ const NAMESPACE: &str = "Comeback";
 /// The longest time SQS keeps a message.
 const RETENTION_MILLIS: u64 = 14 * 86_400_000;
 
-/// The setting `METRICS`, with the name of the handler's function: a dimension of each metric.
+/// The setting `METRICS`, unless it is `off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Metrics {
-    Off,
-    /// For the handler as a whole.
-    Stack {
-        handler: String,
-    },
-    /// Also for each target, and dead-letters by reason.
-    Target {
-        handler: String,
-    },
+pub(crate) struct Metrics {
+    /// The name of the handler's function: a dimension of each metric.
+    pub(crate) handler: String,
+    /// Also for each target, and dead-letters by reason; otherwise for the handler as a whole.
+    pub(crate) by_target: bool,
 }
 
 impl Metrics {
     /// The lines for a batch that started at `now`. None if nothing happened that counts.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
-        let handler = match self {
-            Self::Off => return Vec::new(),
-            Self::Stack { handler } | Self::Target { handler } => handler,
-        };
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {
-            let group = match self {
-                Self::Off | Self::Stack { .. } => Group::default(),
-                Self::Target { .. } => Group::of(outcome, policy),
-            };
+            let group = if self.by_target { Group::of(outcome, policy) } else { Group::default() };
             groups.entry(group).or_default().add(outcome, now);
         }
-        groups.into_iter().flat_map(|(group, counted)| counted.lines(&group, handler, now)).collect()
+        groups.into_iter().flat_map(|(group, counted)| counted.lines(&group, &self.handler, now)).collect()
     }
 }
 
@@ -128,30 +116,28 @@ impl Counted {
 
 fn line(group: &Group, handler: &str, now: Timestamp, metrics: Vec<(&str, &str, Value)>) -> String {
     let unit = |(name, unit, _): &(&str, &str, Value)| json!({"Name": name, "Unit": unit});
+    let mut line = json!({"level": "INFO", "timestamp": now.to_string(), "Handler": handler});
     let mut dimensions = vec![vec!["Handler"]];
-    let mut members = Map::new();
-    members.insert("level".into(), "INFO".into());
-    members.insert("timestamp".into(), now.to_string().into());
-    members.insert("Handler".into(), handler.into());
     if let Some(target) = &group.target {
         dimensions.push(vec!["Handler", "Target"]);
-        members.insert("Target".into(), target.as_str().into());
+        line["Target"] = json!(target);
     }
-    let mut directives = vec![
-        json!({"Namespace": NAMESPACE, "Dimensions": dimensions, "Metrics": metrics.iter().map(unit).collect::<Vec<_>>()}),
-    ];
+    let units: Vec<Value> = metrics.iter().map(unit).collect();
+    let mut directives = vec![json!({"Namespace": NAMESPACE, "Dimensions": dimensions, "Metrics": units})];
     if let Some(reason) = group.reason {
+        line["Reason"] = json!(reason);
         let by_reason: Vec<Value> =
             metrics.iter().filter(|(name, ..)| *name == "DeadLetters").map(unit).collect();
         if !by_reason.is_empty() {
             let dimensions = [["Handler", "Reason"]];
             directives.push(json!({"Namespace": NAMESPACE, "Dimensions": dimensions, "Metrics": by_reason}));
         }
-        members.insert("Reason".into(), reason.into());
     }
-    members.extend(metrics.into_iter().map(|(name, _, value)| (name.to_owned(), value)));
-    members.insert("_aws".into(), json!({"Timestamp": now.as_millis(), "CloudWatchMetrics": directives}));
-    Value::Object(members).to_string()
+    for (name, _, value) in metrics {
+        line[name] = value;
+    }
+    line["_aws"] = json!({"Timestamp": now.as_millis(), "CloudWatchMetrics": directives});
+    line.to_string()
 }
 
 #[cfg(test)]
@@ -171,11 +157,11 @@ mod tests {
     }
 
     fn stack() -> Metrics {
-        Metrics::Stack { handler: "retries".into() }
+        Metrics { handler: "retries".into(), by_target: false }
     }
 
     fn target() -> Metrics {
-        Metrics::Target { handler: "retries".into() }
+        Metrics { by_target: true, ..stack() }
     }
 
     fn ago(seconds: u64) -> Timestamp {
@@ -330,7 +316,6 @@ mod tests {
     fn nothing_that_counts_is_no_line() {
         assert!(lines(&stack(), vec![deferred(), deferred()]).is_empty());
         assert!(lines(&stack(), Vec::new()).is_empty());
-        assert!(lines(&Metrics::Off, vec![retried(1)]).is_empty());
     }
 
     #[test]

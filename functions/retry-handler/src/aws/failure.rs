@@ -10,34 +10,41 @@ use comeback_delivery::{Cause, Delivered, ErrorKind, ServiceError, Undelivered, 
 use comeback_engine::{CallFailure, InvokeFailure, MoveFailure};
 use hyper_util::client::legacy::Error as HttpError;
 
-/// Remedies for failed calls to a queue.
-pub(super) struct QueueRemedies {
+/// Remedies for failed calls.
+pub(super) struct Remedies {
     permission: &'static str,
-    missing: &'static str,
+    missing: Option<&'static str>,
 }
 
-const NO_RETRY_QUEUE: &str = "the retry queue does not exist: correct RETRY_QUEUE_URL, or unset it";
+const NO_RETRY_QUEUE: Option<&str> =
+    Some("the retry queue does not exist: correct RETRY_QUEUE_URL, or unset it");
 
-pub(super) const HIDE: QueueRemedies = QueueRemedies {
+pub(super) const HIDE: Remedies = Remedies {
     permission: "allow sqs:ChangeMessageVisibility on the retry queue, and the use of its KMS key if it has one",
     missing: NO_RETRY_QUEUE,
 };
 
-const MOVE: QueueRemedies = QueueRemedies {
+const MOVE: Remedies = Remedies {
     permission: "allow sqs:SendMessage on the retry queue, and the use of its KMS key if it has one: \
         without it every message is hidden, and SQS has room for 120,000",
     missing: NO_RETRY_QUEUE,
 };
 
-const LOOK: QueueRemedies =
-    QueueRemedies { permission: "allow sqs:GetQueueAttributes on the retry queue", missing: NO_RETRY_QUEUE };
+const LOOK: Remedies =
+    Remedies { permission: "allow sqs:GetQueueAttributes on the retry queue", missing: NO_RETRY_QUEUE };
 
-pub(super) const DEAD_LETTER: QueueRemedies = QueueRemedies {
+pub(super) const DEAD_LETTER: Remedies = Remedies {
     permission: "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one",
-    missing: "the dead-letter queue does not exist: correct DEAD_LETTER_QUEUE_URL, or create the queue",
+    missing: Some("the dead-letter queue does not exist: correct DEAD_LETTER_QUEUE_URL, or create the queue"),
 };
 
-const READ_PAUSES: &str = "allow ssm:GetParameter on the parameter that PAUSES names";
+const READ_PAUSES: Remedies =
+    Remedies { permission: "allow ssm:GetParameter on the parameter that PAUSES names", missing: None };
+
+const INVOKE: Remedies = Remedies {
+    permission: "allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role",
+    missing: None,
+};
 
 const CREDENTIALS: &str = "the handler's credentials are not valid: check that its role exists, and that its \
     environment sets no keys of its own";
@@ -45,7 +52,7 @@ const CREDENTIALS: &str = "the handler's credentials are not valid: check that i
 /// The answer to each entry of a delivery.
 pub(super) fn answers<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
-    remedies: QueueRemedies,
+    remedies: Remedies,
 ) -> Vec<Result<(), CallFailure>> {
     let answer = |answer: Result<R, Cause>| answer.map(drop).map_err(|cause| remedies.failure(cause));
     by_entry(outcome).into_iter().map(answer).collect()
@@ -56,21 +63,22 @@ pub(super) fn answers<E, R>(
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
-    let failure = |cause: Cause| match cause.error() {
-        // The error is another call's; this copy was never sent.
-        _ if matches!(cause, Cause::Halted(_)) => MoveFailure::NotSent(MOVE.failure(cause)),
-        None if cause == Cause::Unanswered => MoveFailure::Unanswered(cause.to_string()),
-        Some(error)
-            if error.code.is_empty() && !matches!(error.kind, ErrorKind::Refused | ErrorKind::Denied) =>
-        {
-            MoveFailure::Unanswered(without_quotes(cause).to_string())
-        }
-        _ => MoveFailure::NotSent(MOVE.failure(cause)),
+    let failure = |cause: Cause| {
+        let may_have_arrived = match &cause {
+            Cause::Unanswered => true,
+            // The error is another call's; this copy was never sent.
+            Cause::Halted(_) => false,
+            _ => cause.error().is_some_and(|error| {
+                error.code.is_empty() && !matches!(error.kind, ErrorKind::Refused | ErrorKind::Denied)
+            }),
+        };
+        let failure = MOVE.failure(cause);
+        if may_have_arrived { MoveFailure::Unanswered(failure.cause) } else { MoveFailure::NotSent(failure) }
     };
     by_entry(outcome).into_iter().map(|answer| answer.map(drop).map_err(failure)).collect()
 }
 
-impl QueueRemedies {
+impl Remedies {
     fn failure(&self, cause: Cause) -> CallFailure {
         let remedy = cause.error().and_then(|error| self.of(error));
         CallFailure { cause: without_quotes(cause).to_string(), remedy }
@@ -78,7 +86,7 @@ impl QueueRemedies {
 
     fn of(&self, error: &ServiceError) -> Option<&'static str> {
         match error.kind {
-            ErrorKind::Missing => Some(self.missing),
+            ErrorKind::Missing => self.missing,
             ErrorKind::Denied if lacks_permission(error) => Some(self.permission),
             ErrorKind::Denied => Some(CREDENTIALS),
             _ => None,
@@ -93,23 +101,13 @@ pub(super) fn of_look(mut error: ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy }
 }
 
-/// A look without a count in time.
-pub(super) fn no_count() -> CallFailure {
-    CallFailure { cause: "no count of the messages in flight within a second".into(), remedy: None }
-}
-
 /// A failed read of the pauses. Such a request holds nothing of an event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
-    let remedy = match error.kind {
-        ErrorKind::Denied if lacks_permission(error) => Some(READ_PAUSES),
-        ErrorKind::Denied => Some(CREDENTIALS),
-        _ => None,
-    };
-    CallFailure { cause: error.to_string(), remedy }
+    CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
 
-/// A read without a text.
-pub(super) fn no_pauses(cause: &str) -> CallFailure {
+/// A failure that an operator can do nothing about.
+pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
@@ -141,12 +139,6 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// An `Invoke` that has no time left.
-pub(super) fn too_late() -> InvokeFailure {
-    let cause = "not started: too close to the function's deadline".into();
-    InvokeFailure::Later(CallFailure { cause, remedy: None })
-}
-
 /// What follows from an `Invoke` that was not accepted. Only an error that can never pass is final. If Lambda answered with
 /// an error code, it refused the call; without one it may have accepted it, unless the error proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
@@ -167,10 +159,20 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
         (_, "InvalidRequestContentException" | "UnsupportedMediaTypeException") => {
             InvokeFailure::Refused(cause)
         }
-        (_, "") if has_no_credentials(error) => {
-            InvokeFailure::Later(CallFailure { cause, remedy: Some(CREDENTIALS) })
+        (kind, code) => {
+            let remedy = match code {
+                "" if has_no_credentials(error) => Some(CREDENTIALS),
+                "RecursiveInvocationException" => Some(
+                    "set the recursion configuration of the target and of the retry handler to Allow \
+                     (aws lambda put-function-recursion-config)",
+                ),
+                _ if kind == ErrorKind::Denied && code.starts_with("KMS") => {
+                    Some("let the target's role decrypt with its KMS key, and the key be enabled")
+                }
+                _ => INVOKE.of(&said),
+            };
+            InvokeFailure::Later(CallFailure { cause, remedy })
         }
-        _ => InvokeFailure::Later(CallFailure { cause, remedy: remedy(&said) }),
     }
 }
 
@@ -188,30 +190,12 @@ fn has_no_credentials(error: &SdkError<InvokeError>) -> bool {
 }
 
 /// The error and its causes.
-fn chain(error: &SdkError<InvokeError>) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source())
+pub(super) fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
 }
 
 /// Whether a permission is missing, rather than a credential invalid or expired.
 fn lacks_permission(error: &ServiceError) -> bool {
     let codes = ["AccessDenied", "NotAuthorized", "Kms", "KMS"];
     error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.contains(code))
-}
-
-/// The remedy for a failed `Invoke`. Until then the message waits, and loses no retry.
-fn remedy(error: &ServiceError) -> Option<&'static str> {
-    match (error.kind, error.code.as_str()) {
-        (_, "RecursiveInvocationException") => Some(
-            "set the recursion configuration of the target and of the retry handler to Allow \
-             (aws lambda put-function-recursion-config)",
-        ),
-        (ErrorKind::Denied, code) if code.starts_with("KMS") => {
-            Some("let the target's role decrypt with its KMS key, and the key be enabled")
-        }
-        _ if lacks_permission(error) => {
-            Some("allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role")
-        }
-        (ErrorKind::Denied, _) => Some(CREDENTIALS),
-        _ => None,
-    }
 }

@@ -38,18 +38,6 @@ struct Endpoints {
     of_some: Vec<(&'static str, String)>,
 }
 
-/// A variable that asks for something the handler does not do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unusable {
-    #[error("{0} is {1:?}; it must be true or false")]
-    NotAFlag(&'static str, String),
-    #[error(
-        "{0} is set, but the handler reads no profiles, and no other credentials are set; set AWS_ACCESS_KEY_ID, \
-         AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN instead, which \"aws configure export-credentials --format env\" prints"
-    )]
-    Profile(&'static str),
-}
-
 impl LoadServiceConfig for Endpoints {
     fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
         let of = |(service, _): &&(&str, String)| key.service_id().eq_ignore_ascii_case(service);
@@ -63,17 +51,23 @@ impl SdkSettings {
     /// # Errors
     ///
     /// A variable must be true or false and is not, or credentials are to come from a profile.
-    pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Unusable> {
+    pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let text = |name: &str| lookup(name).filter(|value| !value.is_empty());
         let is_set = |name: &&str| text(name).is_some();
         if let (None, Some(profile)) =
             (CREDENTIALS.iter().find(|name| is_set(name)), PROFILES.into_iter().find(is_set))
         {
-            return Err(Unusable::Profile(profile));
+            return Err(format!(
+                "{profile} is set, but the handler reads no profiles, and no other credentials are set; set \
+                 AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN instead, which \
+                 \"aws configure export-credentials --format env\" prints"
+            ));
         }
         let flag = |name| match text(name).map(|value| value.to_ascii_lowercase()) {
             None => Ok(None),
-            Some(value) => value.parse().map(Some).map_err(|_| Unusable::NotAFlag(name, value)),
+            Some(value) => {
+                value.parse().map(Some).map_err(|_| format!("{name} is {value:?}; it must be true or false"))
+            }
         };
         let files = |variable| {
             let paths = text(variable).unwrap_or_default();

@@ -9,7 +9,7 @@ use aws_sdk_sqs::config::{
 };
 use aws_smithy_http_client::test_util::{NeverClient, infallible_client_fn};
 use comeback_delivery::limits::SQS_SEND;
-use comeback_engine::{BatchEvent, PAUSES_TIMEOUT, SQS_MESSAGE_BYTES, Timestamp};
+use comeback_engine::{Attribute, BatchEvent, PAUSES_TIMEOUT, SQS_MESSAGE_BYTES, Timestamp};
 use serde_json::{Value, json};
 
 use super::*;

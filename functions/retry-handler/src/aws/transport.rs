@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use aws_sdk_sqs::config::{HttpClient, RuntimeComponents, SharedHttpClient};
+use aws_sdk_sqs::config::SharedHttpClient;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::connection::{CaptureSmithyConnection, ConnectionMetadata};
 use aws_smithy_runtime_api::client::http::{
-    HttpConnector as SmithyConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+    HttpConnector as SmithyConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -32,26 +32,20 @@ use tokio::time::timeout;
 use tower_service::Service;
 use webpki_roots::TLS_SERVER_ROOTS;
 
+use super::failure::chain;
+
 /// A connection that was idle for longer is not reused. Its other end may have closed it while the function's environment
 /// was frozen, and an `Invoke` sent on it would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// One connector for every client. The SDK would create one for each timeout and each client.
-#[derive(Debug)]
-struct OneConnector(SharedHttpConnector);
-
-impl HttpClient for OneConnector {
-    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
-        self.0.clone()
-    }
-}
 
 pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
     let connections = Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .build(Connect::trusting(trusted));
-    SharedHttpClient::new(OneConnector(SharedHttpConnector::new(Connections(connections))))
+    let connector = SharedHttpConnector::new(Connections(connections));
+    // One for every client. The SDK would create one for each timeout and each client.
+    http_client_fn(move |_, _| connector.clone())
 }
 
 /// Connections; idle ones are reused.
@@ -106,8 +100,7 @@ fn failure(error: HttpError) -> ConnectorError {
 
 /// The first such error among the causes.
 fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
-    std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source())
-        .find_map(|error| error.downcast_ref())
+    chain(error).find_map(|error| error.downcast_ref())
 }
 
 /// How long a connection may take: resolving its host, TCP and TLS.
@@ -159,42 +152,28 @@ pub(crate) struct TrustedFile {
     pub(crate) path: PathBuf,
 }
 
-/// A variable whose file holds no certificate that can be trusted.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{variable} is {path:?}, from which no certificate could be read ({problem}); name a file of certificates in PEM"
-)]
-pub(crate) struct NoCertificate {
-    variable: &'static str,
-    path: PathBuf,
-    problem: String,
-}
-
 /// The certificate authorities to trust: those in the files, or Mozilla's, which are built in, if none is named.
-pub(super) fn trusted(files: &[TrustedFile]) -> Result<RootCertStore, NoCertificate> {
+///
+/// # Errors
+///
+/// A file holds no certificate that can be trusted.
+pub(super) fn trusted(files: &[TrustedFile]) -> Result<RootCertStore, String> {
     if files.is_empty() {
         return Ok(RootCertStore { roots: TLS_SERVER_ROOTS.to_vec() });
     }
     let mut store = RootCertStore::empty();
-    for file in files {
-        file.add_to(&mut store)?;
-    }
-    Ok(store)
-}
-
-impl TrustedFile {
-    /// Adds its certificates. Skips those that nothing can be checked against, which a system's bundle may contain.
-    fn add_to(&self, store: &mut RootCertStore) -> Result<(), NoCertificate> {
-        let read = if self.path.is_dir() {
-            load_certs_from_paths(None, Some(&self.path))
-        } else {
-            load_certs_from_paths(Some(&self.path), None)
-        };
+    for TrustedFile { variable, path } in files {
+        let (file, folder) = if path.is_dir() { (None, Some(path)) } else { (Some(path), None) };
+        let read = load_certs_from_paths(file.map(AsRef::as_ref), folder.map(AsRef::as_ref));
+        // Skips those that nothing can be checked against, which a system's bundle may contain.
         let (added, _) = store.add_parsable_certificates(read.certs);
         if added == 0 {
             let problem = read.errors.first().map_or("it holds none".into(), ToString::to_string);
-            return Err(NoCertificate { variable: self.variable, path: self.path.clone(), problem });
+            return Err(format!(
+                "{variable} is {path:?}, from which no certificate could be read ({problem}); \
+                 name a file of certificates in PEM"
+            ));
         }
-        Ok(())
     }
+    Ok(store)
 }

@@ -6,7 +6,6 @@ use crate::aws::SdkSettings;
 use crate::aws::tests::{Requests, answering, never_invoking};
 use crate::config::Queue;
 use crate::log::tests::logged_in;
-use crate::metrics::Metrics;
 
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
@@ -32,7 +31,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
         dead_letter_queue_url,
         retry_queue_url: retry_queue_url.map(Into::into),
         pauses: None,
-        metrics: Metrics::Off,
+        metrics: None,
         aws: SdkSettings::default(),
     };
     (Handler::new(config, aws), requests)
