@@ -15,7 +15,8 @@ pub(crate) struct Board<E, R> {
     limits: Limits,
     /// The open entries, by their place in the input.
     tracks: BTreeMap<usize, Track<E>>,
-    ready: Ready,
+    /// What may go out now; the lowest index first. Of each lane, only its first open entry can be here.
+    ready: BTreeSet<usize>,
     /// Halves of calls that were refused whole, to go out as they are.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
@@ -70,23 +71,18 @@ pub(crate) struct Wait {
 }
 
 impl<E, R> Board<E, R> {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits, lanes: Lanes) -> Self {
         assert!(limits.entries > 0, "BUG: an operation takes at least one entry a call");
         Self {
             limits,
             tracks: BTreeMap::new(),
-            ready: Ready::default(),
+            ready: BTreeSet::new(),
             halves: VecDeque::new(),
-            lanes: Lanes::new(),
+            lanes,
             failed_whole: 0,
             settled: Vec::new(),
             progress: Progress::default(),
         }
-    }
-
-    /// One on which an entry that is left leaves none that comes later.
-    pub(crate) fn forgetting(limits: Limits) -> Self {
-        Self { lanes: Lanes::forgetting(), ..Self::new(limits) }
     }
 
     /// The next entry of the input.
@@ -98,18 +94,22 @@ impl<E, R> Board<E, R> {
             .into_iter()
             .filter(|(size, limit)| size > limit)
             .min_by_key(|(_, limit)| *limit);
-        let entry = Arc::new(entry);
-        let track = Track { entry, size, lane, calls: 0, halved: 0, place: Place::Here, error: None };
-        let lane = track.lane.clone();
-        self.tracks.insert(index, track);
-        let is_first = lane.as_ref().is_none_or(|lane| self.lanes.push(lane, index));
-        if let Some((size, limit)) = over {
-            self.leave(index, Cause::TooLarge { size, limit });
-        } else if lane.is_some_and(|lane| self.lanes.is_broken(&lane)) {
-            self.leave(index, Cause::Behind);
-        } else if is_first {
-            self.ready.add(index, size);
+        let left = if let Some((size, limit)) = over {
+            lane.iter().filter(|lane| !lane.last_wins).for_each(|lane| self.lanes.close(lane));
+            Some(Cause::TooLarge { size, limit })
+        } else {
+            lane.as_ref().is_some_and(|lane| self.lanes.is_broken(lane)).then_some(Cause::Behind)
+        };
+        if let Some(cause) = left {
+            self.progress.left += 1;
+            self.settled.push(Err(Left { index, entry, cause, calls: 0 }));
+            return;
         }
+        if lane.as_ref().is_none_or(|lane| self.lanes.push(lane, index)) {
+            self.ready.insert(index);
+        }
+        let (entry, place) = (Arc::new(entry), Place::Here);
+        self.tracks.insert(index, Track { entry, size, lane, calls: 0, halved: 0, place, error: None });
     }
 
     /// Entries that are not settled.
@@ -122,9 +122,11 @@ impl<E, R> Board<E, R> {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// Whether waiting for more entries would make the next batch no fuller.
+    /// Whether waiting for more entries would make the next batch no fuller. Sums up fewer entries than a call takes.
     pub(crate) fn is_full(&self) -> bool {
-        self.ready.fills(&self.limits) || !self.halves.is_empty()
+        let bytes =
+            || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
+        !self.halves.is_empty() || self.ready.len() >= self.limits.entries || bytes() >= self.limits.bytes
     }
 
     /// The next batch. Halves come last: one bad entry holds up no other batch.
@@ -144,29 +146,18 @@ impl<E, R> Board<E, R> {
 
     /// Makes ready the entries whose wait is over.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
-        entries.into_iter().for_each(|index| self.come_back(index));
+        for index in entries {
+            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left since.
+            track.place = Place::Here;
+            if track.lane.as_ref().is_none_or(|lane| self.lanes.is_first(lane, index)) {
+                self.ready.insert(index);
+            }
+        }
     }
 
     /// Outcomes decided since the last call.
     pub(crate) fn settled(&mut self) -> std::vec::Drain<'_, Settled<E, R>> {
         self.settled.drain(..)
-    }
-
-    fn come_back(&mut self, index: usize) {
-        let Some(track) = self.tracks.get_mut(&index) else { return }; // Left since.
-        track.place = Place::Here;
-        let is_first = track.lane.as_ref().is_none_or(|lane| self.lanes.is_first(lane, index));
-        if is_first {
-            self.ready.add(index, track.size);
-        }
-    }
-
-    /// The first of its lane now, unless it waits or is under way beside others of it.
-    fn make_ready(&mut self, index: usize) {
-        let track = &self.tracks[&index];
-        if track.place == Place::Here {
-            self.ready.add(index, track.size);
-        }
     }
 
     fn track(&mut self, index: usize) -> &mut Track<E> {
@@ -179,24 +170,26 @@ impl<E, R> Board<E, R> {
     /// A batch in the order of input as far as lanes allow. It ends when it is full or the next
     /// entry does not fit, so any two successive batches together exceed one of the limits.
     fn pack(&mut self) -> Vec<usize> {
-        let mut batch = Vec::with_capacity(self.limits.entries.min(self.ready.indexes.len()));
+        let mut batch = Vec::with_capacity(self.limits.entries.min(self.ready.len()));
         let mut bytes = 0usize;
         while batch.len() < self.limits.entries
-            && let Some(&index) = self.ready.indexes.first()
+            && let Some(&index) = self.ready.first()
         {
-            let track = &self.tracks[&index];
-            let with_it = bytes.saturating_add(track.size);
+            let with_it = bytes.saturating_add(self.tracks[&index].size);
             if !batch.is_empty() && with_it > self.limits.bytes {
                 break;
             }
             bytes = with_it;
             batch.push(index);
-            self.ready.remove(index, track.size);
+            self.ready.remove(&index);
+            self.ready.extend(self.follower(index));
+        }
+        // A follower that found no room waits until those before it are settled.
+        for &index in &batch {
             if let Some(next) = self.follower(index) {
-                self.ready.add(next, self.tracks[&next].size);
+                self.ready.remove(&next);
             }
         }
-        self.keep_back_followers(&batch);
         batch
     }
 
@@ -205,15 +198,6 @@ impl<E, R> Board<E, R> {
         let lane = self.tracks[&index].lane.as_ref().filter(|lane| lane.together)?;
         let next = self.lanes.after(lane, index)?;
         (self.tracks[&next].place == Place::Here).then_some(next)
-    }
-
-    /// A follower that found no room waits until those before it are settled.
-    fn keep_back_followers(&mut self, batch: &[usize]) {
-        for &index in batch {
-            if let Some(next) = self.follower(index).filter(|next| !batch.contains(next)) {
-                self.ready.remove(next, self.tracks[&next].size);
-            }
-        }
     }
 
     /// Entries that failed while a later one of their lane, in the same call, was taken.
@@ -251,8 +235,7 @@ impl<E, R> Board<E, R> {
             Ok(answers) => answers,
         };
         self.failed_whole = 0;
-        let answers = answers.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
-        let answers = answers.map(|answer| answer.unwrap_or_else(|| Err(ServiceError::no_answer())));
+        let answers = answers.into_iter().chain(std::iter::repeat_with(|| Err(ServiceError::no_answer())));
         let answers: Vec<(usize, Answer<R>)> = indexes.into_iter().zip(answers).collect();
         let overtaken = self.overtaken(&answers);
         let mut failed = Vec::new();
@@ -262,15 +245,12 @@ impl<E, R> Board<E, R> {
                 Err(error) => failed.push((index, error)),
             }
         }
-        let mut again = Vec::new();
-        for (index, error) in failed {
-            if overtaken.contains(&index) {
-                self.leave(index, Cause::Overtaken(error));
-            } else if error.kind.is_retriable() {
-                again.push((index, error));
-            } else {
-                self.leave(index, Cause::Refused(error));
-            }
+        let (again, left): (Vec<_>, Vec<_>) = failed
+            .into_iter()
+            .partition(|(index, error)| error.kind.is_retriable() && !overtaken.contains(index));
+        for (index, error) in left {
+            let overtaken = overtaken.contains(&index);
+            self.leave(index, if overtaken { Cause::Overtaken(error) } else { Cause::Refused(error) });
         }
         self.retry(again, retries)
     }
@@ -361,9 +341,9 @@ impl<E, R> Board<E, R> {
         let track = self.tracks.remove(&index).expect("BUG: an entry that was sent is open");
         self.progress.delivered += 1;
         self.settled.push(Ok(Sent { index, receipt }));
-        if let Some(next) = track.lane.and_then(|lane| self.lanes.settle(&lane, index)) {
-            self.make_ready(next);
-        }
+        // The first of its lane now, unless it waits or is under way beside others of it.
+        let next = track.lane.and_then(|lane| self.lanes.settle(&lane, index));
+        self.ready.extend(next.filter(|next| self.tracks[next].place == Place::Here));
     }
 }
 
@@ -387,17 +367,13 @@ impl<E, R> Board<E, R> {
 
     /// Leaves an entry, and the entries behind it in its lane.
     fn leave(&mut self, index: usize, cause: Cause) {
-        let Some(track) = self.tracks.get(&index) else { return }; // Left behind another of its call.
-        let lane = track.lane.clone();
-        let never_sent = matches!(cause, Cause::TooLarge { .. });
-        self.set_left(index, cause);
-        let Some(lane) = lane else { return };
-        if lane.last_wins && never_sent {
-            self.lanes.remove(&lane, index);
-            return;
+        if !self.tracks.contains_key(&index) {
+            return; // Left behind another of its call.
         }
-        for behind in self.lanes.break_at(&lane, index) {
-            self.set_left(behind, Cause::Behind);
+        if let Some(lane) = self.set_left(index, cause) {
+            for behind in self.lanes.break_at(&lane, index) {
+                self.set_left(behind, Cause::Behind);
+            }
         }
     }
 
@@ -405,51 +381,21 @@ impl<E, R> Board<E, R> {
         let all = self.tracks.iter().filter(|(_, track)| which(track.place));
         for index in all.map(|(&index, _)| index).collect::<Vec<_>>() {
             let error = self.track(index).error.take();
-            if let Some(lane) = self.tracks[&index].lane.clone() {
+            if let Some(lane) = self.set_left(index, cause(error)) {
                 self.lanes.remove(&lane, index);
                 self.lanes.close(&lane);
             }
-            self.set_left(index, cause(error));
         }
         self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
     }
 
-    fn set_left(&mut self, index: usize, cause: Cause) {
+    /// Gives the entry's lane.
+    fn set_left(&mut self, index: usize, cause: Cause) -> Option<Lane> {
         let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
-        self.ready.remove(index, track.size);
+        self.ready.remove(&index);
         let entry = Arc::into_inner(track.entry).expect("BUG: the call that carried it is over");
         self.progress.left += 1;
         self.settled.push(Err(Left { index, entry, cause, calls: track.calls }));
-    }
-}
-
-/// What may go out now; the lowest index is taken first. Of each lane, only the first open entry can be here.
-#[derive(Default)]
-struct Ready {
-    indexes: BTreeSet<usize>,
-    /// Of all of them together.
-    bytes: usize,
-}
-
-impl Ready {
-    fn add(&mut self, index: usize, size: usize) {
-        if self.indexes.insert(index) {
-            self.bytes = self.bytes.saturating_add(size);
-        }
-    }
-
-    fn remove(&mut self, index: usize, size: usize) {
-        if self.indexes.remove(&index) {
-            self.bytes = self.bytes.saturating_sub(size);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.indexes.is_empty()
-    }
-
-    /// Whether they make at least one full batch.
-    fn fills(&self, limits: &Limits) -> bool {
-        self.indexes.len() >= limits.entries || self.bytes >= limits.bytes
+        track.lane
     }
 }

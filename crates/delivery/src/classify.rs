@@ -78,18 +78,15 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
     millis.or_else(|| number("retry-after").map(|seconds| Duration::from_secs(seconds.into())))
 }
 
-/// The error of one entry of a call that was answered. An unknown code is retried.
-#[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-pub(crate) fn entry_error(code: &str, message: Option<&str>) -> ServiceError {
-    ServiceError::new(kind_of_code(code).unwrap_or(ErrorKind::Unknown), code, message.unwrap_or_default())
-}
-
 /// The answer for an entry with this result. The service's counts of failures are ignored; the entry's
-/// own result decides: an error code is a failure, an id is a success, and neither is no answer.
+/// own result decides: an error code is a failure, retried if it is unknown; an id is a success, and neither is no answer.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> Answer<R> {
     match (code, receipt) {
-        (Some(code), _) => Err(entry_error(code, message)),
+        (Some(code), _) => {
+            let kind = kind_of_code(code).unwrap_or(ErrorKind::Unknown);
+            Err(ServiceError::new(kind, code, message.unwrap_or_default()))
+        }
         (None, Some(receipt)) => Ok(receipt),
         (None, None) => Err(ServiceError::no_answer()),
     }
@@ -144,16 +141,13 @@ fn kind_of_status<E>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
 pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
     // SQS's older codes come with this prefix and without it.
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
-    if code.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case("kms")) {
-        return Some(kind_of_kms(code));
-    }
-    if THROTTLING_ERRORS.contains(&code) {
-        return Some(ErrorKind::Throttled);
-    }
-    if TRANSIENT_ERRORS.contains(&code) {
-        return Some(ErrorKind::Transient);
-    }
-    let kind = match code {
+    let is_of_kms = code.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case("kms"));
+    Some(match code {
+        // Services pass on the errors of KMS, each in a spelling of its own. A missing or disabled key is for an
+        // operator to correct; the queue or table itself is there, so it is not `Missing`.
+        _ if is_of_kms && !code.contains("Throttl") => ErrorKind::Denied,
+        _ if is_of_kms || THROTTLING_ERRORS.contains(&code) => ErrorKind::Throttled,
+        _ if TRANSIENT_ERRORS.contains(&code) => ErrorKind::Transient,
         "InternalError"
         | "InternalException"
         | "InternalFailure"
@@ -185,14 +179,7 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
             ErrorKind::Denied
         }
         _ => return None,
-    };
-    Some(kind)
-}
-
-/// Services pass on the errors of KMS, each in a spelling of its own. A missing or disabled key is for
-/// an operator to correct; the queue or table itself is there, so it is not `Missing`.
-fn kind_of_kms(code: &str) -> ErrorKind {
-    if code.contains("Throttl") { ErrorKind::Throttled } else { ErrorKind::Denied }
+    })
 }
 
 #[cfg(all(test, feature = "eventbridge", feature = "sqs"))]
@@ -392,7 +379,7 @@ mod tests {
             ("SomethingNew", ErrorKind::Unknown),
             ("", ErrorKind::Unknown),
         ] {
-            assert_eq!(entry_error(code, None), ServiceError::new(kind, code, ""));
+            assert_eq!(answer(Some(()), Some(code), None), Err(ServiceError::new(kind, code, "")));
         }
     }
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 use futures_util::stream;
 use tracing::Instrument;
 
-use crate::board::Board;
+use crate::board::{Board, Settled};
+use crate::lanes::Lanes;
 use crate::run::{Course, run};
-use crate::{Delivered, Left, Operation, Outcome, Sender, Sent, Undelivered};
+use crate::{Delivered, Operation, Outcome, Progress, Sender, Undelivered};
 
 /// Entries on their way: what [`Sender::start`] gives.
 ///
@@ -46,15 +47,14 @@ use crate::{Delivered, Left, Operation, Outcome, Sender, Sent, Undelivered};
 pub struct Delivery<'s, O: Operation, S> {
     sender: &'s Sender<O, S>,
     board: Board<O::Entry, O::Receipt>,
-    delivered: Vec<Sent<O::Receipt>>,
-    left: Vec<Left<O::Entry>>,
+    settled: Vec<Settled<O::Entry, O::Receipt>>,
 }
 
 impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s, O, S> {
     pub(crate) fn new(sender: &'s Sender<O, S>, entries: impl IntoIterator<Item = O::Entry>) -> Self {
-        let mut board = Board::new(sender.limits_of_calls());
+        let mut board = Board::new(sender.limits, Lanes::remembering());
         entries.into_iter().for_each(|entry| board.push(&*sender.operation, entry));
-        Self { sender, board, delivered: Vec::new(), left: Vec::new() }
+        Self { sender, board, settled: Vec::new() }
     }
 
     /// Sends until every entry is delivered or given up.
@@ -76,15 +76,11 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
     }
 
     async fn run_to(&mut self, may_start: impl Fn() -> bool, deadline: impl Future<Output = ()>) {
-        let Self { sender, board, delivered, left } = self;
+        let Self { sender, board, settled } = self;
         let span = tracing::debug_span!("deliver", entries = board.progress.entries);
-        let settle = |outcome| match outcome {
-            Ok(sent) => delivered.push(sent),
-            Err(one) => left.push(one),
-        };
         let (source, window) = (stream::empty(), usize::MAX);
         let course = Course { source, window, is_wanted: || true, may_start, deadline };
-        run(sender, board, course, settle).instrument(span).await;
+        run(sender, board, course, |outcome| settled.push(outcome)).instrument(span).await;
     }
 
     /// Ends the delivery: the outcome of all entries.
@@ -94,21 +90,22 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
     /// [`Undelivered`], with every entry that was not delivered.
     pub fn finish(mut self) -> Outcome<O> {
         self.board.interrupt();
-        for outcome in self.board.settled() {
+        self.settled.extend(self.board.settled());
+        self.settled
+            .sort_by_key(|outcome| outcome.as_ref().map_or_else(|left| left.index, |sent| sent.index));
+        let (mut delivered, mut entries) = (Vec::new(), Vec::new());
+        for outcome in self.settled {
             match outcome {
-                Ok(sent) => self.delivered.push(sent),
-                Err(left) => self.left.push(left),
+                Ok(sent) => delivered.push(sent),
+                Err(left) => entries.push(left),
             }
         }
-        let (mut delivered, mut left) = (self.delivered, self.left);
-        let (calls, retries) = (self.board.progress.calls, self.board.progress.retries);
-        delivered.sort_by_key(|sent| sent.index);
-        if left.is_empty() {
+        let Progress { calls, retries, .. } = self.board.progress;
+        if entries.is_empty() {
             let receipts = delivered.into_iter().map(|sent| sent.receipt).collect();
             return Ok(Delivered { receipts, calls, retries });
         }
-        left.sort_by_key(|left| left.index);
-        Err(Undelivered { entries: left, delivered, calls, retries })
+        Err(Undelivered { entries, delivered, calls, retries })
     }
 }
 

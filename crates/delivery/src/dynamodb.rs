@@ -142,14 +142,19 @@ impl Operation for BatchWriteItem {
             }
             error
         });
+        let other_tables_may_work =
+            |error: &ServiceError| error.kind.is_of_every_call() && self.tables.len() > 1;
         if let Err(error) = &sent
             && (error.kind.may_be_of_one_entry()
-                || keys.iter().all(Result::is_ok) && !self.spares_tables(error))
+                || keys.iter().all(Result::is_ok) && !other_tables_may_work(error))
         {
             return Err(error.clone());
         }
         let of_sent = |key: Lane| match &sent {
-            Ok(unprocessed) if unprocessed.contains(&key) => Err(unprocessed_error()),
+            // DynamoDB gives no reason; most often the table's throughput is exceeded.
+            Ok(unprocessed) if unprocessed.contains(&key) => {
+                Err(ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed"))
+            }
             Ok(_) => Ok(()),
             Err(error) => Err(error.clone()),
         };
@@ -158,11 +163,6 @@ impl Operation for BatchWriteItem {
 }
 
 impl BatchWriteItem {
-    /// Whether other tables may be written to nevertheless.
-    fn spares_tables(&self, error: &ServiceError) -> bool {
-        error.kind.is_of_every_call() && self.tables.len() > 1
-    }
-
     /// The keys that were not processed. An absent list counts as empty.
     async fn send(
         &self,
@@ -200,11 +200,6 @@ impl BatchWriteItem {
             ServiceError::new(ErrorKind::Refused, "", message)
         })
     }
-}
-
-/// DynamoDB gives no reason; most often the table's throughput is exceeded.
-fn unprocessed_error() -> ServiceError {
-    ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed")
 }
 
 #[cfg(test)]
@@ -282,7 +277,8 @@ mod tests {
             Write::put("orders", key("b", "1")),
         ];
         let answers = operation.call(&writes.each_ref()).await.unwrap();
-        assert_eq!(answers, [Err(unprocessed_error()), Ok(()), Err(unprocessed_error()), Ok(())]);
+        let left = ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed");
+        assert_eq!(answers, [Err(left.clone()), Ok(()), Err(left), Ok(())]);
     }
 
     #[tokio::test]

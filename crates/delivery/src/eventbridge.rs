@@ -3,7 +3,7 @@
 //! An event that is sent again after its answer was lost is on the bus twice.
 
 use aws_sdk_eventbridge::Client;
-use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
+use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{EVENTBRIDGE, Limits};
@@ -75,11 +75,10 @@ impl Operation for PutEvents {
         let events = events.iter().map(|&event| event.clone()).collect();
         let call = self.client.put_events().set_entries(Some(events));
         let output = send_once!(aws_sdk_eventbridge, call)?;
-        Ok(output.entries().iter().map(answer_of).collect())
+        let answers = output.entries().iter().map(|result| {
+            let receipt = result.event_id().map(|event_id| Receipt { event_id: event_id.into() });
+            answer(receipt, result.error_code(), result.error_message())
+        });
+        Ok(answers.collect())
     }
-}
-
-fn answer_of(result: &PutEventsResultEntry) -> Answer<Receipt> {
-    let receipt = result.event_id().map(|event_id| Receipt { event_id: event_id.into() });
-    answer(receipt, result.error_code(), result.error_message())
 }

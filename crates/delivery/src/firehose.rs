@@ -4,7 +4,7 @@
 //! is sent again after its answer was lost arrives twice.
 
 use aws_sdk_firehose::Client;
-use aws_sdk_firehose::types::{PutRecordBatchResponseEntry, Record};
+use aws_sdk_firehose::types::Record;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{FIREHOSE, Limits};
@@ -64,11 +64,10 @@ impl Operation for PutRecordBatch {
         let call =
             self.client.put_record_batch().delivery_stream_name(&self.stream).set_records(Some(records));
         let output = send_once!(aws_sdk_firehose, call)?;
-        Ok(output.request_responses().iter().map(answer_of).collect())
+        let answers = output.request_responses().iter().map(|result| {
+            let receipt = result.record_id().map(|record_id| Receipt { record_id: record_id.into() });
+            answer(receipt, result.error_code(), result.error_message())
+        });
+        Ok(answers.collect())
     }
-}
-
-fn answer_of(result: &PutRecordBatchResponseEntry) -> Answer<Receipt> {
-    let receipt = result.record_id().map(|record_id| Receipt { record_id: record_id.into() });
-    answer(receipt, result.error_code(), result.error_message())
 }

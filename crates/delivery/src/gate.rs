@@ -11,7 +11,7 @@
 //! [RFC 8257]: https://www.rfc-editor.org/rfc/rfc8257#section-3.3
 //! [RFC 5681]: https://www.rfc-editor.org/rfc/rfc5681#section-3.1
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
@@ -39,7 +39,8 @@ pub(crate) struct Gate {
 /// Permission to make one call.
 pub(crate) struct Pass {
     _permit: SemaphoreGuardArc,
-    began: Round,
+    /// The round of the pace in which it began.
+    pub(crate) round: u64,
 }
 
 impl Gate {
@@ -56,41 +57,26 @@ impl Gate {
         // In this order: who waits longest for a turn is next, whereas a permit goes to whoever asks first.
         let _turn = self.turn.lock().await;
         let permit = self.calls.acquire_arc().await;
-        let mut gap_left = self.gap();
+        let mut gap_left = self.pace().gap();
         loop {
-            let step = self.pace(|pace| pace.step(gap_left));
+            let step = self.pace().step(gap_left);
             if step.is_zero() {
-                return Pass { _permit: permit, began: self.pace(|pace| pace.begin()) };
+                return Pass { _permit: permit, round: self.pace().round };
             }
             sleep(step).await;
-            self.pace(|pace| pace.waited(step));
+            self.pace().waited(step);
             gap_left = gap_left.saturating_sub(step);
         }
     }
 
-    /// Takes in a call whose entries were throttled to this share, 0 to 1, and taken otherwise.
-    pub(crate) fn answered(&self, pass: &Pass, throttled: f64) {
-        self.pace(|pace| pace.answered(pass.began, throttled));
-    }
-
-    /// The service asked to be left alone for this long.
-    pub(crate) fn pause(&self, pause: Duration) {
-        self.pace(|pace| pace.pause(pause));
-    }
-
-    /// The time between the beginnings of two calls.
-    pub(crate) fn gap(&self) -> Duration {
-        self.pace(|pace| pace.gap())
-    }
-
-    fn pace<T>(&self, work: impl FnOnce(&mut Pace) -> T) -> T {
-        work(&mut self.pace.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The pace of one sender.
 #[derive(Debug, Default)]
-struct Pace {
+pub(crate) struct Pace {
     /// Seconds between the beginnings of two calls; 0 if nothing is known to be throttled.
     gap: f64,
     /// The gap at which the service last took a part of a call.
@@ -102,10 +88,6 @@ struct Pace {
     /// What it has asked for since the last step began.
     asked: Duration,
 }
-
-/// The round in which a call began.
-#[derive(Clone, Copy, Debug)]
-struct Round(u64);
 
 impl Pace {
     /// The next part of what a call has to wait for, with what is left to it of the gap; zero if it may begin.
@@ -119,23 +101,19 @@ impl Pace {
         self.pause = self.pause.saturating_sub(step);
     }
 
-    /// The time between two calls.
-    fn gap(&self) -> Duration {
+    /// The time between the beginnings of two calls.
+    pub(crate) fn gap(&self) -> Duration {
         Duration::from_secs_f64(self.gap)
     }
 
-    fn begin(&self) -> Round {
-        Round(self.round)
-    }
-
-    /// Nothing is sent for this long.
-    fn pause(&mut self, pause: Duration) {
+    /// The service asked to be left alone for this long.
+    pub(crate) fn pause(&mut self, pause: Duration) {
         self.asked = self.asked.max(pause);
     }
 
-    /// This share of a call's entries was throttled, 0 to 1, and the others were taken.
-    fn answered(&mut self, began: Round, throttled: f64) {
-        if began.0 < self.round {
+    /// This share of the entries of a call of this round was throttled, 0 to 1, and the others were taken.
+    pub(crate) fn answered(&mut self, round: u64, throttled: f64) {
+        if round < self.round {
             // It began before the rate fell, and says nothing of the new one.
         } else if throttled > 0.0 {
             self.fall(throttled);
@@ -173,8 +151,7 @@ mod tests {
 
     impl Pace {
         fn take(&mut self, throttled: f64) {
-            let round = self.begin();
-            self.answered(round, throttled);
+            self.answered(self.round, throttled);
         }
     }
 
@@ -188,7 +165,7 @@ mod tests {
     #[test]
     fn calls_that_are_throttled_together_slow_it_once() {
         let mut pace = Pace::default();
-        let together = [pace.begin(); 4];
+        let together = [pace.round; 4];
         together.into_iter().for_each(|round| pace.answered(round, 1.0));
         assert_eq!(pace.gap(), Duration::from_millis(100));
         pace.take(1.0);

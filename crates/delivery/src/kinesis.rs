@@ -5,7 +5,7 @@
 //! A record that is sent again after its answer was lost is in the stream twice.
 
 use aws_sdk_kinesis::Client;
-use aws_sdk_kinesis::types::{PutRecordsRequestEntry, PutRecordsResultEntry};
+use aws_sdk_kinesis::types::PutRecordsRequestEntry;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{KINESIS, Limits};
@@ -76,14 +76,13 @@ impl Operation for PutRecords {
             call.stream_name(&self.stream)
         };
         let output = send_once!(aws_sdk_kinesis, call)?;
-        Ok(output.records().iter().map(answer_of).collect())
+        let answers = output.records().iter().map(|result| {
+            let receipt = result.sequence_number().map(|sequence_number| Receipt {
+                sequence_number: sequence_number.into(),
+                shard_id: result.shard_id().unwrap_or_default().into(),
+            });
+            answer(receipt, result.error_code(), result.error_message())
+        });
+        Ok(answers.collect())
     }
-}
-
-fn answer_of(result: &PutRecordsResultEntry) -> Answer<Receipt> {
-    let receipt = result.sequence_number().map(|sequence_number| Receipt {
-        sequence_number: sequence_number.into(),
-        shard_id: result.shard_id().unwrap_or_default().into(),
-    });
-    answer(receipt, result.error_code(), result.error_message())
 }

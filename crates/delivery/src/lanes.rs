@@ -38,7 +38,8 @@ impl Lane {
     }
 }
 
-/// The open entries of each lane, in their order.
+/// The open entries of each lane, in their order. By default, one that is left leaves none that comes later.
+#[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,
     /// Lanes that an entry was left of, if that matters to those that come later.
@@ -46,12 +47,8 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn remembering() -> Self {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
-    }
-
-    pub(crate) fn forgetting() -> Self {
-        Self { open: HashMap::new(), broken: None }
     }
 
     /// The next entry of the lane; whether it is the first.
@@ -84,14 +81,12 @@ impl Lanes {
     }
 
     /// The entry was left: gives those behind it, which are left too, as will be all that come.
-    pub(crate) fn break_at(&mut self, lane: &Lane, index: usize) -> Vec<usize> {
+    pub(crate) fn break_at(&mut self, lane: &Lane, index: usize) -> VecDeque<usize> {
         self.close(lane);
-        let Some(open) = self.open.get_mut(lane) else { return Vec::new() };
+        let Some(open) = self.open.get_mut(lane) else { return VecDeque::new() };
         let place = open.iter().position(|&other| other == index).expect("BUG: an open entry is in its lane");
-        let behind = open.split_off(place).into_iter().skip(1).collect();
-        if open.is_empty() {
-            self.open.remove(lane);
-        }
+        let behind = open.split_off(place + 1);
+        self.remove(lane, index);
         behind
     }
 

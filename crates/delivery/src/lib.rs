@@ -56,7 +56,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `sender` | [`Sender`]: its options, and what starts a delivery |
-//! | `delivery`, `stream`, `batcher` | [`Delivery`] of entries given at once, `Sender::send_stream`, [`Batcher`] of many tasks |
+//! | `delivery`, `stream` | [`Delivery`] of entries given at once; `Sender::send_stream`, [`Batcher`] of many tasks |
 //! | `run` | the loop of calls and waits |
 //! | `gate` | how many calls at once, and how fast while a service throttles |
 //! | `board` | which entry is where: packing, retries, what is left |
@@ -68,7 +68,6 @@
 //! | `classify` | from an AWS SDK error to a [`ServiceError`], and what the adapters share |
 //! | `sqs`, `dynamodb`, `kinesis`, `firehose`, `eventbridge` | the adapters, each behind its feature |
 
-mod batcher;
 mod board;
 #[cfg(feature = "sdk")]
 mod classify;
@@ -93,7 +92,6 @@ mod sender;
 pub mod sqs;
 mod stream;
 
-pub use batcher::Batcher;
 #[cfg(feature = "sdk")]
 pub use classify::{TokioSleep, classify};
 pub use delivery::Delivery;
@@ -104,3 +102,4 @@ pub use operation::{Answer, ErrorKind, Operation, ServiceError};
 pub use outcome::{Cause, Delivered, Left, Outcome, Progress, Sent, Undelivered, by_entry};
 pub use retries::Retries;
 pub use sender::{CONCURRENCY, Sender};
+pub use stream::Batcher;

@@ -15,7 +15,7 @@ pub trait Operation {
     /// The service's answer for an entry that it took, such as a message's id; `()` for none.
     type Receipt;
 
-    /// What one call takes; asked once per delivery.
+    /// What one call takes; asked when its sender is made.
     fn limits(&self) -> Limits;
 
     /// Bytes of the entry as the service counts them.

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::{Operation, ServiceError};
@@ -103,8 +104,9 @@ impl Cause {
     /// The entry's last error, or the one that ended the delivery.
     pub fn error(&self) -> Option<&ServiceError> {
         match self {
-            Self::Refused(error) | Self::Exhausted(error) | Self::Overtaken(error) => Some(error),
-            Self::Halted(error) => Some(error),
+            Self::Refused(error) | Self::Exhausted(error) | Self::Overtaken(error) | Self::Halted(error) => {
+                Some(error)
+            }
             Self::Stopped(error) | Self::Interrupted(error) => error.as_ref(),
             Self::TooLarge { .. } | Self::Behind | Self::Unanswered => None,
         }
@@ -127,9 +129,7 @@ impl<E, R> Undelivered<E, R> {
     pub fn by_entry(self) -> Vec<Result<R, Cause>> {
         let left = self.entries.into_iter().map(|left| (left.index, Err(left.cause)));
         let sent = self.delivered.into_iter().map(|sent| (sent.index, Ok(sent.receipt)));
-        let mut outcomes: Vec<(usize, Result<R, Cause>)> = left.chain(sent).collect();
-        outcomes.sort_by_key(|(index, _)| *index);
-        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+        left.chain(sent).collect::<BTreeMap<usize, _>>().into_values().collect()
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) async fn run<O, S, F>(
     let Course { source, window, is_wanted, may_start, deadline } = course;
     let Sender { operation, sleep, retries, gate, linger, .. } = sender;
     // A call waits for its turn anyway, which counts as part of its entries' wait.
-    let sleeping = |wait: Wait| sleep(wait.delay.saturating_sub(gate.gap())).map(|()| wait.entries);
+    let sleeping = |wait: Wait| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
     let mut source = pin!(source.fuse());
     let mut calls = FuturesUnordered::new();
@@ -80,7 +80,7 @@ pub(crate) async fn run<O, S, F>(
             if at_hand && let Poll::Ready(Some(entry)) = source.as_mut().poll_next(context) {
                 return Poll::Ready(Next::Entry(entry));
             }
-            let waits_for_more = at_hand && !source.is_done() && !board.is_full() && !linger.is_zero();
+            let waits_for_more = !linger.is_zero() && at_hand && !source.is_done() && !board.is_full();
             let mut goes = || !waits_for_more || lingered(lingering.as_mut(), context, || sleep(*linger));
             if board.is_ready() && entering.is_terminated() && goes() {
                 entering.set(gate.enter(&**sleep).fuse());
@@ -195,11 +195,11 @@ fn slow_down<R>(gate: &Gate, pass: &Pass, result: &Result<Vec<Answer<R>>, Servic
         Err(error) => vec![error; entries],
     };
     if let Some(pause) = errors.iter().filter_map(|error| error.retry_after).max() {
-        gate.pause(pause);
+        gate.pace().pause(pause);
     }
     let throttled = errors.iter().filter(|error| error.kind == ErrorKind::Throttled).count();
     // A call that failed whole for another reason says nothing of the pace.
     if result.is_ok() || throttled > 0 {
-        gate.answered(pass, throttled as f64 / entries as f64);
+        gate.pace().answered(pass.round, throttled as f64 / entries as f64);
     }
 }

@@ -17,7 +17,7 @@ pub struct Sender<O, S> {
     pub(crate) gate: Arc<Gate>,
     pub(crate) retries: Retries,
     pub(crate) concurrency: usize,
-    pub(crate) limits: Option<Limits>,
+    pub(crate) limits: Limits,
     pub(crate) linger: Duration,
     on_progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
 }
@@ -30,12 +30,12 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// `new` is this with their operation.
     pub fn over(operation: O, sleep: S) -> Self {
         Self {
+            limits: operation.limits(),
             operation: Arc::new(operation),
             sleep: Arc::new(sleep),
             gate: Arc::new(Gate::new(CONCURRENCY)),
             retries: Retries::default(),
             concurrency: CONCURRENCY,
-            limits: None,
             linger: Duration::ZERO,
             on_progress: None,
         }
@@ -80,7 +80,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         ] {
             assert!((1..=most).contains(&limit), "the limit of {name} is {limit}; it must be 1 to {most}");
         }
-        Self { limits: Some(limits), ..self }
+        Self { limits, ..self }
     }
 
     /// How long a batch of [`send_stream`](Self::send_stream) or [`batcher`](Self::batcher) that is not full
@@ -145,10 +145,6 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// [run](Delivery::run).
     pub fn start(&self, entries: impl IntoIterator<Item = O::Entry>) -> Delivery<'_, O, S> {
         Delivery::new(self, entries)
-    }
-
-    pub(crate) fn limits_of_calls(&self) -> Limits {
-        self.limits.unwrap_or_else(|| self.operation.limits())
     }
 }
 

@@ -11,7 +11,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{
     BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry,
     MessageAttributeValue, MessageSystemAttributeNameForSends, MessageSystemAttributeValue,
-    SendMessageBatchRequestEntry, SendMessageBatchResultEntry,
+    SendMessageBatchRequestEntry,
 };
 
 use crate::classify::{kind_of_code, send_once};
@@ -62,13 +62,6 @@ pub struct Receipt {
     pub sequence_number: Option<String>,
 }
 
-impl Receipt {
-    fn of(entry: &SendMessageBatchResultEntry) -> Self {
-        let sequence_number = entry.sequence_number().map(Into::into);
-        Self { message_id: entry.message_id().into(), sequence_number }
-    }
-}
-
 /// A message to send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
@@ -114,15 +107,6 @@ impl Message {
         Self { group_id: Some(group_id.into()), deduplication_id: Some(deduplication_id.into()), ..self }
     }
 
-    fn size(&self) -> usize {
-        let attributes = self.attributes.iter().map(|(name, attribute)| {
-            let text = attribute.string_value().map_or(0, str::len);
-            let binary = attribute.binary_value().map_or(0, |value| value.as_ref().len());
-            name.len() + attribute.data_type().len() + text + binary
-        });
-        self.body.len() + attributes.sum::<usize>()
-    }
-
     fn request(&self, id: usize) -> SendMessageBatchRequestEntry {
         let entry = SendMessageBatchRequestEntry::builder().id(id.to_string()).message_body(&self.body);
         let entry = self
@@ -132,17 +116,12 @@ impl Message {
             .set_message_group_id(self.group_id.clone())
             .set_message_deduplication_id(self.deduplication_id.clone())
             .set_delay_seconds(self.delay.map(whole_seconds));
-        let entry = match &self.trace_header {
-            Some(header) => entry.message_system_attributes(
-                MessageSystemAttributeNameForSends::AwsTraceHeader,
-                MessageSystemAttributeValue::builder()
-                    .data_type("String")
-                    .string_value(header)
-                    .build()
-                    .expect("BUG: the data type is set"),
-            ),
-            None => entry,
-        };
+        let trace = self.trace_header.iter().map(|header| {
+            let value = MessageSystemAttributeValue::builder().data_type("String").string_value(header);
+            let value = value.build().expect("BUG: the data type is set");
+            (MessageSystemAttributeNameForSends::AwsTraceHeader, value)
+        });
+        let entry = trace.fold(entry, |entry, (name, value)| entry.message_system_attributes(name, value));
         entry.build().expect("BUG: id and body are set")
     }
 }
@@ -157,7 +136,12 @@ impl Operation for SendMessages {
 
     /// The body, and each attribute's name, type and value.
     fn size(&self, message: &Message) -> usize {
-        message.size()
+        let attributes = message.attributes.iter().map(|(name, attribute)| {
+            let text = attribute.string_value().map_or(0, str::len);
+            let binary = attribute.binary_value().map_or(0, |value| value.as_ref().len());
+            name.len() + attribute.data_type().len() + text + binary
+        });
+        message.body.len() + attributes.sum::<usize>()
     }
 
     fn lane(&self, message: &Message) -> Option<Lane> {
@@ -170,7 +154,10 @@ impl Operation for SendMessages {
         let entries = messages.iter().enumerate().map(|(id, message)| message.request(id)).collect();
         let call = self.queue.client.send_message_batch().queue_url(&self.queue.url);
         let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries)))?;
-        let done = output.successful.iter().map(|entry| (entry.id(), Receipt::of(entry)));
+        let done = output.successful.iter().map(|entry| {
+            let sequence_number = entry.sequence_number.clone();
+            (entry.id(), Receipt { message_id: entry.message_id.clone(), sequence_number })
+        });
         Ok(by_entry(messages.len(), done, &output.failed))
     }
 }
@@ -192,16 +179,13 @@ pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
 impl VisibilityChanger {
     /// A changer for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        let queue = Queue { client, url: queue_url.into() };
-        Self::over(ChangeVisibility { queue }, tokio::time::sleep)
+        Self::over(ChangeVisibility(Queue { client, url: queue_url.into() }), tokio::time::sleep)
     }
 }
 
 /// `ChangeMessageVisibilityBatch` on one queue.
 #[derive(Debug)]
-pub struct ChangeVisibility {
-    queue: Queue,
-}
+pub struct ChangeVisibility(Queue);
 
 /// For how long a received message is hidden, from now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,16 +195,6 @@ pub struct Visibility {
     /// At most 12 hours from the receive: SQS refuses more. A part of a second counts as a whole one, so
     /// no message is shown early.
     pub timeout: Duration,
-}
-
-impl Visibility {
-    fn request(&self, id: usize) -> ChangeMessageVisibilityBatchRequestEntry {
-        let entry = ChangeMessageVisibilityBatchRequestEntry::builder()
-            .id(id.to_string())
-            .receipt_handle(&self.receipt_handle)
-            .visibility_timeout(whole_seconds(self.timeout));
-        entry.build().expect("BUG: id and receipt handle are set")
-    }
 }
 
 impl Operation for ChangeVisibility {
@@ -237,9 +211,14 @@ impl Operation for ChangeVisibility {
     }
 
     async fn call(&self, changes: &[&Visibility]) -> Result<Vec<Answer>, ServiceError> {
-        let entries = changes.iter().enumerate().map(|(id, change)| change.request(id)).collect();
-        let call = self.queue.client.change_message_visibility_batch().queue_url(&self.queue.url);
-        let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries)))?;
+        let entries = changes.iter().enumerate().map(|(id, change)| {
+            let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(id.to_string());
+            let entry = entry.receipt_handle(&change.receipt_handle);
+            let entry = entry.visibility_timeout(whole_seconds(change.timeout)).build();
+            entry.expect("BUG: id and receipt handle are set")
+        });
+        let call = self.0.client.change_message_visibility_batch().queue_url(&self.0.url);
+        let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries.collect())))?;
         let done = output.successful.iter().map(|entry| (entry.id(), ()));
         Ok(by_entry(changes.len(), done, &output.failed))
     }
@@ -260,16 +239,13 @@ pub type Deleter = crate::Sender<DeleteMessages, TokioSleep>;
 impl Deleter {
     /// A deleter for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        let queue = Queue { client, url: queue_url.into() };
-        Self::over(DeleteMessages { queue }, tokio::time::sleep)
+        Self::over(DeleteMessages(Queue { client, url: queue_url.into() }), tokio::time::sleep)
     }
 }
 
 /// `DeleteMessageBatch` on one queue.
 #[derive(Debug)]
-pub struct DeleteMessages {
-    queue: Queue,
-}
+pub struct DeleteMessages(Queue);
 
 impl Operation for DeleteMessages {
     type Entry = String;
@@ -289,7 +265,7 @@ impl Operation for DeleteMessages {
             let entry = DeleteMessageBatchRequestEntry::builder().id(id.to_string()).receipt_handle(handle);
             entry.build().expect("BUG: id and receipt handle are set")
         });
-        let call = self.queue.client.delete_message_batch().queue_url(&self.queue.url);
+        let call = self.0.client.delete_message_batch().queue_url(&self.0.url);
         let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries.collect())))?;
         let done = output.successful.iter().map(|entry| (entry.id(), ()));
         Ok(by_entry(receipt_handles.len(), done, &output.failed))
