@@ -71,9 +71,7 @@ impl Backoff {
     pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Result<Self, BackoffError> {
         // Not a number is refused, too.
         if !(factor.is_finite() && factor >= 1.0) {
-            return Err(BackoffError::new(format_args!(
-                "factor is {factor}; it must be a number of at least 1"
-            )));
+            return refused(format_args!("factor is {factor}; it must be a number of at least 1"));
         }
         Self::growing("base", base, cap, |base| Growth::Powers { base, factor })
     }
@@ -125,9 +123,9 @@ impl Backoff {
     /// [`Jitter::Decorrelated`] without [`Backoff::exponential`].
     pub fn with_jitter(self, jitter: Jitter) -> Result<Self, BackoffError> {
         if jitter == Jitter::Decorrelated && !matches!(self.growth, Growth::Doubling { .. }) {
-            return Err(BackoffError::new(
+            return refused(
                 "decorrelated jitter has a growth of its own; it must be used with `Backoff::exponential`",
-            ));
+            );
         }
         Ok(Self { jitter, ..self })
     }
@@ -205,17 +203,15 @@ impl Backoff {
     /// # Ok::<(), comeback_backoff::BackoffError>(())
     /// ```
     pub fn delay(&self, n: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
-        self.time(if self.jitter == Jitter::Decorrelated {
-            let (chain, retry) = ((n.max(1) - 1) / LONGEST_CHAIN, (n.max(1) - 1) % LONGEST_CHAIN);
-            if chain == 0 {
-                self.chained(retry + 1, rng)
-            } else {
-                let seed = rng.next_u64().wrapping_add(chain);
-                self.chained(retry + 1, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
-            }
-        } else {
-            self.draw(n, 0, rng)
-        })
+        if self.jitter != Jitter::Decorrelated {
+            return self.time(self.draw(n, 0, rng));
+        }
+        let (chain, retry) = ((n.max(1) - 1) / LONGEST_CHAIN, (n.max(1) - 1) % LONGEST_CHAIN);
+        if chain == 0 {
+            return self.chained(retry + 1, rng);
+        }
+        let seed = rng.next_u64().wrapping_add(chain);
+        self.chained(retry + 1, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// The waits of one operation, each time on a seed of the operating system's, so that no two operations or
@@ -243,9 +239,7 @@ impl Backoff {
         growth: impl FnOnce(u64) -> Growth,
     ) -> Result<Self, BackoffError> {
         if cap < first {
-            return Err(BackoffError::new(format_args!(
-                "cap is {cap:?}; it must be at least the {name}, {first:?}"
-            )));
+            return refused(format_args!("cap is {cap:?}; it must be at least the {name}, {first:?}"));
         }
         let growth = growth(nanos(name, first)?);
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
@@ -271,10 +265,10 @@ impl Backoff {
         Duration::from_nanos(ticks * self.tick)
     }
 
-    /// The last wait of a decorrelated chain of this many draws, in ticks.
-    fn chained(&self, draws: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
+    /// The last wait of a decorrelated chain of this many draws.
+    fn chained(&self, draws: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
         let base = self.growth.ceiling(self.cap, 1);
-        (0..draws).fold(base, |previous, _| self.draw(1, previous, rng))
+        self.time((0..draws).fold(base, |previous, _| self.draw(1, previous, rng)))
     }
 
     /// One wait, in ticks. Every wait of this crate is drawn here.
@@ -403,10 +397,14 @@ impl core::error::Error for BackoffError {}
 
 fn nanos(name: impl fmt::Display, value: Duration) -> Result<u64, BackoffError> {
     match u64::try_from(value.as_nanos()) {
-        Ok(0) => Err(BackoffError::new(format_args!("{name} is zero; it must be longer"))),
+        Ok(0) => refused(format_args!("{name} is zero; it must be longer")),
         Ok(nanos) => Ok(nanos),
-        Err(_) => Err(BackoffError::new(format_args!(
-            "{name} is {value:?}; it must be shorter than 2^64 nanoseconds (584 years)"
-        ))),
+        Err(_) => {
+            refused(format_args!("{name} is {value:?}; it must be shorter than 2^64 nanoseconds (584 years)"))
+        }
     }
+}
+
+fn refused<T>(message: impl fmt::Display) -> Result<T, BackoffError> {
+    Err(BackoffError::new(message))
 }

@@ -47,7 +47,7 @@ impl Growth {
             Self::Powers { base, factor } => Self::Powers { base: length(*base)?, factor: *factor },
             Self::Polynomial { step, power } => Self::Polynomial { step: length(*step)?, power: *power },
             Self::List(ceilings) => {
-                Self::List(ceilings.iter().map(|ceiling| length(*ceiling)).collect::<Result<_, E>>()?)
+                Self::List(ceilings.iter().copied().map(length).collect::<Result<_, E>>()?)
             }
         })
     }

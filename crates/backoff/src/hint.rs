@@ -6,15 +6,12 @@ use rand::{Rng, RngExt};
 ///
 /// A hint is never called early: either it is awaited in full, or the operation is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hint {
-    /// `None` to give up.
-    wait: Option<Duration>,
-}
+pub struct Hint(Option<Duration>);
 
 impl Hint {
     /// A wait to be served in full, however long it is.
     pub const fn new(wait: Duration) -> Self {
-        Self { wait: Some(wait) }
+        Self(Some(wait))
     }
 
     /// Reads a `Retry-After` header: a number of seconds, or an HTTP date in any of its three forms. A date before
@@ -42,18 +39,18 @@ impl Hint {
             // Digits fail to parse only over 64 bits.
             return Ok(Self::new(Duration::from_secs(trimmed.parse().unwrap_or(u64::MAX))));
         }
-        let date = httpdate::parse_http_date(trimmed).map_err(|_| {
-            crate::BackoffError::new(format_args!(
+        match httpdate::parse_http_date(trimmed) {
+            Ok(date) => Ok(Self::new(date.duration_since(now).unwrap_or_default())),
+            Err(_) => Err(crate::BackoffError::new(format_args!(
                 "retry-after is {header:?}; it must be whole seconds or an HTTP date"
-            ))
-        })?;
-        Ok(Self::new(date.duration_since(now).unwrap_or_default()))
+            ))),
+        }
     }
 
     /// Gives the operation up if the wait is longer than `longest`.
     #[must_use]
     pub fn up_to(self, longest: Duration) -> Self {
-        Self { wait: self.wait.filter(|wait| *wait <= longest) }
+        Self(self.0.filter(|wait| *wait <= longest))
     }
 
     /// Lengthens the wait by up to a tenth, uniformly, so that clients with the same hint do not all return at once.
@@ -68,18 +65,17 @@ impl Hint {
     /// ```
     #[must_use]
     pub fn spread(self, rng: &mut (impl Rng + ?Sized)) -> Self {
-        let spread = |wait: Duration| {
+        Self(self.0.map(|wait| {
             let tenth = u64::try_from((wait / 10).as_nanos()).unwrap_or(u64::MAX);
             wait.saturating_add(Duration::from_nanos(rng.random_range(0..=tenth)))
-        };
-        Self { wait: self.wait.map(spread) }
+        }))
     }
 
     /// The wait in place of `delay`, which would be due without the hint: the longer of both. `None` to give up.
     ///
     /// For a loop of your own; [`retry`](crate::retry()) calls it.
     pub fn over(self, delay: Duration) -> Option<Duration> {
-        self.wait.map(|wait| wait.max(delay))
+        self.0.map(|wait| wait.max(delay))
     }
 }
 

@@ -56,7 +56,7 @@ macro_rules! ladder {
         $(#[$meta])*
         #[derive(Debug)]
         #[must_use = "climb a rung, or give up"]
-        $vis struct $name<const RUNG: usize = 0>($crate::__ladder::Climbed);
+        $vis struct $name<const RUNG: usize = 0>(::core::time::Duration);
 
         #[allow(dead_code)]
         impl $name {
@@ -68,7 +68,7 @@ macro_rules! ladder {
 
             /// The first rung. No wait has been served, one call may have been made.
             $vis fn start() -> Self {
-                Self($crate::__ladder::Climbed::default())
+                Self(::core::time::Duration::ZERO)
             }
 
             /// Every rung's wait, lowest first.
@@ -86,7 +86,7 @@ macro_rules! ladder {
         impl<const RUNG: usize> $name<RUNG> {
             /// Gives up. `error` is that of the last call.
             $vis fn give_up<E>(self, error: E) -> $crate::RetryError<E> {
-                self.0.give_up(error)
+                $crate::__ladder::give_up(RUNG, self.0, error)
             }
         }
 
@@ -99,8 +99,8 @@ macro_rules! ladder {
         impl $name<{ $at }> {
             /// The wait to serve before the next call, and the next rung. Uses this one up.
             $vis fn climb(self) -> (::core::time::Duration, $name<{ $at + 1 }>) {
-                let (wait, climbed) = self.0.climb($name::<0>::MILLIS[$at]);
-                (wait, $name(climbed))
+                let wait = ::core::time::Duration::from_millis($name::<0>::MILLIS[$at]);
+                (wait, $name(self.0 + wait))
             }
 
             /// As `climb`, with a wait drawn uniformly from 1 ms to the rung's. Only the ceilings rise.
@@ -108,8 +108,8 @@ macro_rules! ladder {
                 self,
                 rng: &mut (impl $crate::__ladder::Rng + ?Sized),
             ) -> (::core::time::Duration, $name<{ $at + 1 }>) {
-                let (wait, climbed) = self.0.climb($crate::__ladder::jittered($name::<0>::MILLIS[$at], rng));
-                (wait, $name(climbed))
+                let wait = $crate::__ladder::jittered($name::<0>::MILLIS[$at], rng);
+                (wait, $name(self.0 + wait))
             }
         }
         $crate::ladder!(@climb $vis $name $at + 1; $($above),*);
@@ -126,29 +126,14 @@ pub mod private {
 
     use crate::RetryError;
 
-    /// The rungs climbed so far.
-    #[derive(Debug, Default)]
-    pub struct Climbed {
-        rungs: u64,
-        waited: Duration,
-    }
-
-    impl Climbed {
-        /// The wait, and the rungs climbed after it.
-        pub fn climb(self, millis: u64) -> (Duration, Self) {
-            let wait = Duration::from_millis(millis);
-            (wait, Self { rungs: self.rungs + 1, waited: self.waited.saturating_add(wait) })
-        }
-
-        /// The end after these rungs.
-        pub fn give_up<E>(self, error: E) -> RetryError<E> {
-            RetryError::after(self.rungs, self.waited, error)
-        }
+    /// The end after these rungs.
+    pub fn give_up<E>(rungs: usize, waited: Duration, error: E) -> RetryError<E> {
+        RetryError { error, attempts: rungs as u64 + 1, waited }
     }
 
     /// A draw from {1 … millis}.
-    pub fn jittered(millis: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
-        rng.random_range(1..=millis)
+    pub fn jittered(millis: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
+        Duration::from_millis(rng.random_range(1..=millis))
     }
 
     /// Panics unless the rungs rise from 1 ms on. The compiler points at the caller, as in all of these.

@@ -228,18 +228,17 @@ where
         result: Result<T, E>,
         tally: &mut Tally,
     ) -> ControlFlow<Result<Retried<T>, RetryError<E>>, Duration> {
-        let Tally { retries, waited } = *tally;
-        let attempts = retries.saturating_add(1);
-        match result {
-            Ok(value) => ControlFlow::Break(Ok(Retried { value, attempts, waited })),
-            Err(error) => match self.wait(&error) {
-                None => ControlFlow::Break(Err(RetryError { error, attempts, waited })),
-                Some(wait) => {
-                    *tally = Tally { retries: attempts, waited: waited.saturating_add(wait) };
-                    ControlFlow::Continue(wait)
-                }
-            },
-        }
+        tally.attempts = tally.attempts.saturating_add(1);
+        let Tally { attempts, waited } = *tally;
+        let error = match result {
+            Ok(value) => return ControlFlow::Break(Ok(Retried { value, attempts, waited })),
+            Err(error) => error,
+        };
+        let Some(wait) = self.wait(&error) else {
+            return ControlFlow::Break(Err(RetryError { error, attempts, waited }));
+        };
+        tally.waited = waited.saturating_add(wait);
+        ControlFlow::Continue(wait)
     }
 
     /// The wait after a call that failed with `error`; `None` to give up.
@@ -259,7 +258,7 @@ where
 
 #[derive(Clone, Copy, Default)]
 struct Tally {
-    retries: u64,
+    attempts: u64,
     waited: Duration,
 }
 
@@ -287,12 +286,6 @@ pub struct RetryError<E> {
     pub waited: Duration,
 }
 
-impl<E> RetryError<E> {
-    pub(crate) fn after(retries: u64, waited: Duration, error: E) -> Self {
-        Self { error, attempts: retries + 1, waited }
-    }
-}
-
 impl<E> fmt::Display for RetryError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let calls = if self.attempts == 1 { "call" } else { "calls" };
@@ -316,10 +309,11 @@ mod tests {
 
     #[test]
     fn an_error_says_how_it_was_given_up_and_leads_to_its_source() {
-        let error = RetryError::after(3, Duration::from_millis(1_350), Error::from(ErrorKind::TimedOut));
+        let (error, waited) = (Error::from(ErrorKind::TimedOut), Duration::from_millis(1_350));
+        let error = RetryError { error, attempts: 4, waited };
         assert_eq!(error.to_string(), "gave up after 4 calls and 1.35s of waiting");
         assert_eq!(error.source().unwrap().to_string(), "timed out");
-        let at_once = RetryError::after(0, Duration::ZERO, "busy");
+        let at_once = RetryError { error: "busy", attempts: 1, waited: Duration::ZERO };
         assert_eq!(at_once.to_string(), "gave up after 1 call and 0ns of waiting");
     }
 }
