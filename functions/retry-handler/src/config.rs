@@ -10,7 +10,6 @@ use crate::metrics::Metrics;
 pub(crate) struct Config {
     pub(crate) policy: Policy,
     pub(crate) dead_letter_queue_url: String,
-    pub(crate) dead_letter_queue: Queue,
     /// `None` for the queue that each batch came from.
     pub(crate) retry_queue_url: Option<String>,
     /// The SSM parameter that holds the pauses. Without one nothing is ever paused.
@@ -75,19 +74,9 @@ impl Config {
             _ => {}
         }
         match (policy, dead_letter_queue, metrics, aws) {
-            (Ok(policy), Some((dead_letter_queue_url, Some(dead_letter_queue))), Ok(metrics), Ok(aws))
-                if errors.is_empty() =>
-            {
+            (Ok(policy), Some((dead_letter_queue_url, _)), Ok(metrics), Ok(aws)) if errors.is_empty() => {
                 let retry_queue_url = retry_queue.map(|(url, _)| url);
-                Ok(Self {
-                    policy,
-                    dead_letter_queue_url,
-                    dead_letter_queue,
-                    retry_queue_url,
-                    pauses,
-                    metrics,
-                    aws,
-                })
+                Ok(Self { policy, dead_letter_queue_url, retry_queue_url, pauses, metrics, aws })
             }
             _ => Err(errors),
         }

@@ -93,7 +93,7 @@ impl Handler {
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(Queue::of);
-        if queue.as_ref() == Some(&self.config.dead_letter_queue) {
+        if queue.is_some() && queue == Queue::from_url(&self.config.dead_letter_queue_url) {
             return Err("the batch came from the queue that DEAD_LETTER_QUEUE_URL names".into());
         }
         if source.as_ref().is_some_and(QueueArn::is_fifo) {

@@ -106,7 +106,7 @@ pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
 
-/// A failure that an operator can do nothing about.
+/// A failure without a remedy.
 pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::aws::SdkSettings;
 use crate::aws::tests::{Requests, answering, never_invoking};
-use crate::config::Queue;
 use crate::log::tests::logged_in;
 
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -19,7 +18,6 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
     let done: Vec<Value> = (0..10).map(|id| json!({"Id": id.to_string(), "MessageId": "m"})).collect();
     let attributes = json!({"ApproximateNumberOfMessagesNotVisible": "700"});
     let (aws, requests) = answering(200, "", &json!({"Successful": done, "Attributes": attributes}));
-    let dead_letter_queue_url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead".to_owned();
     let config = Config {
         policy: Policy::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(TARGET.into()),
@@ -27,8 +25,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
             _ => None,
         })
         .unwrap(),
-        dead_letter_queue: Queue::from_url(&dead_letter_queue_url).unwrap(),
-        dead_letter_queue_url,
+        dead_letter_queue_url: "https://sqs.eu-west-1.amazonaws.com/123456789012/dead".into(),
         retry_queue_url: retry_queue_url.map(Into::into),
         pauses: None,
         metrics: None,
