@@ -8,10 +8,10 @@
 //! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
 //! original. Only the 13 days and 12 hours of rule 4 count from the `SentTimestamp` of the copy.
 //!
-//! `MAX_AGE` counts from *t0*, on a clock that stands still while the event's function is paused. After each pause, the
-//! clock stays still until the handler has checked every event that the pause held. That takes the longest time between
-//! two reads of the pauses, then 1,344 s. While a pause lasts, or its end may not have been read, only the time until
-//! now and the 1,344 s are counted.
+//! `MAX_AGE` counts from *t0*, on a clock that stops while the event's function is paused. It stays stopped until the
+//! handler has checked every event that the pause held, 1,344 s after it noticed the end of the pause. The rules take
+//! the latest moment at which it may notice: the longest time between two reads of the pauses after that end. While
+//! the pause is open, or that moment is still to come, they take now.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
@@ -22,20 +22,23 @@
 //!    or the simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, or if
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`).
-//! 5. The delay is drawn in whole seconds, as `JITTER` says, under the ceiling min(`MAX_BACKOFF`, `BASE_BACKOFF` ·
-//!    2^(*n*−1)), from a generator seeded by the message; for decorrelated jitter, by the event.
+//! 5. The delay is a whole number of seconds, drawn as `JITTER` says:
+//!    - `full`, `equal` and `none` draw from {1 … *c*}, {⌈*c*/2⌉ … *c*} and {*c*}, with a generator seeded by the
+//!      message and *n*. The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)).
+//!    - `decorrelated` has no ceiling but the cap. It draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)},
+//!      where *s*₀ is `BASE_BACKOFF`, with a generator seeded by the event.
 //!
 //!    If the error's simple name is `RetryAfter` and its message names a moment after the failure, the delay ends at
 //!    that moment instead, whatever `MAX_BACKOFF` is. Up to a tenth of the time from the failure to that moment is
-//!    added, drawn from another generator seeded by the message. If the resulting moment has passed, the delay is zero.
-//!    The time of the failure is the record's `timestamp`, or `SentTimestamp` if that is earlier. A `RetryAfter` with
-//!    any other message changes nothing.
+//!    added, drawn from another generator seeded by the message and *n*. If the result is not after *start*, the delay
+//!    is zero. The time of the failure is the record's `timestamp`, or `SentTimestamp` if that is earlier. A
+//!    `RetryAfter` with any other message changes nothing.
 //! 6. The last retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule 4's 13
 //!    days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the cut
 //!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
-//! 7. The retry is due at *start* + delay. If a pause of the function is over and ended after that, the retry moves to
-//!    a moment within the pause's spread after its end, but no later than rule 6's last retry. This repeats for each
-//!    pause. The moment is drawn from a generator seeded by the message, *n* and the pause.
+//! 7. The retry is due at *start* + delay. If a pause of the function is over, but ended after that moment, it moves
+//!    the retry: to a moment within the pause's spread after its end, but no later than rule 6's last retry. That
+//!    moment is drawn from a generator seeded by the message, *n* and the end of the pause. Later pauses may move it again.
 //! 8. On a first receive, the message is deferred by the delay. On a later one, it is deferred until it is due. It
 //!    counts as due with less than 0.5 s left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
@@ -43,7 +46,7 @@
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
 //!     receive; on a later one, at most 41,940 s after now.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
-//!     over 1,048,576 bytes. That size is this record's with its payload newly enveloped, plus 64 KiB.
+//!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
 //!
 //! With `DIRECTIVES` off, an error's simple name matters only to `NON_RETRYABLE_ERRORS`.
 
@@ -57,21 +60,21 @@ use crate::failed_event::FailedEvent;
 use crate::time::ceil_secs;
 use crate::{Directive, Pauses, Policy, Reason, ReasonCode, Record, Timestamp};
 
-/// SQS's longest visibility timeout. SQS counts it from the receive and refuses a longer one.
+/// SQS's longest visibility timeout. It counts from the receive, and SQS refuses a longer one.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Subtracted from it, because our call reaches SQS some time after the receive.
+/// Subtracted from [`LONGEST_VISIBILITY`], because our call reaches SQS some time after the receive.
 const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
-/// The retry queue's own `VisibilityTimeout`. SQS dead-letters a message after 1,000 receives at most, so this must be
-/// over 14 days / 1,000: a handler that cannot run then loses nothing. If the handler was throttled, Lambda may deliver
-/// a message this long after its receive.
+/// The retry queue's own `VisibilityTimeout`. It must be over 14 days / 1,000, because SQS itself dead-letters a
+/// message after 1,000 receives: so a handler that cannot run loses nothing. If the handler was throttled, Lambda may
+/// deliver a message this long after its receive.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// How much larger than this record the next one may be, apart from the payload. Its `responsePayload` holds the
-/// error's message and stack trace, escaped. That is some ten KiB for an ordinary trace in Java or Node, and nothing in
-/// the record of a throttled event.
+/// How much larger than this record the next one may be, apart from the payload. The next one's `responsePayload` holds
+/// the error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have
+/// none, as the record of a throttled event.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// Characters of an error type that a detail shows. Details are logged, and a function may write a megabyte there.
+/// Characters of an error type that a detail shows. Details are logged, and an error type may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
 
 /// The next step for a message, and its event.
@@ -166,7 +169,7 @@ impl<'r> Case<'_, 'r> {
         self.due().ok_or_else(|| self.out_of_time())
     }
 
-    /// Rules 2 to 4: what rules a retry out, whenever it would be.
+    /// Rules 2 to 4: what rules out a retry, whenever it would be due.
     fn rule_out(&self) -> Result<(), Reason> {
         let Self { event, record, policy, now, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -215,7 +218,7 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Rules 8 and 10: how long to hide the message for the rest of its backoff, in whole seconds; `None` if it is due.
-    /// A message is never due on its first receive, which starts its backoff.
+    /// A message is never due on its first receive, because its backoff starts there.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
@@ -268,8 +271,8 @@ fn kept_too_long(record: &Record, sent: Timestamp) -> Reason {
     max_age(record, &format!("sent to the retry queue at {sent}; SQS keeps a message for 14 days"))
 }
 
-/// A message is re-invoked on its second receive at the earliest, so from its third on there may be a re-invocation
-/// that was never answered.
+/// The reason of a `max_age`. A message is re-invoked on its second receive at the earliest. So from its third on, a
+/// re-invocation may have been sent and not answered.
 fn max_age(record: &Record, why: &str) -> Reason {
     let received = record.receive_count;
     let maybe = if received > 2 {

@@ -10,16 +10,16 @@ use crate::known_pauses::longest_between_reads;
 use crate::seed::generator;
 use crate::{Directive, Pauses, Policy, Record, Timestamp};
 
-/// How long a message of a paused function is hidden before the handler checks it again: 900 receives, which are fewer
-/// than SQS's 1,000, then outlast the 14 days that it keeps a message.
+/// How long a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
+/// outlast the 14 days for which SQS keeps a message, and SQS allows 1,000.
 pub const HOLD: Duration = Duration::from_secs(14 * 86_400 / 900);
-/// SQS keeps a message for 14 days at most; one this old must not be hidden again.
+/// SQS keeps a message for 14 days at most. One this old must not be hidden again.
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
-/// The last retry is made this long before the end of `MAX_AGE`, so that a late poll does not lose it; a tenth of
-/// `MAX_AGE` if that is shorter.
+/// The last retry is made this long before the end of `MAX_AGE`, or a tenth of `MAX_AGE` before if that is shorter, so
+/// that a late poll does not lose it.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
-/// A function asks for the same wait whenever it is overloaded. Up to this share of it is added, so that its events do
-/// not all come back at once.
+/// Up to this share of a requested wait is added to it. An overloaded function asks for the same wait each time, and
+/// its events must not all come back at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// A failed event, its message, and what else its next step depends on.
@@ -34,7 +34,7 @@ pub(crate) struct Case<'c, 'r> {
 
 impl Case<'_, '_> {
     /// Rules 5 to 7: when the retry is due; `None` if no backoff fits before [the last moment](Self::last_moment). The
-    /// backoff starts at the first receive, so that it is served once, however often the message comes early.
+    /// backoff starts at the first receive, so it is served once, however often the message comes early.
     pub(crate) fn due(&self) -> Option<Timestamp> {
         let record = self.record;
         let start = if record.is_first_receive() { self.now } else { record.first_receive };
@@ -52,8 +52,8 @@ impl Case<'_, '_> {
         self.record.sent.saturating_add(RETENTION_MARGIN)
     }
 
-    /// Rule 6: a wait from `start`, or as much of it as leaves time for a last retry before `end`; `None` if that is too
-    /// little.
+    /// Rule 6: the wait from `start`, cut to leave time for a last retry before `end`; `None` if the cut leaves too
+    /// little of it.
     pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
         let longest = self.longest(start, end);
         (wait <= longest || longest >= self.margin()).then(|| wait.min(longest))
@@ -80,8 +80,8 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Seeded by the message and the retry, so that every look at the message draws the same delay; decorrelated jitter
-    /// by the event, because its chain must be the same on each of its messages.
+    /// Seeded by the message and the retry, so that each receive of the message draws the same delay. Decorrelated
+    /// jitter is seeded by the event, because each draw depends on those of the event's earlier messages.
     fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff.jitter() {
@@ -91,13 +91,13 @@ impl Case<'_, '_> {
         policy.backoff.delay(event.retry, &mut rng)
     }
 
-    /// `MAX_AGE` after the first failure, on a clock that stands still while the function is paused, and after each
-    /// pause until every message that it held was checked again. An environment notices the end of a pause at its next
-    /// read, and may hold a message just before.
+    /// `MAX_AGE` after the first failure, on a clock that stops while the function is paused, and after each pause
+    /// until every message that it held was checked again. An environment notices the end of a pause at its next read.
+    /// Just before that, it may still hold a message for [`HOLD`].
     ///
-    /// A pause that an environment takes for open may have ended since its last read. So only what is certain is
-    /// counted, and the end that one environment knows is never later than the end that another knows afterwards: a
-    /// wait that fits before the first also fits before the second.
+    /// A pause that this environment takes for open may have ended since its last read. So the clock is stopped only
+    /// for the time that is certain. An environment that looks later never finds an earlier end, so a wait that fits
+    /// now still fits then.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, pauses, now, .. } = *self;
         let latest_notice = longest_between_reads(policy);
@@ -119,8 +119,8 @@ impl Case<'_, '_> {
         end
     }
 
-    /// Rule 7: when an event is due that was due at `due`. One that was due before the end of a pause that is over comes
-    /// back over its spread, or over what is left of it until a last retry.
+    /// Rule 7: the due time `due`, moved by the pauses that are over. If it lies before the end of one, the event comes
+    /// back within the pause's spread after that end, or within the time until a last retry if that is shorter.
     fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
         let over = self.pauses.of_function(&self.event.function_arn).filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
@@ -133,9 +133,10 @@ impl Case<'_, '_> {
         })
     }
 
-    /// The time from the end of a pause until a last retry. It is known once every environment has noticed that end; a
-    /// later pause moves the end of `MAX_AGE`, but must not move the events that come back after the first. Until then
-    /// it is that of now: a pause whose planned end has passed may have ended earlier, since the last read.
+    /// The time from the end of a pause, `over`, until a last retry. It is as seen when every environment has noticed
+    /// that end: a later pause moves the end of `MAX_AGE`, but must not move the events that come back after this one.
+    /// Before that moment it is as seen now, because a pause whose planned end has passed may have ended
+    /// earlier, since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy));
         let then = Self { now: noticed.min(self.now), ..*self };

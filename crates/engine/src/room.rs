@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::account::{CallFailure, Look};
 use crate::{HideUpTo, Policy, Timestamp};
 
-/// Between two looks of an environment. SQS's count of messages in flight may be this old too.
+/// Time between two looks of an environment. SQS's count of messages in flight may be as old.
 /// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
 /// It is time to look when there is less room than a batch of ten may need.
@@ -14,22 +14,22 @@ const LOW: u64 = 10;
 /// How many messages of one retry queue one environment of the handler may still hide.
 ///
 /// A look at the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
-/// `MAXIMUM_CONCURRENCY`), or none. Each message that the environment keeps in flight takes one. Before its first look an
-/// environment has no room, and a failed look gives none.
+/// `MAXIMUM_CONCURRENCY`) messages, or for none if *n* is larger. Each message that the environment keeps in flight
+/// takes one place. An environment has no room before its first look, or after a failed one.
 ///
 /// # Why this bounds the messages in flight
 ///
 /// Assume that a count is at most a minute old, and that no poller (of *P*) is served by more than one new
 /// environment within a minute. Let *s* be the last moment at which at most `HIDE_UP_TO` (*H*) messages were
-/// in flight. From *s* on an environment can hide
+/// in flight. From *s* on, an environment can hide
 ///
-/// 1. what room it has left at *s*, at most *H* / 2*P*, and
-/// 2. what one look gives it, at most *H* / 2*P*. Only a look within a minute of *s* can still find a
+/// 1. the room that it has left at *s*, at most *H* / 2*P*, and
+/// 2. the room that one look gives it, at most *H* / 2*P*. Only a look within a minute of *s* can still find a
 ///    count below *H*, and looks are a minute apart.
 ///
-/// Over all pollers that is *H*. Besides, each poller may have a batch in its handler's hands. So at most
-/// 2 × *H* messages are in flight, and one batch for each poller. With `HIDE_UP_TO` at its most, 55,000,
-/// and 1,000 pollers these are SQS's 120,000.
+/// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller. So at most
+/// 2 × *H* messages and one batch for each poller are in flight. With the highest `HIDE_UP_TO`, 55,000, and 1,000
+/// pollers, that is SQS's limit of 120,000.
 #[derive(Clone, Debug)]
 pub struct Room {
     hide_up_to: HideUpTo,
@@ -63,29 +63,29 @@ impl Room {
         }
     }
 
-    /// Takes the room of messages that stay in flight.
+    /// Takes the room for messages that stay in flight.
     pub(crate) fn take(&mut self, messages: u64) {
         self.left = self.left.saturating_sub(messages);
     }
 
-    /// Whether a look could give it room, and there was none yet.
+    /// Whether the environment has not looked yet, and a look could give it room.
     pub(crate) const fn is_unknown(&self) -> bool {
         self.looked.is_none() && self.share_of(0) > 0
     }
 
-    /// Whether there is little room, and a batch that started `now` may look.
+    /// Whether there is little room, and a batch that starts `now` may look.
     pub(crate) fn is_low(&self, now: Timestamp) -> bool {
         let may_look = self.looked.is_none_or(|at| now.since(at) >= BETWEEN_LOOKS);
         self.share_of(0) > 0 && self.left < LOW && may_look
     }
 
-    /// What a look gave. `now` stands for its moment if it failed.
+    /// Takes the answer to a look. A failed look counts as made `now`.
     pub(crate) fn looked(&mut self, look: &Result<Look, CallFailure>, now: Timestamp) {
         self.left = look.as_ref().map_or(0, |look| self.share_of(look.in_flight));
         self.looked = Some(look.as_ref().map_or(now, |look| look.at));
     }
 
-    /// The room for one environment with this many messages in flight; 0 where no look is needed.
+    /// The room of one environment when this many messages are in flight; 0 if a look would change nothing.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => 0,
@@ -158,9 +158,9 @@ mod tests {
     }
 
     proptest! {
-        /// The bound of the type's docs, with counts a minute old and every environment as greedy as it can be:
-        /// each hides all it may, as soon as it may, has a batch in hand all the time, and nothing ever comes back.
-        /// Now and then an environment is replaced by a new one.
+        /// The bound in the docs of [`Room`], in the worst case. Counts are a minute old, each environment hides all it
+        /// may as soon as it may, a batch is always in hand, and nothing ever comes back. Now and then a new
+        /// environment replaces one.
         #[test]
         fn at_most_twice_as_many_and_a_batch_a_poller_are_in_flight(
             most in 1..2_000u64,
