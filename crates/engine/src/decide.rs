@@ -38,9 +38,10 @@
 //!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
 //! 7. The retry is due at *start* + delay. If a pause of the function is over, but ended after that moment, it moves
 //!    the retry: to a moment within the pause's spread after its end, but no later than rule 6's last retry. That
-//!    moment is drawn from a generator seeded by the message, *n* and the end of the pause. Later pauses may move it again.
-//! 8. On a first receive, the message is deferred by the delay. On a later one, it is deferred until it is due. It
-//!    counts as due with less than 0.5 s left.
+//!    moment is drawn from a generator seeded by the message, *n* and the end of the pause. Later pauses may move it
+//!    again.
+//! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
+//!    are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
 //!    pause if that is sooner.
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
