@@ -1,8 +1,9 @@
-//! `comeback dead discard`: write letters to a file, and delete them.
+//! `comeback dead discard` and `comeback dead import`: write letters to a file and delete them, and bring them back. What was
+//! imported is recorded beside the file, so that a repeated import goes on where it was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use aws_sdk_sqs::primitives::Blob;
@@ -11,6 +12,7 @@ use aws_smithy_types::base64;
 use clap::Args;
 use comeback_delivery::sqs::Message;
 use comeback_engine::Reason;
+use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -18,14 +20,14 @@ use crate::clock;
 use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::plan::{Bar, DeadLetters, Plan};
-use crate::operate::dead::queue::{CallFailure, LetterQueue, Received};
-use crate::operate::dead::survey::Survey;
-use crate::operate::dead::work::{LetterAction, Pace};
+use crate::operate::dead::plan::{DeadLetters, Plan, left_over};
+use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
+use crate::operate::dead::scan::Reader;
+use crate::operate::dead::work::{Done, LetterAction, Pace, Work};
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::numbers::{counted, read_rate};
 
-pub(crate) const EXAMPLES: &str = "\
+pub(crate) const DISCARD_EXAMPLES: &str = "\
 Examples:
   comeback dead discard --older 7d --export old.jsonl --dry-run
   comeback dead discard --reason malformed_record --export malformed.jsonl
@@ -54,7 +56,7 @@ pub(crate) struct DiscardArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn discard(arguments: &DiscardArguments, session: Session) -> Result<(), failure::Failure> {
     let export = arguments.export.display();
     if arguments.export.exists() {
         return Err(Failure::Refused(format!(
@@ -62,40 +64,28 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
         ))
         .into());
     }
-    let letters = DeadLetters::find(&session).await?;
-    let bar = letters.announce(&session).await?;
+    let letters = DeadLetters::find(session).await?;
+    let &DiscardArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     let now = clock::now();
-    let progress = |progress| bar.show(progress);
-    let reader = letters.reader(&session, &progress);
-    let (survey, read) = Survey::read(&reader, &arguments.filter, &|_| Ok(()), 0, now).await?;
-    drop(bar);
-    let pace = Pace::per_second(arguments.rate);
-    let plan = Plan { verb: "discard", survey, read, pace, limit: arguments.limit, now };
-    plan.check()?;
+    let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
+    let plan = Plan::make("discard", work, |_| Ok(()), &letters).await?;
     let mut out = anstream::stdout();
-    let is_json = session.common.json;
-    if !is_json {
-        plan.print(&mut out)?;
-    }
-    let Some(work) = plan.work(&arguments.filter).filter(|_| !arguments.dry_run) else {
+    let is_json = letters.session.common.json;
+    if dry_run || plan.letters() == 0 {
         if is_json {
-            writeln!(out, "{}", json!({"plan": plan.json(), "dry_run": arguments.dry_run, "discarded": 0}))?;
+            writeln!(out, "{}", json!({"plan": plan.json(), "dry_run": dry_run, "discarded": 0}))?;
         }
         return Ok(plan.read.result("nothing was changed")?);
-    };
+    }
     let count = counted(plan.letters(), "letter", "letters");
-    confirm(&format!("write {count} to {export}, and delete them?"), &session).await?;
-    let bar = Bar::new(plan.letters());
-    let progress = |progress| bar.show(progress);
-    let mut file = Export::create(&arguments.export)?;
-    let (done, read) = work.run(&letters.reader(&session, &progress), &mut file).await?;
-    drop(bar);
+    confirm(&format!("write {count} to {export}, and delete them?"), &letters.session).await?;
+    let file = Export::create(&arguments.export)?;
+    let (done, read) = plan.carry_out(&file).await?;
     let summary = done.summary("discarded");
     if is_json {
-        let outcome = done.json(&read);
         let report = json!({
             "plan": plan.json(), "dry_run": false, "discarded": done.letters, "export": arguments.export,
-            "outcome": outcome,
+            "outcome": done.json(&read),
         });
         writeln!(out, "{report}")?;
     } else {
@@ -149,12 +139,12 @@ impl Line {
 
     /// The message to send.
     pub(crate) fn message(self) -> Result<Message, String> {
-        let attributes = self.attributes.into_iter().map(|(name, attribute)| {
+        let mut message = Message { trace_header: self.trace_header, ..Message::new(self.body) };
+        for (name, attribute) in self.attributes {
             let value = attribute.value().map_err(|problem| format!("attribute {name:?}: {problem}"))?;
-            Ok((name, value))
-        });
-        let attributes = attributes.collect::<Result<_, String>>()?;
-        Ok(Message { attributes, trace_header: self.trace_header, ..Message::new(self.body) })
+            message.attributes.push((name, value));
+        }
+        Ok(message)
     }
 }
 
@@ -176,7 +166,7 @@ impl Attribute {
 #[derive(Debug)]
 pub(crate) struct Export {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: File,
 }
 
 impl Export {
@@ -187,24 +177,21 @@ impl Export {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.write(true).create_new(true).open(path);
-        let file = file.and_then(|file| sync_folder_of(path).map(|()| file)).map_err(|error| {
-            let remedy = match error.kind() {
-                io::ErrorKind::AlreadyExists => "; it is not overwritten: name another file",
-                _ => "",
-            };
-            Failure::CouldNot(format!("--export {}: {error}{remedy}", path.display()))
-        })?;
-        Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })
+        let file = file
+            .and_then(|file| sync_folder_of(path).map(|()| file))
+            .map_err(|error| Failure::CouldNot(format!("--export {}: {error}", path.display())))?;
+        Ok(Self { path: path.to_owned(), file })
     }
 
     /// Writes lines, and waits until they are on disk.
-    fn write(&mut self, lines: &[Line]) -> io::Result<()> {
+    fn write(&self, lines: &[Line]) -> io::Result<()> {
+        let mut text = Vec::new();
         for line in lines {
-            serde_json::to_writer(&mut self.file, line)?;
-            self.file.write_all(b"\n")?;
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
         }
-        self.file.flush()?;
-        self.file.get_ref().sync_all()
+        (&self.file).write_all(&text)?;
+        self.file.sync_all()
     }
 }
 
@@ -215,7 +202,7 @@ impl LetterAction for Export {
         Ok(Line::of(received))
     }
 
-    async fn perform<Q: LetterQueue>(&mut self, _: &Q, lines: Vec<Line>) -> Vec<Result<(), CallFailure>> {
+    async fn perform(&self, _: &impl LetterQueue, lines: Vec<Line>) -> Vec<Result<(), CallFailure>> {
         let written = self.write(&lines).map_err(|error| {
             let why = format!("{}: {error}", self.path.display());
             CallFailure { why, for_all: true }
@@ -225,16 +212,195 @@ impl LetterAction for Export {
 }
 
 /// A new file survives a crash only if its folder is on disk too.
-#[cfg(unix)]
 fn sync_folder_of(path: &Path) -> io::Result<()> {
+    if cfg!(not(unix)) {
+        // Folders cannot be synced here.
+        return Ok(());
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Folders cannot be synced here.
-#[cfg(not(unix))]
-fn sync_folder_of(_: &Path) -> io::Result<()> {
-    Ok(())
+pub(crate) const IMPORT_EXAMPLES: &str = "\
+Examples:
+  comeback dead import old.jsonl";
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// What `comeback dead discard --export` wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Letters a second at most
+    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
+    rate: f64,
+    /// Show what would be imported and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(crate) async fn import(arguments: &ImportArguments, session: Session) -> Result<(), failure::Failure> {
+    let importing = Importing::read(&arguments.file)?;
+    let letters = DeadLetters::find(session).await?;
+    let &Importing { letters: count, before, cut_off, .. } = &importing;
+    let to_send =
+        format!("{} to {}", counted(count, "letter", "letters"), letters.deployment.dead_letter_queue.name());
+    let mut out = anstream::stdout();
+    let is_json = letters.session.common.json;
+    if !is_json {
+        writeln!(out, "to import: {to_send}")?;
+        if before > 0 {
+            let (before, path) = (HumanCount(before), importing.done_path.display());
+            writeln!(out, "left: {before}, which were imported before ({path})")?;
+        }
+        if cut_off {
+            writeln!(out, "left: the last line, which is cut off; its letter was never deleted")?;
+        }
+    }
+    let (mut done, mut interrupted) = (Done::default(), false);
+    let is_idle = arguments.dry_run || count == 0;
+    if !is_idle {
+        confirm(&format!("send {to_send}?"), &letters.session).await?;
+        (done, interrupted) = importing.run(&letters.reader(count), Pace(arguments.rate)).await?;
+    }
+    let summary = done.summary("imported");
+    if is_json {
+        let report = json!({
+            "letters": count, "imported": done.letters, "before": before, "cut_off": cut_off,
+            "dry_run": arguments.dry_run, "left": done.left,
+        });
+        writeln!(out, "{report}")?;
+    } else if !is_idle {
+        writeln!(out, "{summary}")?;
+    }
+    if interrupted {
+        return Err(Failure::Interrupted(summary).into());
+    }
+    if done.left.is_empty() { Ok(()) } else { Err(left_over(&summary).into()) }
+}
+
+/// An export that was read, and what is still to be imported of it.
+#[derive(Debug)]
+pub(crate) struct Importing {
+    path: PathBuf,
+    /// Where imported messages are recorded, by id.
+    done_path: PathBuf,
+    done: HashSet<String>,
+    /// Lines to import.
+    letters: u64,
+    /// Lines imported before.
+    before: u64,
+    /// The last line is cut off: `discard` was killed while writing it, and never deleted its letter.
+    cut_off: bool,
+}
+
+impl Importing {
+    /// Reads the file, and the record of what was imported: the same path, and `.done`. Any other line is refused.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let done_path = path.with_added_extension("done");
+        let done = match std::fs::read_to_string(&done_path) {
+            Ok(ids) => ids.lines().map(ToOwned::to_owned).collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => HashSet::new(),
+            Err(error) => return Err(unreadable(&done_path, &error)),
+        };
+        let (mut letters, mut before, mut ids) = (0, 0, HashSet::new());
+        let mut lines = Lines::of(path)?;
+        while let Some(line) = lines.next()? {
+            line.clone().message().map_err(|problem| lines.bad(&problem))?;
+            let kind = if done.contains(&line.message_id) { &mut before } else { &mut letters };
+            *kind += 1;
+            if let Some(twice) = ids.replace(line.message_id) {
+                return Err(lines.bad(&format!("message {twice:?} is there twice")));
+            }
+        }
+        Ok(Self { path: path.to_owned(), done_path, done, letters, before, cut_off: lines.cut_off })
+    }
+
+    /// Sends the letters, and says whether Ctrl-C ended that early.
+    pub(crate) async fn run<Q: LetterQueue>(
+        self,
+        reader: &Reader<'_, Q>,
+        pace: Pace,
+    ) -> Result<(Done, bool), Failure> {
+        let mut done = Done::default();
+        let unrecorded = |error: io::Error| unreadable(&self.done_path, &error);
+        let record = OpenOptions::new().append(true).create(true).open(&self.done_path);
+        let mut record = record.map_err(unrecorded)?;
+        let mut lines = Lines::of(&self.path)?;
+        loop {
+            let (mut ids, mut messages) = (Vec::new(), Vec::new());
+            while ids.len() < pace.at_once(done.letters) {
+                let Some(line) = lines.next()? else { break };
+                if !self.done.contains(&line.message_id) {
+                    ids.push(line.message_id.clone());
+                    messages.push(line.message().map_err(|problem| lines.bad(&problem))?);
+                }
+            }
+            if ids.is_empty() {
+                return Ok((done, false));
+            }
+            let turn = tokio::time::sleep(pace.time_for(ids.len() as u64));
+            let answers = reader.queue.send(Destination::DeadLetterQueue, messages).await;
+            let mut end = Ok(());
+            for (id, answer) in ids.iter().zip(answers) {
+                match answer {
+                    Ok(()) => {
+                        // The line's end comes first, so that an id that was cut off stays alone.
+                        write!(record, "\n{id}").map_err(unrecorded)?;
+                        done.letters += 1;
+                    }
+                    Err(cause) => end = end.and(done.leave(CallFailure::of("sqs:SendMessage", &cause))),
+                }
+            }
+            record.sync_data().map_err(unrecorded)?;
+            (reader.progress)(done.letters);
+            match end {
+                Err(failure) if done.letters == 0 => return Err(failure),
+                Err(_) => return Ok((done, false)),
+                Ok(()) => {}
+            }
+            tokio::select! {
+                () = turn => {}
+                () = reader.interrupt.raised() => return Ok((done, true)),
+            }
+        }
+    }
+}
+
+/// The letters of a file, one after another.
+struct Lines {
+    path: PathBuf,
+    file: BufReader<File>,
+    number: u64,
+    cut_off: bool,
+}
+
+impl Lines {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, cut_off: false })
+    }
+
+    fn next(&mut self) -> Result<Option<Line>, Failure> {
+        let mut text = String::new();
+        self.file.read_line(&mut text).map_err(|error| unreadable(&self.path, &error))?;
+        let Some(line) = text.strip_suffix('\n') else {
+            self.cut_off = !text.is_empty();
+            return Ok(None);
+        };
+        self.number += 1;
+        serde_json::from_str(line).map(Some).map_err(|error| self.bad(&error.to_string()))
+    }
+
+    fn bad(&self, problem: &str) -> Failure {
+        let (path, line) = (self.path.display(), self.number);
+        Failure::CouldNot(format!("{path}: line {line} is not a letter that `dead discard` wrote: {problem}"))
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::CouldNot(format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -292,7 +458,49 @@ mod tests {
         let Failure::CouldNot(refused) = Export::create(&path).unwrap_err() else {
             panic!("another exit code")
         };
-        assert!(refused.ends_with("; it is not overwritten: name another file"), "{refused}");
+        assert!(refused.contains("exists"), "{refused}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    }
+
+    const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
+
+    /// What reading a file with this text gives.
+    fn reading(text: &str) -> Result<Importing, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters.jsonl");
+        std::fs::write(&path, text).unwrap();
+        let folder = folder.path().display().to_string();
+        Importing::read(&path).map_err(|failure| failure.to_string().replace(&folder, ""))
+    }
+
+    #[test]
+    fn a_line_of_the_wire_is_read() {
+        let importing = reading(&format!("{LINE}\n")).unwrap();
+        assert_eq!((importing.letters, importing.before, importing.cut_off), (1, 0, false));
+    }
+
+    #[test]
+    fn a_last_line_that_is_cut_off_is_left() {
+        for end in 1..LINE.len() {
+            let importing = reading(&format!("{LINE}\n{}", &LINE.replace("m-1", "m-2")[..end])).unwrap();
+            assert_eq!((importing.letters, importing.cut_off), (1, true));
+        }
+    }
+
+    #[test]
+    fn any_other_line_is_refused_with_its_number() {
+        let binary = LINE.replace("String", "Binary").replace("max_age", "?");
+        for (text, line, problem) in [
+            (format!("{LINE}\n\n"), 2, "EOF while parsing a value"),
+            (format!("{LINE}\n{LINE}\n"), 2, "message \"m-1\" is there twice"),
+            ("{}\n".into(), 1, "missing field `message_id`"),
+            (format!("{binary}\n"), 1, "attribute \"Reason\": its value is not Base64"),
+            (LINE.replace("\"body\"", "\"Body\"") + "\n", 1, "unknown field `Body`"),
+        ] {
+            let refused = reading(&text).unwrap_err();
+            let expected =
+                format!("/letters.jsonl: line {line} is not a letter that `dead discard` wrote: {problem}");
+            assert!(refused.starts_with(&expected), "{refused}");
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Which letters a command is about.
 
 use std::ops::RangeInclusive;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -20,8 +19,8 @@ const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 #[command(next_help_heading = "Which letters (all that is given must hold)")]
 pub(crate) struct Filter {
     /// Given up for this reason, such as max_age; max_receive_count is what SQS's own redrive took
-    #[arg(long, value_name = "REASON")]
-    pub(crate) reason: Option<ReasonName>,
+    #[arg(long, value_name = "REASON", value_parser = read_reason)]
+    pub(crate) reason: Option<&'static str>,
     /// Of this function; without a qualifier, of any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) target: Option<FunctionName>,
@@ -35,13 +34,13 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     pub(crate) newer: Option<Duration>,
     /// After a number of retries: '>5', '>=5', '<5', '<=5' or '5'
-    #[arg(long, value_name = "TEST")]
-    pub(crate) retries: Option<RetriesTest>,
+    #[arg(long, value_name = "TEST", value_parser = read_retries)]
+    pub(crate) retries: Option<RangeInclusive<u64>>,
     /// Of this event
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
     /// With this value in the payload, as in '/customer/id=42'. May be repeated
-    #[arg(long, value_name = "POINTER=VALUE")]
+    #[arg(long, value_name = "POINTER=VALUE", value_parser = PayloadTest::read)]
     pub(crate) payload: Vec<PayloadTest>,
 }
 
@@ -55,22 +54,20 @@ impl Filter {
         let age = now.since(letter.given_up);
         self.takes_everything()
             || letter.kind != LetterKind::Unknown
-                && self.reason.is_none_or(|reason| reason == ReasonName::of(letter))
+                && self.reason.is_none_or(|reason| reason == reason_of(letter))
                 && holds(&self.target, &letter.function_arn, |target, arn| target.names(arn))
                 && holds(&self.error, &letter.error_type, |glob, error| WildMatch::new(glob).matches(error))
                 && self.older.is_none_or(|older| age > older)
                 && self.newer.is_none_or(|newer| age < newer)
-                && holds(&self.retries, &letter.retries_made, |test, retries| test.0.contains(retries))
+                && holds(&self.retries, &letter.retries_made, RangeInclusive::contains)
                 && holds(&self.key, &letter.key, |key, other| key == other)
                 && self.takes_payload(letter)
     }
 
     fn takes_payload(&self, letter: &Letter<'_>) -> bool {
-        if self.payload.is_empty() {
-            return true;
-        }
-        let payload = letter.payload.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
-        payload.is_some_and(|payload| self.payload.iter().all(|test| test.holds(&payload)))
+        let parsed = || serde_json::from_str(letter.payload.as_ref()?.get()).ok();
+        self.payload.is_empty()
+            || parsed().is_some_and(|payload| self.payload.iter().all(|test| test.holds(&payload)))
     }
 }
 
@@ -79,59 +76,37 @@ fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) 
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of a reason: one of the handler's, or `max_receive_count`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReasonName(&'static str);
-
-impl ReasonName {
-    /// `unknown` for a message that is not ours, which no filter can name.
-    pub(crate) fn of(letter: &Letter<'_>) -> Self {
-        Self(match (letter.reason, letter.kind) {
-            (Some(reason), _) => reason.name(),
-            (None, LetterKind::Unknown) => "unknown",
-            (None, _) => MAX_RECEIVE_COUNT,
-        })
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        self.0
+/// The name of the handler's reason, or `max_receive_count`; `unknown`, which no filter can name, for a message that is not
+/// ours.
+pub(crate) fn reason_of(letter: &Letter<'_>) -> &'static str {
+    match (letter.reason, letter.kind) {
+        (Some(reason), _) => reason.name(),
+        (None, LetterKind::Unknown) => "unknown",
+        (None, _) => MAX_RECEIVE_COUNT,
     }
 }
 
-impl FromStr for ReasonName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut all = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]);
-        all.clone().find(|name| *name == text).map(Self).ok_or_else(|| {
-            let all = all.by_ref().collect::<Vec<_>>().join(", ");
-            format!("{text:?} is not a reason; the reasons are {all}")
-        })
-    }
+fn read_reason(text: &str) -> Result<&'static str, String> {
+    let all: Vec<_> = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]).collect();
+    let found = all.iter().find(|name| **name == text).copied();
+    found.ok_or_else(|| format!("{text:?} is not a reason; the reasons are {}", all.join(", ")))
 }
 
 /// The numbers of retries that `>5`, `>=5`, `<5`, `<=5`, `=5` or `5` stands for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RetriesTest(RangeInclusive<u64>);
-
-impl FromStr for RetriesTest {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let test = text.trim();
-        let number = test.trim_start_matches(['<', '>', '=']);
-        let bad = || format!("{text:?} is not a number of retries; give '>5', '>=5', '<5', '<=5' or '5'");
-        let limit: u64 = number.trim().parse().map_err(|_| bad())?;
-        Ok(Self(match &test[..test.len() - number.len()] {
-            ">" => limit.saturating_add(1)..=u64::MAX,
-            ">=" => limit..=u64::MAX,
-            // No number is below 0: an empty range.
-            "<" => limit.checked_sub(1).map_or(RangeInclusive::new(1, 0), |most| 0..=most),
-            "<=" => 0..=limit,
-            "=" | "" => limit..=limit,
-            _ => return Err(bad()),
-        }))
-    }
+fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let test = text.trim();
+    let number = test.trim_start_matches(['<', '>', '=']);
+    let bad = || format!("{text:?} is not a number of retries; give '>5', '>=5', '<5', '<=5' or '5'");
+    let limit: u64 = number.trim().parse().map_err(|_| bad())?;
+    Ok(match &test[..test.len() - number.len()] {
+        ">" => limit.saturating_add(1)..=u64::MAX,
+        ">=" => limit..=u64::MAX,
+        // No number is below 0: an empty range.
+        "<" => limit.checked_sub(1).map_or(RangeInclusive::new(1, 0), |most| 0..=most),
+        "<=" => 0..=limit,
+        "=" | "" => limit..=limit,
+        _ => return Err(bad()),
+    })
 }
 
 /// A value at a place in the payload: `/customer/id=42`. It finds `42` and `"42"`.
@@ -143,23 +118,19 @@ pub(crate) struct PayloadTest {
 }
 
 impl PayloadTest {
+    fn read(text: &str) -> Result<Self, String> {
+        let parts =
+            text.split_once('=').filter(|(pointer, _)| pointer.is_empty() || pointer.starts_with('/'));
+        let (pointer, value) = parts.ok_or_else(|| {
+            format!("{text:?} is not a JSON pointer and a value; give them as in '/customer/id=42'")
+        })?;
+        let json = serde_json::from_str(value).ok();
+        Ok(Self { pointer: pointer.to_owned(), text: value.to_owned(), json })
+    }
+
     fn holds(&self, payload: &Value) -> bool {
         let found = payload.pointer(&self.pointer);
         found.is_some_and(|found| found.as_str() == Some(&self.text) || self.json.as_ref() == Some(found))
-    }
-}
-
-impl FromStr for PayloadTest {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is not a JSON pointer and a value; give them as in '/customer/id=42'");
-        let (pointer, value) = text.split_once('=').ok_or_else(bad)?;
-        if !pointer.is_empty() && !pointer.starts_with('/') {
-            return Err(bad());
-        }
-        let json = serde_json::from_str(value).ok();
-        Ok(Self { pointer: pointer.to_owned(), text: value.to_owned(), json })
     }
 }
 
@@ -203,7 +174,7 @@ mod tests {
     #[test]
     fn all_that_is_set_must_hold() {
         let hours = |hours: u64| Some(Duration::from_secs(hours * 3_600));
-        let reason = |name: &str| Some(name.parse::<ReasonName>().unwrap());
+        let reason = |name: &str| Some(read_reason(name).unwrap());
         let target = |name: &str| Some(name.parse().unwrap());
         let tests: [(Set<'_>, bool); 15] = [
             (&|_| (), true),
@@ -219,7 +190,7 @@ mod tests {
             (&|it| it.newer = hours(1), false),
             (&|it| it.newer = hours(2), true),
             (&|it| it.key = Some("another".into()), false),
-            (&|it| it.retries = Some("7".parse().unwrap()), true),
+            (&|it| it.retries = Some(7..=7), true),
             (&|it| (it.reason, it.target) = (reason("max_age"), target("payments")), false),
         ];
         for (set, expected) in tests {
@@ -242,8 +213,8 @@ mod tests {
         let takes = |filter: Filter, letter| filter.takes(&received(letter).letter(), NOW);
         assert!(takes(Filter::default(), &other), "without any test, everything is taken");
         assert!(!takes(only(|it| it.older = Some(Duration::ZERO)), &other), "it has no age to match");
-        assert!(takes(only(|it| it.reason = Some("max_receive_count".parse().unwrap())), &taken_by_sqs));
-        assert!(takes(only(|it| it.retries = Some("0".parse().unwrap())), &taken_by_sqs));
+        assert!(takes(only(|it| it.reason = Some(MAX_RECEIVE_COUNT)), &taken_by_sqs));
+        assert!(takes(only(|it| it.retries = Some(0..=0)), &taken_by_sqs));
         assert!(!takes(only(|it| it.error = Some("*".into())), &malformed()));
     }
 
@@ -266,10 +237,10 @@ mod tests {
             ("/a~1b=x", true),
             ("/nowhere=", false),
         ] {
-            let filter = only(|filter| filter.payload = vec![test.parse().unwrap()]);
+            let filter = only(|filter| filter.payload = vec![PayloadTest::read(test).unwrap()]);
             assert_eq!(filter.takes(&letter.letter(), NOW), expected, "{test}");
         }
-        let both = ["/id=42", "/name=x"].map(|test| test.parse().unwrap()).to_vec();
+        let both = ["/id=42", "/name=x"].map(|test| PayloadTest::read(test).unwrap()).to_vec();
         assert!(!only(|filter| filter.payload = both).takes(&letter.letter(), NOW));
     }
 
@@ -278,25 +249,25 @@ mod tests {
         let sevens =
             [(">6", true), (">7", false), (">=7", true), ("<7", false), ("<= 7", true), ("=7", true)];
         for (test, expected) in sevens {
-            assert_eq!(takes(only(|it| it.retries = Some(test.parse().unwrap()))), expected, "{test}");
+            assert_eq!(takes(only(|it| it.retries = Some(read_retries(test).unwrap()))), expected, "{test}");
         }
     }
 
     #[test]
     fn what_cannot_be_read_is_refused() {
-        let refused = "max_age2".parse::<ReasonName>().unwrap_err();
+        let refused = read_reason("max_age2").unwrap_err();
         let expected = "\"max_age2\" is not a reason; the reasons are max_retries, max_age, non_retryable_error, \
         target_not_found, target_refused, target_not_allowed, payload_too_large, malformed_record, \
         malformed_envelope, max_receive_count";
         assert_eq!(refused, expected);
         for text in ["", ">", "=>5", "five", "-1", "5.0"] {
-            let refused = text.parse::<RetriesTest>().unwrap_err();
+            let refused = read_retries(text).unwrap_err();
             let expected =
                 format!("{text:?} is not a number of retries; give '>5', '>=5', '<5', '<=5' or '5'");
             assert_eq!(refused, expected);
         }
         for text in ["", "/id", "id=42"] {
-            let refused = text.parse::<PayloadTest>().unwrap_err();
+            let refused = PayloadTest::read(text).unwrap_err();
             let expected =
                 format!("{text:?} is not a JSON pointer and a value; give them as in '/customer/id=42'");
             assert_eq!(refused, expected);

@@ -8,13 +8,14 @@ use comeback_engine::{FailedEvent, Record, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::operate::dead::discard::{Export, Line};
+use crate::operate::account::Failure;
+use crate::operate::dead::discard::{Export, Importing, Line};
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::import::Importing;
+use crate::operate::dead::plan::Survey;
+use crate::operate::dead::queue::Received;
 use crate::operate::dead::redrive::Redrive;
-use crate::operate::dead::scan::{End, Read, Reader};
+use crate::operate::dead::scan::{End, Read, Reader, Scan};
 use crate::operate::dead::simulated::{self, NOW, Put, Simulated, policy};
-use crate::operate::dead::survey::Survey;
 use crate::operate::dead::work::{Done, LetterAction, Pace, Work};
 use crate::operate::session::Interrupt;
 
@@ -40,7 +41,7 @@ impl History {
             simulated,
             letters,
             filter: Filter { error, ..Filter::default() },
-            pace: Pace::per_second([0.5, 7.0, 25.0, 1_000.0][luck.random_range(0..4)]),
+            pace: Pace([0.5, 7.0, 25.0, 1_000.0][luck.random_range(0..4)]),
             luck,
             folder: tempfile::tempdir().unwrap(),
         }
@@ -124,9 +125,9 @@ fn block_on(history: impl Future<Output = ()>) {
     runtime.unwrap().block_on(history);
 }
 
-async fn run(simulated: &Simulated, action: &mut impl LetterAction, work: &Work) -> Option<(Done, Read)> {
+async fn run(simulated: &Simulated, action: &impl LetterAction, work: &Work) -> Option<(Done, Read)> {
     let (_raise, interrupt) = Interrupt::new();
-    let reader = Reader { queue: simulated, interrupt: &interrupt, progress: &|_| () };
+    let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
     work.run(&reader, action).await.ok()
 }
 
@@ -144,8 +145,8 @@ fn a_killed_redrive_loses_nothing_and_doubles_only_what_was_at_hand() {
             let policy = policy();
             let kills = history
                 .run_to_the_end(async |simulated, work| {
-                    let mut redrive = Redrive::new(&policy, None, NOW).unwrap();
-                    run(simulated, &mut redrive, work).await
+                    let redrive = Redrive::new(&policy, None).unwrap();
+                    run(simulated, &redrive, work).await
                 })
                 .await;
             let retried = counted(history.simulated.retried().iter().map(key_of));
@@ -164,7 +165,7 @@ fn a_killed_redrive_loses_nothing_and_doubles_only_what_was_at_hand() {
                     assert_eq!(left.get(&letter.body), Some(&1), "seed {seed}: {letter:?} was not left");
                 }
             }
-            let allowed = kills * history.pace.at_once();
+            let allowed = kills * history.pace.at_once(1);
             assert!(unexplained <= allowed, "seed {seed}: {unexplained} copies after {kills} kills");
             all_kills += kills;
             all_copies += unexplained;
@@ -183,8 +184,8 @@ fn a_killed_discard_loses_nothing() {
             history
                 .run_to_the_end(async |simulated, work| {
                     files += 1;
-                    let mut discard = Export::create(&folder.join(format!("{files}.jsonl"))).unwrap();
-                    run(simulated, &mut discard, work).await
+                    let discard = Export::create(&folder.join(format!("{files}.jsonl"))).unwrap();
+                    run(simulated, &discard, work).await
                 })
                 .await;
             let lines = exported(&folder);
@@ -211,14 +212,15 @@ fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
             let mut luck = history.luck.clone();
             let file = history.folder.path().join("letters.jsonl");
             history.simulated.fault_rate.set(0.0);
-            let mut discard = Export::create(&file).unwrap();
+            let discard = Export::create(&file).unwrap();
             let all = Work { filter: Filter::default(), limit: None, ..history.work(&mut luck) };
-            run(&history.simulated, &mut discard, &all).await.unwrap();
+            run(&history.simulated, &discard, &all).await.unwrap();
             assert_eq!(history.in_dead_letter_queue(), BTreeMap::new());
             let import = async || {
                 let (_raise, interrupt) = Interrupt::new();
-                let reader = Reader { queue: &history.simulated, interrupt: &interrupt, progress: &|_| () };
-                Importing::read(&file).unwrap().run(&reader, history.pace).await.unwrap()
+                let reader =
+                    Reader { queue: &history.simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+                Importing::read(&file).unwrap().run(&reader, history.pace).await.unwrap().0
             };
             let kills = luck.random_range(0..12);
             history.simulated.fault_rate.set(0.05);
@@ -236,7 +238,7 @@ fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
                 assert!(copies >= 1, "seed {seed}: {letter:?} is lost");
                 unexplained += if explained.contains(&letter.body) { 0 } else { copies - 1 };
             }
-            assert!(unexplained <= kills * history.pace.at_once(), "seed {seed}: {unexplained} copies");
+            assert!(unexplained <= kills * history.pace.at_once(1), "seed {seed}: {unexplained} copies");
             let reasons = history.simulated.dead().iter().filter(|it| !it.attributes.is_empty()).count();
             assert!(reasons >= history.letters.iter().filter(|letter| letter.reason.is_some()).count());
         });
@@ -251,8 +253,17 @@ fn a_killed_survey_changes_nothing() {
             let before = history.in_dead_letter_queue();
             let (_raise, interrupt) = Interrupt::new();
             let filter = Filter::default();
-            let reader = Reader { queue: &history.simulated, interrupt: &interrupt, progress: &|_| () };
-            let survey = || Survey::read(&reader, &filter, &|_| Ok(()), 5, NOW);
+            let reader =
+                Reader { queue: &history.simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+            let survey = async || {
+                let mut survey = Survey::default();
+                let look = |received: &Received| {
+                    survey.count(received, &filter, |_| Ok(()), 5, NOW);
+                    false
+                };
+                let read = Scan::new(&reader, NOW).look(look).await?;
+                Ok::<_, Failure>((survey, read))
+            };
             let calls = history.luck.random_range(0..60);
             history.simulated.killed_after(calls, survey()).await;
             history.simulated.all_come_back();

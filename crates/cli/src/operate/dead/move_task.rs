@@ -8,10 +8,9 @@ use serde_json::json;
 
 use crate::failure;
 use crate::operate::account::{Account, Failure, Or as _};
-use crate::operate::dead::plan::{Bar, DeadLetters};
-use crate::operate::dead::scan::Progress;
+use crate::operate::dead::plan::DeadLetters;
 use crate::operate::dead::work::Pace;
-use crate::operate::session::{Interrupt, Session, confirm};
+use crate::operate::session::{Interrupt, confirm};
 use crate::text::durations;
 use crate::text::numbers::{counted, rate_text};
 
@@ -19,15 +18,12 @@ use crate::text::numbers::{counted, rate_text};
 const MOST_A_SECOND: f64 = 500.0;
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 const RUNNING: &str = "RUNNING";
+const CANCELLING: &str = "CANCELLING";
 /// How many times to look for a task that was just started: SQS may list it some seconds later.
 const LOOKS_FOR_A_NEW_ONE: u32 = 60;
 
-pub(crate) async fn run(
-    rate: f64,
-    dry_run: bool,
-    letters: &DeadLetters,
-    session: &Session,
-) -> Result<(), failure::Failure> {
+pub(crate) async fn run(rate: f64, dry_run: bool, letters: &DeadLetters) -> Result<(), failure::Failure> {
+    let session = &letters.session;
     let per_second = rate.floor();
     if !(1.0..=MOST_A_SECOND).contains(&per_second) {
         return Err(Failure::Refused(format!(
@@ -36,10 +32,10 @@ pub(crate) async fn run(
         ))
         .into());
     }
-    let visible = letters.depth(session).await?.visible;
+    let visible = letters.depth().await?.visible;
     let (from, to) = (&letters.deployment.dead_letter_queue, &letters.deployment.retry_queue);
     let count = counted(visible, "letter", "letters");
-    let time = durations::short(Pace::per_second(per_second).time_for(visible).as_secs_f64());
+    let time = durations::short(Pace(per_second).time_for(visible).as_secs_f64());
     let mut out = anstream::stdout();
     let is_json = session.common.json;
     if !is_json {
@@ -53,26 +49,18 @@ pub(crate) async fn run(
         return Ok(());
     }
     confirm(&format!("move about {count} to {}?", to.name()), session).await?;
-    let bar = Bar::new(visible);
     let task = MoveTask { account: &session.account, from: &from.arn, to: &to.arn };
-    let moved = task.follow(per_second as i32, &session.interrupt, &|progress| bar.show(progress)).await?;
-    drop(bar);
+    let reader = letters.reader(visible);
+    let moved = task.follow(per_second as i32, reader.interrupt, &*reader.progress).await;
+    drop(reader);
+    let (moved, was_running) = moved?;
     if is_json {
-        writeln!(out, "{}", json!({"about": visible, "dry_run": false, "moved": moved.letters}))?;
+        writeln!(out, "{}", json!({"about": visible, "dry_run": false, "moved": moved}))?;
     } else {
-        let followed = if moved.was_running { " (a move task that was running already)" } else { "" };
-        writeln!(out, "moved about {}{followed}", counted(moved.letters, "letter", "letters"))?;
+        let followed = if was_running { " (a move task that was running already)" } else { "" };
+        writeln!(out, "moved about {}{followed}", counted(moved, "letter", "letters"))?;
     }
     Ok(())
-}
-
-/// What a move task did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Moved {
-    /// Letters moved, approximately.
-    letters: u64,
-    /// The task was running before this command.
-    was_running: bool,
 }
 
 /// A move from one queue to another, by their ARNs.
@@ -84,93 +72,79 @@ struct MoveTask<'a> {
 
 impl MoveTask<'_> {
     /// Has SQS move every letter, at most `per_second`, and follows the task to its end; or follows one that is running.
-    /// Ctrl-C cancels it. What was moved stays moved.
+    /// Ctrl-C cancels it. What was moved stays moved. Gives how many letters were moved, approximately, and whether the task
+    /// was running before.
     async fn follow(
         &self,
         per_second: i32,
         interrupt: &Interrupt,
-        progress: &dyn Fn(Progress),
-    ) -> Result<Moved, Failure> {
+        progress: &dyn Fn(u64),
+    ) -> Result<(u64, bool), Failure> {
         let before = self.last_task().await?;
-        let was_running = self.is_running(before.as_ref())?;
-        let started = if was_running { None } else { Some(self.start_task(per_second).await?) };
-        let older = before.filter(|_| !was_running).map(|task| task.started_timestamp());
+        // SQS refuses a second task beside it.
+        let running = before.as_ref().filter(|task| task.status() == Some(RUNNING));
+        let was_running = running.is_some();
+        let (handle, older) = match running {
+            Some(task) if task.destination_arn() == Some(self.to) => (task.task_handle.clone(), None),
+            Some(task) => {
+                let to = task.destination_arn().unwrap_or("where SQS took the messages from");
+                return Err(Failure::CouldNot(format!(
+                    "a move task to {to} is running; wait for its end, or cancel it with `aws sqs cancel-message-move-task`"
+                )));
+            }
+            None => (self.start_task(per_second).await?, before.map(|task| task.started_timestamp())),
+        };
         let mut looks = 0;
         loop {
             let task = self.last_task().await?.filter(|task| Some(task.started_timestamp()) != older);
-            let Some(task) = task else {
-                looks += 1;
-                if looks == LOOKS_FOR_A_NEW_ONE {
-                    return Err(self.unlisted());
-                }
-                tokio::select! {
-                    () = tokio::time::sleep(LOOK_AFTER) => continue,
-                    () = interrupt.raised() => return Err(self.cancel(started.as_deref()).await?),
-                }
-            };
-            let letters = task.approximate_number_of_messages_moved().unsigned_abs();
-            progress(Progress::Done(letters));
-            match task.status().unwrap_or_default() {
-                "COMPLETED" => return Ok(Moved { letters, was_running }),
-                RUNNING if interrupt.is_raised() => return Err(self.cancel(task.task_handle()).await?),
-                // It ends by itself soon, so an interrupt does not end this wait.
-                "CANCELLING" => tokio::time::sleep(LOOK_AFTER).await,
-                RUNNING => tokio::select! {
-                    () = tokio::time::sleep(LOOK_AFTER) => {}
-                    () = interrupt.raised() => {}
-                },
-                status => {
-                    let why = task.failure_reason().unwrap_or("SQS gives no reason");
+            let letters =
+                task.as_ref().map(|task| task.approximate_number_of_messages_moved().unsigned_abs());
+            letters.into_iter().for_each(progress);
+            let letters = letters.unwrap_or_default();
+            let status = task.as_ref().map(|task| task.status().unwrap_or_default());
+            match status {
+                Some("COMPLETED") => return Ok((letters, was_running)),
+                None | Some(RUNNING) if interrupt.is_raised() => return Err(self.cancel(handle).await?),
+                None => looks += 1,
+                Some(RUNNING | CANCELLING) => {}
+                Some(status) => {
+                    let why = task.as_ref().and_then(Task::failure_reason).unwrap_or("SQS gives no reason");
                     let moved = format!("about {letters} letters were moved before");
                     return Err(Failure::Undone(format!("SQS's move task is {status}: {why}; {moved}")));
                 }
             }
+            if looks == LOOKS_FOR_A_NEW_ONE {
+                return Err(Failure::Undone(format!(
+                    "SQS accepted a move task and does not list it; look for it with `aws sqs list-message-move-tasks \
+                     --source-arn {}`",
+                    self.from
+                )));
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AFTER) => {}
+                // A task that is being cancelled ends by itself soon.
+                () = interrupt.raised(), if status != Some(CANCELLING) => {}
+            }
         }
-    }
-
-    fn unlisted(&self) -> Failure {
-        Failure::Undone(format!(
-            "SQS accepted a move task and does not list it; look for it with `aws sqs list-message-move-tasks --source-arn \
-             {}`",
-            self.from
-        ))
     }
 
     /// Gives the task's handle.
-    async fn start_task(&self, per_second: i32) -> Result<String, Failure> {
-        let source = self.from;
-        let call = self.account.sqs.start_message_move_task().source_arn(source);
+    async fn start_task(&self, per_second: i32) -> Result<Option<String>, Failure> {
+        let call = self.account.sqs.start_message_move_task().source_arn(self.from);
         // Without a destination, SQS sends each message to the queue it came from. The handler's letters came from none.
         let call = call.destination_arn(self.to).max_number_of_messages_per_second(per_second);
-        let started = call.send().await.or_failure("sqs:StartMessageMoveTask", source)?;
-        Ok(started.task_handle.unwrap_or_default())
-    }
-
-    /// Whether the last task is running, to our destination. SQS refuses a second task beside it.
-    fn is_running(&self, last: Option<&Task>) -> Result<bool, Failure> {
-        let Some(task) = last.filter(|task| task.status() == Some(RUNNING)) else {
-            return Ok(false);
-        };
-        match task.destination_arn() {
-            Some(arn) if arn == self.to => Ok(true),
-            other => Err(Failure::CouldNot(format!(
-                "a move task to {} is running; wait for its end, or cancel it with `aws sqs cancel-message-move-task`",
-                other.unwrap_or("where SQS took the messages from")
-            ))),
-        }
+        Ok(call.send().await.or_failure("sqs:StartMessageMoveTask", self.from)?.task_handle)
     }
 
     async fn last_task(&self) -> Result<Option<Task>, Failure> {
-        let source = self.from;
-        let call = self.account.sqs.list_message_move_tasks().source_arn(source).max_results(1);
-        let answer = call.send().await.or_failure("sqs:ListMessageMoveTasks", source)?;
+        let call = self.account.sqs.list_message_move_tasks().source_arn(self.from).max_results(1);
+        let answer = call.send().await.or_failure("sqs:ListMessageMoveTasks", self.from)?;
         Ok(answer.results.unwrap_or_default().into_iter().next())
     }
 
     /// Gives why the command ends: it was interrupted.
-    async fn cancel(&self, task_handle: Option<&str>) -> Result<Failure, Failure> {
-        let handle = task_handle.unwrap_or_default();
-        let call = self.account.sqs.cancel_message_move_task().task_handle(handle);
+    async fn cancel(&self, task_handle: Option<String>) -> Result<Failure, Failure> {
+        let call = self.account.sqs.cancel_message_move_task().set_task_handle(task_handle);
         let answer = call.send().await.or_failure("sqs:CancelMessageMoveTask", self.from)?;
         let moved = answer.approximate_number_of_messages_moved().unsigned_abs();
         Ok(Failure::Interrupted(format!(
@@ -231,8 +205,8 @@ mod tests {
     async fn follow(
         account: &Account,
         interrupt: &Interrupt,
-        progress: &dyn Fn(Progress),
-    ) -> Result<Moved, Failure> {
+        progress: &dyn Fn(u64),
+    ) -> Result<(u64, bool), Failure> {
         MoveTask { account, from: FROM, to: TO }.follow(50, interrupt, progress).await
     }
 
@@ -259,8 +233,8 @@ mod tests {
         let heard = Mutex::new(Vec::new());
         let tell = |progress| heard.lock().unwrap().push(progress);
         let moved = follow(&account, &interrupt, &tell).await;
-        assert_eq!(moved, Ok(Moved { letters: 9, was_running: false }));
-        assert_eq!(*heard.lock().unwrap(), [4, 5, 9].map(Progress::Done));
+        assert_eq!(moved, Ok((9, false)));
+        assert_eq!(*heard.lock().unwrap(), [4, 5, 9]);
         let start = json!({"SourceArn": FROM, "DestinationArn": TO, "MaxNumberOfMessagesPerSecond": 50});
         assert_eq!(requests.lock().unwrap()[1], ("StartMessageMoveTask".into(), start));
     }
@@ -270,7 +244,7 @@ mod tests {
         let (account, requests) = with_tasks([task("RUNNING", 4), task("COMPLETED", 9)]).await;
         let (_raise, interrupt) = Interrupt::new();
         let moved = follow(&account, &interrupt, &|_| ()).await;
-        assert_eq!(moved, Ok(Moved { letters: 9, was_running: true }));
+        assert_eq!(moved, Ok((9, true)));
         assert_eq!(operations(&requests), ["ListMessageMoveTasks"; 2]);
     }
 

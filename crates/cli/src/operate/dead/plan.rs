@@ -1,37 +1,39 @@
-//! What the `dead` commands share: finding the letters, the plan of a redrive or discard, and both in words.
+//! What the `dead` commands share: finding the letters, counting them by group, and the plan of a redrive or discard.
 
-use std::cell::{Cell, OnceCell};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use comeback_engine::{Policy, Timestamp};
+use comeback_engine::{Letter, LetterKind, Policy, Reason, ReasonCode, Timestamp};
+use comfy_table::Table;
 use indicatif::HumanCount;
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::failure;
 use crate::operate::account::Failure;
-use crate::operate::dead::filter::Filter;
-use crate::operate::dead::queue::{HIDDEN_FOR, SqsQueues};
-use crate::operate::dead::scan::{End, Progress, Read, Reader};
-use crate::operate::dead::survey::{Group, Survey};
-use crate::operate::dead::work::{Done, Pace, Work};
+use crate::operate::dead::filter::{Filter, reason_of};
+use crate::operate::dead::queue::{HIDDEN_FOR, Received, SqsQueues};
+use crate::operate::dead::scan::{End, Read, Reader, Scan};
+use crate::operate::dead::work::{Done, LetterAction, Work};
 use crate::operate::deployment::{Deployment, Depth};
 use crate::operate::function::short_name;
 use crate::operate::session::Session;
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::terminal;
-use crate::text::terminal::table;
+use crate::text::terminal::{Progress, table};
 
-/// The two queues of a deployment.
+/// The two queues of a deployment, and the command that works on them.
 pub(crate) struct DeadLetters {
+    pub(crate) session: Session,
     pub(crate) deployment: Deployment,
-    /// The handler's policy.
     pub(crate) policy: Policy,
-    pub(crate) queues: SqsQueues,
+    queues: SqsQueues,
 }
 
 impl DeadLetters {
     /// Fails if the handler's environment is refused: nobody can say which functions it would re-invoke.
-    pub(crate) async fn find(session: &Session) -> Result<Self, Failure> {
+    pub(crate) async fn find(session: Session) -> Result<Self, Failure> {
         let deployment = session.interrupt.or(session.deployment()).await?;
         let policy = deployment.policy().map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -39,18 +41,24 @@ impl DeadLetters {
             Failure::CouldNot(format!("the environment of {handler} is refused: {}", errors.join("; ")))
         })?;
         let queues = SqsQueues::new(&session.account, &deployment);
-        Ok(Self { deployment, policy, queues })
+        Ok(Self { session, deployment, policy, queues })
     }
 
     /// How many letters there are. SQS's counts are right only a minute after the last change.
-    pub(crate) async fn depth(&self, session: &Session) -> Result<Depth, Failure> {
+    pub(crate) async fn depth(&self) -> Result<Depth, Failure> {
+        let session = &self.session;
         session.interrupt.or(Depth::read(&session.account, &self.deployment.dead_letter_queue)).await
     }
 
-    /// Says what reading the letters does to the queue, unless JSON is printed. Gives the bar for reading them.
-    pub(crate) async fn announce(&self, session: &Session) -> Result<Bar, Failure> {
-        let depth = self.depth(session).await?;
-        if !session.common.json {
+    /// Shows every letter that was sent until `now` to `look`, until that returns `true`. Says what reading the letters does
+    /// to the queue, unless JSON is printed.
+    pub(crate) async fn look(
+        &self,
+        now: Timestamp,
+        look: impl FnMut(&Received) -> bool,
+    ) -> Result<Read, Failure> {
+        let depth = self.depth().await?;
+        if !self.session.common.json {
             let count = counted(depth.visible, "letter", "letters");
             let hidden_for = durations::text(HIDDEN_FOR);
             anstream::eprintln!(
@@ -59,98 +67,240 @@ impl DeadLetters {
                 self.deployment.dead_letter_queue.name()
             );
             if depth.in_flight > 0 {
-                let hidden = HumanCount(depth.in_flight);
-                anstream::eprintln!(
-                    "about {hidden} more are hidden by another reader, and cannot be read now"
-                );
+                let more = HumanCount(depth.in_flight);
+                anstream::eprintln!("about {more} more are hidden by another reader, and cannot be read now");
             }
         }
-        Ok(Bar::new(depth.visible))
+        Scan::new(&self.reader(depth.visible), now).look(look).await
     }
 
-    pub(crate) fn reader<'a>(
-        &'a self,
-        session: &'a Session,
-        progress: &'a dyn Fn(Progress),
-    ) -> Reader<'a, SqsQueues> {
-        Reader { queue: &self.queues, interrupt: &session.interrupt, progress }
+    /// With a bar for this number of letters.
+    pub(crate) fn reader(&self, letters: u64) -> Reader<'_, SqsQueues> {
+        let bar = Progress::new(letters, "{pos}/{len} letters");
+        let progress = Box::new(move |letters| bar.set(letters));
+        Reader { queue: &self.queues, interrupt: &self.session.interrupt, progress }
     }
 }
 
-/// The bar while letters are read or acted on.
-pub(crate) struct Bar {
-    length: u64,
-    /// Drawn with the first letter.
-    bar: OnceCell<terminal::Progress>,
-    says_hidden: Cell<bool>,
+/// Functions named one by one.
+const MOST_NAMED: usize = 20;
+/// A function may write anything as an error's type. Past this many groups, letters are counted together.
+const MOST_GROUPS: usize = 1_000;
+const LONGEST_ERROR_TYPE: usize = 256;
+
+/// What there is of a filter's letters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Survey {
+    /// Letters that the filter takes and that can be acted on.
+    pub(crate) chosen: u64,
+    /// These letters by reason, target and error type.
+    groups: BTreeMap<(&'static str, Option<String>, Option<String>), Group>,
+    /// The first of them, as many as were asked for.
+    pub(crate) letters: Vec<Described>,
+    /// Letters that the filter takes and that would be dead-lettered again at once, by reason.
+    pub(crate) left: BTreeMap<&'static str, u64>,
+    /// Functions of such letters that `TARGET_FUNCTIONS` does not allow; the first twenty.
+    pub(crate) not_allowed: BTreeSet<String>,
+    /// When the last of all letters was sent, by SQS's clock.
+    pub(crate) newest: Option<Timestamp>,
 }
 
-/// Giving back fewer letters takes no time worth mentioning.
-const MANY: u64 = 2_000;
+/// Letters with the same reason, target and error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Group {
+    reason: &'static str,
+    target: Option<String>,
+    /// The last error's type, or its first 256 characters.
+    error_type: Option<String>,
+    count: u64,
+    /// When the first and the last of them were given up.
+    oldest: Timestamp,
+    newest: Timestamp,
+}
 
-impl Bar {
-    pub(crate) fn new(length: u64) -> Self {
-        Self { length, bar: OnceCell::new(), says_hidden: Cell::new(true) }
+/// A letter on one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Described {
+    /// The event's key. A message that was not understood has none.
+    pub(crate) key: Option<String>,
+    pub(crate) message_id: String,
+    /// `event`; `verbatim` for a body left as it was received; `record` for what SQS's own redrive took; `unknown` for
+    /// any other message.
+    pub(crate) kind: &'static str,
+    /// The reason's name, `max_receive_count` or `unknown`.
+    pub(crate) reason: &'static str,
+    pub(crate) target: Option<String>,
+    pub(crate) error_type: Option<String>,
+    pub(crate) retries: Option<u64>,
+    pub(crate) given_up: Timestamp,
+    pub(crate) sent: Timestamp,
+}
+
+impl Survey {
+    /// Counts a letter, and describes it if it is one of the first `most`. `judge` says whether it can be acted on.
+    pub(crate) fn count(
+        &mut self,
+        received: &Received,
+        filter: &Filter,
+        judge: impl Fn(&Received) -> Result<(), Reason>,
+        most: usize,
+        now: Timestamp,
+    ) {
+        self.newest = self.newest.max(Some(received.record.sent));
+        let letter = received.letter();
+        if !filter.takes(&letter, now) {
+            return;
+        }
+        let target = letter.function_arn.as_deref().map(ToOwned::to_owned);
+        if let Err(Reason { code, .. }) = judge(received) {
+            *self.left.entry(code.name()).or_default() += 1;
+            if code == ReasonCode::TargetNotAllowed && self.not_allowed.len() < MOST_NAMED {
+                self.not_allowed.extend(target);
+            }
+            return;
+        }
+        self.chosen += 1;
+        if self.letters.len() < most {
+            self.letters.push(Described::of(received, &letter));
+        }
+        let error = letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR_TYPE).collect());
+        let mut alike = (reason_of(&letter), target, error);
+        if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&alike) {
+            alike = ("other", None, None);
+        }
+        let moment = letter.given_up;
+        let group = self.groups.entry(alike).or_insert_with_key(|(reason, target, error_type)| {
+            let (target, error_type) = (target.clone(), error_type.clone());
+            Group { reason, target, error_type, count: 0, oldest: moment, newest: moment }
+        });
+        group.count += 1;
+        group.oldest = moment.min(group.oldest);
+        group.newest = moment.max(group.newest);
     }
 
-    pub(crate) fn show(&self, progress: Progress) {
-        match progress {
-            Progress::Read(letters) | Progress::Done(letters) => {
-                let bar = || terminal::Progress::new(self.length, "{pos}/{len} letters");
-                self.bar.get_or_init(bar).set(letters);
-            }
-            Progress::Hidden(letters) => {
-                if letters > MANY && self.says_hidden.replace(false) {
-                    anstream::eprintln!("giving back {}", counted(letters, "letter", "letters"));
-                }
-            }
+    /// The groups, the largest first.
+    pub(crate) fn groups(&self) -> Vec<&Group> {
+        let mut groups: Vec<_> = self.groups.values().collect();
+        groups.sort_by_key(|group| Reverse(group.count));
+        groups
+    }
+
+    pub(crate) fn groups_table(&self, now: Timestamp) -> Table {
+        let mut table = table();
+        table.set_header(["letters", "reason", "function", "error", "oldest", "newest"]);
+        for group in self.groups() {
+            table.add_row([
+                HumanCount(group.count).to_string().as_str(),
+                group.reason,
+                short_name(group.target.as_deref().unwrap_or_default()),
+                group.error_type.as_deref().unwrap_or_default(),
+                &age(group.oldest, now),
+                &age(group.newest, now),
+            ]);
+        }
+        table
+    }
+
+    pub(crate) fn letters_table(&self, now: Timestamp) -> Table {
+        let mut table = table();
+        table.set_header(["key", "function", "reason", "error", "retries", "age"]);
+        for letter in &self.letters {
+            table.add_row([
+                letter.key.as_ref().unwrap_or(&letter.message_id),
+                short_name(letter.target.as_deref().unwrap_or_default()),
+                letter.reason,
+                letter.error_type.as_deref().unwrap_or_default(),
+                &letter.retries.map(|retries| retries.to_string()).unwrap_or_default(),
+                &age(letter.given_up, now),
+            ]);
+        }
+        table
+    }
+}
+
+fn age(moment: Timestamp, now: Timestamp) -> String {
+    durations::short(now.since(moment).as_secs_f64().floor())
+}
+
+impl Described {
+    pub(crate) fn of(received: &Received, letter: &Letter<'_>) -> Self {
+        Self {
+            key: letter.key.clone(),
+            message_id: received.record.message_id.clone(),
+            kind: match letter.kind {
+                LetterKind::Event => "event",
+                LetterKind::Verbatim => "verbatim",
+                LetterKind::Record => "record",
+                LetterKind::Unknown => "unknown",
+            },
+            reason: reason_of(letter),
+            target: letter.function_arn.as_deref().map(ToOwned::to_owned),
+            error_type: letter.error_type.clone(),
+            retries: letter.retries_made,
+            given_up: letter.given_up,
+            sent: received.record.sent,
         }
     }
 }
 
 /// A survey, and how its letters are acted on.
-pub(crate) struct Plan {
+pub(crate) struct Plan<'a> {
+    letters: &'a DeadLetters,
     /// `redrive` or `discard`.
-    pub(crate) verb: &'static str,
+    verb: &'static str,
+    work: Work,
     pub(crate) survey: Survey,
     pub(crate) read: Read,
-    pub(crate) pace: Pace,
-    pub(crate) limit: Option<u64>,
-    pub(crate) now: Timestamp,
 }
 
-impl Plan {
+impl<'a> Plan<'a> {
+    /// Reads the letters, and prints what would be done, unless JSON is printed. `judge` says whether a letter can be acted
+    /// on. There is a plan if there were too many letters to read all.
+    pub(crate) async fn make(
+        verb: &'static str,
+        work: Work,
+        judge: impl Fn(&Received) -> Result<(), Reason>,
+        letters: &'a DeadLetters,
+    ) -> Result<Self, failure::Failure> {
+        let mut survey = Survey::default();
+        let look = |received: &Received| {
+            survey.count(received, &work.filter, &judge, 0, work.now);
+            false
+        };
+        let read = letters.look(work.now, look).await?;
+        match &read.end {
+            End::Interrupted => read.result("nothing was changed")?,
+            End::Failed(failure) => return Err(failure.clone().into()),
+            End::All | End::Enough | End::TooManyHidden => {}
+        }
+        let until = survey.newest.unwrap_or(work.until);
+        let plan = Self { letters, verb, work: Work { until, ..work }, survey, read };
+        if !letters.session.common.json {
+            plan.print(&mut anstream::stdout())?;
+        }
+        Ok(plan)
+    }
+
+    pub(crate) async fn carry_out(&self, action: &impl LetterAction) -> Result<(Done, Read), Failure> {
+        self.work.run(&self.letters.reader(self.letters()), action).await
+    }
+
     /// Letters to act on.
     pub(crate) fn letters(&self) -> u64 {
-        self.survey.chosen.min(self.limit.unwrap_or(u64::MAX))
+        self.survey.chosen.min(self.work.limit.unwrap_or(u64::MAX))
     }
 
-    /// The work; `None` if there is nothing to do.
-    pub(crate) fn work(&self, filter: &Filter) -> Option<Work> {
-        let until = self.survey.newest.filter(|_| self.letters() > 0)?;
-        Some(Work { filter: filter.clone(), now: self.now, until, pace: self.pace, limit: self.limit })
-    }
-
-    /// Whether the plan can be carried out. It can if there were too many letters to read all.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        match &self.read.end {
-            End::Interrupted => self.read.result("nothing was changed"),
-            End::Failed(failure) => Err(failure.clone()),
-            End::All | End::Enough | End::TooManyHidden => Ok(()),
-        }
-    }
-
-    pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        let Self { verb, survey, read, pace, now, .. } = self;
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { verb, work, survey, read, .. } = self;
         let (letters, all) = (self.letters(), HumanCount(read.letters));
-        let time = durations::short(pace.time_for(letters).as_secs_f64());
+        let time = durations::short(work.pace.time_for(letters).as_secs_f64());
         let count = counted(letters, "letter", "letters");
         writeln!(out, "to {verb}: about {count} of {all}, in about {time}")?;
         if letters < survey.chosen {
             writeln!(out, "(--limit: the filter takes {} letters)", HumanCount(survey.chosen))?;
         }
         if survey.chosen > 0 {
-            writeln!(out, "{}", groups_table(&survey.groups(), *now))?;
+            writeln!(out, "{}", survey.groups_table(work.now))?;
         }
         for (reason, count) in &survey.left {
             writeln!(out, "left: {}, which would be dead-lettered again as {reason}", HumanCount(*count))?;
@@ -163,14 +313,10 @@ impl Plan {
 
     pub(crate) fn json(&self) -> Value {
         let Survey { chosen, left, not_allowed, .. } = &self.survey;
+        let (groups, incomplete) = (self.survey.groups(), self.read.incomplete());
         json!({
-            "letters": self.letters(),
-            "chosen": chosen,
-            "read": self.read.letters,
-            "groups": self.survey.groups(),
-            "left": left,
-            "not_allowed": not_allowed,
-            "incomplete": self.read.incomplete(),
+            "letters": self.letters(), "chosen": chosen, "read": self.read.letters, "groups": groups, "left": left,
+            "not_allowed": not_allowed, "incomplete": incomplete,
         })
     }
 
@@ -178,11 +324,13 @@ impl Plan {
     pub(crate) fn result(&self, done: &Done, read: &Read, summary: &str) -> Result<(), Failure> {
         read.result(summary)?;
         let surprises = done.left.keys().any(|why| !self.survey.left.contains_key(why.as_str()));
-        if surprises || done.not_deleted.is_some() {
-            return Err(Failure::Undone(format!("{summary}; repeat the command for what was left")));
-        }
-        Ok(())
+        if surprises || done.not_deleted.is_some() { Err(left_over(summary)) } else { Ok(()) }
     }
+}
+
+/// Why a command ends that left what it should have done.
+pub(crate) fn left_over(summary: &str) -> Failure {
+    Failure::Undone(format!("{summary}; repeat the command for what was left"))
 }
 
 impl Done {
@@ -198,32 +346,101 @@ impl Done {
     }
 
     pub(crate) fn json(&self, read: &Read) -> Value {
-        let not_deleted = self.not_deleted.as_ref();
-        json!({
-            "done": self.letters,
-            "left": self.left,
-            "not_deleted": not_deleted.map(|(count, why)| json!({"count": count, "why": why})),
-            "incomplete": read.incomplete(),
-        })
+        let not_deleted = self.not_deleted.as_ref().map(|(count, why)| json!({"count": count, "why": why}));
+        let (left, incomplete) = (&self.left, read.incomplete());
+        json!({"done": self.letters, "left": left, "not_deleted": not_deleted, "incomplete": incomplete})
     }
 }
 
-pub(crate) fn groups_table(groups: &[Group<'_>], now: Timestamp) -> comfy_table::Table {
-    let mut table = table();
-    table.set_header(["letters", "reason", "function", "error", "oldest", "newest"]);
-    for group in groups {
-        table.add_row([
-            HumanCount(group.count).to_string().as_str(),
-            group.reason,
-            short_name(group.target.unwrap_or_default()),
-            group.error_type.unwrap_or_default(),
-            &age(group.oldest, now),
-            &age(group.newest, now),
-        ]);
-    }
-    table
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operate::dead::queue::LetterQueue;
+    use crate::operate::dead::simulated::{NOW, Simulated, event, malformed, record, unknown};
+    use crate::operate::session::Interrupt;
 
-pub(crate) fn age(moment: Timestamp, now: Timestamp) -> String {
-    durations::short(now.since(moment).as_secs_f64().floor())
+    async fn survey<Q: LetterQueue>(
+        reader: &Reader<'_, Q>,
+        most: usize,
+        now: Timestamp,
+    ) -> Result<(Survey, Read), Failure> {
+        let (mut survey, filter) = (Survey::default(), Filter::default());
+        let look = |received: &Received| {
+            survey.count(received, &filter, |_| Ok(()), most, now);
+            false
+        };
+        let read = Scan::new(reader, now).look(look).await?;
+        Ok((survey, read))
+    }
+
+    async fn list(simulated: &Simulated, most: usize, now: Timestamp) -> Result<(Survey, Read), Failure> {
+        let (_raise, interrupt) = Interrupt::new();
+        survey(&Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) }, most, now)
+            .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_are_counted_by_group_and_given_back() {
+        let timeouts = (0..250).map(|_| event("Timeout"));
+        let others = (0..3).map(|_| record("Throttled"));
+        let simulated = Simulated::with(timeouts.chain(others).chain([unknown(), malformed()]));
+        let (survey, read) = list(&simulated, 2, NOW).await.unwrap();
+        let groups = survey.groups();
+        let groups = groups.iter().map(|it| (it.count, it.reason, it.error_type.as_deref()));
+        let expected = [
+            (250, "max_age", Some("Timeout")),
+            (3, "max_receive_count", Some("Throttled")),
+            (1, "malformed_record", None),
+            (1, "unknown", None),
+        ];
+        assert_eq!(groups.collect::<Vec<_>>(), expected);
+        assert_eq!((survey.chosen, survey.letters.len()), (255, 2));
+        assert_eq!((read.letters, read.end), (255, End::All));
+        assert_eq!(simulated.depth().visible, 255);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_sent_later_are_left_alone() {
+        let simulated = Simulated::with([event("Timeout"), event("Timeout")]);
+        let first = simulated.dead()[0].record.sent;
+        let (survey, read) = list(&simulated, 0, first).await.unwrap();
+        assert_eq!((survey.chosen, read.letters, read.newer), (1, 1, 1));
+        assert_eq!((survey.newest, simulated.depth().visible), (Some(first), 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ctrl_c_gives_back_what_was_read() {
+        let simulated = Simulated::with((0..500).map(|_| event("Timeout")));
+        let (raise, interrupt) = Interrupt::new();
+        let progress = Box::new(|_: u64| raise.send(true).unwrap());
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
+        let (_, read) = survey(&reader, 0, NOW).await.unwrap();
+        assert_eq!((read.letters, &read.end), (80, &End::Interrupted));
+        assert_eq!(simulated.depth().visible, 500);
+        let failure = read.result("nothing was changed").unwrap_err();
+        assert_eq!(failure, Failure::Interrupted("nothing was changed".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_denied_receive_fails_the_command() {
+        let simulated = Simulated::with([event("Timeout")]);
+        simulated.denied.set("receive");
+        let failure = list(&simulated, 0, NOW).await.unwrap_err();
+        assert_eq!(failure, Failure::CouldNot("sqs:ReceiveMessage: AccessDenied".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_that_cannot_be_given_back_are_reported() {
+        let simulated = Simulated::with((0..30).map(|_| event("Timeout")));
+        simulated.denied.set("give_back");
+        let (_, read) = list(&simulated, 0, NOW).await.unwrap();
+        let why = "sqs:ChangeMessageVisibility: refused: AccessDenied: give_back; docs/operate.md lists the permissions of \
+            each command";
+        assert_eq!(read.still_hidden, Some((30, why.into())));
+        let undone = format!(
+            "read 30; 30 letters could not be given back and are hidden for 15 minutes at most: {why}"
+        );
+        assert_eq!(read.result("read 30"), Err(Failure::Undone(undone)));
+        assert_eq!(simulated.depth().in_flight, 30);
+    }
 }

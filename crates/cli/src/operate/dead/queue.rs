@@ -1,6 +1,5 @@
 //! The dead-letter queue and the retry queue: the calls that the `dead` commands make, and these calls on SQS.
 
-use std::fmt;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message as Sent, MessageAttributeValue, MessageSystemAttributeName as Name};
@@ -31,7 +30,6 @@ const GIVING_BACK: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) record: Record,
-    /// Its message attributes.
     pub(crate) attributes: Vec<(String, MessageAttributeValue)>,
 }
 
@@ -45,7 +43,6 @@ impl Received {
     }
 }
 
-/// Where a message is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     RetryQueue,
@@ -79,10 +76,8 @@ impl CallFailure {
     pub(crate) fn of(action: &str, cause: &Cause) -> Self {
         let kind = cause.error().map(|error| error.kind);
         let for_all = matches!(kind, Some(ErrorKind::Denied | ErrorKind::Missing));
-        let remedy = match kind {
-            Some(ErrorKind::Denied) => "; docs/operate.md lists the permissions of each command",
-            _ => "",
-        };
+        let is_denied = kind == Some(ErrorKind::Denied);
+        let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };
         Self { why: format!("{action}: {cause}{remedy}"), for_all }
     }
 }
@@ -154,12 +149,6 @@ impl LetterQueue for SqsQueues {
     }
 }
 
-impl fmt::Debug for SqsQueues {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqsQueues").field("url", &self.url).finish_non_exhaustive()
-    }
-}
-
 fn received(message: Sent) -> Result<Received, Failure> {
     let message_id = message.message_id.unwrap_or_default();
     let lacks = |what: &str| Failure::CouldNot(format!("SQS gave no {what} of message {message_id:?}"));
@@ -168,22 +157,16 @@ fn received(message: Sent) -> Result<Received, Failure> {
         let text = system.get(&name).and_then(|text| text.parse::<u64>().ok());
         text.ok_or_else(|| lacks(name.as_str()))
     };
-    let sent = Timestamp::from_millis(number(Name::SentTimestamp)?);
-    let first_receive = Timestamp::from_millis(number(Name::ApproximateFirstReceiveTimestamp)?);
-    let receive_count = number(Name::ApproximateReceiveCount)?.try_into().unwrap_or(u32::MAX);
-    let trace_header = system.get(&Name::AwsTraceHeader).cloned();
-    let receipt_handle = message.receipt_handle.ok_or_else(|| lacks("receipt handle"))?;
-    let body = message.body.ok_or_else(|| lacks("body"))?;
     let attributes: Vec<_> = message.message_attributes.unwrap_or_default().into_iter().collect();
     let mut record = Record {
-        message_id,
-        receipt_handle,
-        body,
-        receive_count,
-        sent,
-        first_receive,
+        receipt_handle: message.receipt_handle.ok_or_else(|| lacks("receipt handle"))?,
+        body: message.body.ok_or_else(|| lacks("body"))?,
+        receive_count: number(Name::ApproximateReceiveCount)?.try_into().unwrap_or(u32::MAX),
+        sent: Timestamp::from_millis(number(Name::SentTimestamp)?),
+        first_receive: Timestamp::from_millis(number(Name::ApproximateFirstReceiveTimestamp)?),
         moved: None,
-        trace_header,
+        trace_header: system.get(&Name::AwsTraceHeader).cloned(),
+        message_id: message_id.clone(),
     };
     let moved = attributes.iter().find(|(name, _)| name == MOVED_ATTRIBUTE);
     if let Some(attribute) = moved.and_then(|(_, value)| value.string_value()) {

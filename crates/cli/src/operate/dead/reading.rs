@@ -1,7 +1,6 @@
 //! `comeback dead list` and `comeback dead show`: reading letters.
 
 use std::io::Write as _;
-use std::ops::ControlFlow;
 
 use clap::Args;
 use comeback_engine::{Letter, Timestamp};
@@ -12,14 +11,10 @@ use crate::clock;
 use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::plan::{DeadLetters, age, groups_table};
-use crate::operate::dead::queue::{LetterQueue, Received};
-use crate::operate::dead::scan::{Read, Reader, Scan};
-use crate::operate::dead::survey::{Described, Survey};
-use crate::operate::function::short_name;
+use crate::operate::dead::plan::{DeadLetters, Described, Survey};
+use crate::operate::dead::queue::Received;
 use crate::operate::session::{Common, Session};
 use crate::text::numbers::counted;
-use crate::text::terminal::table;
 
 pub(crate) const LIST_EXAMPLES: &str = "\
 Examples:
@@ -42,60 +37,40 @@ pub(crate) struct ListArguments {
 }
 
 pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<(), failure::Failure> {
+    let letters = DeadLetters::find(session).await?;
     let one_by_one = arguments.letters || !arguments.filter.takes_everything();
     let now = clock::now();
-    let letters = DeadLetters::find(&session).await?;
-    let bar = letters.announce(&session).await?;
-    let progress = |progress| bar.show(progress);
-    let reader = letters.reader(&session, &progress);
     let most = if one_by_one { arguments.limit as usize } else { 0 };
-    let (survey, read) = Survey::read(&reader, &arguments.filter, &|_| Ok(()), most, now).await?;
-    drop(bar);
+    let mut survey = Survey::default();
+    let look = |received: &Received| {
+        survey.count(received, &arguments.filter, |_| Ok(()), most, now);
+        false
+    };
+    let read = letters.look(now, look).await?;
     let mut out = anstream::stdout();
-    if !session.common.json {
-        print(&mut out, &survey, &read, now)?;
-    } else if one_by_one {
+    let count = |count| counted(count, "letter", "letters");
+    let is_json = letters.session.common.json;
+    if is_json && one_by_one {
         survey.letters.iter().try_for_each(|letter| writeln!(out, "{}", serde_json::json!(letter)))?;
-    } else {
+    } else if is_json {
         survey.groups().iter().try_for_each(|group| writeln!(out, "{}", serde_json::json!(group)))?;
-    }
-    Ok(read.result(&format!("read {}", counted(read.letters, "letter", "letters")))?)
-}
-
-fn print(out: &mut impl std::io::Write, survey: &Survey, read: &Read, now: Timestamp) -> std::io::Result<()> {
-    let all = counted(read.letters, "letter", "letters");
-    writeln!(out, "{} of about {all}", counted(survey.chosen, "letter", "letters"))?;
-    if survey.chosen > 0 {
-        writeln!(out, "{}", groups_table(&survey.groups(), now))?;
-    }
-    if !survey.letters.is_empty() {
-        writeln!(out, "{}", letters_table(&survey.letters, now))?;
+    } else {
+        writeln!(out, "{} of about {}", count(survey.chosen), count(read.letters))?;
+        if survey.chosen > 0 {
+            writeln!(out, "{}", survey.groups_table(now))?;
+        }
         let shown = survey.letters.len() as u64;
-        if shown < survey.chosen {
+        if shown > 0 {
+            writeln!(out, "{}", survey.letters_table(now))?;
+        }
+        if shown > 0 && shown < survey.chosen {
             writeln!(out, "{shown} are shown; --limit {} shows all", survey.chosen)?;
         }
+        if read.newer > 0 {
+            writeln!(out, "{} came meanwhile", counted(read.newer, "more letter", "more letters"))?;
+        }
     }
-    if read.newer > 0 {
-        writeln!(out, "{} came meanwhile", counted(read.newer, "more letter", "more letters"))?;
-    }
-    Ok(())
-}
-
-fn letters_table(letters: &[Described], now: Timestamp) -> comfy_table::Table {
-    let mut table = table();
-    table.set_header(["key", "function", "reason", "error", "retries", "age"]);
-    for letter in letters {
-        let retries = letter.retries.map_or_else(String::new, |retries| retries.to_string());
-        table.add_row([
-            letter.key.as_ref().unwrap_or(&letter.message_id).as_str(),
-            short_name(letter.target.as_deref().unwrap_or_default()),
-            letter.reason,
-            letter.error_type.as_deref().unwrap_or_default(),
-            &retries,
-            &age(letter.given_up, now),
-        ]);
-    }
-    table
+    Ok(read.result(&format!("read {}", count(read.letters)))?)
 }
 
 pub(crate) const SHOW_EXAMPLES: &str = "\
@@ -113,13 +88,14 @@ pub(crate) struct ShowArguments {
 }
 
 pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<(), failure::Failure> {
-    let letters = DeadLetters::find(&session).await?;
-    let bar = letters.announce(&session).await?;
-    let progress = |progress| bar.show(progress);
-    let reader = letters.reader(&session, &progress);
-    let (letter, read) = Whole::find(&reader, &arguments.key, clock::now()).await?;
-    drop(bar);
-    let Some(letter) = letter else {
+    let letters = DeadLetters::find(session).await?;
+    let mut found = None;
+    let look = |received: &Received| {
+        found = Whole::named(&arguments.key, received);
+        found.is_some()
+    };
+    let read = letters.look(clock::now(), look).await?;
+    let Some(letter) = found else {
         read.result("the letter was not found")?;
         let queue = letters.deployment.dead_letter_queue.name();
         return Err(Failure::CouldNot(format!(
@@ -129,7 +105,7 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
         .into());
     };
     let mut out = anstream::stdout();
-    if session.common.json {
+    if letters.session.common.json {
         let json = serde_json::to_string(&letter).expect("BUG: strings, numbers and raw JSON are JSON");
         writeln!(out, "{json}")?;
     } else {
@@ -153,60 +129,42 @@ struct Whole {
 }
 
 impl Whole {
-    /// Reads letters until one has this key, or its message this id.
-    async fn find<Q: LetterQueue>(
-        reader: &Reader<'_, Q>,
-        key: &str,
-        now: Timestamp,
-    ) -> Result<(Option<Self>, Read), Failure> {
-        let mut found = None;
-        let look = |received: &Received| {
-            let letter = received.letter();
-            if letter.key.as_deref() == Some(key) || received.record.message_id == key {
-                found = Some(Self::of(received, letter));
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        };
-        let read = Scan::new(reader, now).look(look).await?;
-        Ok((found, read))
-    }
-
-    fn of(received: &Received, letter: Letter<'_>) -> Self {
-        let described = Described::of(received, &letter);
-        let payload = letter.payload.map(|payload| payload.into_owned());
-        Self {
-            described,
-            detail: letter.detail,
-            error_message: letter.error_message,
-            first_failure: letter.first_failure,
-            body: payload.is_none().then(|| received.record.body.clone()),
-            payload,
+    /// The letter, if this is its key or its message's id.
+    fn named(name: &str, received: &Received) -> Option<Self> {
+        let letter = received.letter();
+        if letter.key.as_deref() != Some(name) && received.record.message_id != name {
+            return None;
         }
+        let described = Described::of(received, &letter);
+        let Letter { detail, error_message, first_failure, .. } = letter;
+        let payload = letter.payload.map(|payload| payload.into_owned());
+        let body = payload.is_none().then(|| received.record.body.clone());
+        Some(Self { described, detail, error_message, first_failure, payload, body })
     }
 
     fn in_words(&self) -> String {
-        let line = |name: &str, value: Option<&str>| {
-            value.filter(|value| !value.is_empty()).map(|value| format!("{name:<14}{value}\n"))
-        };
         let described = &self.described;
         let retries = described.retries.map(|retries| retries.to_string());
         let first_failure = self.first_failure.map(|moment| moment.to_string());
         let lines = [
-            line("key", described.key.as_deref()),
-            line("message id", Some(&described.message_id)),
-            line("kind", Some(described.kind)),
-            line("reason", Some(described.reason)),
-            line("detail", self.detail.as_deref()),
-            line("function", described.target.as_deref()),
-            line("retries", retries.as_deref()),
-            line("error", described.error_type.as_deref()),
-            line("message", self.error_message.as_deref()),
-            line("first failure", first_failure.as_deref()),
-            line("given up", Some(&described.given_up.to_string())),
-            line("sent", Some(&described.sent.to_string())),
+            ("key", described.key.as_deref()),
+            ("message id", Some(described.message_id.as_str())),
+            ("kind", Some(described.kind)),
+            ("reason", Some(described.reason)),
+            ("detail", self.detail.as_deref()),
+            ("function", described.target.as_deref()),
+            ("retries", retries.as_deref()),
+            ("error", described.error_type.as_deref()),
+            ("message", self.error_message.as_deref()),
+            ("first failure", first_failure.as_deref()),
+            ("given up", Some(&described.given_up.to_string())),
+            ("sent", Some(&described.sent.to_string())),
         ];
-        let mut text: String = lines.into_iter().flatten().collect();
+        let mut text = String::new();
+        for (name, value) in lines {
+            text +=
+                &value.filter(|it| !it.is_empty()).map(|it| format!("{name:<14}{it}\n")).unwrap_or_default();
+        }
         if let Some(payload) = &self.payload {
             text.push_str(&format!("payload\n{}\n", pretty(payload.get())));
         }
@@ -222,62 +180,50 @@ impl Whole {
 fn pretty(json: &str) -> String {
     let mut text = String::new();
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    let mut characters = json.chars().peekable();
-    while let Some(character) = characters.next() {
+    for character in json.chars() {
         if in_string {
             text.push(character);
             in_string = escaped || character != '"';
             escaped = character == '\\' && !escaped;
             continue;
         }
+        if character.is_ascii_whitespace() {
+            continue;
+        }
+        let closes = matches!(character, '}' | ']');
+        depth = depth.saturating_sub(closes.into());
+        // Nothing stands between the brackets of an empty list or object.
+        if text.ends_with(',') || text.ends_with(['{', '[']) != closes {
+            text.push('\n');
+            text.push_str(&"  ".repeat(depth));
+        }
+        text.push(character);
         match character {
-            ' ' | '\n' | '\r' | '\t' => {}
-            '{' | '[' => {
-                text.push(character);
-                while characters.next_if(char::is_ascii_whitespace).is_some() {}
-                match characters.next_if(|next| matches!(next, '}' | ']')) {
-                    Some(end) => text.push(end),
-                    None => {
-                        depth += 1;
-                        new_line(&mut text, depth);
-                    }
-                }
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                new_line(&mut text, depth);
-                text.push(character);
-            }
-            ',' => {
-                text.push(',');
-                new_line(&mut text, depth);
-            }
-            ':' => text.push_str(": "),
-            _ => {
-                in_string = character == '"';
-                text.push(character);
-            }
+            '{' | '[' => depth += 1,
+            ':' => text.push(' '),
+            _ => in_string = character == '"',
         }
     }
     text
 }
 
-fn new_line(text: &mut String, depth: usize) {
-    text.push('\n');
-    text.push_str(&"  ".repeat(depth));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operate::dead::scan::End;
+    use crate::operate::dead::scan::{End, Read, Reader, Scan};
     use crate::operate::dead::simulated::{NOW, Put, Simulated, event, unknown};
     use crate::operate::session::Interrupt;
 
     async fn find(simulated: &Simulated, key: &str) -> (Option<Whole>, Read) {
         let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: &|_| () };
-        Whole::find(&reader, key, NOW).await.unwrap()
+        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let mut found = None;
+        let look = |received: &Received| {
+            found = Whole::named(key, received);
+            found.is_some()
+        };
+        let read = Scan::new(&reader, NOW).look(look).await.unwrap();
+        (found, read)
     }
 
     #[tokio::test(start_paused = true)]

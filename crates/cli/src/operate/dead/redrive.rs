@@ -13,10 +13,9 @@ use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::move_task;
-use crate::operate::dead::plan::{Bar, DeadLetters, Plan};
+use crate::operate::dead::plan::{DeadLetters, Plan};
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
-use crate::operate::dead::survey::Survey;
-use crate::operate::dead::work::{LetterAction, Pace};
+use crate::operate::dead::work::{LetterAction, Pace, Work};
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::numbers::{counted, read_rate};
 
@@ -55,62 +54,47 @@ pub(crate) struct RedriveArguments {
 }
 
 pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Result<(), failure::Failure> {
-    let letters = DeadLetters::find(&session).await?;
+    let letters = DeadLetters::find(session).await?;
+    let &RedriveArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     if arguments.server {
-        return move_task::run(arguments.rate, arguments.dry_run, &letters, &session).await;
+        return move_task::run(rate, dry_run, &letters).await;
     }
+    let redrive = Redrive::new(&letters.policy, arguments.retarget.as_deref())?;
     let now = clock::now();
-    let mut redrive = Redrive::new(&letters.policy, arguments.retarget.as_deref(), now)?;
-    let bar = letters.announce(&session).await?;
+    let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
     let judge = |received: &_| redrive.prepare(received).map(drop);
-    let progress = |progress| bar.show(progress);
-    let reader = letters.reader(&session, &progress);
-    let (survey, read) = Survey::read(&reader, &arguments.filter, &judge, 0, now).await?;
-    drop(bar);
-    let pace = Pace::per_second(arguments.rate);
-    let plan = Plan { verb: "redrive", survey, read, pace, limit: arguments.limit, now };
-    plan.check()?;
+    let plan = Plan::make("redrive", work, judge, &letters).await?;
     let mut out = anstream::stdout();
-    let is_json = session.common.json;
-    if !is_json {
-        plan.print(&mut out)?;
-    }
+    let is_json = letters.session.common.json;
     let not_allowed = &plan.survey.not_allowed;
     let functions = not_allowed.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    if !not_allowed.is_empty() && !arguments.dry_run {
+    let is_refused = !not_allowed.is_empty() && !dry_run;
+    if is_refused || dry_run || plan.letters() == 0 {
         if is_json {
-            writeln!(out, "{}", json!({"plan": plan.json(), "not_allowed": not_allowed, "redriven": 0}))?;
-        }
-        return Err(Failure::CouldNot(format!(
-            "nothing was sent: TARGET_FUNCTIONS does not allow {functions}, so these letters would be dead-lettered again; \
-             run `comeback attach`, choose others with --target, or give another function with --retarget"
-        ))
-        .into());
-    }
-    let Some(work) = plan.work(&arguments.filter).filter(|_| !arguments.dry_run) else {
-        if is_json {
-            let report = json!({
-                "plan": plan.json(), "dry_run": arguments.dry_run, "not_allowed": not_allowed, "redriven": 0,
-            });
+            let mut report = json!({"plan": plan.json(), "not_allowed": not_allowed, "redriven": 0});
+            if !is_refused {
+                report["dry_run"] = dry_run.into();
+            }
             writeln!(out, "{report}")?;
-        } else if !not_allowed.is_empty() {
+        } else if !not_allowed.is_empty() && dry_run {
             writeln!(out, "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {functions}")?;
         }
+        if is_refused {
+            return Err(Failure::CouldNot(format!(
+                "nothing was sent: TARGET_FUNCTIONS does not allow {functions}, so these letters would be dead-lettered \
+                 again; run `comeback attach`, choose others with --target, or give another function with --retarget"
+            ))
+            .into());
+        }
         return Ok(plan.read.result("nothing was changed")?);
-    };
+    }
     let (count, queue) = (plan.letters(), letters.deployment.retry_queue.name());
-    confirm(&format!("send {} to {queue}?", counted(count, "letter", "letters")), &session).await?;
-    let bar = Bar::new(count);
-    redrive.now = work.until;
-    let progress = |progress| bar.show(progress);
-    let (done, read) = work.run(&letters.reader(&session, &progress), &mut redrive).await?;
-    drop(bar);
+    confirm(&format!("send {} to {queue}?", counted(count, "letter", "letters")), &letters.session).await?;
+    let (done, read) = plan.carry_out(&redrive).await?;
     let summary = done.summary("redrove");
     if is_json {
-        let outcome = done.json(&read);
-        let report = json!({
-            "plan": plan.json(), "dry_run": false, "redriven": done.letters, "outcome": outcome,
-        });
+        let (plan, outcome) = (plan.json(), done.json(&read));
+        let report = json!({"plan": plan, "dry_run": false, "redriven": done.letters, "outcome": outcome});
         writeln!(out, "{report}")?;
     } else {
         writeln!(out, "{summary}")?;
@@ -123,22 +107,17 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
 pub(crate) struct Redrive<'a> {
     policy: &'a Policy,
     retarget: Option<&'a str>,
-    now: Timestamp,
 }
 
 impl<'a> Redrive<'a> {
     /// For the functions that the letters name, or for `retarget`.
-    pub(crate) fn new(
-        policy: &'a Policy,
-        retarget: Option<&'a str>,
-        now: Timestamp,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn new(policy: &'a Policy, retarget: Option<&'a str>) -> Result<Self, Failure> {
         match retarget.filter(|arn| !policy.allows(arn)) {
             Some(arn) => Err(Failure::Refused(format!(
                 "--retarget {arn}: no entry of TARGET_FUNCTIONS allows it, so its events would be dead-lettered again; \
                  run `comeback attach` first, and give the function's whole ARN"
             ))),
-            None => Ok(Self { policy, retarget, now }),
+            None => Ok(Self { policy, retarget }),
         }
     }
 }
@@ -149,52 +128,50 @@ impl LetterAction for Redrive<'_> {
     /// The message has none of the letter's attributes: `Comeback` would make it an old message again.
     fn prepare(&self, received: &Received) -> Result<Message, Reason> {
         let body = received.letter().redriven(self.retarget)?;
-        let body = rehearse(body, self.policy, self.now)?;
+        let body = rehearse(body, received.record.sent, self.policy)?;
         Ok(Message { trace_header: received.record.trace_header.clone(), ..Message::new(body) })
     }
 
-    async fn perform<Q: LetterQueue>(
-        &mut self,
-        queue: &Q,
+    async fn perform(
+        &self,
+        queue: &impl LetterQueue,
         messages: Vec<Message>,
     ) -> Vec<Result<(), CallFailure>> {
         let answers = queue.send(Destination::RetryQueue, messages).await;
-        answers.into_iter().map(|answer| answer.map_err(|cause| not_sent(&cause))).collect()
+        let not_sent = |cause: Cause| {
+            let mut failure = CallFailure::of("sqs:SendMessage", &cause);
+            if cause.error().is_some_and(|error| error.code.is_empty()) {
+                failure.why = format!("no answer, so it may be on the retry queue too ({})", failure.why);
+            }
+            failure
+        };
+        answers.into_iter().map(|answer| answer.map_err(not_sent)).collect()
     }
-}
-
-fn not_sent(cause: &Cause) -> CallFailure {
-    let failure = CallFailure::of("sqs:SendMessage", cause);
-    if !cause.error().is_some_and(|error| error.code.is_empty()) {
-        return failure;
-    }
-    let why = format!("no answer, so it may be on the retry queue too ({})", failure.why);
-    CallFailure { why, ..failure }
 }
 
 /// Asks the handler's own rules whether the event would be given up, on its first receive or when its first retry is due.
-fn rehearse(body: String, policy: &Policy, now: Timestamp) -> Result<String, Reason> {
+/// An event that starts anew when its message is sent fares the same at any time.
+fn rehearse(body: String, sent: Timestamp, policy: &Policy) -> Result<String, Reason> {
     let mut record = Record {
         message_id: "rehearsed".into(),
         receipt_handle: String::new(),
         body,
         receive_count: 1,
-        sent: now,
-        first_receive: now,
+        sent,
+        first_receive: sent,
         moved: None,
         trace_header: None,
     };
-    // A pause holds events, and gives none up.
-    let pauses = Pauses::default();
-    let due = match decide(&record, policy, &pauses, now) {
-        Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
-        Action::DeadLetter { reason, .. } => return Err(reason),
-    };
-    record.receive_count = 2;
-    match decide(&record, policy, &pauses, due) {
-        Action::DeadLetter { reason, .. } => Err(reason),
-        Action::Defer { .. } | Action::Hold { .. } | Action::Reinvoke { .. } => Ok(record.body),
+    let mut now = sent;
+    for receive in 1..=2 {
+        record.receive_count = receive;
+        // A pause holds events, and gives none up.
+        now = match decide(&record, policy, &Pauses::default(), now) {
+            Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
+            Action::DeadLetter { reason, .. } => return Err(reason),
+        };
     }
+    Ok(record.body)
 }
 
 #[cfg(test)]
@@ -202,13 +179,13 @@ mod tests {
     use comeback_engine::FailedEvent;
 
     use super::*;
-    use crate::operate::dead::simulated::{NOW, ORDERS, Simulated, event, policy, record};
+    use crate::operate::dead::simulated::{ORDERS, Simulated, event, policy, record};
 
     #[test]
     fn a_redriven_letter_is_for_the_function_it_is_retargeted_to() {
         let policy = policy();
         let live = format!("{ORDERS}:live");
-        let redrive = Redrive::new(&policy, Some(&live), NOW).unwrap();
+        let redrive = Redrive::new(&policy, Some(&live)).unwrap();
         for received in Simulated::with([event("Timeout"), record("Timeout")]).dead() {
             let message = redrive.prepare(&received).unwrap();
             assert!(message.attributes.is_empty());
@@ -222,6 +199,6 @@ mod tests {
             "--retarget {other}: no entry of TARGET_FUNCTIONS allows it, so its events would be dead-lettered again; run \
              `comeback attach` first, and give the function's whole ARN"
         );
-        assert_eq!(Redrive::new(&policy, Some(other), NOW).unwrap_err(), Failure::Refused(expected));
+        assert_eq!(Redrive::new(&policy, Some(other)).unwrap_err(), Failure::Refused(expected));
     }
 }

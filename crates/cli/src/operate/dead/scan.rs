@@ -1,39 +1,30 @@
 //! Receiving every letter once, and giving back what was not deleted.
 
-use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
 
-use comeback_delivery::{Cause, ErrorKind};
-use comeback_engine::Timestamp;
+use comeback_delivery::ErrorKind;
+use comeback_engine::{Record, Timestamp};
 use futures_util::future::join_all;
 
 use crate::operate::account::Failure;
 use crate::operate::dead::queue::{CallFailure, HIDDEN_FOR, LetterQueue, MOST_OF_A_RECEIVE, ROUND, Received};
 use crate::operate::session::Interrupt;
+use crate::text::numbers::counted;
 
 /// Letters hidden at once at most. SQS allows about 120,000 messages in flight, those of other readers included.
-const MOST_HIDDEN: u64 = 110_000;
+const MOST_HIDDEN: usize = 110_000;
 /// Rounds in a row without a new letter, after which the queue counts as read: sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
 /// Letters given back in one delivery.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
+/// Giving back fewer letters takes no time worth mentioning.
+const MANY: usize = 2_000;
 
-/// What each command that reads letters has: the calls, Ctrl-C, and the progress bar.
+/// What each command that reads letters has: the calls, Ctrl-C, and what hears how many letters were read or acted on.
 pub(crate) struct Reader<'a, Q> {
     pub(crate) queue: &'a Q,
     pub(crate) interrupt: &'a Interrupt,
-    pub(crate) progress: &'a dyn Fn(Progress),
-}
-
-/// How far a command is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Letters read.
-    Read(u64),
-    /// Letters redriven, discarded, imported or moved.
-    Done(u64),
-    /// Letters still to be given back.
-    Hidden(u64),
+    pub(crate) progress: Box<dyn Fn(u64) + 'a>,
 }
 
 /// Why reading ended.
@@ -81,29 +72,13 @@ impl Read {
             let minutes = HIDDEN_FOR.as_secs() / 60;
             format!("{letters} letters could not be given back and are hidden for {minutes} minutes at most: {why}")
         });
-        match (self.incomplete(), hidden) {
-            (None, None) => Ok(()),
-            (Some(_), hidden) if self.end == End::Interrupted => Err(Failure::Interrupted(
-                hidden.into_iter().fold(done.to_owned(), |done, it| format!("{done}; {it}")),
-            )),
-            (incomplete, hidden) => {
-                let parts = incomplete.into_iter().chain([done.to_owned()]).chain(hidden);
-                Err(Failure::Undone(parts.collect::<Vec<_>>().join("; ")))
-            }
-        }
-    }
-
-    /// A failure before any letter was read is the command's.
-    pub(crate) fn begun(self) -> Result<Self, Failure> {
+        let incomplete = self.incomplete().filter(|_| self.end != End::Interrupted);
+        let parts = incomplete.into_iter().chain([done.to_owned()]).chain(hidden).collect::<Vec<_>>();
         match self.end {
-            End::Failed(failure) if self.letters == 0 => Err(failure),
-            _ => Ok(self),
+            End::Interrupted => Err(Failure::Interrupted(parts.join("; "))),
+            End::All | End::Enough if self.still_hidden.is_none() => Ok(()),
+            _ => Err(Failure::Undone(parts.join("; "))),
         }
-    }
-
-    fn hides(&mut self, letters: u64, why: &str) {
-        let (count, _) = self.still_hidden.get_or_insert((0, why.to_owned()));
-        *count += letters;
     }
 }
 
@@ -111,46 +86,41 @@ impl Read {
 pub(crate) struct Scan<'a, Q> {
     reader: &'a Reader<'a, Q>,
     until: Timestamp,
-    /// Receipt handles of the letters to give back: 110,000 take about 50 MB.
-    held: Vec<String>,
-    /// Ids of the messages received so far.
-    seen: HashSet<String>,
-    hidden: u64,
-    letters: u64,
-    newer: u64,
+    /// Receipt handles of the letters received so far, by message id: 110,000 take about 50 MB. `None` once it is deleted.
+    handles: BTreeMap<String, Option<String>>,
+    /// Handles that are not `None`.
+    hidden: usize,
+    read: Read,
     quiet_rounds: u32,
-    most_hidden: u64,
+    most_hidden: usize,
 }
 
 impl<'a, Q: LetterQueue> Scan<'a, Q> {
     /// Reads letters that were sent until `until`.
     pub(crate) fn new(reader: &'a Reader<'a, Q>, until: Timestamp) -> Self {
-        let (held, seen) = (Vec::new(), HashSet::new());
-        let most_hidden = MOST_HIDDEN;
-        Self { reader, until, held, seen, hidden: 0, letters: 0, newer: 0, quiet_rounds: 0, most_hidden }
+        let read = Read { letters: 0, newer: 0, end: End::All, still_hidden: None };
+        let (handles, most_hidden) = (BTreeMap::new(), MOST_HIDDEN);
+        Self { reader, until, handles, hidden: 0, read, quiet_rounds: 0, most_hidden }
     }
 
-    /// Shows every letter to `look` until it breaks, and gives all of them back.
-    pub(crate) async fn look(
-        mut self,
-        mut look: impl FnMut(&Received) -> ControlFlow<()>,
-    ) -> Result<Read, Failure> {
+    /// Shows every letter to `look` until it returns `true`, and gives all of them back.
+    pub(crate) async fn look(mut self, mut look: impl FnMut(&Received) -> bool) -> Result<Read, Failure> {
         let end = loop {
             let letters = match self.next(ROUND).await {
                 Ok(letters) => letters,
                 Err(end) => break end,
             };
-            let is_enough = letters.iter().any(|letter| look(letter).is_break());
-            self.hold(&letters);
-            (self.reader.progress)(Progress::Read(self.letters));
+            let is_enough = letters.iter().any(&mut look);
+            (self.reader.progress)(self.read.letters);
             if is_enough {
                 break End::Enough;
             }
         };
-        self.give_back(end).await.begun()
+        self.give_back(end).await
     }
 
-    /// The next letters, at most `most` and at most a round. The caller deletes or holds each.
+    /// The next letters, at most `most` and at most a round. Those that are not [deleted](Self::deleted) are given back in
+    /// the end.
     pub(crate) async fn next(&mut self, most: usize) -> Result<Vec<Received>, End> {
         loop {
             if self.reader.interrupt.is_raised() {
@@ -170,74 +140,71 @@ impl<'a, Q: LetterQueue> Scan<'a, Q> {
         }
     }
 
-    /// Keeps letters to be given back.
-    pub(crate) fn hold<'l>(&mut self, letters: impl IntoIterator<Item = &'l Received>) {
-        self.held.extend(letters.into_iter().map(|letter| letter.record.receipt_handle.clone()));
-    }
-
     /// A letter was deleted: it is no longer in flight.
-    pub(crate) const fn deleted(&mut self) {
-        self.hidden -= 1;
+    pub(crate) fn deleted(&mut self, letter: &Received) {
+        let handle = self.handles.insert(letter.record.message_id.clone(), None);
+        self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Gives back what is held, however the scan ended.
-    pub(crate) async fn give_back(self, end: End) -> Read {
-        let Self { reader, mut held, letters, newer, .. } = self;
-        let mut read = Read { letters, newer, end, still_hidden: None };
-        while !held.is_empty() {
-            (reader.progress)(Progress::Hidden(held.len() as u64));
-            let later = held.split_off(held.len().min(GIVEN_BACK_AT_ONCE));
-            let some = std::mem::replace(&mut held, later);
-            let answers = reader.queue.give_back(some).await;
-            let failed: Vec<_> = answers.into_iter().filter_map(still_hides).collect();
-            if let Some(cause) = failed.first() {
-                let denied = matches!(cause.error(), Some(error) if error.kind == ErrorKind::Denied);
-                let not_tried = if denied { held.len() } else { 0 };
-                let why = CallFailure::of("sqs:ChangeMessageVisibility", cause).why;
-                read.hides((failed.len() + not_tried) as u64, &why);
-                if denied {
-                    break;
-                }
+    /// Gives back what is held, however the scan ended. A failure before any letter was read is the command's.
+    pub(crate) async fn give_back(self, end: End) -> Result<Read, Failure> {
+        let Self { reader, handles, mut read, .. } = self;
+        let handles: Vec<String> = handles.into_values().flatten().collect();
+        if handles.len() > MANY {
+            anstream::eprintln!("giving back {}", counted(handles.len() as u64, "letter", "letters"));
+        }
+        let mut not_tried = handles.len();
+        for some in handles.chunks(GIVEN_BACK_AT_ONCE) {
+            not_tried -= some.len();
+            let mut causes: Vec<_> =
+                reader.queue.give_back(some.to_vec()).await.into_iter().filter_map(Result::err).collect();
+            // SQS refuses a handle whose letter is visible, received by another reader, or gone. We need not give those
+            // back.
+            causes.retain(|cause| cause.error().is_none_or(|error| error.kind != ErrorKind::Refused));
+            let Some(cause) = causes.first() else { continue };
+            let failure = CallFailure::of("sqs:ChangeMessageVisibility", cause);
+            let (hidden, _) = read.still_hidden.get_or_insert((0, failure.why));
+            *hidden += causes.len() as u64;
+            if matches!(cause.error(), Some(error) if error.kind == ErrorKind::Denied) {
+                *hidden += not_tried as u64;
+                break;
             }
         }
-        read
+        match end {
+            End::Failed(failure) if read.letters == 0 => Err(failure),
+            _ => Ok(Read { end, ..read }),
+        }
     }
 
-    /// Receives one round, and returns the letters that are new to us and old enough. The others are held.
+    /// Receives one round, and returns the letters that are new to us and old enough.
     async fn round(&mut self, most: usize) -> Result<Vec<Received>, End> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let answers = join_all(sizes.map(|size| self.reader.queue.receive(size))).await;
-        let mut failed = None;
-        let (mut fresh, mut others, mut met_again) = (Vec::new(), Vec::new(), false);
-        for answer in answers {
-            let letters = answer.unwrap_or_else(|failure| {
-                failed = Some(failure);
+        let (mut fresh, mut met_again, mut failed) = (Vec::new(), false, Ok(()));
+        let letters = answers.into_iter().flat_map(|answer| {
+            answer.unwrap_or_else(|failure| {
+                failed = Err(End::Failed(failure));
                 Vec::new()
-            });
-            for letter in letters {
-                let is_new = self.seen.insert(letter.record.message_id.clone());
-                self.hidden += u64::from(is_new);
-                met_again |= !is_new;
-                let is_old = letter.record.sent <= self.until;
-                self.letters += u64::from(is_new && is_old);
-                self.newer += u64::from(is_new && !is_old);
-                if is_new && is_old { fresh.push(letter) } else { others.push(letter) }
+            })
+        });
+        for letter in letters {
+            let Record { message_id, receipt_handle, .. } = &letter.record;
+            let known = self.handles.insert(message_id.clone(), Some(receipt_handle.clone()));
+            self.hidden += usize::from(!matches!(known, Some(Some(_))));
+            if known.is_some() {
+                met_again = true;
+            } else if letter.record.sent <= self.until {
+                self.read.letters += 1;
+                fresh.push(letter);
+            } else {
+                self.read.newer += 1;
             }
         }
-        self.hold(&others);
-        if let Some(failure) = failed {
-            self.hold(&fresh);
-            return Err(End::Failed(failure));
-        }
+        failed?;
         // A letter received again says nothing about letters behind it.
         self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
         Ok(fresh)
     }
-}
-
-/// SQS refuses a handle whose letter is visible, received by another reader, or gone. We need not give those back.
-fn still_hides(given_back: Result<(), Cause>) -> Option<Cause> {
-    given_back.err().filter(|cause| cause.error().is_none_or(|error| error.kind != ErrorKind::Refused))
 }
 
 #[cfg(test)]
@@ -249,16 +216,14 @@ mod tests {
     async fn reading_stops_at_the_limit_of_hidden_letters() {
         let simulated = Simulated::with((0..300).map(|_| event("Timeout")));
         let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: &|_| () };
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
         let mut scan = Scan { most_hidden: 100, ..Scan::new(&reader, NOW) };
-        for _ in 0..2 {
-            let letters = scan.next(ROUND).await.unwrap();
-            scan.hold(&letters);
-        }
+        let letters = scan.next(ROUND).await.unwrap();
+        scan.next(ROUND).await.unwrap();
         assert_eq!(scan.next(ROUND).await.unwrap_err(), End::TooManyHidden);
-        (0..61).for_each(|_| scan.deleted());
+        letters.iter().take(61).for_each(|letter| scan.deleted(letter));
         assert_eq!(scan.next(ROUND).await.unwrap().len(), 80);
-        let read = scan.give_back(End::TooManyHidden).await;
+        let read = scan.give_back(End::TooManyHidden).await.unwrap();
         assert_eq!(
             read.result("read 240 letters").unwrap_err().to_string(),
             "110000 letters are hidden at once, and SQS allows about 120000: the letters behind them cannot be read \

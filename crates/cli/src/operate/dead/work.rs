@@ -1,6 +1,7 @@
 //! Acting on letters: each is deleted once it is safe elsewhere.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use comeback_engine::{Reason, Timestamp};
@@ -8,7 +9,7 @@ use comeback_engine::{Reason, Timestamp};
 use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::queue::{CallFailure, HIDDEN_FOR, LetterQueue, ROUND, Received};
-use crate::operate::dead::scan::{End, Progress, Read, Reader, Scan};
+use crate::operate::dead::scan::{End, Read, Reader, Scan};
 
 /// What is done with a letter before it is deleted.
 pub(crate) trait LetterAction {
@@ -19,9 +20,9 @@ pub(crate) trait LetterAction {
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, Reason>;
 
     /// Does it. A letter whose answer is `Ok` is safe elsewhere, and is deleted.
-    async fn perform<Q: LetterQueue>(
-        &mut self,
-        queue: &Q,
+    async fn perform(
+        &self,
+        queue: &impl LetterQueue,
         prepared: Vec<Self::Prepared>,
     ) -> Vec<Result<(), CallFailure>>;
 }
@@ -38,19 +39,15 @@ pub(crate) struct Work {
     pub(crate) limit: Option<u64>,
 }
 
-/// Letters a second.
+/// Letters a second; above zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pace(f64);
+pub(crate) struct Pace(pub(crate) f64);
 
 impl Pace {
-    pub(crate) fn per_second(letters: f64) -> Self {
-        assert!(letters.is_finite() && letters > 0.0, "BUG: a pace of {letters} letters a second");
-        Self(letters)
-    }
-
-    /// Letters to act on together: those of one second.
-    pub(crate) fn at_once(self) -> usize {
-        (self.0 as usize).clamp(1, ROUND)
+    /// Letters to act on together: those of one second. The very first letter goes alone: where a permission is missing,
+    /// only that one is done and not deleted.
+    pub(crate) fn at_once(self, tried: u64) -> usize {
+        if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
     /// Letters to receive together: the last is acted on well before it becomes visible again.
@@ -74,11 +71,19 @@ pub(crate) struct Done {
     pub(crate) left: BTreeMap<String, u64>,
 }
 
-struct Run<'r, 'a, Q, A> {
+impl Done {
+    /// Counts a letter that was left. Fails if every other letter would be left too.
+    pub(crate) fn leave(&mut self, failure: CallFailure) -> Result<(), Failure> {
+        *self.left.entry(failure.why.clone()).or_default() += 1;
+        if failure.for_all { Err(Failure::CouldNot(failure.why)) } else { Ok(()) }
+    }
+}
+
+struct Run<'a, Q, A> {
     reader: &'a Reader<'a, Q>,
     scan: Scan<'a, Q>,
-    action: &'r mut A,
-    work: &'r Work,
+    action: &'a A,
+    work: &'a Work,
     tried: u64,
     done: Done,
 }
@@ -88,34 +93,41 @@ impl Work {
     pub(crate) async fn run<Q: LetterQueue, A: LetterAction>(
         &self,
         reader: &Reader<'_, Q>,
-        action: &mut A,
+        action: &A,
     ) -> Result<(Done, Read), Failure> {
         let scan = Scan::new(reader, self.until);
         let mut run = Run { reader, scan, action, work: self, tried: 0, done: Done::default() };
-        let end = run.until_its_end().await;
+        let Err(end) = run.until_its_end().await;
         let Run { scan, done, .. } = run;
-        let read = scan.give_back(end).await.begun()?;
-        match &read.end {
-            End::Failed(failure) if done.letters == 0 && done.not_deleted.is_none() => Err(failure.clone()),
+        let read = scan.give_back(end).await?;
+        match read.end {
+            End::Failed(failure) if done.letters == 0 && done.not_deleted.is_none() => Err(failure),
             _ => Ok((done, read)),
         }
     }
 }
 
-impl<Q: LetterQueue, A: LetterAction> Run<'_, '_, Q, A> {
-    async fn until_its_end(&mut self) -> End {
+impl<Q: LetterQueue, A: LetterAction> Run<'_, Q, A> {
+    async fn until_its_end(&mut self) -> Result<Infallible, End> {
         loop {
-            let chosen = match self.choose().await {
-                Ok(chosen) => chosen,
-                Err(end) => return end,
-            };
-            if let Err(end) = self.act_on(chosen).await {
-                return end;
+            let mut chosen = self.choose().await?.into_iter();
+            while chosen.len() > 0 {
+                let at_once = self.work.pace.at_once(self.tried);
+                let (letters, prepared): (Vec<_>, Vec<_>) = chosen.by_ref().take(at_once).unzip();
+                // It begins now, and ends when the next letters may go.
+                let turn = tokio::time::sleep(self.work.pace.time_for(letters.len() as u64));
+                let acted = self.act_on(letters, prepared).await;
+                (self.reader.progress)(self.done.letters);
+                acted?;
+                tokio::select! {
+                    () = turn => {}
+                    () = self.reader.interrupt.raised() => return Err(End::Interrupted),
+                }
             }
         }
     }
 
-    /// The next letters to act on. Other letters are held.
+    /// The next letters to act on.
     async fn choose(&mut self) -> Result<Vec<(Received, A::Prepared)>, End> {
         let room = self.work.limit.map_or(usize::MAX, |limit| (limit - self.tried) as usize);
         if room == 0 {
@@ -123,83 +135,40 @@ impl<Q: LetterQueue, A: LetterAction> Run<'_, '_, Q, A> {
         }
         let mut chosen = Vec::new();
         for received in self.scan.next(self.work.pace.at_hand()).await? {
-            let is_named = chosen.len() < room && self.work.filter.takes(&received.letter(), self.work.now);
-            match is_named.then(|| self.action.prepare(&received)) {
-                Some(Ok(prepared)) => chosen.push((received, prepared)),
-                left => {
-                    if let Some(Err(reason)) = left {
-                        *self.done.left.entry(reason.code.to_string()).or_default() += 1;
-                    }
-                    self.scan.hold([&received]);
-                }
+            if chosen.len() == room || !self.work.filter.takes(&received.letter(), self.work.now) {
+                continue;
+            }
+            match self.action.prepare(&received) {
+                Ok(prepared) => chosen.push((received, prepared)),
+                Err(reason) => *self.done.left.entry(reason.code.to_string()).or_default() += 1,
             }
         }
         Ok(chosen)
     }
 
-    /// Acts on a second's letters at a time. The very first letter goes alone: where a permission is missing, only that
-    /// one is done and not deleted. Letters whose turn does not come are held.
-    async fn act_on(&mut self, chosen: Vec<(Received, A::Prepared)>) -> Result<(), End> {
-        let mut chosen = chosen.into_iter();
-        let mut end = Ok(());
-        while end.is_ok() && chosen.len() > 0 {
-            let at_once = if self.tried == 0 { 1 } else { self.work.pace.at_once() };
-            let some: Vec<_> = chosen.by_ref().take(at_once).collect();
-            // It begins now, and ends when the next letters may go.
-            let turn = tokio::time::sleep(self.work.pace.time_for(some.len() as u64));
-            end = self.act_at_once(some).await;
-            (self.reader.progress)(Progress::Done(self.done.letters));
-            if end.is_ok() {
-                tokio::select! {
-                    () = turn => {}
-                    () = self.reader.interrupt.raised() => end = Err(End::Interrupted),
-                }
-            }
-        }
-        chosen.for_each(|(received, _)| self.scan.hold([&received]));
-        end
-    }
-
-    async fn act_at_once(&mut self, some: Vec<(Received, A::Prepared)>) -> Result<(), End> {
-        let (received, prepared): (Vec<_>, Vec<_>) = some.into_iter().unzip();
-        self.tried += received.len() as u64;
+    /// Acts on letters, and deletes those that are safe elsewhere. If a deletion fails, the work ends: going on would only
+    /// make copies.
+    async fn act_on(&mut self, letters: Vec<Received>, prepared: Vec<A::Prepared>) -> Result<(), End> {
+        self.tried += letters.len() as u64;
         let answers = self.action.perform(self.reader.queue, prepared).await;
-        let (mut safe, mut kept, mut end) = (Vec::new(), Vec::new(), Ok(()));
-        for (letter, answer) in received.into_iter().zip(answers) {
-            let Err(failure) = answer else {
-                safe.push(letter);
-                continue;
-            };
-            if failure.for_all {
-                end = Err(End::Failed(Failure::CouldNot(failure.why.clone())));
+        let (mut safe, mut end) = (Vec::new(), Ok(()));
+        for (letter, answer) in letters.into_iter().zip(answers) {
+            match answer {
+                Ok(()) => safe.push(letter),
+                Err(failure) => end = self.done.leave(failure).map_err(End::Failed).and(end),
             }
-            *self.done.left.entry(failure.why).or_default() += 1;
-            kept.push(letter);
         }
-        let deleted = self.delete(safe).await;
-        self.scan.hold(&kept);
-        deleted.and(end)
-    }
-
-    /// Deletes letters that are safe elsewhere. If a deletion fails, the work ends: going on would only make copies.
-    async fn delete(&mut self, safe: Vec<Received>) -> Result<(), End> {
         let handles = safe.iter().map(|letter| letter.record.receipt_handle.clone()).collect();
         let answers = self.reader.queue.delete(handles).await;
-        let mut end = Ok(());
         for (letter, answer) in safe.iter().zip(answers) {
-            match answer {
-                Ok(()) => {
-                    self.done.letters += 1;
-                    self.scan.deleted();
-                }
-                Err(cause) => {
-                    let why = CallFailure::of("sqs:DeleteMessage", &cause).why;
-                    end = Err(End::Failed(Failure::CouldNot(why.clone())));
-                    let (count, _) = self.done.not_deleted.get_or_insert((0, why));
-                    *count += 1;
-                    self.scan.hold([letter]);
-                }
-            }
+            let Err(cause) = answer else {
+                self.done.letters += 1;
+                self.scan.deleted(letter);
+                continue;
+            };
+            let why = CallFailure::of("sqs:DeleteMessage", &cause).why;
+            end = Err(End::Failed(Failure::CouldNot(why.clone())));
+            self.done.not_deleted.get_or_insert((0, why)).0 += 1;
         }
         end
     }
@@ -215,7 +184,7 @@ mod tests {
     use crate::operate::session::Interrupt;
 
     fn order(per_second: f64) -> Work {
-        let (filter, pace) = (Filter::default(), Pace::per_second(per_second));
+        let (filter, pace) = (Filter::default(), Pace(per_second));
         Work { filter, now: NOW, until: NOW, pace, limit: None }
     }
 
@@ -225,9 +194,9 @@ mod tests {
 
     async fn redrive(simulated: &Simulated, order: &Work) -> Result<(Done, Read), Failure> {
         let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: &|_| () };
+        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
         let policy = policy();
-        order.run(&reader, &mut Redrive::new(&policy, None, NOW).unwrap()).await
+        order.run(&reader, &Redrive::new(&policy, None).unwrap()).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -253,11 +222,11 @@ mod tests {
     async fn ctrl_c_ends_the_work_after_the_letters_at_hand() {
         let simulated = with(150);
         let (raise, interrupt) = Interrupt::new();
-        let progress = |_| raise.send(true).unwrap();
-        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: &progress };
+        let progress = Box::new(|_: u64| raise.send(true).unwrap());
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
         let policy = policy();
-        let mut redrive = Redrive::new(&policy, None, NOW).unwrap();
-        let (done, read) = order(10.0).run(&reader, &mut redrive).await.unwrap();
+        let redrive = Redrive::new(&policy, None).unwrap();
+        let (done, read) = order(10.0).run(&reader, &redrive).await.unwrap();
         assert_eq!((done.letters, read.end), (1, End::Interrupted));
         assert_eq!((simulated.depth().visible, simulated.retried().len()), (149, 1));
     }
@@ -295,17 +264,17 @@ mod tests {
 
     #[test]
     fn a_seconds_letters_go_at_once() {
-        let numbers = [1e-8, 0.1, 0.9, 1.0, 7.9, 50.0, 1e6].map(Pace::per_second);
-        assert_eq!(numbers.map(Pace::at_once), [1, 1, 1, 1, 7, 50, 80]);
+        let numbers = [1e-8, 0.1, 0.9, 1.0, 7.9, 50.0, 1e6].map(Pace);
+        assert_eq!(numbers.map(|pace| pace.at_once(1)), [1, 1, 1, 1, 7, 50, 80]);
         assert_eq!(numbers.map(Pace::at_hand), [1, 30, 80, 80, 80, 80, 80]);
-        assert_eq!(Pace::per_second(50.0).time_for(812), Duration::from_millis(16_240));
-        assert_eq!(Pace::per_second(1e-8).time_for(u64::MAX), Duration::MAX);
+        assert_eq!(Pace(50.0).time_for(812), Duration::from_millis(16_240));
+        assert_eq!(Pace(1e-8).time_for(u64::MAX), Duration::MAX);
     }
 
     proptest! {
         #[test]
         fn a_letter_at_hand_has_its_turn_before_it_is_visible(exponent in -7.0..6.0) {
-            let pace = Pace::per_second(10f64.powf(exponent));
+            let pace = Pace(10f64.powf(exponent));
             // The last waits for the turns of all before it.
             let before = pace.at_hand() as u64 - 1;
             prop_assert!(pace.time_for(before) <= HIDDEN_FOR / 3);
