@@ -11,7 +11,6 @@ mod log;
 mod metrics;
 mod pause;
 mod pauses;
-mod resume;
 mod session;
 mod status;
 mod trace;
@@ -52,11 +51,11 @@ pub(crate) enum OperateCommand {
     ///
     /// What fails meanwhile waits. It uses up no retry, and time does not count towards its MAX_AGE, but SQS keeps no message
     /// for longer than 14 days.
-    #[command(after_help = pause::EXAMPLES)]
+    #[command(after_help = pause::PAUSE_EXAMPLES)]
     Pause(pause::PauseArguments),
     /// Let the retries of a paused function go again, spread over some time
-    #[command(after_help = resume::EXAMPLES)]
-    Resume(resume::ResumeArguments),
+    #[command(after_help = pause::RESUME_EXAMPLES)]
+    Resume(pause::ResumeArguments),
     /// List, show, redrive, discard and import dead-letters
     #[command(after_help = dead::EXAMPLES)]
     Dead(dead::DeadArguments),
@@ -70,8 +69,8 @@ pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
         Doctor(it) => run_in_session(&it.common, |session| doctor::run(it, session)),
         Status(it) => run_in_session(&it.common, |session| status::run(it, session)),
         Trace(it) => run_in_session(&it.common, |session| trace::run(it, session)),
-        Pause(it) => run_in_session(&it.common, |session| pause::run(it, session)),
-        Resume(it) => run_in_session(&it.common, |session| resume::run(it, session)),
+        Pause(it) => run_in_session(&it.common, |session| pause::pause(it, session)),
+        Resume(it) => run_in_session(&it.common, |session| pause::resume(it, session)),
         Dead(it) => dead::run(it),
     }
 }

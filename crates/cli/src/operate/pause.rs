@@ -1,24 +1,26 @@
-//! `comeback pause`: hold the retries of a function, or of every function.
+//! `comeback pause` and `comeback resume`: hold the retries of a function, or of every function, and let them go again.
 
 use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use comeback_engine::{Concurrency, EditError, LONG_PAUSE, Pause, PauseTarget, Pauses, Timestamp};
+use comeback_engine::{Concurrency, EditError, HOLD, LONG_PAUSE, Pause, PauseTarget, Pauses, Timestamp};
 use comfy_table::{Attribute, Cell};
+use serde_json::json;
 
 use crate::clock::now;
 use crate::failure;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
-use crate::operate::pauses::writing::{Edit, edit};
-use crate::operate::pauses::{self, DEFAULT_SPREAD, OpenPause, concurrency, named, noticed_within};
+use crate::operate::pauses::{
+    self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, concurrency, edit, named, noticed_within,
+};
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::durations;
 use crate::text::terminal::table;
 
-pub(crate) const EXAMPLES: &str = "\
+pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
   comeback pause orders --reason 'deploy 4711 broke it'
   comeback pause orders --hard --reason 'the database is being restored'
@@ -53,35 +55,34 @@ pub(crate) struct PauseArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &PauseArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Result<(), failure::Failure> {
     let now = now();
     let deployment = session.interrupt.or(session.deployment()).await?;
     if arguments.list {
         let open = session.interrupt.or(OpenPause::all(&session.account, &deployment, now)).await?;
-        return print(open, &deployment, session.common.json);
+        let Some(open) = open else {
+            let handler = &deployment.handler;
+            anstream::eprintln!(
+                "note: the handler {handler} reads no pauses: its variable PAUSES is not set"
+            );
+            return Ok(());
+        };
+        return print(&open, session.common.json);
     }
-    let order = PauseOrder::of(arguments, &deployment, now)?;
-    confirm(&format!("pause {}?", named(arguments.function.as_ref())), &session).await?;
-    let (pause, was_open) = order.carry_out(&session, &deployment).await?;
-    report(&pause, was_open, arguments, &deployment)
-}
-
-fn report(
-    pause: &OpenPause,
-    was_open: bool,
-    arguments: &PauseArguments,
-    deployment: &Deployment,
-) -> Result<(), failure::Failure> {
+    let parameter = SsmParameter::of(&session, &deployment)?;
+    let pause = wanted(arguments, &deployment, now)?;
+    let name = named(arguments.function.as_ref());
+    confirm(&format!("pause {name}?"), &session).await?;
+    let (pause, was_open) = open(pause, arguments, &parameter, &deployment, now).await?;
+    let pause = OpenPause::of(&pause, now);
+    let noticed = noticed_within(&deployment);
     let mut out = anstream::stdout();
-    let noticed = noticed_within(deployment);
-    if arguments.common.json {
+    if session.common.json {
         let noticed = noticed.map(|noticed| noticed.as_secs());
-        let report =
-            serde_json::json!({"pause": pause, "was_open": was_open, "noticed_within_seconds": noticed});
+        let report = json!({"pause": pause, "was_open": was_open, "noticed_within_seconds": noticed});
         writeln!(out, "{report}")?;
         return Ok(());
     }
-    let name = named(arguments.function.as_ref());
     let by = pause.by.as_deref().unwrap_or("somebody");
     let why = pause.why.as_deref().unwrap_or_default();
     if was_open {
@@ -107,27 +108,17 @@ fn report(
     Ok(())
 }
 
-/// Prints the open pauses: a table, or a line of JSON each.
-fn print(
-    pauses: Option<Vec<OpenPause>>,
-    deployment: &Deployment,
-    json: bool,
-) -> Result<(), failure::Failure> {
+fn print(pauses: &[OpenPause], json: bool) -> Result<(), failure::Failure> {
     let mut out = anstream::stdout();
-    let Some(pauses) = pauses else {
-        let handler = &deployment.handler;
-        anstream::eprintln!("note: the handler {handler} reads no pauses: its variable PAUSES is not set");
-        return Ok(());
-    };
     if json {
-        pauses.iter().try_for_each(|pause| writeln!(out, "{}", serde_json::json!(pause)))?;
+        pauses.iter().try_for_each(|pause| writeln!(out, "{}", json!(pause)))?;
     } else if pauses.is_empty() {
         writeln!(out, "nothing is paused")?;
     } else {
         let mut table = table();
         let heads = ["function", "since", "until", "by", "why", "new events"];
         table.set_header(heads.map(|head| Cell::new(head).add_attribute(Attribute::Bold)));
-        for pause in &pauses {
+        for pause in pauses {
             table.add_row([
                 pause.name(),
                 &pause.from.to_string(),
@@ -146,115 +137,77 @@ fn print(
     Ok(())
 }
 
-struct PauseOrder<'a> {
-    function: Option<&'a FunctionName>,
-    name: &'a str,
-    target: PauseTarget,
-    /// In whole seconds.
-    until: Option<Timestamp>,
-    why: String,
-    hard: bool,
+/// The pause that is asked for, as far as it can be checked without reading the pauses.
+fn wanted(arguments: &PauseArguments, deployment: &Deployment, now: Timestamp) -> Result<Pause, Failure> {
+    let PauseArguments { function, hard, reason, until, for_, .. } = arguments;
+    let target = pauses::target(deployment, function.as_ref())?;
+    let refused = match function {
+        None if *hard => {
+            "--hard sets the reserved concurrency of one function: name it instead of --all".into()
+        }
+        Some(FunctionName { name, qualifier: Some(_), .. }) if *hard => format!(
+            "reserved concurrency is the whole function's: give {name} without a qualifier, or leave out --hard"
+        ),
+        _ => String::new(),
+    };
+    if !refused.is_empty() {
+        return Err(Failure::Refused(refused));
+    }
+    let until = until.or_else(|| for_.map(|length| now.saturating_add(length)));
+    Ok(Pause {
+        target,
+        from: Timestamp::from_secs(now.as_secs()),
+        until: until.map(Timestamp::rounded_up_to_secs),
+        spread: DEFAULT_SPREAD,
+        by: None,
+        why: reason.clone(),
+        concurrency: if *hard { Concurrency::WasUnreserved } else { Concurrency::Untouched },
+    })
+}
+
+/// Opens a pause, unless such a pause is open; gives the open one, and whether it was open. The earlier concurrency is
+/// written first and set to 0 afterwards, so that a run killed in between is resumed by repeating it.
+async fn open(
+    wanted: Pause,
+    arguments: &PauseArguments,
+    parameter: &SsmParameter<'_>,
+    deployment: &Deployment,
     now: Timestamp,
-}
-
-impl<'a> PauseOrder<'a> {
-    /// Checks what can be checked without reading the pauses.
-    fn of(
-        arguments: &'a PauseArguments,
-        deployment: &'a Deployment,
-        now: Timestamp,
-    ) -> Result<Self, Failure> {
-        let function = arguments.function.as_ref();
-        let until = arguments.until.or_else(|| arguments.for_.map(|length| now.saturating_add(length)));
-        let order = Self {
-            function,
-            name: pauses::parameter(deployment)?,
-            target: pauses::target(deployment, function)?,
-            until: until.map(|until| Timestamp::from_secs(until.as_millis().div_ceil(1_000))),
-            why: arguments.reason.clone().unwrap_or_default(),
-            hard: arguments.hard,
-            now,
-        };
-        match function {
-            None if order.hard => Err(Failure::Refused(
-                "--hard sets the reserved concurrency of one function: name it instead of --all".into(),
-            )),
-            Some(FunctionName { name, qualifier: Some(_), .. }) if order.hard => {
-                Err(Failure::Refused(format!(
-                    "reserved concurrency is the whole function's: give {name} without a qualifier, or leave out --hard"
-                )))
-            }
-            _ => Ok(order),
-        }
+) -> Result<(Pause, bool), Failure> {
+    let (account, function) = (parameter.account, arguments.function.as_ref());
+    if let Some(function) = function {
+        check_exists(account, deployment, function).await?;
     }
-
-    /// Opens the pause, unless such a pause is open. The earlier concurrency is written first and set to 0 afterwards, so
-    /// that a run killed in between is resumed by repeating it.
-    async fn carry_out(
-        &self,
-        session: &Session,
-        deployment: &Deployment,
-    ) -> Result<(OpenPause, bool), Failure> {
-        let (account, now) = (&session.account, self.now);
-        if let Some(function) = self.function {
-            check_exists(account, deployment, function).await?;
-        }
-        let hard = self.function.filter(|_| self.hard);
-        if let Some(function) = hard {
-            concurrency::check_nothing_is_lost(account, function, &deployment.retry_queue.arn).await?;
-        }
-        let pauses = pauses::read(account, deployment).await?.unwrap_or_default();
-        if let Some(open) = pauses.iter().find(|pause| self.is_met_by(pause)) {
+    let hard = function.filter(|_| arguments.hard);
+    if let Some(function) = hard {
+        concurrency::check_nothing_is_lost(account, function, &deployment.retry_queue.arn).await?;
+    }
+    let pauses = parameter.read().await?.0;
+    let is_hard = |pause: &Pause| pause.concurrency != Concurrency::Untouched;
+    let same = pauses.iter().find(|pause| {
+        let is_same = (&pause.target, pause.until) == (&wanted.target, wanted.until);
+        is_same && pause.is_active(now) && is_hard(pause) == is_hard(&wanted)
+    });
+    let was_open = same.is_some();
+    let pause = match same {
+        Some(open) => open.clone(),
+        None => {
+            let mut pause = Pause { by: Some(caller(account).await?), ..wanted };
+            // Refuse what would be refused before asking Lambda anything.
+            pauses.open(pause.clone(), now)?.tidied(now).check_size()?;
             if let Some(function) = hard {
-                concurrency::stop(account, function).await?;
+                let reserved = concurrency::reserved(account, function).await?;
+                pause.concurrency = reserved.map_or(Concurrency::WasUnreserved, Concurrency::Was);
             }
-            return Ok((OpenPause::of(open, now), true));
+            let make = |pauses: &Pauses| pauses.open(pause.clone(), now);
+            edit(parameter, now, make, |pauses| pauses.iter().any(|other| *other == pause)).await?;
+            pause
         }
-        let pause = Pause {
-            target: self.target.clone(),
-            from: Timestamp::from_secs(now.as_secs()),
-            until: self.until,
-            spread: DEFAULT_SPREAD,
-            by: Some(caller(account).await?),
-            why: Some(self.why.clone()),
-            concurrency: if hard.is_some() { Concurrency::WasUnreserved } else { Concurrency::Untouched },
-        };
-        // Refuse what would be refused before asking Lambda anything.
-        Open(pause.clone(), now).make(&pauses)?;
-        let concurrency = match hard {
-            Some(function) => concurrency::of_before(account, function).await?,
-            None => Concurrency::Untouched,
-        };
-        let pause = Pause { concurrency, ..pause };
-        edit(account, self.name, &Open(pause.clone(), now), &session.interrupt).await?;
-        if let Some(function) = hard {
-            concurrency::stop(account, function).await?;
-        }
-        Ok((OpenPause::of(&pause, now), false))
+    };
+    if let Some(function) = hard {
+        concurrency::set(account, function, 0).await?;
     }
-
-    /// Whether an open pause does everything that this one would do.
-    fn is_met_by(&self, pause: &Pause) -> bool {
-        let is_hard = pause.concurrency != Concurrency::Untouched;
-        pause.target == self.target
-            && pause.is_active(self.now)
-            && pause.until == self.until
-            && is_hard == self.hard
-    }
-}
-
-/// A pause, opened at a time.
-struct Open(Pause, Timestamp);
-
-impl Edit for Open {
-    fn make(&self, pauses: &Pauses) -> Result<Pauses, EditError> {
-        let opened = pauses.open(self.0.clone(), self.1)?.tidied(self.1);
-        opened.check_size().map(|()| opened)
-    }
-
-    fn is_in(&self, pauses: &Pauses) -> bool {
-        pauses.iter().any(|pause| *pause == self.0)
-    }
+    Ok((pause, was_open))
 }
 
 /// Checks that the function and its qualifier exist. An entry such as `shop-*` allows names that no function has.
@@ -275,4 +228,103 @@ async fn caller(account: &Account) -> Result<String, Failure> {
     let answer = answer.or_failure("sts:GetCallerIdentity", "the caller")?;
     let arn = answer.arn().unwrap_or_default();
     Ok(arn.rsplit(['/', ':']).next().unwrap_or(arn).to_owned())
+}
+
+pub(crate) const RESUME_EXAMPLES: &str = "\
+Examples:
+  comeback resume orders
+  comeback resume --all --spread 2h --yes";
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true).args(["function", "all"])))]
+pub(crate) struct ResumeArguments {
+    /// The function, as the pause names it
+    #[arg(value_name = "FUNCTION")]
+    function: Option<FunctionName>,
+    /// End the pause of every function; those of single functions stay
+    #[arg(long)]
+    all: bool,
+    /// What became due in the pause comes back over this time
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::read)]
+    spread: Duration,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Result<(), failure::Failure> {
+    let deployment = session.interrupt.or(session.deployment()).await?;
+    let name = named(arguments.function.as_ref());
+    confirm(&format!("resume {name}?"), &session).await?;
+    let now = now();
+    let parameter = SsmParameter::of(&session, &deployment)?;
+    let target = pauses::target(&deployment, arguments.function.as_ref())?;
+    let pauses = parameter.read().await?.0;
+    let (ended, other_concurrency) = close(&target, &pauses, arguments, &parameter, now).await?;
+    // Other pauses that hold the function.
+    let holds = |pause: &&Pause| match &target {
+        PauseTarget::Functions(function) if pause.target != target => {
+            pause.is_active(now) && pause.target.covers(&function.to_string())
+        }
+        _ => false,
+    };
+    let still: Vec<_> = pauses.iter().filter(holds).map(|pause| OpenPause::of(pause, now)).collect();
+    let noticed = noticed_within(&deployment);
+    let mut out = anstream::stdout();
+    if arguments.common.json {
+        let report = json!({
+            "ended": ended.iter().map(|pause| OpenPause::of(pause, now)).collect::<Vec<_>>(),
+            "still_paused_by": still,
+            "other_concurrency": other_concurrency,
+            "spread_seconds": arguments.spread.as_secs(),
+            "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
+        });
+        writeln!(out, "{report}")?;
+    } else if ended.is_empty() {
+        writeln!(out, "{name}: no pause of its own is open")?;
+    } else {
+        writeln!(out, "{name}: resumed; what was due comes back over {}", durations::text(arguments.spread))?;
+        if let Some(noticed) = noticed {
+            let (noticed, hold) = (durations::text(noticed), durations::text(HOLD));
+            writeln!(out, "The handler notices within {noticed}, and checks a held event every {hold}.")?;
+        }
+    }
+    if let Some(reserved) = other_concurrency {
+        anstream::eprintln!(
+            "warning: somebody has set the reserved concurrency of {name} to {reserved} since it was paused; it stays"
+        );
+    }
+    let Some(still) = still.first() else { return Ok(()) };
+    let by = still.by.as_deref().unwrap_or("somebody");
+    let how = if still.target == "*" { "--all" } else { &still.target };
+    let what = format!("{name} is still paused by another pause, of {by}: comeback resume {how}");
+    Err(Failure::Undone(what).into())
+}
+
+/// Closes the pauses of a target; gives them, and the reserved concurrency that somebody else has set meanwhile and that
+/// stays. The earlier concurrency is restored first, so that a run killed in between is resumed by repeating it.
+async fn close(
+    target: &PauseTarget,
+    pauses: &Pauses,
+    arguments: &ResumeArguments,
+    parameter: &SsmParameter<'_>,
+    now: Timestamp,
+) -> Result<(Vec<Pause>, Option<u32>), Failure> {
+    let spread = arguments.spread;
+    let ended = match pauses.close(target, spread, now) {
+        Ok((_, ended)) => ended,
+        Err(EditError::NotPaused(_)) => return Ok((Vec::new(), None)),
+        Err(error) => return Err(error.into()),
+    };
+    let mut other_concurrency = None;
+    for pause in ended.iter().filter(|pause| pause.concurrency != Concurrency::Untouched) {
+        if let Some(function) = &arguments.function {
+            other_concurrency = concurrency::restore(parameter.account, function, pause.concurrency).await?;
+        }
+    }
+    // The end is rounded up to a second.
+    let end = now.rounded_up_to_secs();
+    let is_closed = |pause: &Pause| pause.target != *target || pause.is_over(end);
+    let make = |pauses: &Pauses| pauses.close(target, spread, now).map(|(closed, _)| closed);
+    edit(parameter, now, make, |pauses| pauses.iter().all(is_closed)).await?;
+    Ok((ended, other_concurrency))
 }

@@ -1,10 +1,10 @@
-//! The pauses of a deployment: a text in an SSM parameter.
+//! The pauses of a deployment: a text in an SSM parameter, which is edited so that no other operator's edit is lost.
 
 pub(crate) mod concurrency;
-pub(crate) mod writing;
 
 use std::time::Duration;
 
+use aws_sdk_ssm::types::ParameterType;
 use comeback_engine::{
     Concurrency, EditError, FunctionPattern, Pause, PauseTarget, Pauses, Timestamp, longest_between_reads,
 };
@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::{FunctionName, short_name};
+use crate::operate::session::{Interrupt, Session};
 
 /// After a pause with a planned end, and by default after `resume`, what was due comes back over this time.
 pub(crate) const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
@@ -24,7 +25,7 @@ pub(crate) async fn read(account: &Account, deployment: &Deployment) -> Result<O
 }
 
 /// The pauses in a parameter, and its version; 0 if there is no parameter.
-pub(crate) async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
+async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
     match account.ssm.get_parameter().name(name).send().await {
         Err(error) if error.as_service_error().is_some_and(|error| error.is_parameter_not_found()) => {
             Ok((Pauses::default(), 0))
@@ -38,18 +39,8 @@ pub(crate) async fn read_parameter(account: &Account, name: &str) -> Result<(Pau
     }
 }
 
-pub(crate) fn parsed(name: &str, text: &str) -> Result<Pauses, Failure> {
+fn parsed(name: &str, text: &str) -> Result<Pauses, Failure> {
     Pauses::read(text).map_err(|garbled| Failure::CouldNot(format!("parameter {name}: {garbled}")))
-}
-
-pub(crate) fn parameter(deployment: &Deployment) -> Result<&str, Failure> {
-    deployment.pauses().ok_or_else(|| {
-        Failure::Undone(format!(
-            "the handler {} reads no pauses: deploy the current template, or set its variable PAUSES to the name of an SSM \
-             parameter and allow its role ssm:GetParameter on it",
-            deployment.handler
-        ))
-    })
 }
 
 impl From<EditError> for Failure {
@@ -79,10 +70,10 @@ impl OpenPause {
         deployment: &Deployment,
         now: Timestamp,
     ) -> Result<Option<Vec<Self>>, Failure> {
-        let pauses = read(account, deployment).await?;
-        Ok(pauses.map(|pauses| {
+        let open = |pauses: Pauses| {
             pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
-        }))
+        };
+        Ok(read(account, deployment).await?.map(open))
     }
 
     pub(crate) fn of(pause: &Pause, now: Timestamp) -> Self {
@@ -123,15 +114,363 @@ pub(crate) fn target(
 ) -> Result<PauseTarget, Failure> {
     let Some(function) = function else { return Ok(PauseTarget::All) };
     let arn = deployment.arn_of(function).to_string();
-    let entries = deployment.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
-    // An entry with a qualifier is about a part of the function.
-    let is_part = |entry: &str| {
-        function.qualifier.is_none() && entry.strip_prefix(&arn).is_some_and(|rest| rest.starts_with(':'))
-    };
-    if !entries.into_iter().any(|entry| entry.allows(&arn)) && !deployment.target_functions().any(is_part) {
+    let is_allowed = deployment.target_functions().any(|entry| {
+        // An entry with a qualifier is about a part of the function.
+        let part = entry.strip_prefix(&arn).filter(|_| function.qualifier.is_none());
+        part.is_some_and(|qualifier| qualifier.starts_with(':'))
+            || entry.parse::<FunctionPattern>().is_ok_and(|entry| entry.allows(&arn))
+    });
+    if !is_allowed {
         return Err(Failure::CouldNot(format!(
             "no entry of TARGET_FUNCTIONS allows {arn}, so the handler does not retry it; check its name, or attach it"
         )));
     }
     arn.parse().map_err(|problem| Failure::Refused(format!("{arn} {problem}")))
+}
+
+/// How long after a write to check whether another write replaced it.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Writes of an edit before it is given up.
+const WRITES: u32 = 8;
+
+/// What holds the pauses. It cannot compare before it sets, but it does not create what is there.
+pub(crate) trait Parameter {
+    /// The pauses, and their version; 0 if there is no parameter.
+    async fn read(&self) -> Result<(Pauses, i64), Failure>;
+
+    async fn read_version(&self, version: i64) -> Result<Pauses, Failure>;
+
+    /// Gives the version that was written; `None` if the parameter was created meanwhile, or somebody else is writing it.
+    async fn write(&self, pauses: &Pauses, is_new: bool) -> Result<Option<i64>, Failure>;
+
+    async fn settle(&self) -> Result<(), Failure>;
+}
+
+pub(crate) struct SsmParameter<'a> {
+    pub(crate) account: &'a Account,
+    name: &'a str,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> SsmParameter<'a> {
+    /// The one that the handler reads.
+    pub(crate) fn of(session: &'a Session, deployment: &'a Deployment) -> Result<Self, Failure> {
+        let name = deployment.pauses().ok_or_else(|| {
+            Failure::Undone(format!(
+                "the handler {} reads no pauses: deploy the current template, or set its variable PAUSES to the name of an \
+                 SSM parameter and allow its role ssm:GetParameter on it",
+                deployment.handler
+            ))
+        })?;
+        Ok(Self { account: &session.account, name, interrupt: &session.interrupt })
+    }
+}
+
+impl Parameter for SsmParameter<'_> {
+    async fn read(&self) -> Result<(Pauses, i64), Failure> {
+        read_parameter(self.account, self.name).await
+    }
+
+    /// SSM keeps a hundred.
+    async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
+        let name = self.name;
+        let mut pages = self.account.ssm.get_parameter_history().name(name).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            let page = page.or_failure("ssm:GetParameterHistory", name)?;
+            if let Some(earlier) = page.parameters().iter().find(|earlier| earlier.version() == version) {
+                return parsed(name, earlier.value().unwrap_or_default());
+            }
+        }
+        Err(Failure::CouldNot(format!(
+            "parameter {name} has lost its version {version}, which another operator wrote: see pause --list, and ask them"
+        )))
+    }
+
+    async fn write(&self, pauses: &Pauses, is_new: bool) -> Result<Option<i64>, Failure> {
+        let call = self.account.ssm.put_parameter().name(self.name).r#type(ParameterType::String);
+        match call.value(pauses.write()).overwrite(!is_new).send().await {
+            Err(error)
+                if error.as_service_error().is_some_and(|error| {
+                    error.is_too_many_updates() || (is_new && error.is_parameter_already_exists())
+                }) =>
+            {
+                Ok(None)
+            }
+            answer => Ok(Some(answer.or_failure("ssm:PutParameter", self.name)?.version())),
+        }
+    }
+
+    async fn settle(&self) -> Result<(), Failure> {
+        tokio::select! {
+            () = tokio::time::sleep(SETTLE) => Ok(()),
+            () = self.interrupt.raised() => {
+                let what = "the pauses were written, and nobody has looked whether they stay; see pause --list";
+                Err(Failure::Interrupted(what.into()))
+            }
+        }
+    }
+}
+
+/// Makes an edit, so that neither it nor another operator's is lost. `is_in` says whether pauses hold it.
+///
+/// Every write replaces the whole text and has the next version. So a write whose version is not the one after what was
+/// read has replaced somebody's: the replaced version is read, and written again with our edit. A write that replaced ours
+/// is repaired by its writer in the same way, and by us, who look again after a while. Two operators at once so lose
+/// neither's edit, however their calls interleave. More than two may have to try again.
+pub(crate) async fn edit(
+    parameter: &impl Parameter,
+    now: Timestamp,
+    make: impl Fn(&Pauses) -> Result<Pauses, EditError>,
+    is_in: impl Fn(&Pauses) -> bool,
+) -> Result<(), Failure> {
+    let make = |pauses: &Pauses| {
+        let made = make(pauses)?.tidied(now);
+        made.check_size().map(|()| made)
+    };
+    let mut writes = 0;
+    // Our edit came too late: what it replaced is being restored.
+    let mut refused = None;
+    loop {
+        let (pauses, mut version) = parameter.read().await?;
+        if writes > 0 && is_in(&pauses) {
+            return Ok(());
+        }
+        let mut edited = make(&pauses)?;
+        loop {
+            if writes == WRITES {
+                return Err(Failure::CouldNot(format!(
+                    "other operators keep writing the pauses, and {WRITES} writes of ours did not stay: see pause --list, and try again"
+                )));
+            }
+            can_be_read_back(&edited)?;
+            writes += 1;
+            let Some(written) = parameter.write(&edited, version == 0).await? else { break };
+            // A parameter that somebody has deleted begins anew, with a lower version.
+            if written <= version + 1 {
+                if let Some(refused) = refused.take() {
+                    return Err(Failure::from(refused));
+                }
+                parameter.settle().await?;
+                break;
+            }
+            version = written;
+            let replaced = parameter.read_version(written - 1).await?;
+            edited = if refused.is_some() || is_in(&replaced) {
+                replaced
+            } else {
+                make(&replaced).unwrap_or_else(|error| {
+                    refused = Some(error);
+                    replaced
+                })
+            };
+        }
+    }
+}
+
+/// A text that the handler does not understand would end every pause.
+fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
+    let text = pauses.write();
+    if Pauses::read(&text).as_ref() == Ok(pauses) {
+        return Ok(());
+    }
+    Err(Failure::CouldNot(format!(
+        "nothing was written: the handler would read other pauses, or none, in {text}"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::task::{Context, Waker};
+
+    use futures_util::future::maybe_done;
+    use proptest::prelude::*;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+    /// Pauses a function, or resumes it.
+    struct Of {
+        target: PauseTarget,
+        opens: bool,
+    }
+
+    impl Of {
+        fn function(name: &str, opens: bool) -> Self {
+            let arn = format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
+            Self { target: arn.parse().unwrap(), opens }
+        }
+    }
+
+    impl Of {
+        fn make(&self, pauses: &Pauses) -> Result<Pauses, EditError> {
+            if self.opens {
+                let pause = Pause {
+                    target: self.target.clone(),
+                    from: NOW,
+                    until: None,
+                    spread: Duration::ZERO,
+                    by: None,
+                    why: None,
+                    concurrency: Concurrency::Untouched,
+                };
+                pauses.open(pause, NOW)
+            } else {
+                pauses
+                    .close(&self.target, Duration::ZERO, NOW.saturating_add(Duration::from_secs(60)))
+                    .map(|it| it.0)
+            }
+        }
+
+        fn is_in(&self, pauses: &Pauses) -> bool {
+            pauses.iter().any(|pause| pause.target == self.target && pause.until.is_none()) == self.opens
+        }
+    }
+
+    /// SSM's parameter: its versions, of which the last is the text, and the calls that were made. Each call waits for its
+    /// turn.
+    #[derive(Default)]
+    struct Versions(RefCell<Vec<Pauses>>, RefCell<Vec<&'static str>>);
+
+    impl Versions {
+        fn last(&self) -> Pauses {
+            self.0.borrow().last().cloned().unwrap_or_default()
+        }
+
+        async fn turn(&self, call: &'static str) -> i64 {
+            yield_now().await;
+            self.1.borrow_mut().push(call);
+            i64::try_from(self.0.borrow().len()).unwrap()
+        }
+    }
+
+    impl Parameter for Versions {
+        async fn read(&self) -> Result<(Pauses, i64), Failure> {
+            let version = self.turn("read").await;
+            Ok((self.last(), version))
+        }
+
+        async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
+            self.turn("read_version").await;
+            Ok(self.0.borrow()[usize::try_from(version).unwrap() - 1].clone())
+        }
+
+        async fn write(&self, pauses: &Pauses, is_new: bool) -> Result<Option<i64>, Failure> {
+            let version = self.turn(if is_new { "create" } else { "write" }).await;
+            if is_new && version > 0 {
+                return Ok(None);
+            }
+            self.0.borrow_mut().push(pauses.clone());
+            Ok(Some(version + 1))
+        }
+
+        async fn settle(&self) -> Result<(), Failure> {
+            self.turn("settle").await;
+            Ok(())
+        }
+    }
+
+    /// Lets each writer make one call in turn, as `turns` says, and then all of them to their ends.
+    fn run(parameter: &Versions, edits: &[Of], turns: &[usize]) -> Vec<Option<Failure>> {
+        let writers = edits.iter().map(|of| {
+            let (make, is_in) =
+                (move |pauses: &Pauses| of.make(pauses), move |pauses: &Pauses| of.is_in(pauses));
+            Box::pin(maybe_done(edit(parameter, NOW, make, is_in)))
+        });
+        let mut writers: Vec<_> = writers.collect();
+        let at_first = 0..edits.len();
+        let to_the_end = (0..1_000).map(|turn| turn % edits.len());
+        for turn in at_first.chain(turns.iter().copied()).chain(to_the_end) {
+            let _ = writers[turn].as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+        writers.iter_mut().map(|writer| writer.as_mut().take_output().expect("it ended").err()).collect()
+    }
+
+    #[test]
+    fn an_edit_alone_is_read_written_and_looked_at() {
+        let parameter = Versions::default();
+        assert_eq!(run(&parameter, &[Of::function("orders", true)], &[]), [None]);
+        assert_eq!(*parameter.1.borrow(), ["read", "create", "settle", "read"]);
+        assert_eq!(parameter.0.borrow().len(), 1);
+    }
+
+    #[test]
+    fn a_refused_edit_writes_nothing() {
+        let parameter = Versions::default();
+        let twice = [Of::function("orders", true), Of::function("orders", true)];
+        let ended = run(&parameter, &twice, &[0; 10]);
+        assert!(ended[0].is_none() && matches!(ended[1], Some(Failure::Refused(_))), "{ended:?}");
+        assert_eq!(parameter.0.borrow().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_would_not_be_read_back_is_not_written() {
+        let half_a_second = |pauses: &Pauses| {
+            let opened = Of::function("orders", true).make(pauses)?;
+            let pause = opened.iter().next().unwrap().clone();
+            let from = Timestamp::from_millis(NOW.as_millis() + 500);
+            pauses.open(Pause { from, ..pause }, NOW)
+        };
+        let refused = edit(&Versions::default(), NOW, half_a_second, |_| false).await.unwrap_err();
+        assert!(
+            refused.to_string().starts_with("nothing was written: the handler would read other"),
+            "{refused}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_edit_that_never_stays_is_given_up() {
+        struct Forgetful(Cell<u32>);
+        impl Parameter for Forgetful {
+            async fn read(&self) -> Result<(Pauses, i64), Failure> {
+                Ok((Pauses::default(), 1))
+            }
+
+            async fn read_version(&self, _: i64) -> Result<Pauses, Failure> {
+                Ok(Pauses::default())
+            }
+
+            async fn write(&self, _: &Pauses, _: bool) -> Result<Option<i64>, Failure> {
+                self.0.set(self.0.get() + 1);
+                Ok(Some(2))
+            }
+
+            async fn settle(&self) -> Result<(), Failure> {
+                Ok(())
+            }
+        }
+        let (parameter, of) = (Forgetful(Cell::new(0)), Of::function("orders", true));
+        edit(&parameter, NOW, |pauses| of.make(pauses), |pauses| of.is_in(pauses)).await.unwrap_err();
+        assert_eq!(parameter.0.get(), WRITES);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn two_operators_at_once_lose_neithers_edit(
+            turns in proptest::collection::vec(0_usize..2, 0..24), exists in any::<bool>(), resumes in any::<bool>(),
+        ) {
+            let parameter = Versions::default();
+            if exists || resumes {
+                parameter.0.borrow_mut().push(Of::function("refunds", true).make(&Pauses::default()).unwrap());
+            }
+            let second = if resumes { Of::function("refunds", false) } else { Of::function("invoices", true) };
+            let edits = [Of::function("orders", true), second];
+            prop_assert_eq!(run(&parameter, &edits, &turns), [None, None]);
+            prop_assert!(edits.iter().all(|edit| edit.is_in(&parameter.last())), "{:?}", parameter.last());
+        }
+
+        /// Of two pauses of one function the first counts, and the other operator is told.
+        #[test]
+        fn two_operators_who_pause_one_function_leave_one_pause(turns in proptest::collection::vec(0_usize..2, 0..24)) {
+            let parameter = Versions::default();
+            parameter.0.borrow_mut().push(Pauses::default());
+            let edits = [Of::function("orders", true), Of::function("orders", true)];
+            run(&parameter, &edits, &turns);
+            prop_assert_eq!(parameter.last().iter().count(), 1);
+        }
+    }
 }

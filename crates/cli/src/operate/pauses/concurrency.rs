@@ -8,20 +8,11 @@ use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::function::{FunctionName, InvokeSettings};
 
 /// The reserved concurrency of a function; `None` if none is reserved.
-async fn reserved(account: &Account, function: &FunctionName) -> Result<Option<u32>, Failure> {
+pub(crate) async fn reserved(account: &Account, function: &FunctionName) -> Result<Option<u32>, Failure> {
     let name = function.unqualified();
-    let answer = account
-        .lambda
-        .get_function_concurrency()
-        .function_name(&name)
-        .send()
-        .await
-        .or_failure("lambda:GetFunctionConcurrency", &name)?;
+    let answer = account.lambda.get_function_concurrency().function_name(&name).send().await;
+    let answer = answer.or_failure("lambda:GetFunctionConcurrency", &name)?;
     Ok(answer.reserved_concurrent_executions().map(i32::unsigned_abs))
-}
-
-pub(crate) async fn of_before(account: &Account, function: &FunctionName) -> Result<Concurrency, Failure> {
-    Ok(reserved(account, function).await?.map_or(Concurrency::WasUnreserved, Concurrency::Was))
 }
 
 /// Checks that each new event of the function would go to the retry queue. Without a reserved concurrency Lambda drops
@@ -36,15 +27,13 @@ pub(crate) async fn check_nothing_is_lost(
     let aliases = account.lambda.list_aliases().function_name(&name).into_paginator().items().send();
     let aliases = aliases.try_collect().await.or_failure("lambda:ListAliases", &name)?;
     let aliases = aliases.into_iter().filter_map(|alias| alias.name).collect();
-    let losing = losing(&function.name, &settings, aliases, queue_arn);
-    if losing.is_empty() {
-        return Ok(());
+    match losing(&function.name, &settings, aliases, queue_arn).join(", ").as_str() {
+        "" => Ok(()),
+        losing => Err(Failure::Undone(format!(
+            "new events of {losing} would be lost or go elsewhere, because their failure destination is not the retry \
+             queue: attach them first, or pause without --hard"
+        ))),
     }
-    Err(Failure::Undone(format!(
-        "new events of {} would be lost or go elsewhere, because their failure destination is not the retry queue: attach \
-         them first, or pause without --hard",
-        losing.join(", ")
-    )))
 }
 
 /// The function itself, its aliases and its qualifiers with settings, as far as their failures do not go to the queue.
@@ -65,11 +54,6 @@ fn losing(
         .collect()
 }
 
-/// Lets Lambda start no invocation of the function: it sends each event to the failure destination at once.
-pub(crate) async fn stop(account: &Account, function: &FunctionName) -> Result<(), Failure> {
-    put(account, function, 0).await
-}
-
 /// Restores the earlier concurrency. If somebody else has changed it since, that stays, and is returned.
 pub(crate) async fn restore(
     account: &Account,
@@ -77,7 +61,7 @@ pub(crate) async fn restore(
     before: Concurrency,
 ) -> Result<Option<u32>, Failure> {
     match (before, reserved(account, function).await?) {
-        (Concurrency::Was(before), Some(0)) => put(account, function, before).await.map(|()| None),
+        (Concurrency::Was(before), Some(0)) => set(account, function, before).await.map(|()| None),
         (Concurrency::WasUnreserved, Some(0)) => {
             let name = function.unqualified();
             let answer = account.lambda.delete_function_concurrency().function_name(&name).send().await;
@@ -89,7 +73,8 @@ pub(crate) async fn restore(
     }
 }
 
-async fn put(account: &Account, function: &FunctionName, reserved: u32) -> Result<(), Failure> {
+/// With 0, Lambda starts no invocation of the function: it sends each event to the failure destination at once.
+pub(crate) async fn set(account: &Account, function: &FunctionName, reserved: u32) -> Result<(), Failure> {
     let name = function.unqualified();
     let reserved = i32::try_from(reserved).unwrap_or(i32::MAX);
     let call = account.lambda.put_function_concurrency().function_name(&name);
