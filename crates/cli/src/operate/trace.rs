@@ -1,6 +1,5 @@
 //! `comeback trace ID`: one event's life as a timeline.
 
-pub(crate) mod find;
 pub(crate) mod story;
 
 use std::io::Write as _;
@@ -13,8 +12,7 @@ use comeback_engine::Timestamp;
 use crate::clock::now;
 use crate::failure::Failure;
 use crate::operate::session::{Common, Session, coloured};
-use crate::operate::trace::find::{Invocation, LoggedLine, Report, Trace};
-use crate::operate::trace::story::{End, Step, Story, What};
+use crate::operate::trace::story::{End, Invocation, Report, Step, Trace, What};
 use crate::text::durations::{self, short};
 use crate::text::terminal::Progress;
 
@@ -41,8 +39,8 @@ pub(crate) struct TraceArguments {
 
 pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<(), Failure> {
     let now = now();
-    let since = Timestamp::from_millis(0)
-        .saturating_add(now.since(Timestamp::from_millis(0)).saturating_sub(arguments.since));
+    let back = u64::try_from(arguments.since.as_millis()).unwrap_or(u64::MAX);
+    let since = Timestamp::from_millis(now.as_millis().saturating_sub(back));
     let progress = Progress::endless("searching the log: {pos} lines");
     let work = async {
         let deployment = session.deployment().await?;
@@ -76,33 +74,21 @@ pub(crate) fn text(trace: &Trace, now: Timestamp) -> String {
             date = day.to_owned();
         }
         text += &format!("{clock}  {}\n", sentence(step));
-        if let Some(id) = invoked(step) {
-            logs(trace, id).for_each(|line| text += &format!("{:MARGIN$}| {}\n", "", line.line));
+        // At the step that tells most of an attempt: its start, or the failure of one that we did not start.
+        if let What::Invoked { request_id, .. } | What::Failed { attempt: 0, request_id, .. } = &step.what {
+            let lines = invocation(trace, request_id).into_iter().flat_map(|invocation| &invocation.lines);
+            lines.for_each(|line| text += &format!("{:MARGIN$}| {}\n", "", line.line));
         }
     }
     if story.copies > 0 {
-        let copies = format!(
-            "\n{} attempts failed more than once: copies of the event are retried, too\n",
-            story.copies
-        );
-        text += &copies;
+        let copies = story.copies;
+        text += &format!("\n{copies} attempts failed more than once: copies of the event are retried, too\n");
     }
-    text + "\n" + &end(story, &trace.invocations, now) + "\n"
+    text + "\n" + &end(trace, now) + "\n"
 }
 
-/// The request of an attempt, at the step that tells most of it: its start, or the failure of one that we did not start.
-fn invoked(step: &Step) -> Option<&str> {
-    match &step.what {
-        What::Invoked { request_id, .. } | What::Failed { attempt: 0, request_id, .. } => {
-            request_id.as_deref()
-        }
-        _ => None,
-    }
-}
-
-fn logs<'t>(trace: &'t Trace, request_id: &str) -> impl Iterator<Item = &'t LoggedLine> {
-    let invocation = trace.invocations.iter().find(|it| it.request_id == request_id);
-    invocation.into_iter().flat_map(|invocation| &invocation.lines)
+fn invocation<'t>(trace: &'t Trace, request_id: &Option<String>) -> Option<&'t Invocation> {
+    trace.invocations.iter().find(|invocation| Some(&invocation.request_id) == request_id.as_ref())
 }
 
 /// A step in words, without its time.
@@ -138,8 +124,8 @@ pub(crate) fn sentence(step: &Step) -> String {
 }
 
 /// What is known, and no more.
-fn end(story: &Story, invocations: &[Invocation], now: Timestamp) -> String {
-    match &story.end {
+fn end(trace: &Trace, now: Timestamp) -> String {
+    match &trace.story.end {
         End::Waiting { due } if *due > now => {
             format!("It waits. Its next retry is due in {}.", short(due.since(now).as_secs_f64()))
         }
@@ -154,11 +140,7 @@ fn end(story: &Story, invocations: &[Invocation], now: Timestamp) -> String {
         }
         End::Invoked { request_id, at } => {
             let since = short(now.since(*at).as_secs_f64());
-            let report = invocations
-                .iter()
-                .find(|it| Some(&it.request_id) == request_id.as_ref())
-                .map(|it| &it.report);
-            let seen = match report {
+            let seen = match invocation(trace, request_id).map(|invocation| &invocation.report) {
                 Some(Report::Seen { at, status: None }) => format!("the function's REPORT was seen at {at}"),
                 Some(Report::Seen { at, status: Some(status) }) => {
                     format!("the function's REPORT was seen at {at}, with status {status}")
@@ -174,8 +156,8 @@ fn end(story: &Story, invocations: &[Invocation], now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
+    use crate::operate::trace::story::{LoggedLine, Story};
 
     fn at(second: u64) -> Timestamp {
         Timestamp::from_secs(1_789_400_000 + second)

@@ -12,9 +12,8 @@ use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::{Deployment, resources};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, skipped};
 use crate::operate::doctor::fix;
-use crate::operate::trace::find::{self, Invocation, Report};
 use crate::operate::trace::sentence;
-use crate::operate::trace::story::{End, Story};
+use crate::operate::trace::story::{self, End, Invocation, Report, Story};
 
 /// The example function's name in the template.
 const EXAMPLE: &str = "ExampleTarget";
@@ -41,7 +40,7 @@ pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Times
     let mut last = None;
     let followed = timeout(patience, async {
         loop {
-            if let Some(story) = find::story(account, deployment, &key, since, &|_| ()).await? {
+            if let Some(story) = story::story(account, deployment, &key, since, &|_| ()).await? {
                 let steps = story.steps.iter().skip(shown);
                 steps.for_each(|step| anstream::eprintln!("probe: {}", sentence(step)));
                 shown = story.steps.len();

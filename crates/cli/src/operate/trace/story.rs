@@ -1,11 +1,14 @@
-//! The handler's lines about one event, in order, as what happened to it.
+//! One event's life: found in the logs, of which the handler's is the only index there is, and put in order.
 
 use std::collections::BTreeSet;
 
 use comeback_engine::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::operate::log::HandlerLine;
+use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::deployment::Deployment;
+use crate::operate::log::{HandlerLine, LogEvent, Search};
 
 /// What happened to one event, as the handler logged it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -117,10 +120,28 @@ struct Teller {
 impl Teller {
     fn take(&mut self, line: HandlerLine) {
         self.failure(&line);
-        let at = line.at();
-        let what = self.what(line);
-        if let Some(what) = what {
-            self.steps.push(Step { at, what });
+        let (at, retry) = (line.at(), line.retry);
+        let what = match (line.problem, line.reason, line.action.as_str(), line.due) {
+            (Some(problem), ..) => What::Kept { action: line.action, problem, remedy: line.remedy },
+            (None, Some(reason), ..) => What::GivenUp { reason, detail: line.detail },
+            (None, None, "reinvoke", due) => {
+                let late_ms = due.and_then(|due| u64::try_from(at.since(due).as_millis()).ok());
+                What::Invoked { retry, request_id: line.invoke_request_id, late_ms }
+            }
+            (None, None, "hold", _) => What::Held { retry, last: at },
+            (None, None, "defer", Some(due)) => What::Waits { retry, due },
+            // The wait after a step that did not work goes on.
+            _ => return,
+        };
+        // A later look knows the due time better: it counts from the message's first receive.
+        let is_later_look = match (self.steps.last().map(|step| &step.what), &what) {
+            (Some(What::Held { retry: known, .. }), What::Held { .. })
+            | (Some(What::Waits { retry: known, .. }), What::Waits { .. }) => *known == retry,
+            _ => false,
+        };
+        match self.steps.last_mut().filter(|_| is_later_look) {
+            Some(step) => step.what = what,
+            None => self.steps.push(Step { at, what }),
         }
     }
 
@@ -128,51 +149,17 @@ impl Teller {
     fn failure(&mut self, line: &HandlerLine) {
         let Some(attempt) = line.retry.checked_sub(1) else { return };
         let was_given_up = matches!(self.steps.last(), Some(Step { what: What::GivenUp { .. }, .. }));
-        if was_given_up && attempt == 0 {
+        let starts_anew = was_given_up && attempt == 0;
+        if starts_anew {
             self.failed.clear();
-            self.failed.insert((line.retry, line.request_id.clone()));
-            self.steps.push(Step { at: line.at(), what: What::Redriven });
-            return;
         }
-        let is_known = self.failed.iter().any(|(retry, _)| *retry == line.retry);
+        let is_copy = self.failed.iter().any(|(retry, _)| *retry == line.retry);
         if self.failed.insert((line.retry, line.request_id.clone())) {
-            self.copies += usize::from(is_known);
+            self.copies += usize::from(is_copy);
             let (request_id, error_type) = (line.request_id.clone(), line.error_type.clone());
-            self.steps.push(Step { at: line.at(), what: What::Failed { attempt, request_id, error_type } });
-        }
-    }
-
-    /// What a line adds, unless it only repeats the step before it.
-    fn what(&mut self, line: HandlerLine) -> Option<What> {
-        let (at, retry) = (line.at(), line.retry);
-        if let (true, Some(reason)) = (line.problem.is_none(), line.reason) {
-            return Some(What::GivenUp { reason, detail: line.detail });
-        }
-        if let Some(problem) = line.problem {
-            return Some(What::Kept { action: line.action, problem, remedy: line.remedy });
-        }
-        match (line.action.as_str(), line.due) {
-            ("reinvoke", due) => {
-                let late_ms = due.and_then(|due| u64::try_from(at.since(due).as_millis()).ok());
-                Some(What::Invoked { retry, request_id: line.invoke_request_id, late_ms })
-            }
-            ("hold", _) => match self.steps.last_mut() {
-                Some(Step { what: What::Held { retry: held, last }, .. }) if *held == retry => {
-                    *last = at;
-                    None
-                }
-                _ => Some(What::Held { retry, last: at }),
-            },
-            // A later look knows the due time better: it counts from the message's first receive.
-            ("defer", Some(due)) => match self.steps.last_mut() {
-                Some(Step { what: What::Waits { retry: waiting, due: known }, .. }) if *waiting == retry => {
-                    *known = due;
-                    None
-                }
-                _ => Some(What::Waits { retry, due }),
-            },
-            // The wait after a step that did not work goes on.
-            _ => None,
+            let failed = What::Failed { attempt, request_id, error_type };
+            let what = if starts_anew { What::Redriven } else { failed };
+            self.steps.push(Step { at: line.at(), what });
         }
     }
 }
@@ -187,6 +174,169 @@ impl End {
             What::Kept { .. } | What::Failed { .. } | What::Redriven => Self::Kept,
         }
     }
+}
+
+/// One event's life, as far as the logs show it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Trace {
+    #[serde(flatten)]
+    pub(crate) story: Story,
+    /// What the target's log has of its invocations, in their order: of the last one, or of all with `logs`.
+    pub(crate) invocations: Vec<Invocation>,
+}
+
+impl Trace {
+    /// Finds an event by its key, or by the request id of one of its invocations, in what was logged since then.
+    /// `progress` hears how many lines were found so far.
+    pub(crate) async fn find(
+        account: &Account,
+        deployment: &Deployment,
+        id: &str,
+        since: Timestamp,
+        logs: bool,
+        progress: &dyn Fn(usize),
+    ) -> Result<Self, Failure> {
+        let story = story(account, deployment, id, since, progress).await?.ok_or_else(|| {
+            Failure::CouldNot(format!(
+                "no line of {} names {id} since {since}: an event is logged when its first failure reaches the retry queue, \
+                 which takes some seconds, or a minute if its function is throttled",
+                deployment.log_group
+            ))
+        })?;
+        let asked: Vec<String> = match (&story.end, logs) {
+            (_, true) => story.request_ids().map(ToOwned::to_owned).collect(),
+            (End::Invoked { request_id: Some(id), .. }, false) => vec![id.clone()],
+            (_, false) => Vec::new(),
+        };
+        let mut invocations = Vec::new();
+        for request_id in asked {
+            invocations.push(Invocation::read(account, &story.target, &request_id, since, logs).await?);
+        }
+        Ok(Self { story, invocations })
+    }
+}
+
+/// What the handler's log says of the event that an id belongs to: its key, one of its request ids, or the id of a message.
+/// `None` if no line names the id.
+pub(crate) async fn story(
+    account: &Account,
+    deployment: &Deployment,
+    id: &str,
+    since: Timestamp,
+    progress: &dyn Fn(usize),
+) -> Result<Option<Story>, Failure> {
+    let search = async |term: &str| {
+        let found = Search { group: &deployment.log_group, term, since, stream: None };
+        let events = found.run(account, progress).await?;
+        let lines = events.iter().filter_map(|event| HandlerLine::read(&event.message));
+        Ok::<_, Failure>(lines.collect::<Vec<_>>())
+    };
+    let mut lines = search(id).await?;
+    lines.retain(|line| line.names(id));
+    let keys: BTreeSet<String> = lines.iter().map(|line| line.key.clone()).collect();
+    if keys.len() > 1 {
+        let keys = keys.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(Failure::CouldNot(format!("{id} names several events: {keys}")));
+    }
+    if let Some(key) = keys.first().filter(|key| *key != id) {
+        lines = search(key).await?;
+        lines.retain(|line| line.key == *key);
+    }
+    Ok(Story::of(lines))
+}
+
+/// What a target's log has of one request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Invocation {
+    pub(crate) request_id: String,
+    pub(crate) report: Report,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lines: Vec<LoggedLine>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct LoggedLine {
+    pub(crate) at: Timestamp,
+    pub(crate) line: String,
+}
+
+/// The line that Lambda writes at the end of each invocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "seen")]
+pub(crate) enum Report {
+    #[serde(rename = "yes")]
+    Seen {
+        at: Timestamp,
+        /// `success`, `error`, `failure` or `timeout`, where the report says so.
+        status: Option<String>,
+    },
+    /// It was not seen: the invocation has not begun or not ended, or its log came late.
+    #[serde(rename = "no")]
+    NotSeen,
+    #[serde(rename = "unknown")]
+    Unread { why: String },
+}
+
+impl Invocation {
+    /// Reads what the log of a function has of a request: its report, and with `lines` all it wrote.
+    pub(crate) async fn read(
+        account: &Account,
+        function_arn: &str,
+        request_id: &str,
+        since: Timestamp,
+        lines: bool,
+    ) -> Result<Self, Failure> {
+        let request_id = request_id.to_owned();
+        let found = async {
+            let group = log_group(account, function_arn).await?;
+            let search = Search { group: &group, term: &request_id, since, stream: None };
+            let events = search.run(account, &|_| ()).await?;
+            Ok::<_, Failure>((group, events))
+        };
+        let (group, events) = match found.await {
+            Ok(found) => found,
+            Err(refused @ Failure::Refused(_)) => return Err(refused),
+            Err(why) => {
+                let report = Report::Unread { why: why.to_string() };
+                return Ok(Self { request_id, report, lines: Vec::new() });
+            }
+        };
+        let mut logged = Vec::new();
+        if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
+            // Some lines do not name the request. But an environment serves one at a time, so all of its stream belongs to
+            // it, from the first line that names it to the last.
+            let stream = Some((first.stream.as_str(), last.at));
+            let all = Search { group: &group, term: "", since: first.at, stream };
+            for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {
+                logged.push(LoggedLine { at, line: message.trim_end().to_owned() });
+            }
+        }
+        Ok(Self { report: report(&events, &request_id), request_id, lines: logged })
+    }
+}
+
+/// Lambda writes it as text, `REPORT RequestId: …`, or as JSON, `{"type":"platform.report","record":{…}}`.
+fn report(events: &[LogEvent], request_id: &str) -> Report {
+    let of = |event: &LogEvent| {
+        if let Some(rest) = event.message.strip_prefix("REPORT RequestId: ") {
+            let status = rest.split('\t').find_map(|field| field.trim().strip_prefix("Status: "));
+            return rest.starts_with(request_id).then(|| status.map(ToOwned::to_owned));
+        }
+        let line: Value = serde_json::from_str(&event.message).ok()?;
+        let is_it = line["type"] == "platform.report" && line["record"]["requestId"] == request_id;
+        is_it.then(|| line["record"]["status"].as_str().map(ToOwned::to_owned))
+    };
+    // An invocation that Lambda itself repeated has several; the last one counts.
+    let seen = events.iter().rev().find_map(|event| Some((event.at, of(event)?)));
+    seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
+}
+
+async fn log_group(account: &Account, function_arn: &str) -> Result<String, Failure> {
+    let call = account.lambda.get_function_configuration().function_name(function_arn);
+    let answer = call.send().await.or_failure("lambda:GetFunctionConfiguration", function_arn)?;
+    let named = answer.logging_config().and_then(|logging| logging.log_group());
+    Ok(named
+        .map_or_else(|| format!("/aws/lambda/{}", answer.function_name().unwrap_or_default()), Into::into))
 }
 
 #[cfg(test)]
@@ -310,5 +460,35 @@ mod tests {
         );
         let story = story(vec![defers(10, 1, 12), defers(20, 2, 30), other]);
         assert_eq!(story.copies, 1);
+    }
+
+    fn event(at: u64, message: &str) -> LogEvent {
+        LogEvent { at: Timestamp::from_secs(at), stream: "s".into(), message: message.into() }
+    }
+
+    #[test]
+    fn a_report_is_read_in_both_forms_of_lambdas_log() {
+        let seen = |at, status: Option<&str>| Report::Seen {
+            at: Timestamp::from_secs(at),
+            status: status.map(ToOwned::to_owned),
+        };
+        let text = "REPORT RequestId: r-1\tDuration: 2.1 ms\tBilled Duration: 3 ms\t";
+        let timeout = "REPORT RequestId: r-1\tDuration: 3000.00 ms\tStatus: timeout";
+        let json = r#"{"time":"…","type":"platform.report","record":{"requestId":"r-1","status":"success"}}"#;
+        assert_eq!(report(&[event(7, text)], "r-1"), seen(7, None));
+        assert_eq!(report(&[event(7, timeout)], "r-1"), seen(7, Some("timeout")));
+        assert_eq!(report(&[event(7, json)], "r-1"), seen(7, Some("success")));
+        assert_eq!(report(&[event(7, timeout), event(9, json)], "r-1"), seen(9, Some("success")));
+    }
+
+    #[test]
+    fn another_requests_report_and_other_lines_are_not_taken_for_it() {
+        let others = [
+            event(1, "START RequestId: r-1"),
+            event(2, "REPORT RequestId: r-2\tafter r-1"),
+            event(3, r#"{"type":"platform.report","record":{"requestId":"r-2"},"note":"r-1"}"#),
+            event(4, r#"{"type":"platform.start","record":{"requestId":"r-1"}}"#),
+        ];
+        assert_eq!(report(&others, "r-1"), Report::NotSeen);
     }
 }
