@@ -165,7 +165,7 @@ fn wanted(arguments: &PauseArguments, deployment: &Deployment, now: Timestamp) -
     })
 }
 
-/// Opens a pause, unless such a pause is open; gives the open one, and whether it was open. The earlier concurrency is
+/// Opens a pause unless it is open already. Returns it, and whether it was open. The earlier concurrency is
 /// written first and set to 0 afterwards, so that a run killed in between is resumed by repeating it.
 async fn open(
     wanted: Pause,
@@ -300,8 +300,8 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
     Err(Failure::Undone(what).into())
 }
 
-/// Closes the pauses of a target; gives them, and the reserved concurrency that somebody else has set meanwhile and that
-/// stays. The earlier concurrency is restored first, so that a run killed in between is resumed by repeating it.
+/// Closes the pauses of a target and returns them as they were. Also returns the reserved concurrency if somebody else has
+/// changed it since: it stays. The earlier one is restored first, so that a killed run is resumed by repeating it.
 async fn close(
     target: &PauseTarget,
     pauses: &Pauses,

@@ -133,7 +133,7 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// Writes of an edit before it is given up.
 const WRITES: u32 = 8;
 
-/// What holds the pauses. It cannot compare before it sets, but it does not create what is there.
+/// Where the pauses are stored. It cannot compare and set, but it can create without overwriting.
 pub(crate) trait Parameter {
     /// The pauses, and their version; 0 if there is no parameter.
     async fn read(&self) -> Result<(Pauses, i64), Failure>;
@@ -153,7 +153,7 @@ pub(crate) struct SsmParameter<'a> {
 }
 
 impl<'a> SsmParameter<'a> {
-    /// The one that the handler reads.
+    /// The parameter that the handler reads.
     pub(crate) fn of(session: &'a Session, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::Undone(format!(

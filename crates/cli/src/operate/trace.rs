@@ -74,7 +74,7 @@ pub(crate) fn text(trace: &Trace, now: Timestamp) -> String {
             date = day.to_owned();
         }
         text += &format!("{clock}  {}\n", sentence(step));
-        // At the step that tells most of an attempt: its start, or the failure of one that we did not start.
+        // The log of an attempt stands below its start, or below its failure if we did not start it.
         if let What::Invoked { request_id, .. } | What::Failed { attempt: 0, request_id, .. } = &step.what {
             let lines = invocation(trace, request_id).into_iter().flat_map(|invocation| &invocation.lines);
             lines.for_each(|line| text += &format!("{:MARGIN$}| {}\n", "", line.line));

@@ -74,7 +74,7 @@ impl DeadLetters {
         Scan::new(&self.reader(depth.visible), now).look(look).await
     }
 
-    /// With a bar for this number of letters.
+    /// A reader whose bar counts to `letters`.
     pub(crate) fn reader(&self, letters: u64) -> Reader<'_, SqsQueues> {
         let bar = Progress::new(letters, "{pos}/{len} letters");
         let progress = Box::new(move |letters| bar.set(letters));
@@ -255,7 +255,7 @@ pub(crate) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Reads the letters, and prints what would be done, unless JSON is printed. `judge` says whether a letter can be acted
-    /// on. There is a plan if there were too many letters to read all.
+    /// on. Too many letters to read them all still make a plan.
     pub(crate) async fn make(
         verb: &'static str,
         work: Work,

@@ -150,7 +150,7 @@ impl LetterAction for Redrive<'_> {
 }
 
 /// Asks the handler's own rules whether the event would be given up, on its first receive or when its first retry is due.
-/// An event that starts anew when its message is sent fares the same at any time.
+/// The event starts anew, so the answer is the same whenever its message is sent.
 fn rehearse(body: String, sent: Timestamp, policy: &Policy) -> Result<String, Reason> {
     let mut record = Record {
         message_id: "rehearsed".into(),

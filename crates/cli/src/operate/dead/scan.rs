@@ -20,7 +20,7 @@ const GIVEN_BACK_AT_ONCE: usize = 1_000;
 /// Giving back fewer letters takes no time worth mentioning.
 const MANY: usize = 2_000;
 
-/// What each command that reads letters has: the calls, Ctrl-C, and what hears how many letters were read or acted on.
+/// What each command that reads letters has: the calls, Ctrl-C, and what hears how many were read or acted on.
 pub(crate) struct Reader<'a, Q> {
     pub(crate) queue: &'a Q,
     pub(crate) interrupt: &'a Interrupt,

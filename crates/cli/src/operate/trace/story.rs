@@ -1,4 +1,4 @@
-//! One event's life: found in the logs, of which the handler's is the only index there is, and put in order.
+//! One event's life: its lines, found in the logs and put in order. The handler's log is the only index there is.
 
 use std::collections::BTreeSet;
 
