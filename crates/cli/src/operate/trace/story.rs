@@ -226,7 +226,7 @@ pub(crate) async fn story(
     progress: &dyn Fn(usize),
 ) -> Result<Option<Story>, Failure> {
     let search = async |term: &str| {
-        let found = Search { group: &deployment.log_group, term, since, stream: None };
+        let found = Search { group: &deployment.log_group, term, since, until: None, stream: None };
         let events = found.run(account, progress).await?;
         let lines = events.iter().filter_map(|event| HandlerLine::read(&event.message));
         Ok::<_, Failure>(lines.collect::<Vec<_>>())
@@ -289,7 +289,7 @@ impl Invocation {
         let request_id = request_id.to_owned();
         let found = async {
             let group = log_group(account, function_arn).await?;
-            let search = Search { group: &group, term: &request_id, since, stream: None };
+            let search = Search { group: &group, term: &request_id, since, until: None, stream: None };
             let events = search.run(account, &|_| ()).await?;
             Ok::<_, Failure>((group, events))
         };
@@ -305,8 +305,8 @@ impl Invocation {
         if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
             // Some lines do not name the request. But an environment serves one at a time, so all of its stream belongs to
             // it, from the first line that names it to the last.
-            let stream = Some((first.stream.as_str(), last.at));
-            let all = Search { group: &group, term: "", since: first.at, stream };
+            let (until, stream) = (Some(last.at), Some(&*first.stream));
+            let all = Search { group: &group, term: "", since: first.at, until, stream };
             for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {
                 logged.push(LoggedLine { at, line: message.trim_end().to_owned() });
             }
