@@ -77,7 +77,7 @@ impl ContentionArguments {
 
 pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), Failure> {
     let study = Study::new(arguments.points(), arguments.seed, arguments.reference)
-        .map_err(|refused| Failure::Refused(vec![refused.to_string()]))?;
+        .map_err(|refused| Failure::Refused(vec![refused]))?;
     let (report, wall_time) = timed(|| report_of(&study));
     let mut out = anstream::stdout().lock();
     if arguments.json {

@@ -21,11 +21,9 @@
 //! |---|---|
 //! | `study` | [`Study`]: [`Point`]s checked, run on every core, averaged into a [`Report`]; [`growth_exponent`] |
 //! | `strategy` | [`Strategy`]: the wait after each refused write |
-//! | `race` | one run, an event for each call: what a study runs |
+//! | `race` | one run, an event for each call, and its stream of random numbers: what a study runs |
 //! | `reference` | the same run, an event for each message, with CPython's `random` and the published order of draws |
-//! | `draws` | the fast stream of random numbers that each run has |
 
-mod draws;
 mod race;
 mod reference;
 mod strategy;
@@ -34,5 +32,5 @@ mod study;
 pub use race::Write;
 pub use strategy::Strategy;
 pub use study::{
-    Cell, MAX_CLIENTS, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Study, StudyError, growth_exponent, writes,
+    Cell, MAX_CLIENTS, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Study, growth_exponent, writes,
 };

@@ -1,4 +1,13 @@
-use crate::draws::Draws;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::hash::Hasher;
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+use siphasher::sip::SipHasher13;
+
 use crate::strategy::{BASE_MS, Strategy};
 
 /// Time and calls of one run.
@@ -21,6 +30,47 @@ pub struct Write {
     pub accepted: bool,
 }
 
+/// A hop takes |Normal(mean, deviation)|, in ms.
+pub(crate) const HOP_MEAN_MS: f64 = 10.0;
+pub(crate) const HOP_DEVIATION_MS: f64 = 2.0;
+
+/// Randomness of a run. Each draw names its client, so that a test can give each client its own stream.
+pub(crate) trait Draws {
+    /// Travel time of a message, in ms.
+    fn hop(&mut self, client: u32) -> f64;
+
+    /// Uniform from `low` to `high`.
+    fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64;
+}
+
+/// Stream of one run, the same on any thread.
+#[derive(Debug)]
+pub(crate) struct Stream(Xoshiro256PlusPlus);
+
+impl Stream {
+    pub(crate) fn new(seed: u64, clients: u32, strategy: Strategy, run: u32) -> Self {
+        let mut hasher = SipHasher13::new();
+        hasher.write(strategy.name().as_bytes());
+        hasher.write(&seed.to_le_bytes());
+        hasher.write(&clients.to_le_bytes());
+        hasher.write(&run.to_le_bytes());
+        Self(Xoshiro256PlusPlus::seed_from_u64(hasher.finish()))
+    }
+}
+
+impl Draws for Stream {
+    #[inline]
+    fn hop(&mut self, _client: u32) -> f64 {
+        let z: f64 = StandardNormal.sample(&mut self.0);
+        (HOP_MEAN_MS + HOP_DEVIATION_MS * z).abs()
+    }
+
+    #[inline]
+    fn uniform(&mut self, _client: u32, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.0.random::<f64>()
+    }
+}
+
 /// One run, an event for each call.
 ///
 /// A write is accepted if no other was accepted since its client's read, which is known when it arrives. So a client
@@ -32,115 +82,45 @@ pub(crate) fn run(
     draws: &mut impl Draws,
     mut on_write: impl FnMut(Write),
 ) -> Race {
-    let mut racers: Vec<Racer> =
-        (0..clients).map(|client| Racer::starting_at(draws.hop(client), client, draws)).collect();
-    let mut next = Tournament::new(racers.iter().map(Racer::key));
+    let mut reads_ms: Vec<f64> = Vec::new();
+    let mut memories = vec![BASE_MS; clients as usize];
+    // Each client's next write. Times are not negative, so their bits are ordered as they are.
+    let mut next = BinaryHeap::new();
+    for client in 0..clients {
+        let read_ms = draws.hop(client);
+        reads_ms.push(read_ms);
+        next.push(Reverse((write_ms(read_ms, client, draws).to_bits(), client)));
+    }
     let (mut changed_ms, mut time_ms, mut calls) = (0.0, 0.0, 0);
-    loop {
-        let (key, client) = next.winner();
-        if key == FINISHED {
-            return Race { time_ms, calls };
-        }
-        let racer = &mut racers[client as usize];
-        let now = racer.write_ms;
-        let accepted = changed_ms <= racer.read_ms;
+    while let Some(mut first) = next.peek_mut() {
+        let Reverse((at, client)) = *first;
+        let (now, read_ms) = (f64::from_bits(at), &mut reads_ms[client as usize]);
+        let accepted = changed_ms <= *read_ms;
         calls += 1;
         on_write(Write { at_ms: now, client, accepted });
         let answered = now + draws.hop(client);
         if accepted {
             changed_ms = now;
             time_ms = answered.max(time_ms);
-            next.replace_key(FINISHED);
+            PeekMut::pop(first);
         } else {
-            let read_ms = answered + draws.hop(client);
-            let wait = strategy.wait(&mut racer.memory, |low, high| draws.uniform(client, low, high));
-            racer.send(read_ms + wait, client, draws);
-            next.replace_key(racer.key());
+            let asked = answered + draws.hop(client);
+            let memory = &mut memories[client as usize];
+            *read_ms = asked + strategy.wait(memory, |low, high| draws.uniform(client, low, high));
+            *first = Reverse((write_ms(*read_ms, client, draws).to_bits(), client));
         }
     }
+    Race { time_ms, calls }
 }
 
-/// Sorts after every time. (Times are not negative, so their bits are ordered as they are.)
-const FINISHED: u64 = u64::MAX;
-
-/// A client, reading or writing.
-struct Racer {
-    read_ms: f64,
-    write_ms: f64,
-    memory: f64,
-}
-
-impl Racer {
-    fn starting_at(read_ms: f64, client: u32, draws: &mut impl Draws) -> Self {
-        let mut racer = Self { read_ms, write_ms: read_ms, memory: BASE_MS };
-        racer.send(read_ms, client, draws);
-        racer
-    }
-
-    /// Reads at `read_ms`, and writes when it has the version.
-    fn send(&mut self, read_ms: f64, client: u32, draws: &mut impl Draws) {
-        self.read_ms = read_ms;
-        self.write_ms = read_ms + draws.hop(client) + draws.hop(client);
-    }
-
-    fn key(&self) -> u64 {
-        self.write_ms.to_bits()
-    }
-}
-
-/// Priority queue of a fixed number of players, in which only the first player's key changes.
-///
-/// A tree of losers: a new key replays the winner's log₂ n matches on the way up, against the losers that stand there.
-/// On runs of this study it takes two thirds of a binary heap's time: it never compares siblings, and all its
-/// branches are predictable.
-#[derive(Debug)]
-pub(crate) struct Tournament<K> {
-    winner: (K, u32),
-    /// By match; the children of match m are 2m and 2m + 1, and player p starts at n + p.
-    losers: Vec<(K, u32)>,
-}
-
-impl<K: Copy + Ord> Tournament<K> {
-    /// Starts with each player's first key; there is at least one.
-    pub(crate) fn new(keys: impl IntoIterator<Item = K>) -> Self {
-        let players: Vec<(K, u32)> = keys.into_iter().zip(0..).collect();
-        let n = players.len();
-        let mut winners = players.clone();
-        winners.extend(&players);
-        let mut losers = players;
-        for node in (1..n).rev() {
-            (winners[node], losers[node]) = play(winners[2 * node], winners[2 * node + 1]);
-        }
-        Self { winner: winners[1], losers }
-    }
-
-    /// The least key and its player.
-    pub(crate) fn winner(&self) -> (K, u32) {
-        self.winner
-    }
-
-    /// Gives the winner another key.
-    pub(crate) fn replace_key(&mut self, key: K) {
-        self.winner.0 = key;
-        let mut node = (self.losers.len() + self.winner.1 as usize) / 2;
-        while node > 0 {
-            (self.winner, self.losers[node]) = play(self.winner, self.losers[node]);
-            node /= 2;
-        }
-    }
-}
-
-fn play<K: Ord>(one: (K, u32), other: (K, u32)) -> ((K, u32), (K, u32)) {
-    if other.0 < one.0 { (other, one) } else { (one, other) }
+/// When the write arrives that follows a read: a hop back with the version, and a hop with the write.
+fn write_ms(read_ms: f64, client: u32, draws: &mut impl Draws) -> f64 {
+    read_ms + draws.hop(client) + draws.hop(client)
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::collection::vec;
-    use proptest::{prop_assert_eq, proptest};
-
     use super::*;
-    use crate::draws::Stream;
 
     #[test]
     fn each_client_succeeds_exactly_once_and_time_goes_on() {
@@ -168,18 +148,18 @@ mod tests {
         assert_eq!(race, Race { time_ms: four_hops, calls: 1 });
     }
 
-    proptest! {
-        #[test]
-        fn a_tournament_is_a_priority_queue(keys in vec(0..50u64, 1..40), steps in vec(0..50u64, 0..200)) {
-            let mut tournament = Tournament::new(keys.iter().copied());
-            let mut expected = keys;
-            for step in steps {
-                let (key, player) = tournament.winner();
-                prop_assert_eq!(key, *expected.iter().min().unwrap());
-                prop_assert_eq!(expected[player as usize], key);
-                expected[player as usize] = key + step;
-                tournament.replace_key(key + step);
-            }
+    #[test]
+    fn every_run_has_a_stream_of_its_own() {
+        let first = |seed, clients, strategy, run| Stream::new(seed, clients, strategy, run).hop(0).to_bits();
+        let one = first(1, 10, Strategy::Full, 0);
+        assert_eq!(one, first(1, 10, Strategy::Full, 0));
+        for other in [
+            first(2, 10, Strategy::Full, 0),
+            first(1, 11, Strategy::Full, 0),
+            first(1, 10, Strategy::Equal, 0),
+            first(1, 10, Strategy::Full, 1),
+        ] {
+            assert_ne!(one, other);
         }
     }
 }

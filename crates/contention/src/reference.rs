@@ -1,9 +1,12 @@
 //! Reference mode: the same run with every message, and CPython's own random numbers.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
 use rand_mt::Mt;
 
-use crate::draws::{Draws, HOP_DEVIATION_MS, HOP_MEAN_MS};
-use crate::race::{Race, Tournament, Write};
+use crate::race::{Draws, HOP_DEVIATION_MS, HOP_MEAN_MS, Race, Write};
 use crate::strategy::{BASE_MS, Strategy};
 
 /// Message between a client and the server. Each client has one under way.
@@ -15,12 +18,6 @@ enum Message {
     Answer { accepted: bool },
 }
 
-/// Arrival time of a message, then the order of sending, which breaks ties. (Times are not negative, so their bits are
-/// ordered as they are.)
-type Key = u128;
-
-const NO_MESSAGE: Key = Key::MAX;
-
 /// One run, an event for each message, with its draws in the order of the published program: a hop
 /// when a message is sent, and after a refused write the hop of the next read, then its wait.
 pub(crate) fn run(
@@ -30,20 +27,18 @@ pub(crate) fn run(
     mut on_write: impl FnMut(Write),
 ) -> Race {
     let mut sent = 0u64;
-    let mut sending = |arrives: f64| {
+    // By arrival time; the order of sending breaks ties. Times are not negative, so their bits are ordered as they are.
+    let mut sending = |arrives: f64, client: u32| {
         sent += 1;
-        Key::from(arrives.to_bits()) << 64 | Key::from(sent)
+        Reverse((arrives.to_bits(), sent, client))
     };
     let mut messages = vec![Message::Read; clients as usize];
     let mut memories = vec![BASE_MS; clients as usize];
-    let mut next = Tournament::new((0..clients).map(|client| sending(draws.hop(client))));
+    let mut next: BinaryHeap<_> = (0..clients).map(|client| sending(draws.hop(client), client)).collect();
     let (mut now, mut version, mut calls) = (0.0, 0, 0);
-    loop {
-        let (key, client) = next.winner();
-        if key == NO_MESSAGE {
-            return Race { time_ms: now, calls };
-        }
-        now = f64::from_bits((key >> 64) as u64);
+    while let Some(mut first) = next.peek_mut() {
+        let Reverse((at, _, client)) = *first;
+        now = f64::from_bits(at);
         let message = &mut messages[client as usize];
         let mut wait = None;
         *message = match *message {
@@ -57,7 +52,7 @@ pub(crate) fn run(
                 Message::Answer { accepted }
             }
             Message::Answer { accepted: true } => {
-                next.replace_key(NO_MESSAGE);
+                PeekMut::pop(first);
                 continue;
             }
             Message::Answer { accepted: false } => {
@@ -69,8 +64,9 @@ pub(crate) fn run(
         if let Some(memory) = wait {
             arrives += strategy.wait(memory, |low, high| draws.uniform(client, low, high));
         }
-        next.replace_key(sending(arrives));
+        *first = sending(arrives, client);
     }
+    Race { time_ms: now, calls }
 }
 
 /// 4·exp(-1/2)/√2, as `random.NV_MAGICCONST` has it.
@@ -121,8 +117,7 @@ impl Draws for CPython {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draws::Stream;
-    use crate::race;
+    use crate::race::{self, Stream};
 
     /// A stream for each client, so that it does not matter in which order clients draw.
     struct PerClient(Vec<Stream>);

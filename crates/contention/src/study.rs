@@ -1,8 +1,7 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::draws::Stream;
-use crate::race::{self, Race, Write};
+use crate::race::{self, Race, Stream, Write};
 use crate::reference::{self, CPython};
 use crate::strategy::Strategy;
 
@@ -20,30 +19,6 @@ pub struct Point {
     pub strategy: Strategy,
     /// Number of runs, at least 1.
     pub runs: u32,
-}
-
-/// Why a study is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StudyError {
-    /// There is nothing to run.
-    #[error("nothing to run: name at least one number of clients and one strategy")]
-    NoPoints,
-    /// A point has no clients, or more than [`MAX_CLIENTS`].
-    #[error("{0} clients: must be 1 to {max}", max = MAX_CLIENTS)]
-    Clients(u32),
-    /// A point has no runs.
-    #[error("0 runs: must be at least 1")]
-    NoRuns,
-    /// More than [`MAX_CLIENTS_WITHOUT_BACKOFF`] clients never wait.
-    #[error(
-        "{0} clients with strategy none: must be at most {max}, because without backoff the calls grow with the square \
-         of the clients",
-        max = MAX_CLIENTS_WITHOUT_BACKOFF
-    )]
-    WithoutBackoff(u32),
-    /// Two points have the same clients and strategy.
-    #[error("{0} clients with strategy {1} are named twice")]
-    Twice(u32, Strategy),
 }
 
 /// Checked points, and how to run them.
@@ -86,7 +61,11 @@ pub struct Cell {
 impl Study {
     /// Checks the points. With `reference`, the numbers are those of a Python program of the published model with the
     /// same seed, to the last digit: a point's runs then share one stream, in order. Otherwise each run has its own.
-    pub fn new(points: Vec<Point>, seed: u64, reference: bool) -> Result<Self, StudyError> {
+    ///
+    /// # Errors
+    ///
+    /// Why the points are refused: for people.
+    pub fn new(points: Vec<Point>, seed: u64, reference: bool) -> Result<Self, String> {
         check(&points)?;
         Ok(Self { points, seed, reference })
     }
@@ -120,29 +99,32 @@ impl Study {
     }
 }
 
-fn check(points: &[Point]) -> Result<(), StudyError> {
+fn check(points: &[Point]) -> Result<(), String> {
     if points.is_empty() {
-        return Err(StudyError::NoPoints);
+        return Err("nothing to run: name at least one number of clients and one strategy".into());
     }
     for (i, &Point { clients, strategy, runs }) in points.iter().enumerate() {
         if !(1..=MAX_CLIENTS).contains(&clients) {
-            return Err(StudyError::Clients(clients));
+            return Err(format!("{clients} clients: must be 1 to {MAX_CLIENTS}"));
         }
         if runs == 0 {
-            return Err(StudyError::NoRuns);
+            return Err("0 runs: must be at least 1".into());
         }
         if strategy == Strategy::None && clients > MAX_CLIENTS_WITHOUT_BACKOFF {
-            return Err(StudyError::WithoutBackoff(clients));
+            return Err(format!(
+                "{clients} clients with strategy none: must be at most {MAX_CLIENTS_WITHOUT_BACKOFF}, because without \
+                 backoff the calls grow with the square of the clients"
+            ));
         }
         if points[..i].iter().any(|other| (other.clients, other.strategy) == (clients, strategy)) {
-            return Err(StudyError::Twice(clients, strategy));
+            return Err(format!("{clients} clients with strategy {strategy} are named twice"));
         }
     }
     Ok(())
 }
 
 /// The writes of one run, in order, as the server sees them.
-pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>, StudyError> {
+pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>, String> {
     check(&[Point { clients, strategy, runs: 1 }])?;
     let mut writes = Vec::new();
     race::run(clients, strategy, &mut Stream::new(seed, clients, strategy, 0), |write| writes.push(write));
