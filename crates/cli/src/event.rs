@@ -1,5 +1,6 @@
 //! `comeback event FILE`: a copy of a recorded event, shifted in time. Only times change; every other byte stays.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
@@ -13,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::clock::now;
 use crate::failure::{BadFile, Failure};
 use crate::flags::{PolicyFlags, moment};
-use crate::replay::{EventFile, SAMPLE_TARGET, last_due, text_of};
+use crate::replay::{SAMPLE_TARGET, last_due, sqs_event, text_of};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -35,7 +36,7 @@ pub(crate) struct EventArguments {
 pub(crate) fn run(arguments: &EventArguments) -> Result<(), Failure> {
     let path = &arguments.file;
     let text = text_of(path)?;
-    let EventFile::Sqs(batch) = EventFile::read(path, &text)? else {
+    let Some(batch) = sqs_event(path, &text)? else {
         let problem = "not an SQS event: a payload for the target has no times to shift";
         return Err(BadFile::new(path, problem).into());
     };
@@ -94,11 +95,8 @@ const BODY: [Time; 4] = [
 ];
 
 /// The attribute of a message that was sent again.
-const MOVED: [Time; 3] = [
-    (&["sent"], Shift::plain_millis),
-    (&["first_receive"], Shift::plain_millis),
-    (&["not_before"], Shift::plain_millis),
-];
+const MOVED: [Time; 3] =
+    [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
 /// Whole seconds, forward or back.
 #[derive(Clone, Copy)]
@@ -126,15 +124,13 @@ impl Shift {
                 edits.extend(shift(self, value).map(|new| (start..start + value.get().len(), new)));
             }
         }
-        edits.sort_by_key(|(range, _)| range.start);
-        let mut result = String::with_capacity(text.len());
-        let mut done = 0;
+        // From the end, so that no edit moves the place of another.
+        edits.sort_by_key(|(range, _)| Reverse(range.start));
+        let mut shifted = text.to_owned();
         for (range, new) in edits {
-            result += &text[done..range.start];
-            result += &new;
-            done = range.end;
+            shifted.replace_range(range, &new);
         }
-        result + &text[done..]
+        shifted
     }
 
     /// A JSON string that holds an object.
@@ -145,28 +141,28 @@ impl Shift {
         Some(serde_json::to_string(&shifted).expect("BUG: a string is JSON"))
     }
 
-    fn millis(self, time: u64) -> u64 {
-        time.saturating_add_signed(self.0.saturating_mul(1_000))
+    fn number(self, text: &str, units_a_second: i64) -> Option<String> {
+        let time: u64 = text.parse().ok()?;
+        Some(time.saturating_add_signed(self.0.saturating_mul(units_a_second)).to_string())
+    }
+
+    fn secs(self, raw: &RawValue) -> Option<String> {
+        self.number(raw.get(), 1)
+    }
+
+    fn millis(self, raw: &RawValue) -> Option<String> {
+        self.number(raw.get(), 1_000)
     }
 
     fn quoted_millis(self, raw: &RawValue) -> Option<String> {
-        let time: u64 = serde_json::from_str::<String>(raw.get()).ok()?.parse().ok()?;
-        Some(format!("\"{}\"", self.millis(time)))
-    }
-
-    fn plain_millis(self, raw: &RawValue) -> Option<String> {
-        let time: u64 = serde_json::from_str(raw.get()).ok()?;
-        Some(self.millis(time).to_string())
+        let millis = self.number(&serde_json::from_str::<String>(raw.get()).ok()?, 1_000)?;
+        Some(format!("\"{millis}\""))
     }
 
     fn quoted_rfc3339(self, raw: &RawValue) -> Option<String> {
         let time = Timestamp::from_rfc3339(&serde_json::from_str::<String>(raw.get()).ok()?)?;
-        Some(format!("\"{}\"", Timestamp::from_millis(self.millis(time.as_millis()))))
-    }
-
-    fn secs(self, raw: &RawValue) -> Option<String> {
-        let time: u64 = serde_json::from_str(raw.get()).ok()?;
-        Some(time.saturating_add_signed(self.0).to_string())
+        let millis = time.as_millis().saturating_add_signed(self.0.saturating_mul(1_000));
+        Some(format!("\"{}\"", Timestamp::from_millis(millis)))
     }
 }
 

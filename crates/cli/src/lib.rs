@@ -52,7 +52,7 @@ use simulate::SimulateArguments;
 
 pub use event::shifted;
 pub use failure::BadFile;
-pub use replay::{EventFile, FileReport, Handled, MessageDecision, SAMPLE_TARGET, last_due};
+pub use replay::{FileReport, Handled, MessageDecision, SAMPLE_TARGET, last_due, sqs_event};
 
 /// Rehearse Comeback's retries on this machine, and operate them in an AWS account.
 #[derive(Debug, Parser)]

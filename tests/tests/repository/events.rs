@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use comeback::{EventFile, FileReport, SAMPLE_TARGET, last_due, shifted};
+use comeback::{FileReport, SAMPLE_TARGET, last_due, shifted, sqs_event};
 use comeback_engine::{InvocationRecord, Policy, Settings, Timestamp, simple_name};
 use comeback_tests::{pages, root};
 use comeback_timelapse::Call;
@@ -105,7 +105,7 @@ fn wait_of_each_runtime_is_served() {
 /// The `errorType` of a sample's first message.
 fn error_type(file: &str) -> String {
     let text = text(file);
-    let EventFile::Sqs(batch) = EventFile::read(Path::new(file), &text).expect("readable") else {
+    let Some(batch) = sqs_event(Path::new(file), &text).expect("readable") else {
         panic!("{file}: an SQS event")
     };
     let record = InvocationRecord::read(&batch.records[0].body).expect("an invocation record");
@@ -158,7 +158,7 @@ fn shifted_sample_has_the_same_outcome() {
         }
         let text = text(&file);
         let path = Path::new(&file);
-        let EventFile::Sqs(batch) = EventFile::read(path, &text).expect("readable") else { continue };
+        let Some(batch) = sqs_event(path, &text).expect("readable") else { continue };
         let moment = last_due(&batch, &policy(&[])).expect("a message");
         let copy = shifted(path, &text, moment, now).expect("an SQS event");
         let report = FileReport::of(path, &copy, &policy(&[]), Some(now)).expect("readable");
