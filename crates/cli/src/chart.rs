@@ -4,6 +4,9 @@
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::axis::CountAxis;
 
 const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
 pub(crate) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
@@ -70,6 +73,18 @@ pub(crate) fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> 
     text
 }
 
+/// Writes text of a size and colour, with this side and edge of it at a point.
+pub(crate) fn write(
+    root: &Area<'_>,
+    text: &str,
+    (size, colour): (i32, RGBColor),
+    (side, edge): (HPos, VPos),
+    at: (i32, i32),
+) -> Drawing {
+    let style = (FONT, size).into_text_style(root).color(&colour).pos(Pos::new(side, edge));
+    Ok(root.draw_text(text, &style, at)?)
+}
+
 /// Draws a title, and lines of notes below it.
 pub(crate) fn header<'a>(
     root: &Area<'_>,
@@ -77,29 +92,23 @@ pub(crate) fn header<'a>(
     notes: impl IntoIterator<Item = &'a str>,
     line_height: usize,
 ) -> Drawing {
-    root.draw_text(title, &(FONT, 22).into_text_style(root).color(&INK), (24, 18))?;
-    let muted = (FONT, 14).into_text_style(root).color(&MUTED);
-    for (y, note) in (48..).step_by(line_height).zip(notes) {
-        root.draw_text(note, &muted, (24, y))?;
-    }
-    Ok(())
+    write(root, title, (22, INK), (HPos::Left, VPos::Top), (24, 18))?;
+    let notes = (48..).step_by(line_height).zip(notes);
+    notes
+        .into_iter()
+        .try_for_each(|(y, note)| write(root, note, (14, MUTED), (HPos::Left, VPos::Top), (24, y)))
 }
 
 /// Area between axes.
 pub(crate) type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
 /// Draws axes and grid below a header of height `top`, with room for `right` pixels beside them.
-pub(crate) fn frame<'a, 'b, X, Y>(
+pub(crate) fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     root: &'a Area<'b>,
     (x, x_title, x_labels): (X, &str, usize),
-    (y, y_title, y_width): (Y, &str, u32),
+    (y, y_title, y_width): (CountAxis, &str, u32),
     (top, right): (u32, u32),
-) -> Result<Frame<'a, 'b, X, Y>, Box<dyn std::error::Error>>
-where
-    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    'b: 'a,
-{
+) -> Result<Frame<'a, 'b, X, CountAxis>, Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(root)
         .margin_top(top)
         .margin_bottom(14)

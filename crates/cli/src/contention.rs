@@ -103,7 +103,7 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), F
         write_csv(path, report).map_err(|problem| Failure::write(path, problem))?;
     }
     if let Some(folder) = &arguments.plot {
-        plot::write(folder, report, arguments.seed)?;
+        plot::write_all(folder, report, arguments.seed)?;
     }
     Ok(())
 }

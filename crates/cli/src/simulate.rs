@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let Some((file, path)) = page_file else { return Ok(()) };
     let first = (arguments.policy.clone(), policy, summary);
     let runs = Runs::make(&scenario, first, other, |what| virtual_time(&scenario, what)).map_err(broken)?;
-    fill(file, path, &page(&repeat, &scenario, runs, lives))
+    fill(file, path, &page(&repeat, &scenario, &runs, lives))
 }
 
 /// The scenario, the policy, and the one to compare it with.

@@ -4,18 +4,18 @@ use std::path::Path;
 
 use comeback_contention::{Cell, Report, Strategy, Write, writes};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, range};
 use crate::chart::{
-    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, frame, header, svg,
+    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, frame, header, svg, write,
 };
 use crate::contention::tables::{distinct, runs};
 use crate::failure::Failure;
 use crate::output::{create, fill};
 
 /// Writes `calls.svg`, `time.svg` and `arrivals.svg`; the folder is made if it is missing.
-pub(super) fn write(folder: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
+pub(super) fn write_all(folder: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
     for (name, svg) in [
         ("calls.svg", lines(report, "Calls until every client has written", "calls", |cell| cell.calls)),
         (
@@ -90,9 +90,8 @@ fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawin
     let mut tops: Vec<i32> = names.iter().map(|(_, (_, y))| *y).collect();
     spread(&mut tops);
     for ((strategy, (x, _)), y) in names.into_iter().zip(tops) {
-        let colour = colour(strategy);
-        let style = (FONT, 14).into_text_style(root).color(&colour);
-        root.draw_text(strategy.name(), &style.pos(Pos::new(HPos::Left, VPos::Center)), (x + 10, y))?;
+        let look = (14, colour(strategy));
+        write(root, strategy.name(), look, (HPos::Left, VPos::Center), (x + 10, y))?;
     }
     Ok(())
 }
@@ -161,14 +160,11 @@ fn draw_key(area: &Area<'_>, clients: u32, cut: bool) -> Drawing {
     let cut = if cut { format!("; the first {} s", WINDOW_MS / 1e3) } else { String::new() };
     let note = format!("one run of each strategy, a row of dots for each client{cut}");
     header(area, &format!("When the calls of {clients} clients arrive"), [note.as_str()], 18)?;
-    let style = (FONT, 14).into_text_style(area).color(&MUTED);
-    let y = 55;
-    area.draw(&Circle::new((700, y), 3, MUTED.mix(0.6).filled()))?;
-    let beside = style.pos(Pos::new(HPos::Left, VPos::Center));
-    area.draw_text("refused", &beside, (709, y))?;
-    area.draw(&Circle::new((784, y), 4, INK.filled()))?;
-    area.draw_text("accepted", &beside, (793, y))?;
-    Ok(())
+    let label = |text, x| write(area, text, (14, MUTED), (HPos::Left, VPos::Center), (x, 55));
+    area.draw(&Circle::new((700, 55), 3, MUTED.mix(0.6).filled()))?;
+    label("refused", 709)?;
+    area.draw(&Circle::new((784, 55), 4, INK.filled()))?;
+    label("accepted", 793)
 }
 
 fn draw_panel(
@@ -181,11 +177,13 @@ fn draw_panel(
 ) -> Drawing {
     let colour = colour(strategy);
     let done = writes.last().map_or(0.0, |write| write.at_ms) / 1e3;
-    let name = (FONT, 15).into_text_style(panel).color(&colour);
-    panel.draw_text(strategy.name(), &name, (24, 34))?;
-    let small = (FONT, 13).into_text_style(panel).color(&MUTED);
-    panel.draw_text(&format!("{} calls", writes.len()), &small, (24, 58))?;
-    panel.draw_text(&format!("done after {done:.1} s"), &small, (24, 76))?;
+    for (text, look, y) in [
+        (strategy.name().to_owned(), (15, colour), 34),
+        (format!("{} calls", writes.len()), (13, MUTED), 58),
+        (format!("done after {done:.1} s"), (13, MUTED), 76),
+    ] {
+        write(panel, &text, look, (HPos::Left, VPos::Top), (24, y))?;
+    }
     let mut chart = ChartBuilder::on(panel)
         .margin_top(6)
         .margin_bottom(6)
@@ -200,7 +198,8 @@ fn draw_panel(
         .max_light_lines(0)
         .bold_line_style(GRID)
         .axis_style(MUTED);
-    mesh.label_style(small).axis_desc_style((FONT, 14).into_text_style(panel).color(&INK));
+    mesh.label_style((FONT, 13).into_text_style(panel).color(&MUTED))
+        .axis_desc_style((FONT, 14).into_text_style(panel).color(&INK));
     if last {
         mesh.x_desc("seconds since the clients started");
     }

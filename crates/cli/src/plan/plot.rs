@@ -1,9 +1,9 @@
 use comeback_timelapse::{Candidate, Plan};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{Area, BLUE, Drawing, FONT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, frame, header, svg};
+use crate::chart::{Area, BLUE, Drawing, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, frame, header, svg, write};
 use crate::plan::words::{headline, time};
 
 const SIZE: (u32, u32) = (900, 560);
@@ -36,15 +36,10 @@ pub(super) fn draw(plan: &Plan) -> String {
             let Some((_, at)) = point(policy) else { continue };
             let (x, y) = chart.backend_coord(&at);
             root.draw(&Circle::new((x, y), 8, ORANGE.stroke_width(2)))?;
-            let style = (FONT, 14).into_text_style(root).color(&INK);
-            let text = format!(
-                "{what}: {}, {}, {}",
-                time(policy.max_backoff),
-                policy.jitter,
-                time(policy.base_backoff)
-            );
+            let [cap, base] = [policy.max_backoff, policy.base_backoff].map(time);
+            let text = format!("{what}: {cap}, {}, {base}", policy.jitter);
             let (side, beside) = if x < SIZE.0 as i32 / 2 { (HPos::Left, 14) } else { (HPos::Right, -14) };
-            root.draw_text(&text, &style.pos(Pos::new(side, edge)), (x + beside, y + below))?;
+            write(root, &text, (14, INK), (side, edge), (x + beside, y + below))?;
         }
         Ok(())
     })
@@ -52,15 +47,13 @@ pub(super) fn draw(plan: &Plan) -> String {
 
 fn draw_key(root: &Area<'_>, plan: &Plan) -> Drawing {
     header(root, "How soon policies recover, and what it takes", headline(plan).lines(), 18)?;
-    let muted = (FONT, 14).into_text_style(root).color(&MUTED);
-    let beside = muted.pos(Pos::new(HPos::Left, VPos::Center));
+    let label = |text: &str, x| write(root, text, (14, MUTED), (HPos::Left, VPos::Center), (x, 98));
     for (x, (jitter, colour)) in (34..).step_by(140).zip(JITTERS) {
         root.draw(&Circle::new((x, 98), 4, colour.filled()))?;
-        root.draw_text(&format!("jitter {jitter}"), &beside, (x + 10, 98))?;
+        label(&format!("jitter {jitter}"), x + 10)?;
     }
     root.draw(&PathElement::new([(476, 98), (500, 98)], GREY.stroke_width(1)))?;
-    root.draw_text("nothing else beats these", &beside, (508, 98))?;
-    Ok(())
+    label("nothing else beats these", 508)
 }
 
 fn point(policy: &Candidate) -> Option<(&Candidate, (f64, f64))> {

@@ -1,10 +1,10 @@
 use comeback_engine::Policy;
 use comeback_timelapse::{Schedule, ScheduledRetry};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::TimeAxis;
-use crate::chart::{Area, BLUE, Drawing, FONT, GRID, INK, MUTED, ORANGE, header, svg};
+use crate::chart::{Area, BLUE, Drawing, GRID, INK, MUTED, ORANGE, header, svg, write};
 use crate::schedule::table::{axis_of, headline, outcome, percent};
 use crate::text::numbers::round_step;
 
@@ -77,29 +77,24 @@ impl Picture<'_> {
         let title = "When retries come, and how many there are";
         let outcome = outcome(self.schedule);
         header(root, title, headline.lines().chain([outcome.as_str()]), 20)?;
-        let bold = (FONT, 15).into_text_style(root).color(&INK);
         let scale = if self.axis.is_logarithmic() { " (logarithmic scale)" } else { "" };
         let times = format!("time since the first failure{scale}");
-        root.draw_text(&times, &bold, (TIMES.0, TOP - 44))?;
-        root.draw_text("events that get so far", &bold, (SHARES.0, TOP - 44))?;
+        for (heading, x) in [(times.as_str(), TIMES.0), ("events that get so far", SHARES.0)] {
+            write(root, heading, (15, INK), (HPos::Left, VPos::Top), (x, TOP - 44))?;
+        }
         let legend = self.bottom() + 44;
-        let muted = (FONT, 14).into_text_style(root).color(&MUTED);
-        let beside = muted.pos(Pos::new(HPos::Left, VPos::Center));
+        let label = |text, x| write(root, text, (14, MUTED), (HPos::Left, VPos::Center), (x, legend));
         root.draw(&bar((TIMES.0, legend - 4), (TIMES.0 + 34, legend + 4), tint(BAND)))?;
-        root.draw_text("nine events in ten", &beside, (TIMES.0 + 42, legend))?;
+        label("nine events in ten", TIMES.0 + 42)?;
         root.draw(&Circle::new((TIMES.0 + 190, legend), 4, BLUE.filled()))?;
-        root.draw_text("mean", &beside, (TIMES.0 + 200, legend))?;
-        Ok(())
+        label("mean", TIMES.0 + 200)
     }
 
     fn draw_axes(&self, root: &Area<'_>) -> Drawing {
-        let small = (FONT, 13).into_text_style(root).color(&MUTED);
-        let below = small.pos(Pos::new(HPos::Center, VPos::Top));
         let bottom = self.bottom();
         let vertical = |x, label: &str| -> Drawing {
             root.draw(&PathElement::new([(x, TOP - 4), (x, bottom + 4)], GRID.stroke_width(1)))?;
-            root.draw_text(label, &below, (x, bottom + 8))?;
-            Ok(())
+            write(root, label, (13, MUTED), (HPos::Center, VPos::Top), (x, bottom + 8))
         };
         for (seconds, label) in self.axis.ticks(0.065) {
             vertical(self.x(seconds), &label)?;
@@ -107,21 +102,23 @@ impl Picture<'_> {
         for (share, label) in [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] {
             vertical(between(SHARES, share), label)?;
         }
-        let left = (FONT, 13).into_text_style(root).color(&MUTED).pos(Pos::new(HPos::Right, VPos::Bottom));
-        root.draw_text("retry", &left, (TIMES.0 - 14, TOP - 8))?;
-        Ok(())
+        write(root, "retry", (13, MUTED), (HPos::Right, VPos::Bottom), (TIMES.0 - 14, TOP - 8))
     }
 
     /// Numbers each row, or about one row in 30 pixels where rows are low.
     fn draw_numbers(&self, root: &Area<'_>) -> Drawing {
         let room = if self.row >= TEXT_HEIGHT { self.row } else { 30.0 };
         let step = round_step(|step| step as f64 * self.row >= room);
-        let style = (FONT, 13).into_text_style(root).color(&MUTED);
-        let right = style.pos(Pos::new(HPos::Right, VPos::Center));
         let last = self.schedule.retries.len() as u64;
         for retry in (1..=last).filter(|&retry| retry == 1 || retry.is_multiple_of(step)) {
             let middle = i32::midpoint(self.top_of(retry), self.top_of(retry + 1));
-            root.draw_text(&retry.to_string(), &right, (TIMES.0 - 14, middle))?;
+            write(
+                root,
+                &retry.to_string(),
+                (13, MUTED),
+                (HPos::Right, VPos::Center),
+                (TIMES.0 - 14, middle),
+            )?;
         }
         Ok(())
     }
@@ -138,9 +135,8 @@ impl Picture<'_> {
         let end = between(SHARES, share).max(SHARES.0 + 1);
         root.draw(&bar((SHARES.0, upper), (end, lower), tint(0.55)))?;
         if self.row >= TEXT_HEIGHT && share < 1.0 {
-            let small = (FONT, 12).into_text_style(root).color(&MUTED);
-            let left = small.pos(Pos::new(HPos::Left, VPos::Center));
-            root.draw_text(&percent(share), &left, (end + 6, i32::midpoint(top, next)))?;
+            let at = (end + 6, i32::midpoint(top, next));
+            write(root, &percent(share), (12, MUTED), (HPos::Left, VPos::Center), at)?;
         }
         Ok(())
     }
@@ -149,8 +145,7 @@ impl Picture<'_> {
         let middle = i32::midpoint(self.top_of(retry.retry), self.top_of(retry.retry + 1));
         let mean = (self.x(retry.since_first_failure_seconds.mean), middle);
         let radius = (self.row * 0.22).clamp(1.0, 4.0) as i32;
-        root.draw(&Circle::new(mean, radius, tint(strength(self.share_of(retry))).filled()))?;
-        Ok(())
+        Ok(root.draw(&Circle::new(mean, radius, tint(strength(self.share_of(retry))).filled()))?)
     }
 
     fn draw_max_age(&self, root: &Area<'_>, max_age: f64) -> Drawing {
@@ -159,9 +154,7 @@ impl Picture<'_> {
         }
         let x = self.x(max_age);
         root.draw(&PathElement::new([(x, TOP - 8), (x, self.bottom() + 4)], ORANGE.stroke_width(2)))?;
-        let style = (FONT, 13).into_text_style(root).color(&ORANGE);
-        root.draw_text("MAX_AGE", &style.pos(Pos::new(HPos::Right, VPos::Bottom)), (x, TOP - 12))?;
-        Ok(())
+        write(root, "MAX_AGE", (13, ORANGE), (HPos::Right, VPos::Bottom), (x, TOP - 12))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A run's figures as text: for the terminal, and for the page.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -54,44 +55,48 @@ fn assumptions(scenario: &Scenario) -> String {
     )
 }
 
-/// A figure of a run as people read it, in colour where it calls for attention.
+/// A figure of each run as people read it, in colour where that of the first calls for attention.
 pub(super) struct Figure {
     pub(super) label: String,
-    pub(super) value: String,
-    pub(super) color: Option<Color>,
+    pub(super) values: Vec<String>,
+    color: Option<Color>,
 }
 
-/// Every figure that the same seed gives again.
-pub(super) fn figures(summary: &Summary) -> Vec<Figure> {
+/// Every figure that the same seed gives again; what is rare, only if a run has it.
+pub(super) fn figures(runs: &[&Summary]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    let mut row = |label: &str, value: &dyn Display, color: Option<Color>| {
-        figures.push(Figure { label: label.to_owned(), value: value.to_string(), color });
+    let mut row = |label: &str, color: Option<Color>, value: &dyn Fn(&Summary) -> String| {
+        let values = runs.iter().map(|run| value(run)).collect();
+        figures.push(Figure { label: label.to_owned(), values, color });
     };
-    let given_up: usize = summary.dead_lettered.values().sum();
-    let bad = |n: usize, color| (n > 0).then_some(color);
-    row("delivered", &HumanCount(summary.delivered as u64), Some(Color::Green));
-    row("dead-lettered", &HumanCount(given_up as u64), bad(given_up, Color::Red));
-    for (reason, &count) in &summary.dead_lettered {
-        row(&format!("  {reason}"), &HumanCount(count as u64), None);
-    }
-    row("waiting", &HumanCount(summary.waiting as u64), bad(summary.waiting, Color::Yellow));
-    if summary.not_arrived > 0 {
-        row("not arrived", &HumanCount(summary.not_arrived as u64), Some(Color::Yellow));
-    }
-    row("attempts per event", &percentiles(summary.attempts, HumanCount), None);
+    let count = |count: usize| HumanCount(count as u64).to_string();
+    let any = |figure: fn(&Summary) -> usize| runs.iter().any(|run| figure(run) > 0);
+    let given_up = |run: &Summary| run.dead_lettered.values().sum::<usize>();
     let time = |ms| durations::text(Duration::from_millis(ms));
-    row("recovery after the outage", &percentiles(summary.recovery_delay_ms, time), None);
-    row("retries made", &HumanCount(summary.retries), None);
-    if summary.moves > 0 {
-        row("sent again with a delay", &HumanCount(summary.moves), None);
-        row("  although there was room", &HumanCount(summary.moves_with_room), None);
+    row("delivered", Some(Color::Green), &|run| count(run.delivered));
+    row("dead-lettered", any(given_up).then_some(Color::Red), &|run| count(given_up(run)));
+    let reasons: BTreeSet<_> = runs.iter().flat_map(|run| run.dead_lettered.keys()).collect();
+    for reason in reasons {
+        let given_up = |run: &Summary| count(run.dead_lettered.get(reason).copied().unwrap_or(0));
+        row(&format!("  {reason}"), None, &given_up);
     }
-    row("peak in flight", &peak(summary), None);
-    row("peak visible, not received", &HumanCount(summary.peak_visible as u64), None);
-    if summary.peak_delayed > 0 {
-        row("peak delayed, not in flight", &HumanCount(summary.peak_delayed as u64), None);
+    row("waiting", any(|run| run.waiting).then_some(Color::Yellow), &|run| count(run.waiting));
+    if any(|run| run.not_arrived) {
+        row("not arrived", Some(Color::Yellow), &|run| count(run.not_arrived));
     }
-    row("virtual time", &durations::text(summary.virtual_time()), None);
+    row("attempts per event", None, &|run| percentiles(run.attempts, HumanCount));
+    row("recovery after the outage", None, &|run| percentiles(run.recovery_delay_ms, time));
+    row("retries made", None, &|run| HumanCount(run.retries).to_string());
+    if any(|run| run.moves as usize) {
+        row("sent again with a delay", None, &|run| HumanCount(run.moves).to_string());
+        row("  although there was room", None, &|run| HumanCount(run.moves_with_room).to_string());
+    }
+    row("peak in flight", None, &peak);
+    row("peak visible, not received", None, &|run| count(run.peak_visible));
+    if any(|run| run.peak_delayed) {
+        row("peak delayed, not in flight", None, &|run| count(run.peak_delayed));
+    }
+    row("virtual time", None, &|run| durations::text(run.virtual_time()));
     figures
 }
 
@@ -161,8 +166,8 @@ pub(super) fn peak(summary: &Summary) -> String {
 /// Outcome of the events, and what it took.
 pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     let mut table = table();
-    for Figure { label, value, color } in figures(summary) {
-        table.add_row([Cell::new(label), color.into_iter().fold(Cell::new(value), Cell::fg)]);
+    for Figure { label, values, color } in figures(&[summary]) {
+        table.add_row([Cell::new(label), color.into_iter().fold(Cell::new(&values[0]), Cell::fg)]);
     }
     table.add_row(["wall time", &wall(summary.retries, wall_time)]);
     table

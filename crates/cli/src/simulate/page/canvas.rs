@@ -1,45 +1,38 @@
-//! Frame and time axis of the page's charts. They are small, so that their text stays readable on a phone.
+//! Frame and time axis of the page's charts.
 
 use std::time::Duration;
 
 use comeback_timelapse::Summary;
-use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 
-use crate::axis::TimeAxis;
-use crate::chart::{Area, Drawing, FONT, svg};
-use crate::chart::{GRID, MUTED};
-use crate::simulate::page::template::Svg;
+use crate::axis::{CountAxis, TimeAxis, count_label};
+use crate::chart::{Area, Drawing, FONT, Frame, GRID, MUTED, svg};
+use crate::simulate::page::template::SIZE;
 
-const SIZE: (u32, u32) = (420, 265);
 /// A size of 15 makes text 12 units high, which is 9 pixels on a phone.
 pub(super) const TEXT: i32 = 15;
+/// Where a logarithmic axis of counts begins: below one, so that none and one differ.
+pub(super) const FLOOR: f64 = 0.8;
 /// More points than this cannot be told apart.
 const POINTS: usize = 300;
 /// Choices for the minutes of one point.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
-pub(super) type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
-
-pub(super) fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> Svg {
+/// The content of the picture's outermost element.
+pub(super) fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let text = svg(SIZE, draw);
     let inner = text.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</svg>"));
-    Svg { size: SIZE, inner: inner.expect("BUG: a drawing is an svg element").0.to_owned() }
+    inner.expect("BUG: a drawing is an svg element").0.to_owned()
 }
 
-/// Axes and grid. `y_label` writes the labels on the left.
-pub(super) fn frame<'a, 'b, X, Y>(
-    root: &'a DrawingArea<SVGBackend<'b>, Shift>,
-    (x, y): (X, Y),
+/// Axes and grid. `unit` ends the labels on the left.
+pub(super) fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
+    root: &'a Area<'b>,
+    (x, y): (X, CountAxis),
     x_title: &str,
-    y_label: impl Fn(&f64) -> String,
-) -> Result<Frame<'a, 'b, X, Y>, Box<dyn std::error::Error>>
-where
-    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    'b: 'a,
-{
+    unit: &str,
+) -> Result<Frame<'a, 'b, X, CountAxis>, Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(root)
         .margin_top(12)
         .margin_right(16)
@@ -52,7 +45,7 @@ where
         .x_desc(x_title)
         .x_labels(8)
         .y_labels(7)
-        .y_label_formatter(&y_label)
+        .y_label_formatter(&|y| count_label(*y) + unit)
         .max_light_lines(0)
         .light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
@@ -94,14 +87,11 @@ impl OverTime {
 }
 
 /// Shades the time in which the target is down.
-pub(super) fn shade<Y>(
-    chart: &mut Frame<'_, '_, TimeAxis, Y>,
+pub(super) fn shade(
+    chart: &mut Frame<'_, '_, TimeAxis, CountAxis>,
     outage: Duration,
     (low, high): (f64, f64),
-) -> Drawing
-where
-    Y: Ranged<ValueType = f64>,
-{
+) -> Drawing {
     if !outage.is_zero() {
         let corners = [(0.0, low), (outage.as_secs_f64(), high)];
         chart.draw_series([Rectangle::new(corners, GRID.mix(0.55).filled())])?;

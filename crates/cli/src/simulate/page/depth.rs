@@ -4,53 +4,59 @@ use comeback_timelapse::{Minute, Scenario};
 use indicatif::HumanCount;
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::{HPos, VPos};
 
-use crate::axis::TimeAxis;
-use crate::axis::{CountAxis, count_label};
-use crate::chart::{BLUE, GREEN, ORANGE, PURPLE};
-use crate::chart::{Drawing, FONT};
-use crate::simulate::figures::peak;
-use crate::simulate::figures::{clock, minutes_a_row};
-use crate::simulate::page::canvas::{Frame, OverTime, TEXT, drawn, frame, shade};
+use crate::axis::{CountAxis, TimeAxis};
+use crate::chart::{BLUE, Drawing, Frame, GREEN, ORANGE, PURPLE, write};
+use crate::simulate::figures::{clock, minutes_a_row, peak};
+use crate::simulate::page::canvas::{FLOOR, OverTime, TEXT, drawn, frame, shade};
 use crate::simulate::page::runs::Side;
-use crate::simulate::page::template::{Chart, Key, Svg, Table};
+use crate::simulate::page::template::{Chart, Key, Table};
 
-/// Where the logarithmic axis begins: below one, so that none and one differ.
-const FLOOR: f64 = 0.8;
-
-/// One of the counts that make up the queue's depth.
+/// One of the counts that make up the queue's depth. Its line is distinct even without colours.
 struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
-    line: Line,
+    symbol: &'static str,
+    width: u32,
+    dashed: bool,
     /// Colour in a run shown alone. In a comparison each policy has its own.
     colour: RGBColor,
 }
 
-/// Distinguishes the counts even without colours.
-#[derive(Clone, Copy)]
-enum Line {
-    Thick,
-    Dashed,
-    Thin,
-}
-
-const IN_FLIGHT: Count =
-    Count { name: "in flight", of: |minute| minute.in_flight, line: Line::Thick, colour: BLUE };
-const DELAYED: Count =
-    Count { name: "delayed", of: |minute| minute.delayed, line: Line::Dashed, colour: GREEN };
-const VISIBLE: Count =
-    Count { name: "visible", of: |minute| minute.visible, line: Line::Thin, colour: ORANGE };
+const IN_FLIGHT: Count = Count {
+    name: "in flight",
+    of: |minute| minute.in_flight,
+    symbol: "━━",
+    width: 2,
+    dashed: false,
+    colour: BLUE,
+};
+const DELAYED: Count = Count {
+    name: "delayed",
+    of: |minute| minute.delayed,
+    symbol: "╍╍",
+    width: 2,
+    dashed: true,
+    colour: GREEN,
+};
+const VISIBLE: Count = Count {
+    name: "visible",
+    of: |minute| minute.visible,
+    symbol: "──",
+    width: 1,
+    dashed: false,
+    colour: ORANGE,
+};
 
 /// Depth of the queue over time, and its in-flight limit.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     let counts = counts(sides);
     let key = |side: &Side, count: &Count| Key {
-        symbol: count.line.symbol(),
+        symbol: count.symbol,
         colour: count.colour(side),
         label: if side.name.is_empty() {
-            count.name.to_owned()
+            count.name.into()
         } else {
             format!("{}, {}", side.name, count.name)
         },
@@ -114,27 +120,17 @@ impl Count {
     fn draw(&self, chart: &mut Frame<'_, '_, TimeAxis, CountAxis>, side: &Side, time: &OverTime) -> Drawing {
         let most = |minutes: &[Minute]| f64::from(self.most(minutes)).max(FLOOR);
         let corners = time.steps(&side.summary.minutes.chunks(time.step).map(most).collect::<Vec<_>>());
-        let stroke = |width| self.colour(side).stroke_width(width);
-        match self.line {
-            Line::Thick => chart.draw_series([PathElement::new(corners, stroke(2))]).map(drop)?,
-            Line::Dashed => chart.draw_series(DashedLineSeries::new(corners, 6, 4, stroke(2))).map(drop)?,
-            Line::Thin => chart.draw_series([PathElement::new(corners, stroke(1))]).map(drop)?,
+        let stroke = self.colour(side).stroke_width(self.width);
+        if self.dashed {
+            chart.draw_series(DashedLineSeries::new(corners, 6, 4, stroke))?;
+        } else {
+            chart.draw_series([PathElement::new(corners, stroke)])?;
         }
         Ok(())
     }
 }
 
-impl Line {
-    fn symbol(self) -> &'static str {
-        match self {
-            Self::Thick => "━━",
-            Self::Dashed => "╍╍",
-            Self::Thin => "──",
-        }
-    }
-}
-
-fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Svg {
+fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> String {
     let time = OverTime::of(&sides[0].summary);
     let limit = scenario.in_flight_limit as f64;
     let most = sides
@@ -143,7 +139,7 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Svg {
     let y = CountAxis::over([1.0, limit].into_iter().chain(most), true);
     drawn(|root| {
         let (end, high) = (time.axis().range().end, y.range().end);
-        let mut chart = frame(root, (time.axis(), y), "time since the start", |count| count_label(*count))?;
+        let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
         shade(&mut chart, scenario.outage, (FLOOR, high))?;
         // Those in flight come last, above the others.
         for count in counts.iter().rev() {
@@ -152,28 +148,23 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Svg {
             }
         }
         chart.draw_series([PathElement::new([(0.0, limit), (end, limit)], PURPLE.stroke_width(2))])?;
-        let below = (FONT, TEXT).into_text_style(root).color(&PURPLE).pos(Pos::new(HPos::Right, VPos::Top));
         let label = format!("limit {}", HumanCount(scenario.in_flight_limit as u64));
         let (x, y) = chart.backend_coord(&(end, limit));
-        root.draw_text(&label, &below, (x - 4, y + 4))?;
-        Ok(())
+        write(root, &label, (TEXT, PURPLE), (HPos::Right, VPos::Top), (x - 4, y + 4))
     })
 }
 
 fn table(sides: &[Side], counts: &[Count]) -> Table {
     let step = minutes_a_row(&sides[0].summary);
-    let each = || sides.iter().flat_map(|side| counts.iter().map(move |count| (side, count)));
-    let row = |from: usize| {
-        let most = |(side, count): (&Side, &Count)| {
-            let minutes = &side.summary.minutes[from..];
-            HumanCount(count.most(&minutes[..step.min(minutes.len())]).into()).to_string()
-        };
-        once(clock(from)).chain(each().map(most)).collect()
+    let starts = (0..sides[0].summary.minutes.len()).step_by(step).map(clock).collect();
+    let column = |side: &Side, count: &Count| {
+        let most = |minutes: &[Minute]| HumanCount(count.most(minutes).into()).to_string();
+        (side.say(count.name), side.summary.minutes.chunks(step).map(most).collect())
     };
+    let columns = sides.iter().flat_map(|side| counts.iter().map(move |count| column(side, count)));
     Table {
         caption: "Most messages at once; the visible ones are not received yet".into(),
-        head: once("from".to_owned()).chain(each().map(|(side, count)| side.say(count.name))).collect(),
-        rows: (0..sides[0].summary.minutes.len()).step_by(step).map(row).collect(),
+        columns: once(("from".to_owned(), starts)).chain(columns).collect(),
     }
 }
 
@@ -219,11 +210,12 @@ mod tests {
         ];
         assert_eq!(keys, expected);
         for colour in [BLUE, GREEN, ORANGE, PURPLE] {
-            assert!(chart.svg.inner.contains(&stroke(colour)), "{colour:?}");
+            assert!(chart.svg.contains(&stroke(colour)), "{colour:?}");
         }
-        assert!(chart.svg.inner.contains("1,000,000"), "the axis is long enough");
+        assert!(chart.svg.contains("1,000,000"), "the axis is long enough");
         let table = chart.table.expect("a table");
-        assert_eq!(table.head, ["from", "in flight", "delayed", "visible"]);
-        assert_eq!(table.rows[0][2], "3,000,000");
+        let heads: Vec<&str> = table.columns.iter().map(|(head, _)| head.as_str()).collect();
+        assert_eq!(heads, ["from", "in flight", "delayed", "visible"]);
+        assert_eq!(table.columns[2].1[0], "3,000,000");
     }
 }

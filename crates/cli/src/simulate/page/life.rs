@@ -5,12 +5,12 @@ use std::time::Duration;
 use comeback_engine::{Outcome, Step};
 use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::{HPos, VPos};
 
-use crate::axis::{CountAxis, TimeAxis, count_label};
-use crate::chart::{BLUE, Drawing, FONT, GREEN, GREY, MUTED, PURPLE};
-use crate::simulate::page::canvas::{Frame, TEXT, drawn, frame};
-use crate::simulate::page::template::{Chart, Key, Svg, Table};
+use crate::axis::{CountAxis, TimeAxis};
+use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, write};
+use crate::simulate::page::canvas::{TEXT, drawn, frame};
+use crate::simulate::page::template::{Chart, Key, Table};
 use crate::text::durations;
 
 /// Number of events watched: the first to arrive, which an outage at the start hits hardest.
@@ -24,21 +24,21 @@ pub(crate) struct Lives(Vec<Vec<Moment>>);
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
+    /// The attempt that was made, hidden for or given up.
+    attempt: u64,
     what: What,
+    text: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// Marks in the chart.
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
-    /// An invocation of the target succeeded, or failed with this `errorType`.
-    Ran { attempt: u64, error: Option<&'static str> },
-    /// The handler hid the message until this retry.
-    Hid { retry: u64, visibility_timeout: Duration },
-    /// The handler invoked the target again.
-    Reinvoked { retry: u64 },
-    /// The handler dead-lettered the event instead of making this retry.
-    GaveUp { retry: u64, reason: String },
-    /// A step failed; the message stays in the queue.
-    Kept { retry: u64, problem: String },
+    Failed,
+    Succeeded,
+    Hid,
+    GaveUp,
+    /// Only in the table: a re-invocation, or a step that failed and left the message in the queue.
+    Other,
 }
 
 /// The life that was picked to be shown.
@@ -51,47 +51,51 @@ pub(super) struct Life {
 impl Lives {
     /// The life with the most runs of the target; the first of several. None if nothing arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
-        let runs = |moments: &Vec<Moment>| {
-            moments.iter().filter(|moment| matches!(moment.what, What::Ran { .. })).count()
-        };
+        let ran = |moment: &&Moment| matches!(moment.what, What::Failed | What::Succeeded);
+        let runs = |moments: &Vec<Moment>| moments.iter().filter(ran).count();
         let lives = self.0.into_iter().enumerate().filter(|(_, moments)| !moments.is_empty());
         let (event, moments) = lives.rev().max_by_key(|(_, moments)| runs(moments))?;
         Some(Life { event, moments })
     }
 
-    fn note(&mut self, at: Duration, event: usize, what: impl FnOnce() -> What) {
-        if event >= WATCHED {
-            return;
-        }
-        if self.0.len() <= event {
+    /// The moments of an event, if it is watched.
+    fn of(&mut self, event: EventNumber) -> Option<&mut Vec<Moment>> {
+        let event = event.0;
+        if self.0.len() <= event && event < WATCHED {
             self.0.resize_with(event + 1, Vec::new);
         }
-        self.0[event].push(Moment { at, what: what() });
+        self.0.get_mut(event)
     }
 }
 
 impl Watcher for Lives {
     fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
-        self.note(at, event.0, || What::Ran { attempt, error: error.map(|error| error.error_type) });
+        let Some(moments) = self.of(event) else { return };
+        let (what, text) = match error {
+            Some(error) => (What::Failed, format!("attempt {attempt} failed: {}", error.error_type)),
+            None => (What::Succeeded, format!("attempt {attempt} succeeded")),
+        };
+        moments.push(Moment { at, attempt, what, text });
     }
 
     fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
-        self.note(at, event.0, || {
-            let retry = outcome.retry.as_ref().map_or(0, |retry| retry.number);
-            match (&outcome.problem, &outcome.step) {
-                (None, Some(Step::Defer { visibility_timeout, .. })) => {
-                    What::Hid { retry, visibility_timeout: *visibility_timeout }
-                }
-                (None, Some(Step::Reinvoke { .. })) => What::Reinvoked { retry },
-                (None, Some(Step::DeadLetter { reason, .. })) => {
-                    What::GaveUp { retry, reason: reason.to_string() }
-                }
-                (problem, _) => What::Kept {
-                    retry,
-                    problem: problem.as_ref().map_or("not decided".into(), |problem| problem.cause.clone()),
-                },
+        let Some(moments) = self.of(event) else { return };
+        let attempt = outcome.retry.as_ref().map_or(0, |retry| retry.number);
+        let (what, text) = match (&outcome.problem, &outcome.step) {
+            (None, Some(Step::Defer { visibility_timeout, .. })) => {
+                let hidden = durations::text(*visibility_timeout);
+                (What::Hid, format!("hidden for {hidden} until retry {attempt}"))
             }
-        });
+            (None, Some(Step::Reinvoke { .. })) => (What::Other, format!("re-invoked, retry {attempt}")),
+            (None, Some(Step::DeadLetter { reason, .. })) => {
+                (What::GaveUp, format!("dead-lettered: {reason}"))
+            }
+            (problem, _) => {
+                let cause = problem.as_ref().map_or("not decided", |problem| &problem.cause);
+                (What::Other, format!("kept before retry {attempt}: {cause}"))
+            }
+        };
+        moments.push(Moment { at, attempt, what, text });
     }
 }
 
@@ -104,8 +108,7 @@ const ROWS: usize = 200;
 
 /// One event from its first failure on; `None` if it never failed.
 pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
-    let failed = |moment: &&Moment| matches!(moment.what, What::Ran { error: Some(_), .. });
-    let first_failure = life.moments.iter().find(failed)?.at;
+    let first_failure = life.moments.iter().find(|moment| moment.what == What::Failed)?.at;
     let key = |symbol, colour, label: &str| Key { symbol, colour, label: label.into() };
     let last = life.moments.last()?;
     Some(Chart {
@@ -115,7 +118,7 @@ pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
             "Its first failure came {} after the start. {} later: {}.",
             durations::text(first_failure),
             durations::text(last.at - first_failure),
-            words(&last.what)
+            last.text
         ),
         keys: vec![
             key("■", BLUE, "hidden for its backoff"),
@@ -128,104 +131,69 @@ pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
     })
 }
 
-fn draw(scenario: &Scenario, life: &Life, first_failure: Duration) -> Svg {
+fn draw(scenario: &Scenario, life: &Life, first_failure: Duration) -> String {
     let since = |at: Duration| at.saturating_sub(first_failure).as_secs_f64().max(START);
     let end = life.moments.last().map_or(START, |moment| since(moment.at));
-    let most = life.moments.iter().map(|moment| row(&moment.what)).max().unwrap_or(0) as f64;
+    let most = life.moments.iter().map(|moment| moment.attempt).max().unwrap_or(0) as f64;
     let x = TimeAxis::logarithmic(START, end * 1.3);
     let y = CountAxis::Linear((-0.7..most + 0.7).into());
     drawn(|root| {
         let shows_outage = scenario.outage > first_failure && x.shows(since(scenario.outage));
-        let mut chart = frame(root, (x, y), "time since the first failure", |row| count_label(*row))?;
+        let mut chart = frame(root, (x, y), "time since the first failure", "")?;
         if shows_outage {
             let moment = since(scenario.outage);
-            chart.draw_series([PathElement::new(
-                [(moment, -0.7), (moment, most + 0.7)],
-                MUTED.stroke_width(1),
-            )])?;
-            let (x, y) = chart.backend_coord(&(moment, -0.7));
-            let before =
-                (FONT, TEXT).into_text_style(root).color(&MUTED).pos(Pos::new(HPos::Right, VPos::Bottom));
-            root.draw_text("the outage ends", &before, (x - 5, y - 4))?;
+            let ends = [(moment, -0.7), (moment, most + 0.7)];
+            chart.draw_series([PathElement::new(ends, MUTED.stroke_width(1))])?;
+            let (x, y) = chart.backend_coord(&ends[0]);
+            write(root, "the outage ends", (TEXT, MUTED), (HPos::Right, VPos::Bottom), (x - 5, y - 4))?;
         }
         // Of very many attempts, those are left out that would not be seen.
         let step = (most / ATTEMPTS).ceil().max(1.0) as u64;
-        let shown = |what: &What| row(what).is_multiple_of(step) || row(what) as f64 == most;
+        let shown = |moment: &&Moment| moment.attempt.is_multiple_of(step) || moment.attempt as f64 == most;
+        let half = 0.3 * step as f64;
         for (moment, next) in life.moments.iter().zip(life.moments.iter().skip(1)) {
-            if let What::Hid { retry, .. } = moment.what
-                && shown(&moment.what)
-            {
-                let half = 0.3 * step as f64;
-                let corners =
-                    [(since(moment.at), retry as f64 - half), (since(next.at), retry as f64 + half)];
+            if moment.what == What::Hid && shown(&moment) {
+                let row = moment.attempt as f64;
+                let corners = [(since(moment.at), row - half), (since(next.at), row + half)];
                 chart.draw_series([Rectangle::new(corners, BLUE.mix(0.75).filled())])?;
             }
         }
-        for moment in life.moments.iter().filter(|moment| shown(&moment.what)) {
-            mark(&mut chart, &moment.what, since(moment.at), if most > 40.0 { 2 } else { 4 })?;
+        let size = if most > 40.0 { 2 } else { 4 };
+        for moment in life.moments.iter().filter(shown) {
+            let at = (since(moment.at), moment.attempt as f64);
+            match moment.what {
+                What::Failed => chart.draw_series([Cross::new(at, size, GREY.stroke_width(2))]).map(drop)?,
+                What::Succeeded => {
+                    chart.draw_series([Circle::new(at, size + 2, GREEN.filled())]).map(drop)?
+                }
+                What::GaveUp => {
+                    chart.draw_series([TriangleMarker::new(at, size + 3, PURPLE.filled())]).map(drop)?
+                }
+                What::Hid | What::Other => {}
+            }
         }
         Ok(())
     })
 }
 
-fn mark(chart: &mut Frame<'_, '_, TimeAxis, CountAxis>, what: &What, at: f64, size: i32) -> Drawing {
-    let point = (at, row(what) as f64);
-    match what {
-        What::Ran { error: Some(_), .. } => {
-            chart.draw_series([Cross::new(point, size, GREY.stroke_width(2))])?;
-        }
-        What::Ran { error: None, .. } => {
-            chart.draw_series([Circle::new(point, size + 2, GREEN.filled())])?;
-        }
-        What::GaveUp { .. } => {
-            chart.draw_series([TriangleMarker::new(point, size + 3, PURPLE.filled())])?;
-        }
-        What::Hid { .. } | What::Reinvoked { .. } | What::Kept { .. } => {}
-    }
-    Ok(())
-}
-
-/// The attempt it is about.
-fn row(what: &What) -> u64 {
-    match *what {
-        What::Ran { attempt, .. } => attempt,
-        What::Hid { retry, .. }
-        | What::Reinvoked { retry }
-        | What::GaveUp { retry, .. }
-        | What::Kept { retry, .. } => retry,
-    }
-}
-
-fn words(what: &What) -> String {
-    match what {
-        What::Ran { attempt, error: None } => format!("attempt {attempt} succeeded"),
-        What::Ran { attempt, error: Some(error) } => format!("attempt {attempt} failed: {error}"),
-        What::Hid { retry, visibility_timeout } => {
-            format!("hidden for {} until retry {retry}", durations::text(*visibility_timeout))
-        }
-        What::Reinvoked { retry } => format!("re-invoked, retry {retry}"),
-        What::GaveUp { reason, .. } => format!("dead-lettered: {reason}"),
-        What::Kept { retry, problem } => format!("kept before retry {retry}: {problem}"),
-    }
-}
-
 fn table(life: &Life, first_failure: Duration) -> Table {
-    let row = |moment: &Moment| {
-        let since = durations::text(moment.at.saturating_sub(first_failure));
-        vec![words(&moment.what), durations::text(moment.at), since]
+    let moments = &life.moments;
+    let left_out = moments.len().saturating_sub(ROWS);
+    let column = |head: &str, more: String, cell: &dyn Fn(&Moment) -> String| {
+        let mut cells: Vec<String> = moments.iter().map(cell).collect();
+        if left_out > 0 {
+            cells.splice(ROWS / 2..ROWS / 2 + left_out, [more]);
+        }
+        (head.to_owned(), cells)
     };
-    let mut rows: Vec<Vec<String>> = life.moments.iter().map(row).collect();
-    if rows.len() > ROWS {
-        let left_out = rows.len() - ROWS;
-        rows.splice(
-            ROWS / 2..ROWS / 2 + left_out,
-            [vec![format!("… {left_out} more …"), String::new(), String::new()]],
-        );
-    }
+    let since = |moment: &Moment| durations::text(moment.at.saturating_sub(first_failure));
     Table {
         caption: "What happened to it".into(),
-        head: ["what", "since the start", "since the first failure"].map(String::from).into(),
-        rows,
+        columns: vec![
+            column("what", format!("… {left_out} more …"), &|moment| moment.text.clone()),
+            column("since the start", String::new(), &|moment| durations::text(moment.at)),
+            column("since the first failure", String::new(), &since),
+        ],
     }
 }
 

@@ -6,44 +6,29 @@ use comeback_timelapse::{Minute, Scenario};
 use indicatif::HumanCount;
 use plotters::prelude::*;
 
-use crate::axis::{CountAxis, count_label};
+use crate::axis::CountAxis;
 use crate::simulate::figures::{clock, minutes_a_row, percentiles};
-use crate::simulate::page::canvas::{OverTime, drawn, frame, shade};
-use crate::simulate::page::runs::{Side, head, keys, say};
-use crate::simulate::page::template::{Chart, Svg, Table};
+use crate::simulate::page::canvas::{FLOOR, OverTime, drawn, frame, shade};
+use crate::simulate::page::runs::{Side, keys, say, table};
+use crate::simulate::page::template::{Chart, Table};
 use crate::text::durations;
 use crate::text::numbers::{counted, round_step};
 
-/// Where a logarithmic axis begins: below one, so that none and one differ.
-const FLOOR: f64 = 0.8;
-
 /// Retries over time, linear and logarithmic.
-pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> Vec<Chart> {
+pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     let time = OverTime::of(&sides[0].summary);
     let each = minutes(time.step);
-    let chart = |id, scale: &str, description: &str, svg, table| Chart {
+    let chart = |id, scale: &str, description: &str, table| Chart {
         id,
         heading: format!("Retries in each {each}, {scale} scale"),
         description: description.into(),
         keys: keys(sides, "━━"),
-        svg,
+        svg: draw(scenario, sides, &time, scale == "logarithmic"),
         table,
     };
-    vec![
-        chart(
-            "retries",
-            "linear",
-            "The table below has its figures.",
-            draw(scenario, sides, &time, false),
-            Some(table(sides)),
-        ),
-        chart(
-            "retries-logarithmic",
-            "logarithmic",
-            "The same figures.",
-            draw(scenario, sides, &time, true),
-            None,
-        ),
+    [
+        chart("retries", "linear", "The table below has its figures.", Some(figures(sides))),
+        chart("retries-logarithmic", "logarithmic", "The same figures.", None),
     ]
 }
 
@@ -70,13 +55,13 @@ fn minutes(minutes: usize) -> String {
     durations::text(Duration::from_secs(minutes as u64 * 60))
 }
 
-fn draw(scenario: &Scenario, sides: &[Side], time: &OverTime, log: bool) -> Svg {
+fn draw(scenario: &Scenario, sides: &[Side], time: &OverTime, log: bool) -> String {
     let lines: Vec<Vec<f64>> = sides.iter().map(|side| counts(side, time.step)).collect();
     let y = CountAxis::over(lines.iter().flatten().copied().chain([1.0]).map(|count| count.max(1.0)), log);
     let floor = if log { FLOOR } else { 0.0 };
     drawn(|root| {
         let high = y.range().end;
-        let mut chart = frame(root, (time.axis(), y), "time since the start", |count| count_label(*count))?;
+        let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
         shade(&mut chart, scenario.outage, (floor, high))?;
         for (side, counts) in sides.iter().zip(&lines) {
             let clamped: Vec<f64> = counts.iter().map(|count| count.max(floor)).collect();
@@ -90,18 +75,12 @@ fn draw(scenario: &Scenario, sides: &[Side], time: &OverTime, log: bool) -> Svg 
     })
 }
 
-fn table(sides: &[Side]) -> Table {
+fn figures(sides: &[Side]) -> Table {
     let step = minutes_a_row(&sides[0].summary);
-    let counts: Vec<Vec<f64>> = sides.iter().map(|side| counts(side, step)).collect();
-    let row = |i: usize| {
-        let figures = counts.iter().map(|counts| HumanCount(counts[i] as u64).to_string());
-        std::iter::once(clock(i * step)).chain(figures).collect()
-    };
-    Table {
-        caption: format!("Retries in each {}", minutes(step)),
-        head: head("from", sides, "retries"),
-        rows: (0..counts[0].len()).map(row).collect(),
-    }
+    let starts = (0..sides[0].summary.minutes.len()).step_by(step).map(clock).collect();
+    table(format!("Retries in each {}", minutes(step)), ("from", starts), sides, "retries", |side| {
+        counts(side, step).into_iter().map(|count| HumanCount(count as u64).to_string()).collect()
+    })
 }
 
 /// More bars than this are too thin.
@@ -114,9 +93,10 @@ pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
     let bars = most.div_ceil(step).max(1);
     let counts: Vec<Vec<usize>> = sides.iter().map(|side| bar_heights(side, step, bars)).collect();
     let say = |side: &Side| side.say(&format!("{}.", percentiles(side.summary.attempts, HumanCount)));
-    let row = |i: usize| {
-        let figures = counts.iter().map(|counts| HumanCount(counts[i] as u64).to_string());
-        std::iter::once(bar_name(i, step)).chain(figures).collect()
+    let names = (0..bars).map(|bar| bar_name(bar, step)).collect();
+    let caption = "Events by the number of their last attempt; 0 is the first invocation";
+    let figures = |side: &Side| {
+        bar_heights(side, step, bars).iter().map(|&count| HumanCount(count as u64).to_string()).collect()
     };
     Chart {
         id: "attempts",
@@ -124,11 +104,7 @@ pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
         description: sides.iter().map(say).collect::<Vec<_>>().join(" "),
         keys: keys(sides, "■"),
         svg: draw_bars(sides, &counts, step),
-        table: Some(Table {
-            caption: "Events by the number of their last attempt; 0 is the first invocation".into(),
-            head: head("attempts", sides, "events"),
-            rows: (0..bars).map(row).collect(),
-        }),
+        table: Some(table(caption, ("attempts", names), sides, "events", figures)),
     }
 }
 
@@ -144,7 +120,7 @@ fn bar_name(bar: usize, step: usize) -> String {
     if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
 }
 
-fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> Svg {
+fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> String {
     let step = step as f64;
     let bars = counts[0].len() as f64;
     let values = counts.iter().flatten().map(|&count| count as f64).chain([1.0]);
@@ -152,7 +128,7 @@ fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> Svg {
     let x = CountAxis::Linear((-0.5 * step..(bars - 0.5) * step).into());
     let width = 0.8 / sides.len() as f64;
     drawn(|root| {
-        let mut chart = frame(root, (x, y), "attempts (retries of one event)", |count| count_label(*count))?;
+        let mut chart = frame(root, (x, y), "attempts (retries of one event)", "")?;
         for (number, (side, counts)) in sides.iter().zip(counts).enumerate() {
             let bar = |(i, &count): (usize, &usize)| {
                 let left = i as f64 - 0.4 + number as f64 * width;

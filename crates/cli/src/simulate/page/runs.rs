@@ -1,5 +1,7 @@
 //! The runs that a page compares, and how it names them.
 
+use std::iter::once;
+
 use comeback_engine::{Jitter, Policy};
 use comeback_timelapse::{RunError, Scenario, Schedule, Summary, TARGET_ARN, Watcher, run};
 use indicatif::HumanCount;
@@ -7,49 +9,15 @@ use plotters::style::RGBColor;
 
 use crate::chart::{BLUE, ORANGE};
 use crate::flags::PolicyFlags;
-use crate::simulate::page::template::Key;
+use crate::simulate::page::template::{Key, Table};
 use crate::text::durations;
 
 /// The runs a page is about: the same events under several policies.
 pub(crate) struct Runs {
-    /// The policy, and the one to compare it with.
-    pub(super) policies: Vec<(PolicyFlags, Policy, Summary)>,
+    /// The policy that was given, and the one to compare it with.
+    pub(super) sides: Vec<Side>,
     /// The policy with each other jitter. Empty without an outage: there is nothing to recover from.
     pub(super) jitters: Vec<(Jitter, Summary)>,
-}
-
-impl Runs {
-    /// Makes the runs beside the first. `watch` gives each a watcher, by the name of what differs.
-    pub(crate) fn make<W: Watcher>(
-        scenario: &Scenario,
-        first: (PolicyFlags, Policy, Summary),
-        other: Option<(PolicyFlags, Policy)>,
-        mut watch: impl FnMut(&str) -> W,
-    ) -> Result<Self, RunError> {
-        let mut made = |what: &str, policy: &Policy| run(scenario, policy, &mut watch(what));
-        let (flags, own) = (first.0.clone(), first.1.backoff().jitter());
-        let mut policies = vec![first];
-        if let Some((flags, policy)) = other {
-            let summary = made("the other policy", &policy)?;
-            policies.push((flags, policy, summary));
-        }
-        let mut jitters = Vec::new();
-        for jitter in Jitter::ALL {
-            if jitter == own || scenario.outage.is_zero() {
-                continue;
-            }
-            let flags = flags.with([("jitter", jitter.name())]);
-            let known =
-                policies.iter().find(|(known, ..)| *known == flags).map(|(.., summary)| summary.clone());
-            let policy = flags.policy(TARGET_ARN).expect("BUG: another jitter makes a policy invalid");
-            let summary = match known {
-                Some(summary) => summary,
-                None => made(&format!("jitter {jitter}"), &policy)?,
-            };
-            jitters.push((jitter, summary));
-        }
-        Ok(Self { policies, jitters })
-    }
 }
 
 /// A policy under comparison, and its run.
@@ -66,31 +34,56 @@ pub(super) struct Side {
 /// A tenth of the events that `comeback schedule` follows gives the time in flight within a few percent.
 const FOLLOWED_SHARE: usize = 10;
 
-/// The policy that was given, and the one to compare it with, each with its run.
-pub(super) fn sides(runs: Vec<(PolicyFlags, Policy, Summary)>, seed: u64) -> Vec<Side> {
-    let policies: Vec<_> = runs.iter().map(|(flags, policy, _)| (flags, policy)).collect();
-    let names = names(&policies);
-    let side = |(((flags, policy, summary), name), colour)| {
-        let events = Schedule::default_events(&policy, seed) / FOLLOWED_SHARE;
-        let schedule = Schedule::of(&policy, seed, events, &|| {});
-        Side { name, colour, flags, policy, summary, schedule }
-    };
-    runs.into_iter().zip(names).zip([BLUE, ORANGE]).map(side).collect()
+impl Runs {
+    /// Makes the runs beside the first. `watch` gives each a watcher, by the name of what differs.
+    pub(crate) fn make<W: Watcher>(
+        scenario: &Scenario,
+        (flags, policy, summary): (PolicyFlags, Policy, Summary),
+        other: Option<(PolicyFlags, Policy)>,
+        mut watch: impl FnMut(&str) -> W,
+    ) -> Result<Self, RunError> {
+        let mut made = |what: &str, policy: &Policy| run(scenario, policy, &mut watch(what));
+        let side = |name, colour, flags, policy, summary| {
+            let events = Schedule::default_events(&policy, scenario.seed) / FOLLOWED_SHARE;
+            let schedule = Schedule::of(&policy, scenario.seed, events, &|| {});
+            Side { name, colour, flags, policy, summary, schedule }
+        };
+        let names = other.as_ref().map(|(other, with)| names((&flags, &policy), (other, with)));
+        let [name, other_name] = names.unwrap_or_default();
+        let mut sides = vec![side(name, BLUE, flags, policy, summary)];
+        if let Some((flags, policy)) = other {
+            let summary = made("the other policy", &policy)?;
+            sides.push(side(other_name, ORANGE, flags, policy, summary));
+        }
+        let own = sides[0].policy.backoff().jitter();
+        let mut jitters = Vec::new();
+        for jitter in Jitter::ALL.into_iter().filter(|&jitter| jitter != own && !scenario.outage.is_zero()) {
+            let flags = sides[0].flags.with([("jitter", jitter.name())]);
+            let summary = match sides.iter().find(|side| side.flags == flags) {
+                Some(known) => known.summary.clone(),
+                None => {
+                    let policy =
+                        flags.policy(TARGET_ARN).expect("BUG: another jitter makes a policy invalid");
+                    made(&format!("jitter {jitter}"), &policy)?
+                }
+            };
+            jitters.push((jitter, summary));
+        }
+        Ok(Self { sides, jitters })
+    }
 }
 
 /// `jitter full, max-backoff 1h`: the settings in which a policy differs from the other.
-fn names(policies: &[(&PolicyFlags, &Policy)]) -> Vec<String> {
-    let &[one, other] = policies else { return vec![String::new(); policies.len()] };
-    let differing = PolicyFlags::names().map(|flag| (flag, setting(one, flag), setting(other, flag)));
-    let differing = || differing.iter().filter(|(_, one, other)| one != other);
-    if differing().count() == 0 {
-        return vec!["the policy".into(), "the same again".into()];
+fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [String; 2] {
+    let settings = PolicyFlags::names().map(|flag| (flag, setting(one, flag), setting(other, flag)));
+    let differing: Vec<_> = settings.into_iter().filter(|(_, one, other)| one != other).collect();
+    if differing.is_empty() {
+        return ["the policy".into(), "the same again".into()];
     }
     let name = |value: fn(&(&str, String, String)) -> String| {
-        let settings = differing().map(|it| format!("{} {}", it.0, value(it)));
-        settings.collect::<Vec<_>>().join(", ")
+        differing.iter().map(value).collect::<Vec<_>>().join(", ")
     };
-    vec![name(|it| it.1.clone()), name(|it| it.2.clone())]
+    [name(|(flag, one, _)| format!("{flag} {one}")), name(|(flag, _, other)| format!("{flag} {other}"))]
 }
 
 /// A setting of a policy as people read it.
@@ -131,8 +124,15 @@ pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
-/// Head of a table: the rows' meaning, then a column for each side, `alone` if there is only one.
-pub(super) fn head(first: &str, sides: &[Side], alone: &str) -> Vec<String> {
+/// A table of a figure for each row and side. Its column is called `alone` if there is only one side.
+pub(super) fn table(
+    caption: impl Into<String>,
+    (first, labels): (&str, Vec<String>),
+    sides: &[Side],
+    alone: &str,
+    mut figures: impl FnMut(&Side) -> Vec<String>,
+) -> Table {
     let name = |side: &Side| if side.name.is_empty() { alone.to_owned() } else { side.name.clone() };
-    std::iter::once(first.to_owned()).chain(sides.iter().map(name)).collect()
+    let columns = sides.iter().map(|side| (name(side), figures(side)));
+    Table { caption: caption.into(), columns: once((first.to_owned(), labels)).chain(columns).collect() }
 }

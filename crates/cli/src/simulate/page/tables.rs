@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use crate::flags::{PolicyFlags, variable};
 use crate::simulate::figures::{COST_HEADER, costs, figures, strikes};
-use crate::simulate::page::runs::{Side, head, say, setting};
+use crate::simulate::page::runs::{Side, say, setting, table};
 use crate::simulate::page::template::{Table, Tile};
 use crate::text::durations;
 use crate::text::in_flight::{ONCE_FULL, figures_in_words, pollers_in_words};
@@ -36,87 +36,44 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
 
 /// The handler's variables.
 pub(super) fn policy(sides: &[Side]) -> Table {
-    let row = |flag: &'static str| {
-        std::iter::once(variable(flag))
-            .chain(sides.iter().map(|side| setting((&side.flags, &side.policy), flag)))
-            .collect()
-    };
-    Table {
-        caption: "The retry handler's variables".into(),
-        head: head("variable", sides, "value"),
-        rows: PolicyFlags::names().into_iter().map(row).collect(),
-    }
+    let flags = PolicyFlags::names();
+    let labels = flags.map(variable).into();
+    table("The retry handler's variables", ("variable", labels), sides, "value", |side| {
+        flags.map(|flag| setting((&side.flags, &side.policy), flag)).into()
+    })
 }
 
 /// Faults besides the target's failures, if the run had any; the same in every run.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
-    let runs: Vec<_> = sides.iter().filter_map(|side| side.summary.faults.as_ref()).map(strikes).collect();
-    let cells = |(row, [what, _]): (usize, &[String; 2])| {
-        std::iter::once(what.clone()).chain(runs.iter().map(|run| run[row][1].clone())).collect()
-    };
-    let rows = runs.first()?.iter().enumerate().map(cells).collect();
-    Some(Table { caption: "How often each fault struck".into(), head: head("faults", sides, "struck"), rows })
+    let of = |side: &Side| side.summary.faults.as_ref().map(strikes);
+    let labels = of(&sides[0])?.into_iter().map(|[what, _]| what).collect();
+    Some(table("How often each fault struck", ("faults", labels), sides, "struck", |side| {
+        of(side).into_iter().flatten().map(|[_, count]| count).collect()
+    }))
 }
 
 /// Outcome of the events, and what it took.
 pub(super) fn outcome(sides: &[Side]) -> Table {
-    let figures: Vec<Vec<(String, String)>> = sides
-        .iter()
-        .map(|side| {
-            figures(&side.summary).into_iter().map(|figure| (figure.label, in_lines(&figure.value))).collect()
-        })
-        .collect();
-    let row = |label: &String| {
-        // A reason that only another policy gives events up for.
-        let value = |figures: &Vec<(String, String)>| {
-            figures.iter().find(|(other, _)| other == label).map_or("0".into(), |(_, value)| value.clone())
-        };
-        std::iter::once(label.clone()).chain(figures.iter().map(value)).collect()
-    };
-    Table {
-        caption: "What became of the events, and what it took".into(),
-        head: head("", sides, "this run"),
-        rows: labels(&figures).iter().map(row).collect(),
-    }
-}
-
-/// Puts percentiles below each other, because a column is narrow.
-fn in_lines(value: &str) -> String {
-    value.replace("   ", "\n")
-}
-
-/// Every label once, in an order that keeps the order of each list.
-fn labels(figures: &[Vec<(String, String)>]) -> Vec<String> {
-    let mut labels: Vec<String> = Vec::new();
-    for figures in figures {
-        let mut row = 0;
-        for (label, _) in figures {
-            match labels.iter().position(|known| known == label) {
-                Some(known) => row = known + 1,
-                None => {
-                    labels.insert(row, label.clone());
-                    row += 1;
-                }
-            }
-        }
-    }
-    labels
+    let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
+    let labels = figures.iter().map(|figure| figure.label.clone()).collect();
+    let mut columns = 0..;
+    table("What became of the events, and what it took", ("", labels), sides, "this run", |_| {
+        let column = columns.next().unwrap_or_default();
+        // Percentiles stand below each other, because a column is narrow.
+        figures.iter().map(|figure| figure.values[column].replace("   ", "\n")).collect()
+    })
 }
 
 /// Calls and compute, with their list price.
 pub(super) fn cost(sides: &[Side]) -> Table {
     let [what, calls, usd] = COST_HEADER;
-    let of_each: Vec<Vec<[String; 3]>> = sides.iter().map(|side| costs(&side.summary)).collect();
-    let row = |i: usize| {
-        let figures = of_each.iter().flat_map(|costs| costs[i][1..].iter().cloned());
-        std::iter::once(of_each[0][i][0].clone()).chain(figures).collect()
-    };
-    let columns = |side: &Side| [calls, usd].map(|what| side.say(what));
-    Table {
-        caption: format!("{what}; GB-s are GB-seconds of compute"),
-        head: std::iter::once(String::new()).chain(sides.iter().flat_map(columns)).collect(),
-        rows: (0..of_each[0].len()).map(row).collect(),
+    let mut columns =
+        vec![(String::new(), costs(&sides[0].summary).into_iter().map(|[what, ..]| what).collect())];
+    for side in sides {
+        let (counts, prices) = costs(&side.summary).into_iter().map(|[_, count, usd]| (count, usd)).unzip();
+        columns.extend([(side.say(calls), counts), (side.say(usd), prices)]);
     }
+    Table { caption: format!("{what}; GB-s are GB-seconds of compute"), columns }
 }
 
 /// Rates shown beside the run's own, in events a second.
@@ -135,18 +92,6 @@ pub(super) fn in_flight_arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<S
         .collect()
 }
 
-/// A figure of each rate of arrivals.
-type Column = (&'static str, fn(&InFlight) -> String);
-
-const COLUMNS: [Column; 3] = [
-    ("events waiting", |in_flight| rounded(in_flight.waiting)),
-    ("of those, delayed", |in_flight| rounded(in_flight.moves.delayed)),
-    ("pollers", |in_flight| HumanCount(in_flight.pollers).to_string()),
-];
-const FULL_AFTER: Column = ("limit reached after", |in_flight| {
-    in_flight.full_after_seconds.map_or("never".into(), durations::short)
-});
-
 /// For each rate of arrivals how many events wait and what that takes; and, where there is one, when it
 /// reaches the limit.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
@@ -154,23 +99,28 @@ pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup();
-    let at = |rate: f64| -> Vec<InFlight> {
-        sides.iter().map(|side| side.schedule.in_flight(rate, scenario.in_flight_limit)).collect()
-    };
-    let has_a_limit = rates.iter().any(|&rate| at(rate).iter().any(|side| side.full_after_seconds.is_some()));
-    let columns: Vec<Column> = COLUMNS.into_iter().chain(has_a_limit.then_some(FULL_AFTER)).collect();
-    let row = |rate: f64| {
-        let own = if Some(rate) == own { " (this run)" } else { "" };
-        let in_flight = at(rate);
-        let figures = in_flight.iter().flat_map(|side| columns.iter().map(move |(_, figure)| figure(side)));
-        std::iter::once(format!("{}{own}", rate_text(rate))).chain(figures).collect()
-    };
-    let heads = sides.iter().flat_map(|side| columns.iter().map(move |(what, _)| side.say(what)));
+    let at = |side: &Side, rate| side.schedule.in_flight(rate, scenario.in_flight_limit);
+    let is_full = |side| rates.iter().any(|&rate| at(side, rate).full_after_seconds.is_some());
+    let has_a_limit = sides.iter().any(is_full);
+    let label = |&rate| format!("{}{}", rate_text(rate), if Some(rate) == own { " (this run)" } else { "" });
+    let mut columns = vec![("events that fail".to_owned(), rates.iter().map(label).collect())];
+    for side in sides {
+        let mut column = |what: &str, figure: fn(InFlight) -> String| {
+            columns.push((side.say(what), rates.iter().map(|&rate| figure(at(side, rate))).collect()));
+        };
+        column("events waiting", |in_flight| rounded(in_flight.waiting));
+        column("of those, delayed", |in_flight| rounded(in_flight.moves.delayed));
+        column("pollers", |in_flight| HumanCount(in_flight.pollers).to_string());
+        if has_a_limit {
+            let after =
+                |in_flight: InFlight| in_flight.full_after_seconds.map_or("never".into(), durations::short);
+            column("limit reached after", after);
+        }
+    }
     Table {
         caption: "By arrival rate, while the target is down, when as many events are given up as arrive"
             .into(),
-        head: std::iter::once("events that fail".to_owned()).chain(heads).collect(),
-        rows: rates.iter().copied().map(row).collect(),
+        columns,
     }
 }
 
@@ -178,20 +128,4 @@ pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
 pub(super) fn own_rate(scenario: &Scenario) -> Option<f64> {
     let spread = scenario.arrival_spread.as_secs_f64();
     (spread > 0.0).then(|| scenario.events as f64 / spread)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_of_both_keep_their_order() {
-        let figures =
-            |labels: &[&str]| labels.iter().map(|&label| (label.to_owned(), String::new())).collect();
-        let both: [Vec<(String, String)>; 2] = [
-            figures(&["delivered", "max_age", "waiting"]),
-            figures(&["delivered", "a_reason", "max_retries", "waiting", "last"]),
-        ];
-        assert_eq!(labels(&both), ["delivered", "a_reason", "max_retries", "max_age", "waiting", "last"]);
-    }
 }

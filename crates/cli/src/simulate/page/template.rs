@@ -1,10 +1,12 @@
-//! The parts of the page, as its template takes them. The template escapes all text; only charts are
-//! markup.
+//! The parts of the page, as `templates/report.html` takes them. It escapes all text; only charts are markup.
 
 use askama::Template;
 use plotters::style::RGBColor;
 
 use crate::chart::{Colour, PALETTE, name_of};
+
+/// Size of a chart: small, so that its text stays readable on a phone.
+pub(super) const SIZE: (u32, u32) = (420, 265);
 
 /// The whole page.
 #[derive(Template)]
@@ -14,7 +16,19 @@ pub(super) struct Page {
     pub(super) palette: [Colour; PALETTE.len()],
     pub(super) headline: String,
     pub(super) tiles: Vec<Tile>,
-    pub(super) sections: Vec<Section>,
+    pub(super) outcome: Vec<Table>,
+    pub(super) has_outage: bool,
+    pub(super) retries: Vec<String>,
+    pub(super) retry_charts: [Chart; 2],
+    pub(super) depth: Vec<String>,
+    pub(super) queue_charts: [Chart; 2],
+    pub(super) recovery: Option<(Chart, Table)>,
+    pub(super) life: Option<Chart>,
+    /// How to find a policy that recovers sooner, or costs less.
+    pub(super) plan: Option<String>,
+    pub(super) limit: Vec<String>,
+    pub(super) limit_by_rate: Table,
+    pub(super) cost: Table,
     pub(super) command: String,
 }
 
@@ -24,21 +38,10 @@ pub(super) struct Tile {
     pub(super) values: Vec<(String, String)>,
 }
 
-/// A heading and what is below it.
-#[derive(Default)]
-pub(super) struct Section {
-    pub(super) id: &'static str,
-    pub(super) heading: &'static str,
-    pub(super) paragraphs: Vec<String>,
-    pub(super) tables: Vec<Table>,
-    pub(super) charts: Vec<Chart>,
-}
-
 /// Columns after the first hold figures.
 pub(super) struct Table {
     pub(super) caption: String,
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
+    pub(super) columns: Vec<(String, Vec<String>)>,
 }
 
 /// A picture, and the figures behind it.
@@ -48,14 +51,9 @@ pub(super) struct Chart {
     /// The picture in words, for those who do not see it.
     pub(super) description: String,
     pub(super) keys: Vec<Key>,
-    pub(super) svg: Svg,
+    /// Without its outermost element, which the template writes with title and description.
+    pub(super) svg: String,
     pub(super) table: Option<Table>,
-}
-
-/// A drawing without its outermost element, which the template writes with title and description.
-pub(super) struct Svg {
-    pub(super) size: (u32, u32),
-    pub(super) inner: String,
 }
 
 /// What a mark in a chart stands for.
@@ -65,8 +63,21 @@ pub(super) struct Key {
     pub(super) label: String,
 }
 
+impl Table {
+    fn rows(&self) -> impl Iterator<Item = Vec<&str>> {
+        let cells = |row: usize| self.columns.iter().map(move |(_, cells)| cells[row].as_str()).collect();
+        (0..self.columns[0].1.len()).map(cells)
+    }
+}
+
+impl Chart {
+    fn size(&self) -> (u32, u32) {
+        SIZE
+    }
+}
+
 impl Key {
-    pub(super) fn colour_name(&self) -> &'static str {
+    fn colour_name(&self) -> &'static str {
         name_of(self.colour)
     }
 }
