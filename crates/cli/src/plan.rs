@@ -95,7 +95,8 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     let (goal, other) = checked(arguments)?;
     let (plan, wall_time) = timed(|| planned(&goal, &other));
     let plan = plan?;
-    let limited_by = words::limits(&plan.limits, &goal, &other);
+    let limited_by: Vec<String> =
+        plan.limits.iter().map(|limit| words::sentence(limit, &goal, &other)).collect();
     let pasted = plan.cheapest.as_ref().map(|policy| words::settings(policy, &other));
     if arguments.json {
         print_json(&Printed { plan: &plan, settings: pasted.as_deref(), limited_by: &limited_by })?;

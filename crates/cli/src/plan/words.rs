@@ -71,23 +71,14 @@ pub(super) fn policies(plan: &Plan) -> Table {
 
 /// What the marks and the columns mean.
 pub(super) fn legend(plan: &Plan) -> String {
-    let cheapest = match &plan.cheapest {
-        Some(_) => format!(
-            "{CHEAPEST}the cheapest that recovers within {}; ",
-            durations::text(plan.goal.recover_within)
-        ),
-        None => String::new(),
-    };
+    let within = durations::text(plan.goal.recover_within);
+    let cheapest = format!("{CHEAPEST}the cheapest that recovers within {within}; ");
+    let cheapest = if plan.cheapest.is_some() { &*cheapest } else { "" };
     let defaults = &plan.defaults;
     let given_up: usize = defaults.given_up.values().sum();
-    let loss = if given_up == 0 {
-        String::new()
-    } else {
-        format!(
-            ", which give {} % of the events up",
-            rounded(given_up as f64 / EVENTS_OF_A_PLAN as f64 * 100.0)
-        )
-    };
+    let percent = rounded(given_up as f64 / EVENTS_OF_A_PLAN as f64 * 100.0);
+    let loss = format!(", which give {percent} % of the events up");
+    let loss = if given_up > 0 { &*loss } else { "" };
     format!(
         "{cheapest}{DEFAULTS}the defaults{loss}\n\
          p50, p99: from the end of the outage until so many of its events are delivered. Peak: the retries\n\
@@ -101,20 +92,10 @@ pub(super) fn legend(plan: &Plan) -> String {
 /// What a longer base costs events that fail outside of an outage, if the cheapest policy has one.
 pub(super) fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
-    (base > usual).then(|| {
-        format!(
-            "With BASE_BACKOFF {} an event that fails by itself has its first retry within {}, instead of {}.",
-            time(base),
-            time(base),
-            time(usual),
-        )
-    })
-}
-
-/// `MAX_BACKOFF 30m, JITTER equal, BASE_BACKOFF 10s`
-fn named(policy: &Candidate) -> String {
-    let Candidate { max_backoff, jitter, base_backoff, .. } = policy;
-    format!("MAX_BACKOFF {}, JITTER {jitter}, BASE_BACKOFF {}", time(*max_backoff), time(*base_backoff))
+    let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);
+    Some(format!(
+        "With BASE_BACKOFF {base} an event that fails by itself has its first retry within {base}, instead of {usual}."
+    ))
 }
 
 /// The longest cap is 30 s less than `12h`.
@@ -138,39 +119,26 @@ pub(super) struct Setting {
 /// What the plan has chosen, and what else must not have its default then.
 pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
     let default = Settings::default();
-    let seconds = |parameter, property, seconds: u64| Setting {
-        parameter,
-        value: seconds.to_string(),
-        property,
-        property_value: format!("Duration.seconds({seconds})"),
-    };
-    let number = |parameter, property, number: u64| Setting {
-        parameter,
-        value: number.to_string(),
-        property,
-        property_value: number.to_string(),
-    };
-    let jitter = Setting {
-        parameter: "Jitter",
-        value: policy.jitter.to_owned(),
-        property: "jitter",
-        property_value: format!("Jitter.{}", policy.jitter.to_uppercase()),
-    };
-    let mut settings = vec![
-        seconds("BaseBackoff", "baseBackoff", policy.base_backoff),
-        seconds("MaxBackoff", "maxBackoff", policy.max_backoff),
-        jitter,
+    let seconds = |seconds: u64| (seconds.to_string(), format!("Duration.seconds({seconds})"));
+    let number = |number: u64| (number.to_string(), number.to_string());
+    let jitter = (policy.jitter.to_owned(), format!("Jitter.{}", policy.jitter.to_uppercase()));
+    let pollers = policy.maximum_concurrency;
+    let settings = [
+        ("BaseBackoff", "baseBackoff", seconds(policy.base_backoff), true),
+        ("MaxBackoff", "maxBackoff", seconds(policy.max_backoff), true),
+        ("Jitter", "jitter", jitter, true),
+        ("MaxAge", "maxAge", seconds(other.max_age), other.max_age != default.max_age),
+        ("MaxRetries", "maxRetries", number(other.max_retries), other.max_retries != default.max_retries),
+        ("MaximumConcurrency", "maxConcurrency", number(pollers), pollers > default.maximum_concurrency),
     ];
-    if other.max_age != default.max_age {
-        settings.push(seconds("MaxAge", "maxAge", other.max_age));
-    }
-    if other.max_retries != default.max_retries {
-        settings.push(number("MaxRetries", "maxRetries", other.max_retries));
-    }
-    if policy.maximum_concurrency > default.maximum_concurrency {
-        settings.push(number("MaximumConcurrency", "maxConcurrency", policy.maximum_concurrency));
-    }
-    settings
+    let needed = settings.into_iter().filter(|(.., needed)| *needed);
+    let setting = |(parameter, property, (value, property_value), _)| Setting {
+        parameter,
+        value,
+        property,
+        property_value,
+    };
+    needed.map(setting).collect()
 }
 
 /// `sam deploy --parameter-overrides BaseBackoff=1 …`
@@ -185,13 +153,10 @@ pub(super) fn properties(settings: &[Setting]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Why no policy meets the goal: a sentence for each limit.
-pub(super) fn limits(limits: &[Limit], goal: &Goal, settings: &Settings) -> Vec<String> {
-    limits.iter().map(|limit| sentence(limit, goal, settings)).collect()
-}
-
-fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &Settings) -> String {
-    let named = named(policy);
+/// Why no policy meets the goal.
+pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &Settings) -> String {
+    let [cap, base] = [policy.max_backoff, policy.base_backoff].map(time);
+    let named = format!("MAX_BACKOFF {cap}, JITTER {}, BASE_BACKOFF {base}", policy.jitter);
     match limit {
         LimitedBy::MaxAge => format!(
             "MAX_AGE: {named} recovers soon enough, but gives {} up, because MAX_AGE ({}) ends before the outage of {} does. \
@@ -250,9 +215,8 @@ mod tests {
             maximum_concurrency: 2,
             given_up: BTreeMap::new(),
         };
-        let text =
-            limits(&[Limit { limit: LimitedBy::Waits, policy }], &Goal::default(), &Settings::default())
-                .concat();
+        let limit = Limit { limit: LimitedBy::Waits, policy };
+        let text = sentence(&limit, &Goal::default(), &Settings::default());
         let end =
             "MAX_BACKOFF 1s, JITTER full, BASE_BACKOFF 1s is the soonest, with 99 % delivered after 1.6s";
         assert!(
