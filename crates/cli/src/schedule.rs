@@ -53,7 +53,15 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
     let schedule = followed(arguments, &policy);
     let in_flight = arguments.rate.map(|rate| schedule.in_flight(rate, IN_FLIGHT_LIMIT));
     if arguments.json {
-        print_json(&Printed { policy: PrintedPolicy::of(&policy), schedule: &schedule, in_flight })?;
+        let backoff = policy.backoff();
+        let policy = PrintedPolicy {
+            max_age_seconds: policy.max_age().as_secs(),
+            max_retries: policy.max_retries(),
+            base_backoff_seconds: backoff.base().as_secs(),
+            max_backoff_seconds: backoff.cap().as_secs(),
+            jitter: backoff.jitter().name(),
+        };
+        print_json(&Printed { policy, schedule: &schedule, in_flight })?;
     } else {
         let mut out = anstream::stdout().lock();
         writeln!(out, "{}", text(&policy, &schedule))?;
@@ -107,26 +115,15 @@ struct PrintedPolicy {
     jitter: &'static str,
 }
 
-impl PrintedPolicy {
-    fn of(policy: &Policy) -> Self {
-        let backoff = policy.backoff();
-        Self {
-            max_age_seconds: policy.max_age().as_secs(),
-            max_retries: policy.max_retries(),
-            base_backoff_seconds: backoff.base().as_secs(),
-            max_backoff_seconds: backoff.cap().as_secs(),
-            jitter: backoff.jitter().name(),
-        }
-    }
-}
-
 fn text(policy: &Policy, schedule: &Schedule) -> String {
     let head = table::headline(policy, schedule);
     let outcome = table::outcome(schedule);
     if schedule.retries.is_empty() {
         return format!("{head}\n\n{outcome}");
     }
-    let left_out = table::left_out(schedule).map_or(String::new(), |left_out| format!("\n{left_out}"));
+    let (all, rows) = (schedule.retries.len(), table::shown(&schedule.retries).count());
+    let left_out = format!("\n{rows} of {all} retries have a row; --json prints them all");
+    let left_out = if rows < all { &*left_out } else { "" };
     format!(
         "{head}\n\n{}{left_out}\n\n{outcome}\n\n\
          When they come, since the first failure: ● on average, ━ for nine events in ten\n{}",

@@ -78,12 +78,6 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
     table
 }
 
-/// What the rows leave out, if anything.
-pub(super) fn left_out(schedule: &Schedule) -> Option<String> {
-    let (all, rows) = (schedule.retries.len(), shown(&schedule.retries).count());
-    (rows < all).then(|| format!("{rows} of {all} retries have a row; --json prints them all"))
-}
-
 /// The retries that have a row.
 pub(super) fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry> {
     let all = retries.len();
