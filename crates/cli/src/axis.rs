@@ -76,38 +76,17 @@ pub(crate) fn count_label(value: f64) -> String {
     if rounded < 1_000.0 { rounded.to_string() } else { HumanCount(rounded as u64).to_string() }
 }
 
-const MINUTE: f64 = 60.0;
-const HOUR: f64 = 3_600.0;
-const DAY: f64 = 86_400.0;
-
-/// Moments for ticks, with their labels; the most useful first.
-const MOMENTS: [(f64, &str); 19] = [
-    (1.0, "1s"),
-    (10.0, "10s"),
-    (MINUTE, "1m"),
-    (10.0 * MINUTE, "10m"),
-    (HOUR, "1h"),
-    (DAY, "24h"),
-    (14.0 * DAY, "14d"),
-    (6.0 * HOUR, "6h"),
-    (3.0 * DAY, "3d"),
-    (30.0, "30s"),
-    (3.0, "3s"),
-    (5.0, "5s"),
-    (2.0 * MINUTE, "2m"),
-    (5.0 * MINUTE, "5m"),
-    (30.0 * MINUTE, "30m"),
-    (2.0 * HOUR, "2h"),
-    (12.0 * HOUR, "12h"),
-    (2.0 * DAY, "2d"),
-    (7.0 * DAY, "7d"),
+/// Seconds that ticks may mark; the most useful first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`, `6h`, `3d` and so on.
+const MOMENTS: [u32; 19] = [
+    1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
+    172_800, 604_800,
 ];
 /// An even axis has this many steps at most.
 const STEPS: f64 = 8.0;
 
 /// Time from left to right, linear or logarithmic.
 pub(crate) struct TimeAxis {
-    logarithmic: bool,
+    pub(crate) logarithmic: bool,
     start: f64,
     end: f64,
 }
@@ -121,10 +100,6 @@ impl TimeAxis {
     /// Equal ratios are equal lengths.
     pub(crate) fn logarithmic(start: f64, end: f64) -> Self {
         Self { logarithmic: true, start, end: end.max(start * 2.0) }
-    }
-
-    pub(crate) fn is_logarithmic(&self) -> bool {
-        self.logarithmic
     }
 
     /// Whether it is on the axis.
@@ -144,28 +119,25 @@ impl TimeAxis {
 
     /// Round moments at least this share of the axis apart, from left to right: seconds and label.
     pub(crate) fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
-        let mut ticks: Vec<(f64, String)> = Vec::new();
-        for (seconds, label) in self.moments() {
-            let apart_from = |other| (self.share(seconds) - self.share(other)).abs() >= apart;
-            if self.shows(seconds) && ticks.iter().all(|&(other, _)| apart_from(other)) {
-                ticks.push((seconds, label));
+        let mut ticks: Vec<f64> = Vec::new();
+        for seconds in self.moments() {
+            let apart_from = |other: &f64| (self.share(seconds) - self.share(*other)).abs() >= apart;
+            if self.shows(seconds) && ticks.iter().all(apart_from) {
+                ticks.push(seconds);
             }
         }
-        ticks.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        ticks
+        ticks.sort_by(f64::total_cmp);
+        ticks.into_iter().map(|seconds| (seconds, self.format_ext(&seconds))).collect()
     }
 
-    fn moments(&self) -> Vec<(f64, String)> {
+    fn moments(&self) -> Vec<f64> {
+        let moments = MOMENTS.map(f64::from);
         if self.logarithmic {
-            return MOMENTS.iter().map(|&(seconds, label)| (seconds, label.to_owned())).collect();
+            return moments.into();
         }
-        let steps = MOMENTS.iter().map(|&(seconds, _)| seconds);
-        let step = steps.filter(|step| self.end / step <= STEPS).fold(14.0 * DAY, f64::min);
-        let tick = |i| {
-            let seconds = step * f64::from(i);
-            (seconds, durations::text(Duration::from_secs(seconds as u64)))
-        };
-        (0..=(self.end / step) as u32).map(tick).collect()
+        let steps = moments.into_iter().filter(|step| self.end / step <= STEPS);
+        let step = steps.fold(14.0 * 86_400.0, f64::min);
+        (0..=(self.end / step) as u32).map(|i| step * f64::from(i)).collect()
     }
 }
 
@@ -231,17 +203,17 @@ mod tests {
 
     #[test]
     fn a_logarithmic_axis_of_time_names_round_moments() {
-        let axis = TimeAxis { logarithmic: true, start: 1.0 / 1.3, end: DAY };
+        let axis = TimeAxis { logarithmic: true, start: 1.0 / 1.3, end: 86_400.0 };
         assert_eq!(labels(&axis, 0.1), ["1s", "10s", "1m", "10m", "1h", "6h", "24h"]);
-        let short = TimeAxis { logarithmic: true, start: 1.0, end: MINUTE };
+        let short = TimeAxis { logarithmic: true, start: 1.0, end: 60.0 };
         assert_eq!(labels(&short, 0.1), ["1s", "3s", "5s", "10s", "30s", "1m"]);
     }
 
     #[test]
     fn a_linear_axis_of_time_has_even_steps() {
-        let axis = TimeAxis { logarithmic: false, start: 0.0, end: 3.0 * HOUR };
+        let axis = TimeAxis { logarithmic: false, start: 0.0, end: 10_800.0 };
         assert_eq!(labels(&axis, 0.1), ["0s", "30m", "1h", "1h 30m", "2h", "2h 30m", "3h"]);
-        assert_eq!(axis.share(1.5 * HOUR), 0.5);
+        assert_eq!(axis.share(5_400.0), 0.5);
     }
 
     #[test]

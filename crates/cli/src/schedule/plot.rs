@@ -77,7 +77,7 @@ impl Picture<'_> {
         let title = "When retries come, and how many there are";
         let outcome = outcome(self.schedule);
         header(root, title, headline.lines().chain([outcome.as_str()]), 20)?;
-        let scale = if self.axis.is_logarithmic() { " (logarithmic scale)" } else { "" };
+        let scale = if self.axis.logarithmic { " (logarithmic scale)" } else { "" };
         let times = format!("time since the first failure{scale}");
         for (heading, x) in [(times.as_str(), TIMES.0), ("events that get so far", SHARES.0)] {
             write(root, heading, (15, INK), (HPos::Left, VPos::Top), (x, TOP - 44))?;
