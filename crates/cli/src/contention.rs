@@ -81,7 +81,9 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), Failure> {
     let (report, wall_time) = timed(|| report_of(&study));
     let mut out = anstream::stdout().lock();
     if arguments.json {
-        writeln!(out, "{}", json(&report))?;
+        // One line, with the Python program's digits: the shortest that read back as the same number.
+        let json = serde_json::to_string(&report).expect("BUG: a report is plain JSON");
+        writeln!(out, "{json}")?;
     } else {
         writeln!(out, "{}\n\nwall time: {}", tables::tables(&report), durations::text(wall_time))?;
     }
@@ -91,11 +93,6 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), Failure> {
 fn report_of(study: &Study) -> Report {
     let progress = Progress::new(study.work(), "{percent}% of the work, {eta} left");
     study.run(&|done| progress.advance(done))
-}
-
-/// One line, with the Python program's digits: the shortest that read back as the same number.
-fn json(report: &Report) -> String {
-    serde_json::to_string(report).expect("BUG: a report is plain JSON")
 }
 
 fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), Failure> {

@@ -87,9 +87,8 @@ fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64
 /// Names each line at its end, moved apart where lines end close together.
 fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawing {
     names.sort_by_key(|(_, (_, y))| *y);
-    let mut tops: Vec<i32> = names.iter().map(|(_, (_, y))| *y).collect();
-    spread(&mut tops);
-    for ((strategy, (x, _)), y) in names.into_iter().zip(tops) {
+    let wanted: Vec<i32> = names.iter().map(|(_, (_, y))| *y).collect();
+    for ((strategy, (x, _)), y) in names.into_iter().zip(spread(&wanted)) {
         let look = (14, colour(strategy));
         write(root, strategy.name(), look, (HPos::Left, VPos::Center), (x + 10, y))?;
     }
@@ -98,29 +97,24 @@ fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawin
 
 /// Moves ascending heights apart until each has [`NAME_HEIGHT`] to itself, as little as is needed:
 /// heights that touch form a block around their middle.
-fn spread(heights: &mut [i32]) {
-    let wanted = heights.to_vec();
-    let mut blocks: Vec<std::ops::Range<usize>> = Vec::new();
-    let top = |block: &std::ops::Range<usize>| {
-        let middle = wanted[block.clone()].iter().sum::<i32>() / block.len() as i32;
+fn spread(wanted: &[i32]) -> Vec<i32> {
+    let top = |block: &[i32]| {
+        let middle = block.iter().sum::<i32>() / block.len() as i32;
         middle - NAME_HEIGHT * (block.len() as i32 - 1) / 2
     };
-    for i in 0..wanted.len() {
-        let mut block = i..i + 1;
-        while let Some(above) = blocks.pop() {
-            if top(&above) + NAME_HEIGHT * above.len() as i32 <= top(&block) {
-                blocks.push(above);
-                break;
-            }
-            block.start = above.start;
+    let mut blocks: Vec<Vec<i32>> = Vec::new();
+    for &height in wanted {
+        let mut block = vec![height];
+        let touches =
+            |above: &[i32], block: &[i32]| top(above) + NAME_HEIGHT * above.len() as i32 > top(block);
+        while let Some(above) = blocks.pop_if(|above| touches(above, &block)) {
+            block.splice(0..0, above);
         }
         blocks.push(block);
     }
-    for block in blocks {
-        for (i, height) in heights[block.clone()].iter_mut().enumerate() {
-            *height = top(&block) + NAME_HEIGHT * i as i32;
-        }
-    }
+    let heights =
+        blocks.iter().flat_map(|block| (top(block)..).step_by(NAME_HEIGHT as usize).take(block.len()));
+    heights.collect()
 }
 
 /// More clients than this show nothing more, and make a large file.
@@ -216,25 +210,20 @@ fn draw_panel(
 mod tests {
     use super::*;
 
-    fn spread_out(mut heights: Vec<i32>) -> Vec<i32> {
-        spread(&mut heights);
-        heights
-    }
-
     #[test]
     fn names_far_apart_stay_where_they_are() {
-        assert_eq!(spread_out(vec![10, 100, 117]), [10, 100, 117]);
+        assert_eq!(spread(&[10, 100, 117]), [10, 100, 117]);
     }
 
     #[test]
     fn names_that_meet_move_apart_around_their_middle() {
-        assert_eq!(spread_out(vec![100, 101]), [92, 109]);
-        assert_eq!(spread_out(vec![10, 100, 101, 110, 300]), [10, 86, 103, 120, 300]);
+        assert_eq!(spread(&[100, 101]), [92, 109]);
+        assert_eq!(spread(&[10, 100, 101, 110, 300]), [10, 86, 103, 120, 300]);
     }
 
     #[test]
     fn a_name_pushed_into_the_next_takes_it_along() {
-        let heights = spread_out(vec![100, 100, 118]);
+        let heights = spread(&[100, 100, 118]);
         assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= NAME_HEIGHT), "{heights:?}");
     }
 }
