@@ -12,12 +12,7 @@ pub(crate) enum Failure {
     Refused(Vec<String>),
     /// An invariant broke: a bug in Comeback.
     #[error("an invariant was {violation}\nrepeat with: {repeat}\nplease report it with this text")]
-    Violated {
-        /// What was found.
-        violation: Box<Violation>,
-        /// The command that finds it again.
-        repeat: String,
-    },
+    Violated { violation: Box<Violation>, repeat: String },
     /// No policy meets a plan's goal, with a sentence for each limit.
     #[error("no policy of the grid meets the goal; what limits it is\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
@@ -39,6 +34,19 @@ impl Failure {
         let policy = policy.iter().map(ToString::to_string);
         let scenario = scenario.iter().map(|error| format!("--{error}"));
         Self::Refused(policy.chain(scenario).collect())
+    }
+
+    /// Both values, or everything that was refused in either.
+    pub(crate) fn unless_both<P, S>(
+        policy: Result<P, Vec<SettingError>>,
+        scenario: Result<S, Vec<ScenarioError>>,
+    ) -> Result<(P, S), Self> {
+        match (policy, scenario) {
+            (Ok(policy), Ok(scenario)) => Ok((policy, scenario)),
+            (policy, scenario) => {
+                Err(Self::refused(policy.err().unwrap_or_default(), scenario.err().unwrap_or_default()))
+            }
+        }
     }
 
     /// Why a run of a checked scenario has no summary.

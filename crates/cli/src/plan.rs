@@ -92,7 +92,8 @@ impl PlanArguments {
 }
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
-    let (goal, other) = checked(arguments)?;
+    let goal = arguments.goal();
+    let (other, ()) = Failure::unless_both(arguments.settings(), goal.check())?;
     let (plan, wall_time) = timed(|| planned(&goal, &other));
     let plan = plan?;
     let limited_by: Vec<String> =
@@ -108,17 +109,6 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
         fill(create(&file)?, &file, &plot::draw(&plan))?;
     }
     if limited_by.is_empty() { Ok(()) } else { Err(Failure::GoalNotMet(limited_by)) }
-}
-
-/// Refuses everything wrong at once.
-fn checked(arguments: &PlanArguments) -> Result<(Goal, Settings), Failure> {
-    let goal = arguments.goal();
-    match (arguments.settings(), goal.check()) {
-        (Ok(settings), Ok(())) => Ok((goal, settings)),
-        (settings, goal) => {
-            Err(Failure::refused(settings.err().unwrap_or_default(), goal.err().unwrap_or_default()))
-        }
-    }
 }
 
 fn planned(goal: &Goal, settings: &Settings) -> Result<Plan, Failure> {
@@ -139,10 +129,10 @@ struct Printed<'a> {
 
 fn text(plan: &Plan, settings: Option<&[Setting]>, wall_time: Duration) -> String {
     let pasted = settings.map_or(String::new(), |settings| {
-        let properties = words::properties(settings).replace('\n', "\n  ");
+        let (overrides, properties) = words::pasted(settings);
         format!(
-            "\n\nWith SAM:\n  {}\n\nAs properties of the CDK construct:\n  {properties}",
-            words::overrides(settings)
+            "\n\nWith SAM:\n  sam deploy --parameter-overrides{overrides}\n\n\
+             As properties of the CDK construct:{properties}"
         )
     });
     format!(

@@ -78,17 +78,11 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
 }
 
 fn checked(arguments: &ScheduleArguments) -> Result<Policy, Failure> {
+    let refused =
+        |events: usize| ScenarioError { setting: "events", value: events.to_string(), range: "1 to 100000" };
     let events = arguments.events.filter(|events| !(1..=MAX_EVENTS).contains(events));
-    let refused = events.map(|events| ScenarioError {
-        setting: "events",
-        value: events.to_string(),
-        range: "1 to 100000",
-    });
-    let refused: Vec<_> = refused.into_iter().collect();
-    match arguments.policy.policy(TARGET_ARN) {
-        Ok(policy) if refused.is_empty() => Ok(policy),
-        policy => Err(Failure::refused(policy.err().unwrap_or_default(), refused)),
-    }
+    let events = events.map_or(Ok(()), |events| Err(vec![refused(events)]));
+    Ok(Failure::unless_both(arguments.policy.policy(TARGET_ARN), events)?.0)
 }
 
 fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {

@@ -69,17 +69,17 @@ fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
     let other_flags = arguments.simulation.vs.as_ref().map(|changes| changes.applied_to(&arguments.policy));
     let policy = arguments.policy.policy(TARGET_ARN);
     let other = other_flags.as_ref().map(|flags| flags.policy(TARGET_ARN)).transpose();
-    let in_scenario = scenario.check().err().unwrap_or_default();
-    match (policy, other) {
-        (Ok(policy), Ok(other)) if in_scenario.is_empty() => Ok((scenario, policy, other_flags.zip(other))),
+    let policies = match (policy, other) {
+        (Ok(policy), Ok(other)) => Ok((policy, other_flags.zip(other))),
         (policy, other) => {
-            let mut in_policy = policy.err().unwrap_or_default();
-            let in_other = other.err().unwrap_or_default();
-            let new: Vec<_> = in_other.into_iter().filter(|error| !in_policy.contains(error)).collect();
-            in_policy.extend(new);
-            Err(Failure::refused(in_policy, in_scenario))
+            let mut refused = policy.err().unwrap_or_default();
+            let of_other = other.err().unwrap_or_default();
+            refused.extend(of_other.into_iter().filter(|error| !refused.contains(error)).collect::<Vec<_>>());
+            Err(refused)
         }
-    }
+    };
+    let ((policy, other), ()) = Failure::unless_both(policies, scenario.check())?;
+    Ok((scenario, policy, other))
 }
 
 #[derive(Serialize)]

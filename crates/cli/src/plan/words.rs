@@ -141,16 +141,11 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
     needed.map(setting).collect()
 }
 
-/// `sam deploy --parameter-overrides BaseBackoff=1 …`
-pub(super) fn overrides(settings: &[Setting]) -> String {
-    let parameters = settings.iter().map(|setting| format!("{}={}", setting.parameter, setting.value));
-    format!("sam deploy --parameter-overrides {}", parameters.collect::<Vec<_>>().join(" "))
-}
-
-/// `baseBackoff: Duration.seconds(1),` and so on, a line each.
-pub(super) fn properties(settings: &[Setting]) -> String {
-    let lines = settings.iter().map(|setting| format!("{}: {},", setting.property, setting.property_value));
-    lines.collect::<Vec<_>>().join("\n")
+/// ` BaseBackoff=1 …` for SAM, and `baseBackoff: Duration.seconds(1),` and so on for the construct, a line each.
+pub(super) fn pasted(settings: &[Setting]) -> (String, String) {
+    let parameter = |setting: &Setting| format!(" {}={}", setting.parameter, setting.value);
+    let property = |setting: &Setting| format!("\n  {}: {},", setting.property, setting.property_value);
+    settings.iter().map(|setting| (parameter(setting), property(setting))).unzip()
 }
 
 /// Why no policy meets the goal.
