@@ -121,8 +121,7 @@ impl SimulationFlags {
             handler_run_time: self.handler_run_time.unwrap_or(default.handler_run_time),
             poll_delay: self.poll_delay.unwrap_or(default.poll_delay),
             in_flight_limit: self.in_flight_limit.unwrap_or(default.in_flight_limit),
-            faults: default.faults,
-            pauses: default.pauses,
+            ..default
         }
     }
 

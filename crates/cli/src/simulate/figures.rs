@@ -169,7 +169,9 @@ pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     for Figure { label, values, color } in figures(&[summary]) {
         table.add_row([Cell::new(label), color.into_iter().fold(Cell::new(&values[0]), Cell::fg)]);
     }
-    table.add_row(["wall time", &wall(summary.retries, wall_time)]);
+    let rate = summary.retries as f64 / wall_time.as_secs_f64().max(f64::EPSILON);
+    let rate = counted(rate as u64, "retry", "retries");
+    table.add_row(["wall time", &format!("{} ({rate} a second)", durations::text(wall_time))]);
     table
 }
 
@@ -189,11 +191,6 @@ pub(super) fn cost_table(summary: &Summary) -> Table {
     table.add_rows(costs(summary));
     align_right(&mut table, 1..=2);
     table
-}
-
-fn wall(retries: u64, wall_time: Duration) -> String {
-    let rate = retries as f64 / wall_time.as_secs_f64().max(f64::EPSILON);
-    format!("{} ({} a second)", durations::text(wall_time), counted(rate as u64, "retry", "retries"))
 }
 
 /// Rows at most; a day gives one an hour.

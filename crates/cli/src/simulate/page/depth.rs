@@ -13,47 +13,30 @@ use crate::simulate::page::canvas::{FLOOR, OverTime, TEXT, drawn, frame, shade};
 use crate::simulate::page::runs::Side;
 use crate::simulate::page::template::{Chart, Key, Table};
 
-/// One of the counts that make up the queue's depth. Its line is distinct even without colours.
+/// One of the counts that make up the queue's depth.
 struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
-    symbol: &'static str,
-    width: u32,
-    dashed: bool,
+    line: &'static str,
     /// Colour in a run shown alone. In a comparison each policy has its own.
     colour: RGBColor,
 }
 
-const IN_FLIGHT: Count = Count {
-    name: "in flight",
-    of: |minute| minute.in_flight,
-    symbol: "━━",
-    width: 2,
-    dashed: false,
-    colour: BLUE,
-};
-const DELAYED: Count = Count {
-    name: "delayed",
-    of: |minute| minute.delayed,
-    symbol: "╍╍",
-    width: 2,
-    dashed: true,
-    colour: GREEN,
-};
-const VISIBLE: Count = Count {
-    name: "visible",
-    of: |minute| minute.visible,
-    symbol: "──",
-    width: 1,
-    dashed: false,
-    colour: ORANGE,
-};
+// Lines as the key shows them: distinct even without colours.
+const THICK: &str = "━━";
+const DASHED: &str = "╍╍";
+const THIN: &str = "──";
+
+const IN_FLIGHT: Count =
+    Count { name: "in flight", of: |minute| minute.in_flight, line: THICK, colour: BLUE };
+const DELAYED: Count = Count { name: "delayed", of: |minute| minute.delayed, line: DASHED, colour: GREEN };
+const VISIBLE: Count = Count { name: "visible", of: |minute| minute.visible, line: THIN, colour: ORANGE };
 
 /// Depth of the queue over time, and its in-flight limit.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     let counts = counts(sides);
     let key = |side: &Side, count: &Count| Key {
-        symbol: count.symbol,
+        symbol: count.line,
         colour: count.colour(side),
         label: if side.name.is_empty() {
             count.name.into()
@@ -61,7 +44,7 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
             format!("{}, {}", side.name, count.name)
         },
     };
-    let limit = Key { symbol: "━━", colour: PURPLE, label: "the limit of those in flight".into() };
+    let limit = Key { symbol: THICK, colour: PURPLE, label: "the limit of those in flight".into() };
     Chart {
         id: "depth",
         heading: "Messages in the queue, logarithmic scale".into(),
@@ -120,11 +103,11 @@ impl Count {
     fn draw(&self, chart: &mut Frame<'_, '_, TimeAxis, CountAxis>, side: &Side, time: &OverTime) -> Drawing {
         let most = |minutes: &[Minute]| f64::from(self.most(minutes)).max(FLOOR);
         let corners = time.steps(&side.summary.minutes.chunks(time.step).map(most).collect::<Vec<_>>());
-        let stroke = self.colour(side).stroke_width(self.width);
-        if self.dashed {
-            chart.draw_series(DashedLineSeries::new(corners, 6, 4, stroke))?;
-        } else {
-            chart.draw_series([PathElement::new(corners, stroke)])?;
+        let stroke = |width| self.colour(side).stroke_width(width);
+        match self.line {
+            DASHED => chart.draw_series(DashedLineSeries::new(corners, 6, 4, stroke(2))).map(drop)?,
+            THIN => chart.draw_series([PathElement::new(corners, stroke(1))]).map(drop)?,
+            _ => chart.draw_series([PathElement::new(corners, stroke(2))]).map(drop)?,
         }
         Ok(())
     }

@@ -35,20 +35,18 @@ pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
 /// How many retries each policy made, and when it made the most.
 pub(super) fn stories(sides: &[Side]) -> Vec<String> {
     let time = OverTime::of(&sides[0].summary);
-    say(sides, |side| most(side, time.step))
+    say(sides, |side| {
+        let counts = counts(side, time.step);
+        let most = counts.iter().copied().fold(0.0, f64::max);
+        let first = counts.iter().position(|&count| count == most).unwrap_or(0);
+        let (all, most) = (counted(side.summary.retries, "retry", "retries"), HumanCount(most as u64));
+        format!("{all}; at most {most} in {}, from {} on.", minutes(time.step), clock(first * time.step))
+    })
 }
 
 fn counts(side: &Side, step: usize) -> Vec<f64> {
     let sum = |minutes: &[Minute]| minutes.iter().map(|minute| f64::from(minute.retries)).sum();
     side.summary.minutes.chunks(step).map(sum).collect()
-}
-
-fn most(side: &Side, step: usize) -> String {
-    let counts = counts(side, step);
-    let most = counts.iter().copied().fold(0.0, f64::max);
-    let first = counts.iter().position(|&count| count == most).unwrap_or(0);
-    let (all, most) = (counted(side.summary.retries, "retry", "retries"), HumanCount(most as u64));
-    format!("{all}; at most {most} in {}, from {} on.", minutes(step), clock(first * step))
 }
 
 fn minutes(minutes: usize) -> String {
