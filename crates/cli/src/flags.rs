@@ -159,32 +159,23 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
 
 /// A file for a page.
 pub(crate) fn html(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    let refused = "the page is HTML: the name must end in .html";
-    if [None, Some("html"), Some("htm")].contains(&suffix(&path).as_deref()) {
-        Ok(path)
-    } else {
-        Err(refused.into())
-    }
+    let is_html = [None, Some("html"), Some("htm")].contains(&suffix(Path::new(text)).as_deref());
+    is_html.then(|| text.into()).ok_or_else(|| "the page is HTML: the name must end in .html".into())
 }
 
 /// A file for a picture, or the folder to write it to.
 pub(crate) fn svg_or_folder(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    if suffix(&path).as_deref() == Some("svg") || is_folder(text) {
-        return Ok(path);
-    }
-    Err(format!("the picture is SVG: the name must end in .svg, or in / for a folder of the name {text}"))
+    let accepted = suffix(Path::new(text)).as_deref() == Some("svg") || is_folder(text);
+    accepted.then(|| text.into()).ok_or_else(|| {
+        format!("the picture is SVG: the name must end in .svg, or in / for a folder of the name {text}")
+    })
 }
 
 /// A folder for pictures.
 pub(crate) fn folder(text: &str) -> Result<PathBuf, String> {
-    if is_folder(text) {
-        return Ok(text.into());
-    }
-    Err(format!(
-        "several pictures are written to a folder: {text} looks like a file; a folder of this name ends in /"
-    ))
+    is_folder(text).then(|| text.into()).ok_or_else(|| {
+        format!("several pictures are written to a folder: {text} looks like a file; a folder of this name ends in /")
+    })
 }
 
 /// One that there is, or a path that cannot be taken for a file's.

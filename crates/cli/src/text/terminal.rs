@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 /// Width of the narrowest usual terminal.
 const COLUMNS: u16 = 80;
@@ -41,7 +41,7 @@ impl Progress {
 
     fn with_template(bar: ProgressBar, template: &str) -> Self {
         let style = ProgressStyle::with_template(template).expect("BUG: indicatif cannot read its template");
-        Self(bar.with_style(style))
+        Self(bar.with_style(style).with_finish(ProgressFinish::AndClear))
     }
 
     pub(crate) fn advance(&self, by: u64) {
@@ -50,12 +50,6 @@ impl Progress {
 
     pub(crate) fn set(&self, position: u64) {
         self.0.set_position(position);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
     }
 }
 
