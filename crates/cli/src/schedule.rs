@@ -116,8 +116,8 @@ fn text(policy: &Policy, schedule: &Schedule) -> String {
         return format!("{head}\n\n{outcome}");
     }
     let (all, rows) = (schedule.retries.len(), table::shown(&schedule.retries).count());
-    let left_out = format!("\n{rows} of {all} retries have a row; --json prints them all");
-    let left_out = if rows < all { &*left_out } else { "" };
+    let left_out = || format!("\n{rows} of {all} retries have a row; --json prints them all");
+    let left_out = (rows < all).then(left_out).unwrap_or_default();
     format!(
         "{head}\n\n{}{left_out}\n\n{outcome}\n\n\
          When they come, since the first failure: ● on average, ━ for nine events in ten\n{}",

@@ -72,13 +72,13 @@ pub(super) fn policies(plan: &Plan) -> Table {
 /// What the marks and the columns mean.
 pub(super) fn legend(plan: &Plan) -> String {
     let within = durations::text(plan.goal.recover_within);
-    let cheapest = format!("{CHEAPEST}the cheapest that recovers within {within}; ");
-    let cheapest = if plan.cheapest.is_some() { &*cheapest } else { "" };
+    let cheapest = |_| format!("{CHEAPEST}the cheapest that recovers within {within}; ");
+    let cheapest = plan.cheapest.as_ref().map(cheapest).unwrap_or_default();
     let defaults = &plan.defaults;
     let given_up: usize = defaults.given_up.values().sum();
     let percent = rounded(given_up as f64 / EVENTS_OF_A_PLAN as f64 * 100.0);
-    let loss = format!(", which give {percent} % of the events up");
-    let loss = if given_up > 0 { &*loss } else { "" };
+    let loss = (given_up > 0).then(|| format!(", which give {percent} % of the events up"));
+    let loss = loss.unwrap_or_default();
     format!(
         "{cheapest}{DEFAULTS}the defaults{loss}\n\
          p50, p99: from the end of the outage until so many of its events are delivered. Peak: the retries\n\

@@ -6,7 +6,7 @@ use comeback_timelapse::{InFlight, Scenario, Summary};
 use indicatif::HumanCount;
 
 use crate::flags::{PolicyFlags, variable};
-use crate::simulate::figures::{COST_HEADER, costs, figures, strikes};
+use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
 use crate::simulate::page::runs::{Side, say, setting, table};
 use crate::simulate::page::template::{Table, Tile};
 use crate::text::durations;
@@ -56,11 +56,11 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
-    let mut columns = 0..;
+    // Percentiles stand below each other, because a column is narrow.
+    let value = |figure: &Figure, side: usize| figure.values[side].replace("   ", "\n");
+    let mut columns = (0..).map(|side| figures.iter().map(|figure| value(figure, side)).collect());
     table("What became of the events, and what it took", ("", labels), sides, "this run", |_| {
-        let column = columns.next().unwrap_or_default();
-        // Percentiles stand below each other, because a column is narrow.
-        figures.iter().map(|figure| figure.values[column].replace("   ", "\n")).collect()
+        columns.next().expect("BUG: fewer columns than sides")
     })
 }
 
