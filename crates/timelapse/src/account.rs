@@ -1,6 +1,7 @@
 //! One [`Account`] for the simulation and the rehearsal: it delivers as the handler does on AWS, over a [`Service`] that
 //! performs the calls.
 
+use std::cell::{Cell, RefCell};
 use std::future::{Future, Pending, Ready, pending, ready};
 use std::time::Duration;
 
@@ -14,59 +15,67 @@ use futures_util::future::Either;
 
 /// An answer for each entry, or one for the whole call.
 pub(crate) type Answers = Result<Vec<Answer>, ServiceError>;
+/// The request's id, or why the invocation failed.
+pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
-/// AWS's side of the handler's calls. `None` is never answered: the handler has died.
+/// AWS's side of the handler's calls.
 pub(crate) trait Service {
-    fn change_visibility(&self, changes: &[&&VisibilityChange<'_>]) -> Option<Answers>;
+    /// Whether the handler lives for one more call.
+    fn lives_on(&mut self) -> bool {
+        true
+    }
 
-    fn invoke(
-        &self,
-        record: &Record,
-        function_arn: &str,
-        payload: String,
-    ) -> Option<Result<Option<String>, InvokeFailure>>;
+    fn change_visibility(&mut self, changes: &[&&VisibilityChange<'_>]) -> Answers;
+
+    fn invoke(&mut self, record: &Record, function_arn: &str, payload: String) -> Invoked;
 
     /// The handler is about to send these dead-letters.
-    fn gives_up(&self, _: &[GivenUp<'_>]) {}
+    fn gives_up(&mut self, _: &[GivenUp<'_>]) {}
 
-    fn send_dead_letters(&self, given_up: &[&&GivenUp<'_>]) -> Option<Answers>;
+    fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers;
 
-    fn send_again(&self, moves: &[&&Move<'_>]) -> Option<Answers>;
+    fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers;
 
-    fn look(&self) -> Option<Result<Look, CallFailure>>;
+    fn look(&mut self) -> Result<Look, CallFailure>;
 
-    fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>>;
-
-    /// The handler waits.
-    fn wait(&self, _: Duration) {}
+    fn read_pauses(&mut self) -> Result<Option<String>, CallFailure>;
 }
 
-/// The account as the handler sees it. Each API call is answered at once.
+/// The account as the handler sees it. A call is answered at once, or never if the handler has died.
 pub(crate) struct SimulatedAccount<S> {
-    pub(crate) service: S,
+    pub(crate) service: RefCell<S>,
     retries: Retries,
+    /// How long the handler has waited between its calls. The service stands still meanwhile; only the deadline comes
+    /// nearer.
+    pub(crate) waited: Cell<Duration>,
+    /// A call is being performed. A panic in it is ours, but the handler takes it for the call's and goes on.
+    pub(crate) at_work: Cell<bool>,
 }
 
 impl<S: Service> SimulatedAccount<S> {
     pub(crate) fn new(service: S) -> Self {
-        Self { service, retries: Retries::of(SqsBatchCalls::ceilings()) }
+        Self {
+            service: RefCell::new(service),
+            retries: Retries::of(SqsBatchCalls::ceilings()),
+            waited: Cell::default(),
+            at_work: Cell::default(),
+        }
     }
 
-    // A delivery is kilobytes, and the handler's future would hold one for each of its calls: copying them would take
-    // longer than a box does.
-    async fn deliver<O: Operation<Receipt = ()>>(
-        &self,
-        operation: O,
-        entries: impl IntoIterator<Item = O::Entry>,
-        retries: Retries,
-        past_deadline: impl Fn() -> bool,
-    ) -> impl Iterator<Item = Result<(), Cause>> {
-        let wait = |wait| {
-            self.service.wait(wait);
-            ready(())
-        };
-        let sender = Sender::over(operation, wait).retries(retries);
-        by_entry(Box::pin(sender.send_while(entries, || !past_deadline())).await).into_iter()
+    fn call<T>(&self, call: impl FnOnce(&mut S) -> T) -> Either<Ready<T>, Pending<T>> {
+        let lives = self.service.borrow_mut().lives_on();
+        if lives { Either::Left(ready(self.perform(call))) } else { Either::Right(pending()) }
+    }
+
+    fn perform<T>(&self, work: impl FnOnce(&mut S) -> T) -> T {
+        assert!(!self.at_work.replace(true), "BUG: an earlier call panicked");
+        let done = work(&mut self.service.borrow_mut());
+        self.at_work.set(false);
+        done
+    }
+
+    fn wait(&self, time: Duration) {
+        self.waited.set(self.waited.get().saturating_add(time));
     }
 }
 
@@ -76,22 +85,14 @@ impl<S: Service> Account for SimulatedAccount<S> {
         changes: &[VisibilityChange<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        let operation = Calls {
-            limits: SQS_RECEIPTS,
-            size: |change: &&VisibilityChange<'_>| change.record.receipt_handle.len(),
-            call: |changes: &[&&VisibilityChange<'_>]| self.service.change_visibility(changes),
-        };
-        let answers = self.deliver(operation, changes, self.retries.clone(), past_deadline).await;
+        let size = |change: &&VisibilityChange<'_>| change.record.receipt_handle.len();
+        let calls = Calls { account: self, limits: SQS_RECEIPTS, size, call: S::change_visibility };
+        let answers = calls.deliver(changes, self.retries.clone(), past_deadline).await;
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    async fn invoke(
-        &self,
-        record: &Record,
-        function_arn: &str,
-        payload: String,
-    ) -> Result<Option<String>, InvokeFailure> {
-        answered(self.service.invoke(record, function_arn, payload)).await
+    async fn invoke(&self, record: &Record, function_arn: &str, payload: String) -> Invoked {
+        self.call(|service| service.invoke(record, function_arn, payload)).await
     }
 
     async fn send_dead_letters(
@@ -99,13 +100,10 @@ impl<S: Service> Account for SimulatedAccount<S> {
         given_up: &[GivenUp<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        self.service.gives_up(given_up);
-        let operation = Calls {
-            limits: SQS_SEND,
-            size: |given_up: &&GivenUp<'_>| given_up.letter.size(),
-            call: |given_up: &[&&GivenUp<'_>]| self.service.send_dead_letters(given_up),
-        };
-        let answers = self.deliver(operation, given_up, self.retries.clone(), past_deadline).await;
+        self.perform(|service| service.gives_up(given_up));
+        let size = |given_up: &&GivenUp<'_>| given_up.letter.size();
+        let calls = Calls { account: self, limits: SQS_SEND, size, call: S::send_dead_letters };
+        let answers = calls.deliver(given_up, self.retries.clone(), past_deadline).await;
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
@@ -115,30 +113,27 @@ impl<S: Service> Account for SimulatedAccount<S> {
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), MoveFailure>> {
-        let operation = Calls {
-            limits: SQS_SEND,
-            size: |copy: &&Move<'_>| copy.size(),
-            call: |moves: &[&&Move<'_>]| self.service.send_again(moves),
-        };
         let failure = |cause: Cause| match cause.error() {
             Some(error) if error.code.is_empty() && !matches!(cause, Cause::Halted(_)) => {
                 MoveFailure::Unanswered(cause.to_string())
             }
             _ => MoveFailure::NotSent(failure(cause)),
         };
-        let answers = self.deliver(operation, moves, Retries::none(), past_deadline).await;
+        let size = |copy: &&Move<'_>| copy.size();
+        let calls = Calls { account: self, limits: SQS_SEND, size, call: S::send_again };
+        let answers = calls.deliver(moves, Retries::none(), past_deadline).await;
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {
-        answered(self.service.look()).await
+        self.call(S::look).await
     }
 
     async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
-        let answer = answered(self.service.read_pauses()).await;
+        let answer = self.call(S::read_pauses).await;
         if answer.is_err() {
             // As long as the slowest answer takes.
-            self.service.wait(PAUSES_TIMEOUT);
+            self.wait(PAUSES_TIMEOUT);
         }
         answer
     }
@@ -148,18 +143,30 @@ fn failure(cause: Cause) -> CallFailure {
     CallFailure { cause: cause.to_string(), remedy: None }
 }
 
-fn answered<T>(answer: Option<T>) -> Either<Ready<T>, Pending<T>> {
-    answer.map_or_else(|| Either::Right(pending()), |answer| Either::Left(ready(answer)))
-}
-
-/// The calls of one batch API of a service.
-struct Calls<E, C> {
+/// The calls of one batch API.
+struct Calls<'a, S, E> {
+    account: &'a SimulatedAccount<S>,
     limits: Limits,
     size: fn(&E) -> usize,
-    call: C,
+    call: fn(&mut S, &[&E]) -> Answers,
 }
 
-impl<E, C: Fn(&[&E]) -> Option<Answers>> Operation for Calls<E, C> {
+impl<S: Service, E> Calls<'_, S, E> {
+    // A delivery is kilobytes, and the handler's future would hold one for each of its calls: copying them would take
+    // longer than a box does.
+    async fn deliver(
+        self,
+        entries: impl IntoIterator<Item = E>,
+        retries: Retries,
+        past_deadline: &dyn Fn() -> bool,
+    ) -> impl Iterator<Item = Result<(), Cause>> {
+        let account = self.account;
+        let sender = Sender::over(self, |time| ready(account.wait(time))).retries(retries);
+        by_entry(Box::pin(sender.send_while(entries, || !past_deadline())).await).into_iter()
+    }
+}
+
+impl<S: Service, E> Operation for Calls<'_, S, E> {
     type Entry = E;
     type Receipt = ();
 
@@ -172,6 +179,6 @@ impl<E, C: Fn(&[&E]) -> Option<Answers>> Operation for Calls<E, C> {
     }
 
     fn call(&self, entries: &[&E]) -> impl Future<Output = Answers> + Send {
-        answered((self.call)(entries))
+        self.account.call(|service| (self.call)(service, entries))
     }
 }

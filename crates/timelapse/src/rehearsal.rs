@@ -1,15 +1,13 @@
 //! One batch on an AWS that accepts everything, and every call that the handler makes.
 
-use std::cell::RefCell;
-
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, Environment, GivenUp, InvokeFailure, Look, Move, Policy, Record,
-    Timestamp, VisibilityChange,
+    BatchEvent, BatchReport, CallFailure, Environment, GivenUp, Look, Move, Policy, Record, Timestamp,
+    VisibilityChange,
 };
 use futures_util::FutureExt;
 use serde::Serialize;
 
-use crate::account::{Answers, Service, SimulatedAccount};
+use crate::account::{Answers, Invoked, Service, SimulatedAccount};
 
 /// A call that the handler made, named in JSON by its operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -85,27 +83,27 @@ pub struct Rehearsal<'a> {
 /// Runs a new environment of the handler on a batch at `now`. Every call is accepted, nothing is in flight, and no
 /// function is paused.
 pub fn rehearse<'a>(batch: &'a BatchEvent, policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
-    let account = SimulatedAccount::new(Recorder { now, calls: RefCell::default() });
+    let account = SimulatedAccount::new(Recorder { now, calls: Vec::new() });
     let mut environment = Environment::new(policy.clone());
     let report = environment.handle(batch, now, &|| false, &account).now_or_never();
     let report = report.expect("BUG: these calls answer at once");
-    Rehearsal { report, calls: account.service.calls.into_inner() }
+    Rehearsal { report, calls: account.service.into_inner().calls }
 }
 
 struct Recorder {
     now: Timestamp,
-    calls: RefCell<Vec<Call>>,
+    calls: Vec<Call>,
 }
 
 impl Recorder {
-    fn accept(&self, call: Call, entries: usize) -> Option<Answers> {
-        self.calls.borrow_mut().push(call);
-        Some(Ok(vec![Ok(()); entries]))
+    fn accept(&mut self, call: Call, entries: usize) -> Answers {
+        self.calls.push(call);
+        Ok(vec![Ok(()); entries])
     }
 }
 
 impl Service for Recorder {
-    fn change_visibility(&self, changes: &[&&VisibilityChange<'_>]) -> Option<Answers> {
+    fn change_visibility(&mut self, changes: &[&&VisibilityChange<'_>]) -> Answers {
         let entry = |change: &&&VisibilityChange<'_>| Hidden {
             message_id: change.record.message_id.clone(),
             visibility_timeout: change.visibility_timeout.as_secs(),
@@ -114,17 +112,12 @@ impl Service for Recorder {
         self.accept(Call::ChangeMessageVisibilityBatch { entries }, changes.len())
     }
 
-    fn invoke(
-        &self,
-        _: &Record,
-        function_arn: &str,
-        payload: String,
-    ) -> Option<Result<Option<String>, InvokeFailure>> {
-        self.calls.borrow_mut().push(Call::Invoke { function_name: function_arn.into(), payload });
-        Some(Ok(None))
+    fn invoke(&mut self, _: &Record, function_arn: &str, payload: String) -> Invoked {
+        self.calls.push(Call::Invoke { function_name: function_arn.into(), payload });
+        Ok(None)
     }
 
-    fn send_dead_letters(&self, given_up: &[&&GivenUp<'_>]) -> Option<Answers> {
+    fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers {
         let message = |given_up: &&&GivenUp<'_>| SentMessage {
             attributes: given_up.letter.attributes.iter().map(|it| (it.name, it.value.clone())).collect(),
             body: given_up.letter.body.clone(),
@@ -133,7 +126,7 @@ impl Service for Recorder {
         self.accept(Call::SendMessageBatch { messages }, given_up.len())
     }
 
-    fn send_again(&self, moves: &[&&Move<'_>]) -> Option<Answers> {
+    fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {
         let copy = |copy: &&&Move<'_>| SentAgain {
             message_id: copy.record.message_id.clone(),
             delay: copy.delay.as_secs(),
@@ -142,11 +135,11 @@ impl Service for Recorder {
         self.accept(Call::SendAgain { copies: moves.iter().map(copy).collect() }, moves.len())
     }
 
-    fn look(&self) -> Option<Result<Look, CallFailure>> {
-        Some(Ok(Look { in_flight: 0, at: self.now }))
+    fn look(&mut self) -> Result<Look, CallFailure> {
+        Ok(Look { in_flight: 0, at: self.now })
     }
 
-    fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
-        Some(Ok(None))
+    fn read_pauses(&mut self) -> Result<Option<String>, CallFailure> {
+        Ok(None)
     }
 }

@@ -12,9 +12,9 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use crate::aws::agenda::{Agenda, START};
-use crate::aws::mapping::{BatchKey, LONG_POLL, Mapping};
-use crate::aws::queue::{Queue, QueueSettings, QueueTimer, Receipt, Received, Removed, Sent, Slot};
-use crate::aws::target::{Ended, Id, InvocationKey, Target};
+use crate::aws::mapping::{LONG_POLL, Mapping};
+use crate::aws::queue::{Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
+use crate::aws::target::{Id, Target};
 use crate::check::books::{Attempt, Origin};
 use crate::check::oracle::{Oracle, Seen, Start};
 use crate::event::EventNumber;
@@ -23,6 +23,7 @@ use crate::faults::fault::Fault;
 use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
 use crate::scenario::Scenario;
+use crate::watch::Watcher;
 use batch::{AtHand, Batch, Carried, Death, Environments, Polled};
 
 /// Something that will happen. It has no effect if the world has moved on meanwhile.
@@ -31,15 +32,15 @@ pub(crate) enum Happening {
     /// The next event of the scenario reaches the target.
     Arrival,
     /// An invocation of the target ends.
-    InvocationEnds(InvocationKey),
+    InvocationEnds(usize),
     /// A timer of the retry queue runs out.
     QueueTimer(QueueTimer),
     /// A poller of the event source mapping asks for messages.
     Poll,
     /// The retry handler makes its calls for a batch and answers.
-    BatchEnds(BatchKey),
+    BatchEnds(usize),
     /// The timeout ends a handler that has not answered.
-    HandlerTimesOut(BatchKey),
+    HandlerTimesOut(usize),
     /// A fault: SQS hands a message out again, if this is still its latest receipt.
     AppearsEarly(Receipt),
     /// A fault: the retention of a message ends, by its index in the world's list.
@@ -52,36 +53,19 @@ impl From<QueueTimer> for Happening {
     }
 }
 
-/// What has happened that concerns somebody outside the world.
-#[derive(Debug)]
-pub(crate) enum Happened {
-    /// Nothing.
-    Inside,
-    /// An invocation of the target has ended.
-    Invoked(Ended<Attempt>),
-    /// The handler has a batch.
-    BatchOpened(Box<Batch>),
-}
-
-/// AWS's side of the account.
-#[derive(Debug)]
-pub(crate) struct Aws {
-    agenda: Agenda<Happening>,
-    pub(crate) queue: Queue<Carried>,
-    mapping: Mapping<Batch>,
-    target: Target<Attempt>,
-}
-
 /// AWS, the faults that strike it, the oracle that is told what happens, and the tallies.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) now: Timestamp,
-    pub(crate) aws: Aws,
+    agenda: Agenda<Happening>,
+    queue: Queue<Carried>,
+    mapping: Mapping<Batch>,
+    target: Target<Attempt>,
     pub(crate) dice: Dice,
     pub(crate) oracle: Oracle,
     pub(crate) tallies: Tallies,
     /// The batch that the handler is working on.
-    pub(crate) at_hand: Option<AtHand>,
+    at_hand: Option<AtHand>,
     environments: Environments,
     scenario: Scenario,
     /// `MAXIMUM_CONCURRENCY`: batches under way at once.
@@ -90,8 +74,8 @@ pub(crate) struct World {
     hide_up_to: usize,
     /// Moments of arrival, earliest last.
     arrivals: Vec<Timestamp>,
-    /// Messages whose retention ends early.
-    early_expiries: Vec<(Slot, Id, Carried)>,
+    /// Slots of messages whose retention ends early.
+    early_expiries: Vec<(usize, Id, Carried)>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
     /// Apart, so that moves change no other message's id.
@@ -107,12 +91,10 @@ impl World {
         let oracle = Oracle::new(scenario, policy);
         let mut world = Self {
             now: START,
-            aws: Aws {
-                agenda: Agenda::default(),
-                queue: Queue::new(QueueSettings { in_flight_limit, ..QueueSettings::default() }),
-                mapping: Mapping::new(START),
-                target: Target::new(scenario.outage_end(), failure_rate, retry_after, seeds.random()),
-            },
+            agenda: Agenda::default(),
+            queue: Queue::new(QueueSettings { in_flight_limit, ..QueueSettings::default() }),
+            mapping: Mapping::new(START),
+            target: Target::new(scenario.outage_end(), failure_rate, retry_after, seeds.random()),
             dice: Dice::new(scenario.seed, START, &scenario.faults),
             environments: Environments::new(policy, !scenario.pauses.is_empty(), oracle.environment_made()),
             oracle,
@@ -132,29 +114,30 @@ impl World {
     }
 
     /// The clock moves on to the next happening. `None` once the run is over.
-    pub(crate) fn next(&mut self) -> Option<Happened> {
-        let (now, happening) = self.aws.agenda.next_until(self.scenario.end())?;
+    pub(crate) fn next(&mut self) -> Option<Happening> {
+        let (now, happening) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
+        Some(happening)
+    }
+
+    /// What a happening leads to: the handler may get a batch.
+    pub(crate) fn perform(&mut self, happening: Happening, watcher: &mut impl Watcher) -> Option<Batch> {
         match happening {
             Happening::Arrival => self.arrive(),
-            Happening::InvocationEnds(invocation) => {
-                return Some(Happened::Invoked(self.end_invocation(invocation)));
-            }
-            Happening::QueueTimer(timer) => self.aws.queue.run_out(self.now, timer),
+            Happening::InvocationEnds(invocation) => self.end_invocation(invocation, watcher),
+            Happening::QueueTimer(timer) => self.queue.run_out(self.now, timer),
             Happening::Poll => self.poll(),
-            Happening::BatchEnds(batch) => {
-                return Some(Happened::BatchOpened(Box::new(self.open_batch(batch))));
-            }
-            Happening::HandlerTimesOut(batch) => self.aws.mapping.end(self.now, batch),
+            Happening::BatchEnds(batch) => return Some(self.open_batch(batch)),
+            Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
             Happening::AppearsEarly(receipt) => self.appear_early(receipt),
             Happening::ExpiresEarly(index) => self.expire_early(index),
         }
-        Some(Happened::Inside)
+        None
     }
 
     /// The clock moves on. Until then the queue does not change.
-    pub(crate) fn advance(&mut self, now: Timestamp) {
-        let depth = self.aws.queue.depth();
+    fn advance(&mut self, now: Timestamp) {
+        let depth = self.queue.depth();
         self.tallies.note_depth(self.now, now, depth);
         self.counts.note(now, depth.in_flight);
         self.now = now;
@@ -162,17 +145,16 @@ impl World {
 
     /// After each happening: messages that the queue has removed are given up, and pollers see what is visible.
     pub(crate) fn follow_up(&mut self) {
-        for Removed { carried, removal } in self.aws.queue.take_removals() {
-            let Carried { entry, origin } = carried;
+        for (Carried { entry, origin }, removal) in self.queue.take_removals() {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
             self.tallies.minute(self.now).dead_lettered += 1;
         }
-        if !self.aws.mapping.poll_planned && self.can_receive() {
-            self.aws.mapping.poll_planned = true;
+        if !self.mapping.poll_planned && self.can_receive() {
+            self.mapping.poll_planned = true;
             self.plan(self.scenario.poll_delay, Happening::Poll);
         }
-        let depth = self.aws.queue.depth();
-        let left_visible = !self.aws.mapping.poll_planned && depth.visible > 0 && self.has_a_free_poller();
+        let depth = self.queue.depth();
+        let left_visible = !self.mapping.poll_planned && depth.visible > 0 && self.has_a_free_poller();
         self.oracle.queue_settled(depth.in_flight, left_visible);
     }
 
@@ -180,7 +162,7 @@ impl World {
     pub(crate) fn finish(&mut self) {
         let end = self.scenario.end();
         self.advance(end);
-        self.tallies.calls.add(ApiCall::ReceiveMessage, self.aws.mapping.empty_polls(end));
+        self.tallies.calls.add(ApiCall::ReceiveMessage, self.mapping.empty_polls(end));
     }
 
     /// The next event reaches the target.
@@ -196,29 +178,26 @@ impl World {
 
     fn plan_arrival(&mut self) {
         if let Some(&next) = self.arrivals.last() {
-            self.aws.agenda.plan(next, Happening::Arrival);
+            self.agenda.plan(next, Happening::Arrival);
         }
     }
 
-    fn start_invocation(&mut self, attempt: Attempt, payload: String) -> InvocationKey {
-        let invocation = self.aws.target.start(self.now, attempt, payload);
+    fn start_invocation(&mut self, attempt: Attempt, payload: String) -> usize {
+        let invocation = self.target.start(self.now, attempt, payload);
         self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
         invocation
     }
 
     /// An invocation ends: delivered, or Lambda sends the record of its failure to the retry queue.
-    fn end_invocation(&mut self, invocation: InvocationKey) -> Ended<Attempt> {
-        let mut ended = self.aws.target.end(self.now, invocation);
-        let attempt = ended.carried;
-        match &mut ended.failure {
+    fn end_invocation(&mut self, invocation: usize, watcher: &mut impl Watcher) {
+        let (attempt, failure) = self.target.end(self.now, invocation);
+        let error = failure.as_ref().map(|(error, _)| *error);
+        match failure {
             None => self.tallies.minute(self.now).delivered += 1,
-            Some((error, record)) => {
-                let (body, asked) = (std::mem::take(record), error.retry_after);
-                self.send(attempt, body, asked);
-            }
+            Some((error, record)) => self.send(attempt, record, error.retry_after),
         }
-        self.oracle.invocation_ended(attempt.event, ended.failure.is_none(), self.now);
-        ended
+        self.oracle.invocation_ended(attempt.event, error.is_none(), self.now);
+        watcher.invoked(self.now.since(START), attempt.event, attempt.number, error);
     }
 
     /// Lambda sends the record of a failed attempt, which may have asked for a wait, to the retry queue.
@@ -233,22 +212,22 @@ impl World {
         self.strike_retention(slot, id, carried);
     }
 
-    fn enqueue(&mut self, sent: Sent<Carried>) -> Slot {
-        let slot = self.aws.queue.send(self.now, self.scenario.end(), &mut self.aws.agenda, sent);
+    fn enqueue(&mut self, sent: Sent<Carried>) -> usize {
+        let slot = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, sent);
         slot.expect("BUG: a delay of over 15 minutes")
     }
 
     /// The pollers take what is visible, up to the mapping's concurrency.
     fn poll(&mut self) {
-        self.aws.mapping.poll_planned = false;
+        self.mapping.poll_planned = false;
         while self.can_receive() {
             if self.dice.strikes(Fault::InFlightLimit, self.now, []) {
-                self.aws.mapping.poll_planned = true;
+                self.mapping.poll_planned = true;
                 return self.plan(LONG_POLL, Happening::Poll);
             }
-            let mut records = self.aws.mapping.buffers();
+            let mut records = self.mapping.buffers();
             let most = self.scenario.batch_size;
-            let received = self.aws.queue.receive(self.now, most, &mut self.aws.agenda, &mut records);
+            let received = self.queue.receive(self.now, most, &mut self.agenda, &mut records);
             if received.is_empty() {
                 return;
             }
@@ -265,14 +244,14 @@ impl World {
     }
 
     fn polled(&self, received: Received) -> Polled {
-        let carried = self.aws.queue.carried(&received).expect("BUG: a message was received and is gone");
+        let carried = self.queue.carried(&received).expect("BUG: a message was received and is gone");
         Polled { received, carried: *carried }
     }
 
     /// A batch whose handler starts now.
     fn batch(&mut self, records: Vec<Record>, messages: Vec<Polled>) -> Batch {
         let attributes =
-            messages.iter().map(|message| self.aws.queue.attributes(&message.received).cloned()).collect();
+            messages.iter().map(|message| self.queue.attributes(&message.received).cloned()).collect();
         Batch {
             started: self.now,
             clock: self.now,
@@ -297,21 +276,21 @@ impl World {
         };
         self.tallies.calls.add_carrying(ApiCall::ReceiveMessage, batch.bytes());
         self.tallies.decisions += batch.messages.len() as u64;
-        let (key, empty_polls) = self.aws.mapping.start(self.now, batch);
+        let (key, empty_polls) = self.mapping.start(self.now, batch);
         self.tallies.calls.add(ApiCall::ReceiveMessage, empty_polls);
         self.tallies.calls.add(ApiCall::InvokeHandler, 1);
         self.plan(run_time, Happening::BatchEnds(key));
     }
 
     /// The handler's calls come now. Returns its batch.
-    fn open_batch(&mut self, key: BatchKey) -> Batch {
-        let mut batch = self.aws.mapping.take(key);
+    fn open_batch(&mut self, key: usize) -> Batch {
+        let mut batch = self.mapping.take(key);
         match batch.death {
             Some(Death { fault: Fault::HandlerTimedOut, .. }) => {
                 let timeout = batch.started.saturating_add(HANDLER_TIMEOUT);
-                self.aws.agenda.plan(timeout, Happening::HandlerTimesOut(key));
+                self.agenda.plan(timeout, Happening::HandlerTimesOut(key));
             }
-            _ => self.aws.mapping.end(self.now, key),
+            _ => self.mapping.end(self.now, key),
         }
         let overlooked = self.strike_fields(&mut batch);
         if !batch.old_handler {
@@ -331,7 +310,8 @@ impl World {
             Seen { entry, origin, record, overlooked: overlooked.contains(&index) }
         });
         self.oracle.started(start, seen, self.now);
-        self.at_hand = Some(AtHand::of(&batch));
+        let Batch { started, clock, death, .. } = batch;
+        self.at_hand = Some(AtHand { messages: batch.messages.clone(), started, clock, death });
         batch
     }
 
@@ -341,7 +321,7 @@ impl World {
         self.at_hand = None;
         self.oracle.kept_after_all();
         self.oracle.finished();
-        self.aws.mapping.recycle(batch.event.records);
+        self.mapping.recycle(batch.event.records);
     }
 
     /// The mapping deletes the messages that the handler did not report failed.
@@ -364,29 +344,29 @@ impl World {
     }
 
     fn delete(&mut self, Polled { received, carried }: &Polled) {
-        let body = self.aws.queue.delete(received.receipt);
+        let body = self.queue.delete(received.receipt);
         self.oracle.deleted(carried.entry, carried.origin.attempt.event, body.is_some());
         if let Some(body) = body {
-            self.aws.target.reuse(body);
+            self.target.reuse(body);
         }
     }
 
     /// What a batch has used is free for another.
     fn release(&mut self, batch: Batch) {
-        self.aws.mapping.recycle(batch.event.records);
+        self.mapping.recycle(batch.event.records);
         self.environments.give_back(self.now, batch.environment);
     }
 
     fn can_receive(&self) -> bool {
-        self.has_a_free_poller() && self.aws.queue.has_visible()
+        self.has_a_free_poller() && self.queue.has_visible()
     }
 
     fn has_a_free_poller(&self) -> bool {
-        self.aws.mapping.batches_under_way() < self.maximum_concurrency
+        self.mapping.batches_under_way() < self.maximum_concurrency
     }
 
     fn plan(&mut self, delay: Duration, happening: Happening) {
-        self.aws.agenda.plan(self.now.saturating_add(delay), happening);
+        self.agenda.plan(self.now.saturating_add(delay), happening);
     }
 }
 

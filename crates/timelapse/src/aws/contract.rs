@@ -59,10 +59,7 @@ impl QueueUnderContract {
         let end = START.saturating_add(Duration::MAX);
         let attributes = Some(Box::new(attributes));
         let sent = Sent { id, body: body.to_owned(), delay, attributes, carried: () };
-        self.queue
-            .send(self.now, end, &mut self.agenda, sent)
-            .map(|_| id.to_string())
-            .map_err(|error| error.to_string())
+        self.queue.send(self.now, end, &mut self.agenda, sent).map(|_| id.to_string())
     }
 
     /// An asynchronous invocation with this payload fails: Lambda sends its record to the queue.
@@ -95,9 +92,7 @@ impl QueueUnderContract {
     /// What SQS says.
     pub fn change_visibility(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
         self.tick();
-        self.queue
-            .change_visibility(self.now, &mut self.agenda, handle, timeout)
-            .map_err(|error| error.to_string())
+        self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)
     }
 
     /// `DeleteMessage`, which always succeeds.

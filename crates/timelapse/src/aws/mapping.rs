@@ -13,10 +13,6 @@ const QUIET_POLLERS: usize = 5;
 /// make 15 empty polls a minute, 648,000 in 30 days, which is what idle queues are billed.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// Index of a batch in the mapping's list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct BatchKey(usize);
-
 /// The mapping. Its user says what a batch (`B`) is made of.
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
@@ -56,7 +52,7 @@ impl<B> Mapping<B> {
     }
 
     /// Hands a batch over. Returns its key, and how many empty polls its poller made before.
-    pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (BatchKey, u64) {
+    pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
         // The poller that has been looking longest; under load, one that Lambda added.
         let longest = (0..QUIET_POLLERS)
             .filter(|&poller| self.looking_since[poller].is_some())
@@ -64,17 +60,17 @@ impl<B> Mapping<B> {
         let empty =
             longest.and_then(|poller| self.looking_since[poller].take()).map_or(0, |since| polls(since, now));
         let key = self.under_way.insert(UnderWay { batch: Some(batch), poller: longest });
-        (BatchKey(key), empty)
+        (key, empty)
     }
 
     /// Takes a batch, once. Its poller stays busy.
-    pub(crate) fn take(&mut self, key: BatchKey) -> B {
-        self.under_way[key.0].batch.take().expect("BUG: a batch was taken twice")
+    pub(crate) fn take(&mut self, key: usize) -> B {
+        self.under_way[key].batch.take().expect("BUG: a batch was taken twice")
     }
 
     /// The handler has answered for a batch, or was ended: its poller is free.
-    pub(crate) fn end(&mut self, now: Timestamp, key: BatchKey) {
-        if let Some(poller) = self.under_way.remove(key.0).poller {
+    pub(crate) fn end(&mut self, now: Timestamp, key: usize) {
+        if let Some(poller) = self.under_way.remove(key).poller {
             self.looking_since[poller] = Some(now);
         }
     }

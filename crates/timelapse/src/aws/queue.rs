@@ -1,59 +1,163 @@
 //! An SQS standard queue on a virtual clock. Each message carries something of its sender's (`T`), which the queue never
 //! reads.
 
-mod message;
-
 use std::collections::VecDeque;
+use std::fmt::{self, Write};
 use std::time::Duration;
 
-use comeback_engine::{Record, Timestamp};
+use comeback_engine::{MOVED_ATTRIBUTE, QUEUE_VISIBILITY_TIMEOUT, Record, Timestamp};
 use slab::Slab;
 
 use super::agenda::Agenda;
 use super::target::Id;
-use message::{Message, State, blank};
 
-pub use message::{Attributes, Depth, IN_FLIGHT_LIMIT};
-pub(crate) use message::{QueueSettings, Receipt, Received, Removal, Removed, Sent, Slot};
-
+/// Limit of messages in flight in a standard queue: received, and neither deleted nor visible again.
+/// AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
+pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// The longest delay of a message. Source: SQS quotas, "Message delay".
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// The longest visibility timeout, and the longest time from a receive to a message's return.
 /// Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
+/// Why a receipt handle names no message.
+const STALE_HANDLE: &str =
+    "ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale";
 
-/// Why a visibility timeout was not changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum VisibilityError {
-    #[error("InvalidParameterValue: VisibilityTimeout {0} must be between 0 and 43200")]
-    OutOfRange(u64),
-    #[error("InvalidParameterValue: total VisibilityTimeout is beyond the limit of 43200 s from the receive")]
-    BeyondTwelveHours,
-    #[error("ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale")]
-    StaleHandle,
-    #[error("MessageNotInflight: the message is visible again")]
-    NotInFlight,
+/// How a queue is set up. The defaults are those of `template.yaml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QueueSettings {
+    /// How long a receive hides a message; 1,230 s, so that 1,000 receives outlast the retention.
+    pub(crate) visibility_timeout: Duration,
+    /// How long SQS stores a message after it was sent; 14 days, the longest possible.
+    pub(crate) retention: Duration,
+    /// `maxReceiveCount`: after this many receives SQS moves a message to the dead-letter queue; 1,000, the most possible.
+    pub(crate) max_receive_count: u32,
+    /// At the limit a long poll returns nothing.
+    pub(crate) in_flight_limit: usize,
 }
 
-/// Why a message was not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SendError {
-    #[error(
-        "InvalidParameterValue: Value {0} for parameter DelaySeconds is invalid. \
-         Reason: DelaySeconds must be >= 0 and <= 900."
-    )]
-    DelayTooLong(u64),
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self {
+            visibility_timeout: QUEUE_VISIBILITY_TIMEOUT,
+            retention: Duration::from_secs(14 * 24 * 3_600),
+            max_receive_count: 1_000,
+            in_flight_limit: IN_FLIGHT_LIMIT,
+        }
+    }
+}
+
+/// Why the queue removed a message by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// Moved to the dead-letter queue, for `maxReceiveCount`.
+    ReceivedTooOften,
+    /// Deleted, because its retention ended.
+    Expired,
+}
+
+/// What is sent.
+#[derive(Debug)]
+pub(crate) struct Sent<T> {
+    pub(crate) id: Id,
+    pub(crate) body: String,
+    /// `DelaySeconds`, whole: nobody receives the message before.
+    pub(crate) delay: Duration,
+    /// In a box because hardly any message has attributes, and there may be millions of messages.
+    pub(crate) attributes: Option<Box<Attributes>>,
+    /// Comes back with the message, and never leaves the simulation.
+    pub(crate) carried: T,
+}
+
+/// What comes back with a message beside its body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// The message attribute `Comeback`, a String.
+    pub comeback: Option<Box<str>>,
+    /// The system attribute `AWSTraceHeader`.
+    pub trace_header: Option<Box<str>>,
+}
+
+impl Attributes {
+    /// Size as SQS counts it: a system attribute is free.
+    pub(crate) fn size(&self) -> usize {
+        self.comeback.as_ref().map_or(0, |text| MOVED_ATTRIBUTE.len() + "String".len() + text.len())
+    }
+}
+
+/// One receive of one message. A later receive makes it stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Receipt {
+    /// Where the queue stores the message. Once it is gone, another may have its slot.
+    pub(crate) slot: usize,
+    /// Unique in the queue, so that a handle never fits a later receive or another message.
+    number: u64,
+}
+
+impl Receipt {
+    pub(crate) fn parse(handle: &str) -> Option<Self> {
+        let (slot, number) = handle.split_once('.')?;
+        Some(Self { slot: slot.parse().ok()?, number: number.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot, self.number)
+    }
+}
+
+/// A message in a receiver's hands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    pub(crate) receipt: Receipt,
+    pub(crate) id: Id,
+}
+
+/// How many messages a queue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// `ApproximateNumberOfMessages`: a receive could bring them if there were no in-flight limit.
+    pub visible: usize,
+    /// `ApproximateNumberOfMessagesNotVisible`: received, and neither deleted nor visible again.
+    pub in_flight: usize,
+    /// `ApproximateNumberOfMessagesDelayed`: sent with a delay that is not over.
+    pub delayed: usize,
 }
 
 /// A timer that a queue has set. It has no effect if the message has moved on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
-    /// A message's delay. It was never received, so its receipt is the one it was sent with.
-    Delay(Receipt),
-    /// A message's visibility timeout, if this is still its latest receipt.
-    Visibility(Receipt),
+    /// A message's delay, or its visibility timeout, if this is still its latest receipt.
+    Appears(Receipt),
     /// The retention of the message in this slot.
-    Retention(Slot),
+    Retention(usize),
+}
+
+/// Whether a receive can bring a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Its delay is not over.
+    Delayed,
+    Visible,
+    /// Received: hidden, or in a receiver's hands.
+    InFlight,
+}
+
+#[derive(Debug)]
+struct Message<T> {
+    id: Id,
+    body: String,
+    attributes: Option<Box<Attributes>>,
+    carried: T,
+    sent_at: Timestamp,
+    first_receive: Timestamp,
+    last_receive: Timestamp,
+    receive_count: u32,
+    /// Of the latest receive.
+    number: u64,
+    visible_at: Timestamp,
+    state: State,
 }
 
 /// The queue.
@@ -66,7 +170,7 @@ pub(crate) struct Queue<T> {
     in_flight: usize,
     delayed: usize,
     numbers: u64,
-    removals: Vec<Removed<T>>,
+    removals: Vec<(T, Removal)>,
 }
 
 impl<T> Queue<T> {
@@ -82,21 +186,38 @@ impl<T> Queue<T> {
         }
     }
 
-    /// `SendMessage`. Plans nothing after `horizon`, the end of the run.
+    /// `SendMessage`. Plans nothing after `horizon`, the end of the run. Returns the message's slot.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
         horizon: Timestamp,
         agenda: &mut Agenda<H>,
         sent: Sent<T>,
-    ) -> Result<Slot, SendError> {
-        let delay = sent.delay;
+    ) -> Result<usize, String> {
+        let Sent { id, body, delay, attributes, carried } = sent;
         assert_eq!(delay.subsec_nanos(), 0, "BUG: DelaySeconds are whole");
         if delay > LONGEST_DELAY {
-            return Err(SendError::DelayTooLong(delay.as_secs()));
+            return Err(format!(
+                "InvalidParameterValue: Value {} for parameter DelaySeconds is invalid. \
+                 Reason: DelaySeconds must be >= 0 and <= 900.",
+                delay.as_secs()
+            ));
         }
         let number = self.next_number();
-        let slot = Slot(self.messages.insert(Message::new(now, number, sent)));
+        let visible_at = now.saturating_add(delay);
+        let slot = self.messages.insert(Message {
+            id,
+            body,
+            attributes,
+            carried,
+            sent_at: now,
+            first_receive: now,
+            last_receive: now,
+            receive_count: 0,
+            number,
+            visible_at,
+            state: if delay.is_zero() { State::Visible } else { State::Delayed },
+        });
         let receipt = Receipt { slot, number };
         let mut plan = |at: Timestamp, timer| {
             if at <= horizon {
@@ -107,7 +228,7 @@ impl<T> Queue<T> {
             self.visible.push_back(receipt);
         } else {
             self.delayed += 1;
-            plan(now.saturating_add(delay), QueueTimer::Delay(receipt));
+            plan(visible_at, QueueTimer::Appears(receipt));
         }
         plan(now.saturating_add(self.settings.retention), QueueTimer::Retention(slot));
         Ok(slot)
@@ -138,24 +259,31 @@ impl<T> Queue<T> {
         received
     }
 
-    /// One message goes to a receiver, as `records[index]`.
-    fn hand_out<H: Ord + From<QueueTimer>>(
+    /// One message goes to a receiver, as `records[index]`: SQS may hand it out though he already has it.
+    pub(crate) fn hand_out<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
-        slot: Slot,
+        slot: usize,
         agenda: &mut Agenda<H>,
         records: &mut Vec<Record>,
         index: usize,
     ) -> Received {
         let receipt = Receipt { slot, number: self.next_number() };
-        let message = &mut self.messages[slot.0];
-        message.take(now, receipt.number, self.settings.visibility_timeout);
-        agenda.plan(message.visible_at, QueueTimer::Visibility(receipt));
+        let message = &mut self.messages[slot];
+        if message.receive_count == 0 {
+            message.first_receive = now;
+        }
+        message.receive_count += 1;
+        message.last_receive = now;
+        message.number = receipt.number;
+        message.visible_at = now.saturating_add(self.settings.visibility_timeout);
+        message.state = State::InFlight;
+        agenda.plan(message.visible_at, QueueTimer::Appears(receipt));
         if index == records.len() {
             records.push(blank(now));
         }
         message.write(receipt, &mut records[index]);
-        message.received(receipt)
+        Received { receipt, id: message.id }
     }
 
     /// `ChangeMessageVisibility`: hides a message for `timeout` from now on.
@@ -165,20 +293,24 @@ impl<T> Queue<T> {
         agenda: &mut Agenda<H>,
         handle: &str,
         timeout: Duration,
-    ) -> Result<(), VisibilityError> {
+    ) -> Result<(), String> {
         if timeout > LONGEST_VISIBILITY {
-            return Err(VisibilityError::OutOfRange(timeout.as_secs()));
+            let seconds = timeout.as_secs();
+            return Err(format!(
+                "InvalidParameterValue: VisibilityTimeout {seconds} must be between 0 and 43200"
+            ));
         }
-        let receipt = Receipt::parse(handle).ok_or(VisibilityError::StaleHandle)?;
-        let message = self.latest(receipt).ok_or(VisibilityError::StaleHandle)?;
+        let receipt = Receipt::parse(handle).ok_or(STALE_HANDLE)?;
+        let message = self.latest(receipt).ok_or(STALE_HANDLE)?;
         if message.state != State::InFlight {
-            return Err(VisibilityError::NotInFlight);
+            return Err("MessageNotInflight: the message is visible again".into());
         }
         if now.since(message.last_receive) + timeout > LONGEST_VISIBILITY {
-            return Err(VisibilityError::BeyondTwelveHours);
+            let limit = "total VisibilityTimeout is beyond the limit of 43200 s from the receive";
+            return Err(format!("InvalidParameterValue: {limit}"));
         }
         message.visible_at = now.saturating_add(timeout);
-        agenda.plan(message.visible_at, QueueTimer::Visibility(receipt));
+        agenda.plan(message.visible_at, QueueTimer::Appears(receipt));
         Ok(())
     }
 
@@ -186,39 +318,34 @@ impl<T> Queue<T> {
     /// success.
     pub(crate) fn delete(&mut self, receipt: Receipt) -> Option<String> {
         self.latest(receipt)?;
-        let message = self.messages.remove(receipt.slot.0);
+        let message = self.messages.remove(receipt.slot);
         self.leave(message.state);
         Some(message.body)
     }
 
-    /// A timer that was set earlier has run out.
+    /// A timer that was set earlier has run out. It has no effect if another timeout was set since, or if the message is gone
+    /// and a younger one has its slot.
     pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
         match timer {
-            QueueTimer::Delay(receipt) | QueueTimer::Visibility(receipt) => self.appear(now, receipt),
-            QueueTimer::Retention(slot) => self.expire(now, slot),
+            QueueTimer::Appears(receipt) => {
+                let Some(message) = self.latest(receipt) else { return };
+                if message.state != State::Visible && message.visible_at <= now {
+                    let left = std::mem::replace(&mut message.state, State::Visible);
+                    self.leave(left);
+                    self.visible.push_back(receipt);
+                }
+            }
+            QueueTimer::Retention(slot) => {
+                let retention = self.settings.retention;
+                if self.messages.get(slot).is_some_and(|message| now.since(message.sent_at) >= retention) {
+                    self.remove(slot, Removal::Expired);
+                }
+            }
         }
     }
 
-    /// A message is visible, for the first time or again, unless another timeout was set since.
-    pub(super) fn appear(&mut self, now: Timestamp, receipt: Receipt) {
-        let Some(message) = self.latest(receipt) else { return };
-        if message.state != State::Visible && message.visible_at <= now {
-            let left = std::mem::replace(&mut message.state, State::Visible);
-            self.leave(left);
-            self.visible.push_back(receipt);
-        }
-    }
-
-    /// SQS deletes a message, unless it is gone already and a younger one has its slot.
-    fn expire(&mut self, now: Timestamp, slot: Slot) {
-        let retention = self.settings.retention;
-        if self.messages.get(slot.0).is_some_and(|message| now.since(message.sent_at) >= retention) {
-            self.remove(slot, Removal::Expired);
-        }
-    }
-
-    /// The messages that the queue has removed by itself since the last call.
-    pub(crate) fn take_removals(&mut self) -> Vec<Removed<T>> {
+    /// What the messages carried that the queue has removed by itself since the last call.
+    pub(crate) fn take_removals(&mut self) -> Vec<(T, Removal)> {
         std::mem::take(&mut self.removals)
     }
 
@@ -242,24 +369,23 @@ impl<T> Queue<T> {
         !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
     }
 
-    /// How many messages there are.
     pub(crate) fn depth(&self) -> Depth {
         let Self { in_flight, delayed, .. } = *self;
         Depth { visible: self.messages.len() - in_flight - delayed, in_flight, delayed }
     }
 
     fn message(&self, received: &Received) -> Option<&Message<T>> {
-        self.messages.get(received.receipt.slot.0).filter(|message| message.id == received.id)
+        self.messages.get(received.receipt.slot).filter(|message| message.id == received.id)
     }
 
     fn latest(&mut self, receipt: Receipt) -> Option<&mut Message<T>> {
-        self.messages.get_mut(receipt.slot.0).filter(|message| message.number == receipt.number)
+        self.messages.get_mut(receipt.slot).filter(|message| message.number == receipt.number)
     }
 
-    fn remove(&mut self, slot: Slot, removal: Removal) {
-        let Message { carried, state, .. } = self.messages.remove(slot.0);
+    fn remove(&mut self, slot: usize, removal: Removal) {
+        let Message { carried, state, .. } = self.messages.remove(slot);
         self.leave(state);
-        self.removals.push(Removed { carried, removal });
+        self.removals.push((carried, removal));
     }
 
     /// A message leaves this state.
@@ -280,23 +406,11 @@ impl<T> Queue<T> {
 /// What a queue does only when it is asked to. A standard queue delivers at least once, so SQS may hand out a message that
 /// is hidden, and a receipt handle may go stale for no visible reason.
 impl<T> Queue<T> {
-    /// Hands a message to a receiver who already has it, as one more record of the batch.
-    pub(crate) fn hand_out_again<H: Ord + From<QueueTimer>>(
-        &mut self,
-        now: Timestamp,
-        receipt: Receipt,
-        agenda: &mut Agenda<H>,
-        records: &mut Vec<Record>,
-    ) -> Received {
-        let index = records.len();
-        self.hand_out(now, receipt.slot, agenda, records, index)
-    }
-
     /// Makes a hidden message visible, if this is still its latest receipt.
     pub(crate) fn appear_early(&mut self, receipt: Receipt) -> Option<Received> {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
         message.state = State::Visible;
-        let received = message.received(receipt);
+        let received = Received { receipt, id: message.id };
         self.in_flight -= 1;
         self.visible.push_back(receipt);
         Some(received)
@@ -307,16 +421,47 @@ impl<T> Queue<T> {
         let number = self.next_number();
         let Some(message) = self.latest(receipt) else { return };
         message.number = number;
-        agenda.plan(message.visible_at, QueueTimer::Visibility(Receipt { number, ..receipt }));
+        agenda.plan(message.visible_at, QueueTimer::Appears(Receipt { number, ..receipt }));
     }
 
     /// Ends a message's retention early. False if the message is already gone.
-    pub(crate) fn expire_early(&mut self, slot: Slot, id: Id) -> bool {
-        let is_there = self.messages.get(slot.0).is_some_and(|message| message.id == id);
+    pub(crate) fn expire_early(&mut self, slot: usize, id: Id) -> bool {
+        let is_there = self.messages.get(slot).is_some_and(|message| message.id == id);
         if is_there {
             self.remove(slot, Removal::Expired);
         }
         is_there
+    }
+}
+
+impl<T> Message<T> {
+    /// Writes what a receiver gets into `record`, reusing its buffers.
+    fn write(&self, receipt: Receipt, record: &mut Record) {
+        record.message_id.clear();
+        self.id.write(&mut record.message_id);
+        record.receipt_handle.clear();
+        write!(record.receipt_handle, "{receipt}").expect("BUG: writing to a String");
+        record.body.clear();
+        record.body.push_str(&self.body);
+        record.receive_count = self.receive_count;
+        record.sent = self.sent_at;
+        record.first_receive = self.first_receive;
+        record.moved = None;
+        record.trace_header = None;
+    }
+}
+
+/// A record to write into.
+fn blank(now: Timestamp) -> Record {
+    Record {
+        message_id: String::new(),
+        receipt_handle: String::new(),
+        body: String::new(),
+        receive_count: 0,
+        sent: now,
+        first_receive: now,
+        moved: None,
+        trace_header: None,
     }
 }
 

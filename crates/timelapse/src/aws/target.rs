@@ -22,10 +22,6 @@ pub(crate) const DOWN: TargetError = TargetError {
 const FLAKY: TargetError =
     TargetError { error_type: "TargetFlaky", error_message: "it failed by chance", retry_after: None };
 
-/// Index of an invocation in Lambda's list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct InvocationKey(usize);
-
 /// One invocation that Lambda has accepted.
 #[derive(Debug)]
 struct Invocation<T> {
@@ -33,14 +29,6 @@ struct Invocation<T> {
     request_id: Id,
     payload: String,
     error: Option<TargetError>,
-}
-
-/// An invocation that has ended.
-#[derive(Debug)]
-pub(crate) struct Ended<T> {
-    pub(crate) carried: T,
-    /// The error it failed with and the record that Lambda writes of it.
-    pub(crate) failure: Option<(TargetError, String)>,
 }
 
 /// The target. Each invocation carries something of its caller's (`T`), which Lambda never reads.
@@ -78,8 +66,8 @@ impl<T> Target<T> {
         }
     }
 
-    /// Lambda accepts an invocation.
-    pub(crate) fn start(&mut self, now: Timestamp, carried: T, payload: String) -> InvocationKey {
+    /// Lambda accepts an invocation. Returns its index.
+    pub(crate) fn start(&mut self, now: Timestamp, carried: T, payload: String) -> usize {
         let error = if now < self.outage_end {
             Some(DOWN)
         } else {
@@ -90,21 +78,22 @@ impl<T> Target<T> {
             None => error,
         });
         let request_id = Id::draw(&mut self.ids);
-        InvocationKey(self.invocations.insert(Invocation { carried, request_id, payload, error }))
+        self.invocations.insert(Invocation { carried, request_id, payload, error })
     }
 
     /// The request id of an invocation that has not ended.
-    pub(crate) fn request_id(&self, key: InvocationKey) -> String {
-        self.invocations[key.0].request_id.to_string()
+    pub(crate) fn request_id(&self, key: usize) -> String {
+        self.invocations[key].request_id.to_string()
     }
 
-    pub(crate) fn end(&mut self, now: Timestamp, key: InvocationKey) -> Ended<T> {
-        let Invocation { carried, request_id, payload, error } = self.invocations.remove(key.0);
+    /// An invocation ends. If it fails, gives the error and the record that Lambda writes of it.
+    pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
+        let Invocation { carried, request_id, payload, error } = self.invocations.remove(key);
         let failure = error.map(|error| {
             let spare = self.spare.pop().unwrap_or_default();
             (error, self.records.write(now, request_id, &payload, error, spare))
         });
-        Ended { carried, failure }
+        (carried, failure)
     }
 
     /// The same text in a buffer of an earlier record, if there is one.

@@ -50,7 +50,8 @@ pub(crate) struct Batch {
     pub(crate) death: Option<Death>,
 }
 
-/// A fault ends the handler once it has made this many calls.
+/// A fault ends the handler once it has made this many calls, or at once when [it has moved
+/// messages](Fault::HandlerDiedAfterMove).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Death {
     pub(crate) fault: Fault,
@@ -91,47 +92,17 @@ impl Batch {
     }
 }
 
-/// The batch in the handler's hands, and how long the handler lives.
+/// What the handler's calls need of the batch in its hands.
 #[derive(Debug)]
 pub(crate) struct AtHand {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// Calls until the handler dies.
-    pub(super) calls_left: u64,
-    /// It dies once it has moved messages.
-    pub(super) dies_of_moves: bool,
-    /// It has moved messages, and died of that.
-    pub(crate) died: bool,
+    /// Its `calls` are those that are left.
+    pub(crate) death: Option<Death>,
 }
 
 impl AtHand {
-    pub(super) fn of(batch: &Batch) -> Self {
-        Self {
-            messages: batch.messages.clone(),
-            started: batch.started,
-            clock: batch.clock,
-            calls_left: batch.death.map_or(u64::MAX, |death| death.calls),
-            dies_of_moves: batch.death.is_some_and(|death| death.fault == Fault::HandlerDiedAfterMove),
-            died: false,
-        }
-    }
-
-    /// Whether the handler lives for one more call.
-    pub(crate) fn lives_on(&mut self) -> bool {
-        let left = self.calls_left.checked_sub(1);
-        self.calls_left = left.unwrap_or_default();
-        left.is_some()
-    }
-
-    /// The handler has moved messages.
-    pub(super) fn die_of_moves(&mut self) {
-        if self.dies_of_moves {
-            self.died = true;
-            self.calls_left = 0;
-        }
-    }
-
     /// Where in the batch a message is.
     pub(super) fn position(&self, record: &Record) -> usize {
         let receipt = Receipt::parse(&record.receipt_handle);

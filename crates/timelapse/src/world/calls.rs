@@ -12,7 +12,7 @@ use rand::RngExt;
 
 use super::World;
 use super::batch::{AtHand, Carried};
-use crate::account::Answers;
+use crate::account::{Answers, Invoked, Service};
 use crate::aws::queue::{Attributes, Sent};
 use crate::aws::target::Id;
 use crate::event::EventNumber;
@@ -23,60 +23,32 @@ use crate::operators::parameter;
 /// Age of a stale answer about the pauses.
 const STALE: Duration = Duration::from_secs(600);
 
-impl World {
-    /// SQS `ChangeMessageVisibilityBatch` on the retry queue.
-    pub(crate) fn change_visibility(&mut self, changes: &[&&VisibilityChange<'_>]) -> Answers {
+impl Service for World {
+    fn lives_on(&mut self) -> bool {
+        let at_hand = self.at_hand.as_mut().expect("BUG: calls come from the handler");
+        let Some(death) = &mut at_hand.death else { return true };
+        let left = death.calls.checked_sub(1);
+        death.calls = left.unwrap_or_default();
+        left.is_some()
+    }
+
+    fn change_visibility(&mut self, changes: &[&&VisibilityChange<'_>]) -> Answers {
         self.tallies.calls.add(ApiCall::ChangeMessageVisibilityBatch, 1);
         let (positions, events) = self.positions(changes.iter().map(|change| change.record));
         for (change, &position) in changes.iter().zip(&positions) {
             self.oracle.hides(position, change.visibility_timeout);
         }
-        if self.dice.strikes(Fault::VisibilityRefused, self.now, events.iter().copied()) {
-            return Err(transient("ServiceUnavailable", "the request has failed"));
-        }
+        self.refuse(Fault::VisibilityRefused, &events, "ServiceUnavailable", "the request has failed")?;
         let refused = self.refused_entries(&events);
         let mut answers = Vec::with_capacity(changes.len());
         for ((change, refused), position) in changes.iter().zip(refused).zip(positions) {
             answers.push(self.hide(change, refused, position));
         }
-        if self.dice.strikes(Fault::VisibilityLost, self.now, events) {
-            return Err(no_answer());
-        }
+        self.refuse(Fault::VisibilityLost, &events, "", "no answer in time")?;
         Ok(answers)
     }
 
-    fn hide(&mut self, change: &VisibilityChange<'_>, refused: bool, position: usize) -> Answer {
-        if refused {
-            return Err(transient("InternalError", "the entry has failed"));
-        }
-        let VisibilityChange { record, visibility_timeout: timeout } = *change;
-        let agenda = &mut self.aws.agenda;
-        let hidden = self.aws.queue.change_visibility(self.now, agenda, &record.receipt_handle, timeout);
-        hidden.map_err(|error| ServiceError::new(ErrorKind::Refused, "", error.to_string()))?;
-        self.oracle.hidden(position, self.now.saturating_add(timeout));
-        Ok(())
-    }
-
-    /// About half of the entries, if the fault strikes.
-    fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
-        let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
-            return vec![false; events.len()];
-        };
-        let refused: Vec<bool> = events.iter().map(|_| rng.random_bool(0.5)).collect();
-        if refused.contains(&true) {
-            let struck = events.iter().zip(&refused).filter(|(_, refused)| **refused);
-            self.dice.note(Fault::VisibilityHalfRefused, struck.map(|(&event, _)| event));
-        }
-        refused
-    }
-
-    /// Lambda `Invoke` of a function, asynchronous.
-    pub(crate) fn invoke(
-        &mut self,
-        record: &Record,
-        function_arn: &str,
-        payload: String,
-    ) -> Result<Option<String>, InvokeFailure> {
+    fn invoke(&mut self, record: &Record, function_arn: &str, payload: String) -> Invoked {
         self.tallies.calls.add(ApiCall::InvokeTarget, 1);
         let position = self.at_hand().position(record);
         let event = self.at_hand().event(position);
@@ -97,107 +69,60 @@ impl World {
             self.oracle.invoke_unanswered(position, true, self.now);
             return unanswered();
         }
-        Ok(Some(self.aws.target.request_id(invocation)))
+        Ok(Some(self.target.request_id(invocation)))
     }
 
-    /// Tells the oracle of dead-letters, before the first call that sends any.
-    pub(crate) fn note_given_up(&mut self, given_up: &[GivenUp<'_>]) {
+    /// Tells the oracle of dead-letters.
+    fn gives_up(&mut self, given_up: &[GivenUp<'_>]) {
         for GivenUp { record, letter } in given_up {
             let position = self.at_hand().position(record);
-            let received = self.at_hand().messages[position].received;
-            self.oracle.gives_up(position, letter, self.aws.queue.body(&received));
+            let original = self.queue.body(&self.at_hand().messages[position].received);
+            self.oracle.gives_up(position, letter, original);
         }
     }
 
-    /// SQS `SendMessageBatch` to the dead-letter queue.
-    pub(crate) fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers {
+    fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers {
         let bytes = given_up.iter().map(|given_up| given_up.letter.size()).sum();
         self.tallies.calls.add_carrying(ApiCall::SendMessageBatch, bytes);
         let (positions, events) = self.positions(given_up.iter().map(|given_up| given_up.record));
-        if self.dice.strikes(Fault::DeadLetterRefused, self.now, events.iter().copied()) {
-            return Err(transient("ServiceUnavailable", "the request has failed"));
-        }
+        self.refuse(Fault::DeadLetterRefused, &events, "ServiceUnavailable", "the request has failed")?;
         for &position in &positions {
             self.oracle.dead_lettered(position);
             self.tallies.minute(self.now).dead_lettered += 1;
         }
-        if self.dice.strikes(Fault::DeadLetterLost, self.now, events) {
+        let lost = self.refuse(Fault::DeadLetterLost, &events, "", "no answer in time");
+        if lost.is_err() {
             positions.into_iter().for_each(|position| self.oracle.dead_letter_unanswered(position));
-            return Err(no_answer());
         }
-        Ok(vec![Ok(()); given_up.len()])
+        lost.map(|()| vec![Ok(()); given_up.len()])
     }
 
-    /// SQS `SendMessageBatch` to the retry queue.
-    pub(crate) fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {
+    fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {
         let (positions, events) = self.positions(moves.iter().map(|copy| copy.record));
         for (copy, &position) in moves.iter().zip(&positions) {
-            let original = self.aws.queue.body(&self.at_hand().messages[position].received);
+            let original = self.queue.body(&self.at_hand().messages[position].received);
             let altered = original.is_some_and(|original| original != copy.record.body);
             self.oracle.moves(position, copy.delay, altered);
         }
         let bytes = moves.iter().map(|copy| copy.size()).sum();
         self.tallies.calls.add_carrying(ApiCall::SendAgain, bytes);
-        if self.dice.strikes(Fault::MoveRefused, self.now, events.iter().copied()) {
-            return Err(ServiceError::new(
-                ErrorKind::Refused,
-                "InvalidParameterValue",
-                "the request is refused",
-            ));
-        }
-        if self.dice.strikes(Fault::MoveThrottled, self.now, events.iter().copied()) {
-            return Err(ServiceError::new(
-                ErrorKind::Throttled,
-                "RequestThrottled",
-                "the request has failed",
-            ));
-        }
+        self.refuse(Fault::MoveRefused, &events, "InvalidParameterValue", "the request is refused")?;
+        self.refuse(Fault::MoveThrottled, &events, "RequestThrottled", "the request has failed")?;
         for (copy, &position) in moves.iter().zip(&positions) {
             self.accept_move(copy, position);
         }
-        self.at_hand_mut().die_of_moves();
-        if self.dice.strikes(Fault::MoveLost, self.now, events) {
+        let death = self.at_hand.as_mut().and_then(|at_hand| at_hand.death.as_mut());
+        if let Some(death) = death.filter(|death| death.fault == Fault::HandlerDiedAfterMove) {
+            death.calls = 0;
+        }
+        let lost = self.refuse(Fault::MoveLost, &events, "", "no answer in time");
+        if lost.is_err() {
             positions.into_iter().for_each(|position| self.oracle.move_unanswered(position));
-            return Err(no_answer());
         }
-        Ok(vec![Ok(()); moves.len()])
+        lost.map(|()| vec![Ok(()); moves.len()])
     }
 
-    /// SQS accepts a copy.
-    fn accept_move(&mut self, copy: &Move<'_>, position: usize) {
-        let origin = self.at_hand().messages[position].carried.origin;
-        let trace_header = copy.record.trace_header.as_deref().map(Into::into);
-        let mut attributes = Attributes { comeback: Some(copy.attribute.as_str().into()), trace_header };
-        let id = Id::draw(&mut self.copy_ids);
-        let entry = self.oracle.moved(position, copy.delay, id, self.now);
-        if self.strike_attribute(copy, origin.attempt.event, &mut attributes) {
-            self.oracle.attribute_lost(entry, self.now);
-        }
-        let body = self.aws.target.copy(&copy.record.body);
-        let (attributes, carried) = (Some(Box::new(attributes)), Carried { entry, origin });
-        self.enqueue(Sent { id, body, delay: copy.delay, attributes, carried });
-        self.tallies.moves += 1;
-        let has_room = 2 * self.aws.queue.depth().in_flight < self.hide_up_to;
-        self.tallies.moves_with_room += u64::from(has_room);
-    }
-
-    /// Faults of a copy's attribute. Returns whether one strikes.
-    fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
-        if !copy.record.body.contains(r#""timestamp":"#) {
-            return false;
-        }
-        if self.dice.strikes(Fault::AttributeGarbled, self.now, [event]) {
-            attributes.comeback = Some(copy.attribute[..copy.attribute.len() / 2].into());
-        } else if self.dice.strikes(Fault::AttributeStripped, self.now, [event]) {
-            attributes.comeback = None;
-        } else {
-            return false;
-        }
-        true
-    }
-
-    /// SQS `GetQueueAttributes` of the retry queue.
-    pub(crate) fn look(&mut self) -> Result<Look, CallFailure> {
+    fn look(&mut self) -> Result<Look, CallFailure> {
         self.tallies.calls.add(ApiCall::Look, 1);
         if self.dice.strikes(Fault::LookFailed, self.now, []) {
             return Err(failure("no count in time"));
@@ -207,8 +132,7 @@ impl World {
         Ok(Look { in_flight, at: clock.saturating_add(self.now.since(started)) })
     }
 
-    /// SSM `GetParameter` of the pauses.
-    pub(crate) fn read_pauses(&mut self) -> Result<Option<String>, CallFailure> {
+    fn read_pauses(&mut self) -> Result<Option<String>, CallFailure> {
         self.tallies.calls.add(ApiCall::ReadPauses, 1);
         let now = self.now;
         for (fault, cause) in [
@@ -225,15 +149,92 @@ impl World {
         let age = if is_stale { STALE } else { Duration::ZERO };
         let moment = Timestamp::from_millis(now.as_millis() - age.as_millis() as u64);
         let held = parameter(&self.scenario.pauses, moment).expect("BUG: a scenario's pauses are checked");
-        let text = held.as_ref().map(Pauses::write);
-        if let Some(text) = &text
-            && self.dice.strikes(Fault::PausesGarbled, now, [])
-        {
-            self.oracle.read_pauses(None, now);
-            return Ok(Some(text[..text.len() / 2].into()));
+        let mut text = held.as_ref().map(Pauses::write);
+        let is_garbled = text.is_some() && self.dice.strikes(Fault::PausesGarbled, now, []);
+        if let Some(text) = text.as_mut().filter(|_| is_garbled) {
+            text.truncate(text.len() / 2);
         }
-        self.oracle.read_pauses(Some(moment), now);
+        self.oracle.read_pauses((!is_garbled).then_some(moment), now);
         Ok(text)
+    }
+}
+
+impl World {
+    /// The error of a batch call that a fault strikes. Without a code it is an answer that never comes.
+    fn refuse(
+        &mut self,
+        fault: Fault,
+        events: &[EventNumber],
+        code: &str,
+        message: &str,
+    ) -> Result<(), ServiceError> {
+        let kind = match fault {
+            Fault::MoveRefused => ErrorKind::Refused,
+            Fault::MoveThrottled => ErrorKind::Throttled,
+            _ => ErrorKind::Transient,
+        };
+        if self.dice.strikes(fault, self.now, events.iter().copied()) {
+            return Err(ServiceError::new(kind, code, message));
+        }
+        Ok(())
+    }
+
+    fn hide(&mut self, change: &VisibilityChange<'_>, refused: bool, position: usize) -> Answer {
+        if refused {
+            return Err(ServiceError::new(ErrorKind::Transient, "InternalError", "the entry has failed"));
+        }
+        let VisibilityChange { record, visibility_timeout: timeout } = *change;
+        let hidden =
+            self.queue.change_visibility(self.now, &mut self.agenda, &record.receipt_handle, timeout);
+        hidden.map_err(|error| ServiceError::new(ErrorKind::Refused, "", error))?;
+        self.oracle.hidden(position, self.now.saturating_add(timeout));
+        Ok(())
+    }
+
+    /// About half of the entries, if the fault strikes.
+    fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
+        let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
+            return vec![false; events.len()];
+        };
+        let refused: Vec<bool> = events.iter().map(|_| rng.random_bool(0.5)).collect();
+        if refused.contains(&true) {
+            let struck = events.iter().zip(&refused).filter(|(_, refused)| **refused);
+            self.dice.note(Fault::VisibilityHalfRefused, struck.map(|(&event, _)| event));
+        }
+        refused
+    }
+
+    /// SQS accepts a copy.
+    fn accept_move(&mut self, copy: &Move<'_>, position: usize) {
+        let origin = self.at_hand().messages[position].carried.origin;
+        let trace_header = copy.record.trace_header.as_deref().map(Into::into);
+        let mut attributes = Attributes { comeback: Some(copy.attribute.as_str().into()), trace_header };
+        let id = Id::draw(&mut self.copy_ids);
+        let entry = self.oracle.moved(position, copy.delay, id, self.now);
+        if self.strike_attribute(copy, origin.attempt.event, &mut attributes) {
+            self.oracle.attribute_lost(entry, self.now);
+        }
+        let body = self.target.copy(&copy.record.body);
+        let (attributes, carried) = (Some(Box::new(attributes)), Carried { entry, origin });
+        self.enqueue(Sent { id, body, delay: copy.delay, attributes, carried });
+        self.tallies.moves += 1;
+        let has_room = 2 * self.queue.depth().in_flight < self.hide_up_to;
+        self.tallies.moves_with_room += u64::from(has_room);
+    }
+
+    /// Faults of a copy's attribute. Returns whether one strikes.
+    fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
+        if !copy.record.body.contains(r#""timestamp":"#) {
+            return false;
+        }
+        if self.dice.strikes(Fault::AttributeGarbled, self.now, [event]) {
+            attributes.comeback = Some(copy.attribute[..copy.attribute.len() / 2].into());
+        } else if self.dice.strikes(Fault::AttributeStripped, self.now, [event]) {
+            attributes.comeback = None;
+        } else {
+            return false;
+        }
+        true
     }
 
     /// The handler's report on a batch. Messages that only wait on share one line of its log.
@@ -255,22 +256,9 @@ impl World {
         positions.map(|position| (position, at_hand.event(position))).unzip()
     }
 
-    fn at_hand(&self) -> &AtHand {
+    pub(crate) fn at_hand(&self) -> &AtHand {
         self.at_hand.as_ref().expect("BUG: calls come from the handler")
     }
-
-    pub(crate) fn at_hand_mut(&mut self) -> &mut AtHand {
-        self.at_hand.as_mut().expect("BUG: calls come from the handler")
-    }
-}
-
-/// A failure that another call may not meet.
-fn transient(code: &str, message: &str) -> ServiceError {
-    ServiceError::new(ErrorKind::Transient, code, message)
-}
-
-fn no_answer() -> ServiceError {
-    transient("", "no answer in time")
 }
 
 fn failure(cause: &str) -> CallFailure {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::batch::{Batch, Carried, Death, Polled};
 use super::{Happening, World};
-use crate::aws::queue::{Receipt, Slot};
+use crate::aws::queue::Receipt;
 use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
@@ -53,7 +53,7 @@ impl World {
     }
 
     /// May plan an early end of a message's retention.
-    pub(super) fn strike_retention(&mut self, slot: Slot, id: Id, carried: Carried) {
+    pub(super) fn strike_retention(&mut self, slot: usize, id: Id, carried: Carried) {
         let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) else { return };
         let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
         self.plan(left, Happening::ExpiresEarly(self.early_expiries.len()));
@@ -63,7 +63,7 @@ impl World {
     /// A retention ends early, unless the message is gone by now.
     pub(super) fn expire_early(&mut self, index: usize) {
         let (slot, id, Carried { entry, origin }) = self.early_expiries[index];
-        if self.aws.queue.expire_early(slot, id) {
+        if self.queue.expire_early(slot, id) {
             self.oracle.cut_retention(entry);
             self.dice.note(Fault::RetentionEnded, [origin.attempt.event]);
         }
@@ -85,8 +85,8 @@ impl World {
                 // Half of the copies come at once, in the same batch if it has room. The others come
                 // within milliseconds to an hour, each order of magnitude being equally likely.
                 if messages.len() < self.scenario.batch_size && rng.random_bool(0.5) {
-                    let (receipt, agenda) = (received.receipt, &mut self.aws.agenda);
-                    let copy = self.aws.queue.hand_out_again(self.now, receipt, agenda, records);
+                    let (slot, index, agenda) = (received.receipt.slot, records.len(), &mut self.agenda);
+                    let copy = self.queue.hand_out(self.now, slot, agenda, records, index);
                     messages.push(Polled { received: copy, carried });
                     self.duplicate(carried);
                 } else {
@@ -94,7 +94,7 @@ impl World {
                     self.plan(after, Happening::AppearsEarly(received.receipt));
                 }
             } else if self.dice.strikes(Fault::StaleReceiptHandle, self.now, [event]) {
-                self.aws.queue.make_stale(received.receipt, &mut self.aws.agenda);
+                self.queue.make_stale(received.receipt, &mut self.agenda);
                 self.oracle.made_stale(carried.entry);
             }
         }
@@ -102,7 +102,7 @@ impl World {
 
     /// SQS hands a message out again though it is hidden, unless it has moved on meanwhile.
     pub(super) fn appear_early(&mut self, receipt: Receipt) {
-        if let Some(received) = self.aws.queue.appear_early(receipt) {
+        if let Some(received) = self.queue.appear_early(receipt) {
             let Polled { carried, .. } = self.polled(received);
             self.duplicate(carried);
         }

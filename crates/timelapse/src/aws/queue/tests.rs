@@ -23,8 +23,7 @@ type Got = (Sender, Receipt, Record);
 impl Fixture {
     /// The messages that the queue has removed by itself.
     fn removed(&mut self) -> Vec<(Sender, Removal)> {
-        let removals = self.queue.take_removals().into_iter();
-        removals.map(|Removed { carried, removal, .. }| (carried, removal)).collect()
+        self.queue.take_removals()
     }
 
     fn new(settings: QueueSettings) -> Self {
@@ -37,12 +36,11 @@ impl Fixture {
         self.send_delayed(at, 0, carried).expect("it has no delay");
     }
 
-    fn send_delayed(&mut self, at: f64, secs: u64, carried: Sender) -> Result<Slot, String> {
+    fn send_delayed(&mut self, at: f64, secs: u64, carried: Sender) -> Result<usize, String> {
         let (id, body, delay) =
             (Id::draw(&mut self.ids), format!("body {carried}"), Duration::from_secs(secs));
         let message = Sent { id, body, delay, attributes: None, carried };
-        let sent = self.queue.send(time(at), time(365.0 * DAY as f64), &mut self.agenda, message);
-        sent.map_err(|error| error.to_string())
+        self.queue.send(time(at), time(365.0 * DAY as f64), &mut self.agenda, message)
     }
 
     /// Lets the agenda run up to `at`, as the simulation does.
@@ -70,9 +68,7 @@ impl Fixture {
     fn hide(&mut self, at: f64, handle: &str, secs: u64) -> Result<(), String> {
         self.advance(at);
         let timeout = Duration::from_secs(secs);
-        self.queue
-            .change_visibility(time(at), &mut self.agenda, handle, timeout)
-            .map_err(|error| error.to_string())
+        self.queue.change_visibility(time(at), &mut self.agenda, handle, timeout)
     }
 }
 
@@ -254,7 +250,7 @@ fn retention_counts_from_the_send_whatever_delays_the_message() {
 #[test]
 fn the_end_of_a_delay_spares_the_next_message_in_its_slot() {
     let mut fixture = with_one_delayed(600);
-    let lost = fixture.queue.messages.iter().next().map(|(slot, message)| (Slot(slot), message.id));
+    let lost = fixture.queue.messages.iter().next().map(|(slot, message)| (slot, message.id));
     let (slot, id) = lost.unwrap();
     assert!(fixture.queue.expire_early(slot, id));
     assert_eq!(fixture.removed(), [(7, Removal::Expired)]);
