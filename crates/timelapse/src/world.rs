@@ -15,8 +15,8 @@ use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{LONG_POLL, Mapping};
 use crate::aws::queue::{Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
 use crate::aws::target::{Id, Target};
-use crate::check::books::{Attempt, Origin};
-use crate::check::oracle::{Oracle, Seen, Start};
+use crate::check::books::{Attempt, Carried, Origin};
+use crate::check::oracle::{Oracle, Start};
 use crate::event::EventNumber;
 use crate::faults::Dice;
 use crate::faults::fault::Fault;
@@ -24,7 +24,7 @@ use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
 use crate::scenario::Scenario;
 use crate::watch::Watcher;
-use batch::{AtHand, Batch, Carried, Death, Environments, Polled};
+use batch::{AtHand, Batch, Death, Environments, Polled};
 
 /// Something that will happen. It has no effect if the world has moved on meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -304,12 +304,10 @@ impl World {
                 && self.now < batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE),
             reads: batch.environment.reads.clone(),
         };
-        let seen = batch.messages.iter().zip(&batch.event.records).enumerate();
-        let seen = seen.map(|(index, (polled, record))| {
-            let Carried { entry, origin } = polled.carried;
-            Seen { entry, origin, record, overlooked: overlooked.contains(&index) }
-        });
-        self.oracle.started(start, seen, self.now);
+        let messages = batch.messages.iter().zip(&batch.event.records).enumerate();
+        let messages =
+            messages.map(|(index, (message, record))| (message.carried, record, overlooked.contains(&index)));
+        self.oracle.started(start, messages, self.now);
         let Batch { started, clock, death, .. } = batch;
         self.at_hand = Some(AtHand { messages: batch.messages.clone(), started, clock, death });
         batch

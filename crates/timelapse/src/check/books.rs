@@ -66,14 +66,14 @@ impl Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     key: usize,
-    id: Id,
+    pub(super) id: Id,
 }
 
-impl Entry {
-    /// SQS's id of the message.
-    pub(super) fn id(self) -> Id {
-        self.id
-    }
+/// What a message on the retry queue carries; AWS never reads it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carried {
+    pub(crate) entry: Entry,
+    pub(crate) origin: Origin,
 }
 
 /// What is written down about a message on the retry queue.
@@ -132,7 +132,7 @@ pub(super) struct Hops {
     made: u32,
     /// Moves beyond those that the time since then explains: a look that came early, by any clock, or the end of one
     /// wait and the beginning of another.
-    excused: u32,
+    pub(super) excused: u32,
     /// The latest end of a wait after a failed call, or of a hold, which the copies carry.
     pub(super) held_until: Option<Timestamp>,
     /// Pause boundaries that the last handler which moved it knew.
@@ -140,15 +140,10 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// One more move is explained.
-    pub(super) fn excuse(&mut self) {
-        self.excused += 1;
-    }
-
     /// The handler knows this many pause boundaries. If they changed, its wait may be another.
     pub(super) fn know_pauses(&mut self, boundaries: usize) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
-            self.excuse();
+            self.excused += 1;
         }
     }
 
@@ -188,10 +183,6 @@ struct Excused {
     excuses: u32,
 }
 
-/// The message was settled before, and nothing explains a second time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unexplained;
-
 impl Books {
     pub(super) fn open(&mut self, book: Book) -> Entry {
         Entry { id: book.id, key: self.books.insert(book) }
@@ -202,6 +193,11 @@ impl Books {
         self.books.remove(entry.key)
     }
 
+    /// Changes the book of a message, if it is still on the queue.
+    pub(super) fn change(&mut self, entry: Entry, change: impl FnOnce(&mut Book)) {
+        self.get(entry).map(change).unwrap_or_default();
+    }
+
     /// The book of a message that is still on the queue.
     pub(super) fn get(&mut self, entry: Entry) -> Option<&mut Book> {
         self.books.get_mut(entry.key).filter(|book| book.id == entry.id)
@@ -210,26 +206,19 @@ impl Books {
     /// A fault explains that the message is settled once more.
     pub(super) fn excuse(&mut self, entry: Entry) {
         let settled = self.get(entry).is_some_and(|book| book.settled);
-        let excused =
-            self.excused.entry(entry.id).or_insert(Excused { made: u32::from(settled), excuses: 0 });
-        excused.excuses += 1;
+        let unexcused = Excused { made: u32::from(settled), excuses: 0 };
+        self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// A message is re-invoked, dead-lettered or moved. Returns whether this is a duplicate.
-    ///
-    /// # Errors
-    ///
-    /// It is one, and no fault explains it.
-    pub(super) fn settle(&mut self, entry: Entry) -> Result<bool, Unexplained> {
+    /// A message is re-invoked, dead-lettered or moved. Returns whether this is a duplicate; `None` if it is one that no fault
+    /// explains.
+    pub(super) fn settle(&mut self, entry: Entry) -> Option<bool> {
         let before = self.get(entry).map(|book| std::mem::replace(&mut book.settled, true));
-        match self.excused.get_mut(&entry.id) {
-            Some(excused) => {
-                excused.made += 1;
-                if excused.made > 1 + excused.excuses { Err(Unexplained) } else { Ok(excused.made > 1) }
-            }
-            None if before == Some(false) => Ok(false),
-            None => Err(Unexplained),
-        }
+        let Some(excused) = self.excused.get_mut(&entry.id) else {
+            return (before == Some(false)).then_some(false);
+        };
+        excused.made += 1;
+        (excused.made <= 1 + excused.excuses).then_some(excused.made > 1)
     }
 }
 
@@ -253,28 +242,28 @@ mod tests {
     #[test]
     fn a_second_settling_needs_an_excuse_and_a_third_another() {
         let (mut books, message) = one();
-        assert_eq!(books.settle(message), Ok(false));
-        assert_eq!(books.settle(message), Err(Unexplained));
+        assert_eq!(books.settle(message), Some(false));
+        assert_eq!(books.settle(message), None);
         books.excuse(message);
-        assert_eq!(books.settle(message), Ok(true));
-        assert_eq!(books.settle(message), Err(Unexplained));
+        assert_eq!(books.settle(message), Some(true));
+        assert_eq!(books.settle(message), None);
     }
 
     #[test]
     fn an_excuse_may_come_first_and_outlives_the_message() {
         let (mut books, message) = one();
         books.excuse(message);
-        assert_eq!(books.settle(message), Ok(false));
+        assert_eq!(books.settle(message), Some(false));
         books.close(message);
-        assert_eq!(books.settle(message), Ok(true));
-        assert_eq!(books.settle(message), Err(Unexplained));
+        assert_eq!(books.settle(message), Some(true));
+        assert_eq!(books.settle(message), None);
     }
 
     #[test]
     fn a_message_that_is_gone_cannot_be_settled_without_an_excuse() {
         let (mut books, message) = one();
         books.close(message);
-        assert_eq!(books.settle(message), Err(Unexplained));
+        assert_eq!(books.settle(message), None);
     }
 
     #[test]
@@ -285,7 +274,7 @@ mod tests {
         let error = one.after(at(451), seconds(449)).unwrap_err();
         assert_eq!(error, "moved 2 times in 900 s; 1 times would do");
         let mut excused = one;
-        excused.excuse();
+        excused.excused += 1;
         assert!(excused.after(at(451), seconds(1)).is_ok());
         assert!(two.after(at(902), seconds(900)).is_ok());
         for refused in [0, 1_500, 901_000].map(Duration::from_millis) {

@@ -6,8 +6,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_backoff::Backoff;
 use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
+use comeback_envelope::Metadata;
 
 use super::books::{Origin, Window};
 use super::pauses::{Known, between_reads};
@@ -34,11 +34,19 @@ const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// The bounds of one policy.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
-    max_age: Duration,
-    between_reads: Duration,
-    max_retries: u64,
-    backoff: Backoff,
-    directives: bool,
+    policy: Policy,
+    pub(super) between_reads: Duration,
+}
+
+/// A call about a message that did not work, as far as its handler knows. The worst is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum After {
+    /// Of a re-invocation or a dead-letter.
+    Failure,
+    /// A re-invocation without an answer.
+    Unanswered,
+    /// Its copy may have been accepted.
+    LostCopy,
 }
 
 /// What the handler sees of a message, and what the oracle knows of it.
@@ -69,26 +77,13 @@ pub(super) struct Case<'a> {
     pub(super) known: &'a Known,
 }
 
-/// What a re-invocation's envelope claims.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
-    pub(super) attempt: u64,
-    pub(super) initial_timestamp: u64,
-}
-
 impl Bounds {
     pub(super) fn of(policy: &Policy) -> Self {
-        Self {
-            max_age: policy.max_age(),
-            between_reads: between_reads(policy.maximum_concurrency()),
-            max_retries: policy.max_retries(),
-            backoff: policy.backoff().clone(),
-            directives: policy.directives(),
-        }
+        Self { policy: policy.clone(), between_reads: between_reads(policy.maximum_concurrency()) }
     }
 
-    /// Checks a re-invocation.
-    pub(super) fn reinvocation(&self, case: &Case<'_>, claim: Claim) -> Result<(), Broken> {
+    /// Checks a re-invocation with this envelope.
+    pub(super) fn reinvocation(&self, case: &Case<'_>, claim: &Metadata) -> Result<(), Broken> {
         let Case { look, now, first_failure, .. } = *case;
         let broken = |invariant, detail| Err(case.broken(invariant, detail));
         let retry = look.origin.attempt.number + 1;
@@ -96,8 +91,11 @@ impl Bounds {
             let detail = format!("attempt {} is followed by attempt {}", retry - 1, claim.attempt);
             return broken(Invariant::AttemptsByOne, detail);
         }
-        if retry > self.max_retries {
-            return broken(Invariant::MaxRetries, format!("attempt {retry} of {}", self.max_retries));
+        if retry > self.policy.max_retries() {
+            return broken(
+                Invariant::MaxRetries,
+                format!("attempt {retry} of {}", self.policy.max_retries()),
+            );
         }
         if claim.initial_timestamp != first_failure.as_secs() {
             let claimed = Timestamp::from_secs(claim.initial_timestamp);
@@ -140,7 +138,7 @@ impl Bounds {
             );
             return Err(case.broken(Invariant::LongestWait, detail));
         }
-        if known.moves_dues(start, now) {
+        if known.over(start, now).next().is_some() {
             return Ok(look.not_before);
         }
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
@@ -152,7 +150,7 @@ impl Bounds {
         let end = self.end(case);
         let start = if look.is_first_receive() { now } else { look.first_receive };
         let is_true = match reason {
-            ReasonCode::MaxRetries => look.origin.attempt.number >= self.max_retries,
+            ReasonCode::MaxRetries => look.origin.attempt.number >= self.policy.max_retries(),
             ReasonCode::MaxAge => {
                 let is_too_old = !known.is_nothing() && self.is_too_old(now, start, end.min(given_up(look)));
                 is_too_old || now.since(look.sent) > OLDEST_MESSAGE
@@ -172,64 +170,45 @@ impl Bounds {
         }
         let detail = format!(
             "dead-lettered as {reason} at {now} after attempt {} of {}; MAX_AGE ends at {end}",
-            look.origin.attempt.number, self.max_retries
+            look.origin.attempt.number,
+            self.policy.max_retries()
         );
-        let without_pauses = Known::none().end(first_failure, self.max_age, self.between_reads, now);
+        let without_pauses =
+            Known::NO_PAUSES.end(first_failure, self.policy.max_age(), self.between_reads, now);
         let by_a_pause = reason == ReasonCode::MaxAge && self.is_too_old(now, start, without_pauses);
         let invariant = if by_a_pause { Invariant::PauseEndsNothing } else { Invariant::TrueReasons };
         Err(case.broken(invariant, detail))
     }
 
-    /// Checks the hiding of a message whose copy may have been accepted.
-    pub(super) fn hiding_after_lost_copy(&self, case: &Case<'_>, hidden_for: Duration) -> Result<(), Broken> {
-        let shortest = self.shortest_after_unanswered(case).as_secs();
-        let hidden_for = hidden_for.as_secs();
-        if (shortest..=LONGEST_HIDING.as_secs()).contains(&hidden_for) {
-            return Ok(());
-        }
-        let detail = format!(
-            "hidden at {} for {hidden_for} s, though a copy may be on its way; {shortest} s at least",
-            case.now
-        );
-        Err(case.broken(Invariant::SpacedInvokes, detail))
-    }
-
-    /// Checks the hiding of a message whose re-invocation or dead-letter failed: min(3,600 s, 2^receive count) at most.
-    pub(super) fn hiding_after_failure(&self, case: &Case<'_>, hidden_for: Duration) -> Result<(), Broken> {
-        let longest = self.longest_after_failure(case.look, false);
-        if hidden_for <= longest {
-            return Ok(());
-        }
-        let (hidden, longest) = (hidden_for.as_secs(), longest.as_secs());
-        let detail = format!("hidden for {hidden} s after a failed call; at most {longest} s");
-        Err(case.broken(Invariant::LongestWait, detail))
-    }
-
-    /// Checks the hiding of a message whose re-invocation was not answered: one to two hours, less only if there would be
-    /// no time for a last retry.
-    pub(super) fn hiding_after_unanswered(
-        &self,
-        case: &Case<'_>,
-        hidden_for: Duration,
-    ) -> Result<(), Broken> {
-        let longest = self.cut_after_unanswered(case);
-        let invariant = if hidden_for.as_secs() < AFTER_UNANSWERED.start().min(&longest).as_secs() {
+    /// Checks the hiding of a message after a call about it: min(3,600 s, 2^receive count) at most if it failed; one to two
+    /// hours if it was not answered, less only if there would be no time for a last retry.
+    pub(super) fn hiding(&self, case: &Case<'_>, after: After, hidden_for: Duration) -> Result<(), Broken> {
+        let cut = self.cut_after_unanswered(case);
+        let (shortest, longest) = match after {
+            After::Failure => (Duration::ZERO, self.longest_after_failure(case.look, false)),
+            After::Unanswered => (cut.min(*AFTER_UNANSWERED.start()), cut.min(*AFTER_UNANSWERED.end())),
+            After::LostCopy => (cut.min(*AFTER_UNANSWERED.start()), LONGEST_HIDING),
+        };
+        let invariant = if hidden_for.as_secs() < shortest.as_secs() {
             Invariant::SpacedInvokes
-        } else if hidden_for > *AFTER_UNANSWERED.end().min(&longest) {
+        } else if hidden_for > longest {
             Invariant::LongestWait
         } else {
             return Ok(());
         };
+        let [hidden, shortest, longest] = [hidden_for, shortest, longest].map(|time| time.as_secs());
+        let now = case.now;
         let detail =
-            format!("hidden at {} for {} s after an unanswered invoke", case.now, hidden_for.as_secs());
+            format!("hidden at {now} for {hidden} s ({after:?}), instead of {shortest} to {longest} s");
         Err(case.broken(invariant, detail))
     }
 
-    /// Whether a wait may be a hold, or that of a message whose pauses are unknown. A backoff that is as short counts as
-    /// one.
-    pub(super) fn may_be_kept(&self, case: &Case<'_>, wait: Duration) -> bool {
+    /// The longest wait that a hold may take, or the wait of a message whose pauses are unknown; `None` if `wait` is longer. A
+    /// backoff that is as short counts as one.
+    pub(super) fn longest_keep(&self, case: &Case<'_>, wait: Duration) -> Option<Duration> {
         let after_failure = self.longest_after_failure(case.look, false);
-        case.known.may_keep(case.now, case.look.receive_count, wait, after_failure)
+        let longest = case.known.longest_keep(case.now, case.look.receive_count, after_failure);
+        longest.filter(|longest| wait <= *longest)
     }
 
     /// Longest wait of a message whose re-invocation or dead-letter failed.
@@ -268,7 +247,7 @@ impl Bounds {
 
     /// When its target asked to be retried, if that counts.
     fn asked(&self, look: &Look) -> Option<Window> {
-        look.asked.filter(|_| self.directives)
+        look.asked.filter(|_| self.policy.directives())
     }
 
     /// The latest end of a wait from `start` that the target asked for. It is cut to leave time for a last retry before
@@ -285,34 +264,34 @@ impl Bounds {
 
     /// The last retry comes this long before `MAX_AGE` ends, and at least this long after the first receive.
     fn last_retry(&self) -> Duration {
-        Duration::from_secs(60).min(self.max_age / 10)
+        Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
     /// When `MAX_AGE` ends.
     fn end(&self, case: &Case<'_>) -> Timestamp {
         // Envelopes carry whole seconds.
         let first_failure = Timestamp::from_secs(case.first_failure.as_secs());
-        case.known.end(first_failure, self.max_age, self.between_reads, case.now)
+        case.known.end(first_failure, self.policy.max_age(), self.between_reads, case.now)
     }
 
     /// The shortest wait that the jitter can draw before a retry.
     fn shortest(&self, retry: u64) -> Duration {
-        let ceiling = self.backoff.ceiling(retry);
-        match self.backoff.jitter() {
+        let ceiling = self.policy.backoff().ceiling(retry);
+        match self.policy.backoff().jitter() {
             Jitter::Full => SECOND,
             Jitter::Equal => Duration::from_secs(ceiling.as_secs().div_ceil(2)),
-            Jitter::Decorrelated => self.backoff.base(),
+            Jitter::Decorrelated => self.policy.backoff().base(),
             Jitter::None => ceiling,
         }
     }
 
     /// The longest wait that the jitter can draw before a retry.
     fn longest(&self, retry: u64) -> Duration {
-        match self.backoff.jitter() {
-            Jitter::Full | Jitter::Equal | Jitter::None => self.backoff.ceiling(retry),
+        match self.policy.backoff().jitter() {
+            Jitter::Full | Jitter::Equal | Jitter::None => self.policy.backoff().ceiling(retry),
             Jitter::Decorrelated => {
                 let tripled = 3u32.saturating_pow(u32::try_from(retry).unwrap_or(u32::MAX));
-                self.backoff.base().saturating_mul(tripled).min(self.backoff.cap())
+                self.policy.backoff().base().saturating_mul(tripled).min(self.policy.backoff().cap())
             }
         }
     }

@@ -1,14 +1,14 @@
 use std::time::Duration;
 
 use comeback_engine::{DeadLetter, Policy, ReasonCode, Record, Timestamp};
-use comeback_envelope::open;
+use comeback_envelope::{Metadata, open};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::books::{Attempt, Book, Books, Entry, Origin};
-use super::bounds::{Bounds, Case, Claim, Look, UNHIDDEN};
+use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
+use super::bounds::{After, Bounds, Case, Look, UNHIDDEN};
 use super::ledger::{Balance, EXPIRED, Ledger, MAX_RECEIVE_COUNT};
-use super::pauses::{Known, between_reads};
+use super::pauses::Known;
 use super::room::InFlightBound;
 use super::{Broken, Invariant};
 use crate::aws::agenda::START;
@@ -32,7 +32,6 @@ pub(crate) struct Oracle {
     bounds: Bounds,
     in_flight_bound: InFlightBound,
     pauses: Vec<OperatorPause>,
-    longest_between_reads: Duration,
     payload_size: usize,
     /// A text buffer.
     payload: String,
@@ -45,16 +44,6 @@ pub(crate) struct Oracle {
 pub(crate) struct Reads {
     known: Known,
     last_tried: Option<Timestamp>,
-}
-
-/// A message as it reaches the handler.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'a> {
-    pub(crate) entry: Entry,
-    pub(crate) origin: Origin,
-    pub(crate) record: &'a Record,
-    /// It lacks a field, so that the handler only reports it failed.
-    pub(crate) overlooked: bool,
 }
 
 /// How a handler starts on a batch.
@@ -81,25 +70,14 @@ struct Hands {
 struct InHand {
     entry: Entry,
     look: Look,
+    /// It lacks a field, so that the handler only reports it failed.
     overlooked: bool,
-    done: Done,
-    /// Its re-invocation was sent, and the handler does not know whether it was accepted.
-    unanswered: bool,
-    /// A copy of it was accepted, and the handler does not know.
-    copied: bool,
+    /// The call about it that was tried; `None` if it only got its backoff.
+    after: Option<After>,
+    /// A re-invocation, a dead-letter or a copy of it was accepted, whether or not the handler knows.
+    settled: bool,
     /// The reason in its dead-letter.
     reason: Option<ReasonCode>,
-}
-
-/// What the handler has done about a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Done {
-    /// Nothing, or it gave the message its backoff.
-    Waits,
-    /// It tried to re-invoke or to dead-letter the message.
-    Tried,
-    /// That, or a copy of the message, was accepted, whether or not the handler knows.
-    Settled,
 }
 
 impl Oracle {
@@ -110,7 +88,6 @@ impl Oracle {
             bounds: Bounds::of(policy),
             in_flight_bound: InFlightBound::of(policy, scenario),
             pauses: scenario.pauses.clone(),
-            longest_between_reads: between_reads(policy.maximum_concurrency()) + SKEW,
             payload_size: scenario.payload_size,
             payload: String::new(),
             hands: None,
@@ -131,6 +108,10 @@ impl Oracle {
 
     fn note<T>(&mut self, checked: Result<T, Broken>) -> Option<T> {
         checked.map_err(|broken| self.broken.get_or_insert(broken)).ok()
+    }
+
+    fn broke(&mut self, invariant: Invariant, event: impl Into<Option<EventNumber>>, detail: String) {
+        self.broken.get_or_insert_with(|| Broken::new(invariant, event, detail));
     }
 }
 
@@ -167,29 +148,26 @@ impl Oracle {
     /// SQS hands a message out though somebody has it.
     pub(crate) fn duplicated(&mut self, entry: Entry) {
         self.books.excuse(entry);
-        if let Some(book) = self.books.get(entry) {
+        self.books.change(entry, |book| {
             book.duplicated = true;
-            book.hops.excuse();
-        }
+            book.hops.excused += 1;
+        });
     }
 
-    /// A message's receipt handle is stale.
-    pub(crate) fn made_stale(&mut self, entry: Entry) {
+    /// A fault explains that a message is settled once more: its receipt handle is stale, or the handler gets no answer to a
+    /// dead-letter that was accepted.
+    pub(crate) fn excuse(&mut self, entry: Entry) {
         self.books.excuse(entry);
     }
 
     /// A message's receive count is too low. If it looks like a first receive, its wait counts from now.
     pub(crate) fn counted_low(&mut self, entry: Entry) {
-        if let Some(book) = self.books.get(entry) {
-            book.hops.excuse();
-        }
+        self.books.change(entry, |book| book.hops.excused += 1);
     }
 
     /// A fault ends a message's retention.
     pub(crate) fn cut_retention(&mut self, entry: Entry) {
-        if let Some(book) = self.books.get(entry) {
-            book.cut = true;
-        }
+        self.books.change(entry, |book| book.cut = true);
     }
 
     /// SQS removes a message by itself.
@@ -201,7 +179,7 @@ impl Oracle {
         };
         if removal == Removal::Expired && !cut && now.since(seen) < RECENTLY {
             let detail = format!("expired; a handler decided about it at {seen}");
-            self.note(Err::<(), _>(Broken::new(Invariant::NoneExpires, event, detail)));
+            self.broke(Invariant::NoneExpires, event, detail);
         }
         // A handler may still be working on it.
         self.books.excuse(entry);
@@ -213,7 +191,7 @@ impl Oracle {
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         if self.books.get(entry).is_some_and(|book| !book.settled) {
             let detail = "its message is deleted, and was neither re-invoked nor dead-lettered nor moved";
-            self.note(Err::<(), _>(Broken::new(Invariant::LeavesForAReason, event, detail)));
+            self.broke(Invariant::LeavesForAReason, event, detail.into());
         }
         if is_gone {
             self.books.close(entry);
@@ -232,33 +210,41 @@ impl Oracle {
 impl Oracle {
     /// A new environment of the handler.
     pub(crate) fn environment_made(&self) -> Reads {
-        let known = if self.pauses.is_empty() { Known::none() } else { Known::Nothing };
+        let known = if self.pauses.is_empty() { Known::NO_PAUSES } else { Known::NOTHING };
         Reads { known, last_tried: None }
     }
 
-    /// A handler's calls begin.
+    /// A handler's calls begin. It overlooks a message that lacks a field.
     pub(crate) fn started<'a>(
         &mut self,
         mut start: Start,
-        messages: impl Iterator<Item = Seen<'a>>,
+        messages: impl Iterator<Item = (Carried, &'a Record, bool)>,
         now: Timestamp,
     ) {
         if start.is_old {
-            start.reads.known = Known::none();
+            start.reads.known = Known::NO_PAUSES;
         }
-        let messages = messages.map(|seen| self.take_in_hand(&start, &seen, now)).collect();
+        let in_hand = |(carried, record, overlooked): (Carried, _, _)| InHand {
+            entry: carried.entry,
+            look: self.look(&start, carried, record, now),
+            overlooked,
+            after: None,
+            settled: false,
+            reason: None,
+        };
+        let messages = messages.map(in_hand).collect();
         self.hands = Some(Hands { start, messages });
     }
 
-    fn take_in_hand(&mut self, start: &Start, seen: &Seen<'_>, now: Timestamp) -> InHand {
-        let &Seen { entry, origin, record, overlooked } = seen;
+    fn look(&mut self, start: &Start, carried: Carried, record: &Record, now: Timestamp) -> Look {
+        let Carried { entry, origin } = carried;
         let book = self.books.get(entry);
         let book = book.map(|book| {
             if start.can_act {
                 book.seen = now;
             }
             if start.clock != start.received_at || start.is_old {
-                book.hops.excuse();
+                book.hops.excused += 1;
             }
             // An old handler knows of no wait that a copy carries.
             book.duplicated |= start.is_old;
@@ -268,7 +254,7 @@ impl Oracle {
         let counts_as_new = start.is_old || book.is_none_or(|book| book.forgotten);
         let origin = if counts_as_new { origin.of_new_message(first_sent) } else { origin };
         let book = book.filter(|_| !start.is_old);
-        let look = Look {
+        Look {
             origin,
             receive_count: record.receive_count,
             first_receive: record.first_receive,
@@ -276,9 +262,7 @@ impl Oracle {
             asked: origin.window(first_sent),
             not_before: book.map_or(START, |book| book.not_before),
             held_until: book.and_then(|book| book.hops.held_until),
-        };
-        let done = Done::Waits;
-        InHand { entry, look, overlooked, done, unanswered: false, copied: false, reason: None }
+        }
     }
 
     /// The handler tries to read the pauses; `read` is the moment whose pauses it gets.
@@ -296,7 +280,7 @@ impl Oracle {
         let end = self.hands().start.clock.saturating_add(delay);
         if end.since(due) > Duration::from_secs(1) {
             let detail = format!("message {message_id}: its hop ends at {end}, it is due at {due}");
-            self.note(Err::<(), _>(Broken::new(Invariant::HopsEndInTime, None, detail)));
+            self.broke(Invariant::HopsEndInTime, None, detail);
         }
     }
 
@@ -307,7 +291,7 @@ impl Oracle {
 
     /// SQS deletes nothing of the batch: the handler died, or the deletion was lost. What it has done will be done again.
     pub(crate) fn kept_after_all(&mut self) {
-        let settled = self.hands().messages.iter().filter(|message| message.done == Done::Settled);
+        let settled = self.hands().messages.iter().filter(|message| message.settled);
         let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
         settled.into_iter().for_each(|entry| self.books.excuse(entry));
     }
@@ -327,12 +311,12 @@ impl Oracle {
     /// Changes what is noted of a message, of which the batch may have several copies.
     fn mark(&mut self, position: usize, change: impl Fn(&mut InHand)) {
         let entry = self.in_hand(position).entry;
-        let copies = self.hands_mut().messages.iter_mut().filter(|copy| copy.entry == entry);
-        copies.for_each(change);
+        let copies = self.hands_mut().messages.iter_mut();
+        copies.filter(|copy| copy.entry == entry && !copy.overlooked).for_each(change);
     }
 
-    fn mark_done(&mut self, position: usize, done: Done) {
-        self.mark(position, |copy| copy.done = if copy.overlooked { Done::Waits } else { done });
+    fn mark_after(&mut self, position: usize, after: After) {
+        self.mark(position, |copy| copy.after = copy.after.max(Some(after)));
     }
 
     fn case(&self, position: usize) -> Case<'_> {
@@ -349,32 +333,30 @@ impl Oracle {
     /// The handler asks to hide a message.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let (case, message) = (self.case(position), *self.in_hand(position));
-        if message.copied {
-            let checked = self.bounds.hiding_after_lost_copy(&case, hidden_for);
+        if let Some(after) = message.after {
+            let checked = self.bounds.hiding(&case, after, hidden_for);
             self.note(checked);
-        } else if message.done != Done::Waits {
-            let checked = if message.unanswered {
-                self.bounds.hiding_after_unanswered(&case, hidden_for)
-            } else {
-                self.bounds.hiding_after_failure(&case, hidden_for)
-            };
-            self.note(checked);
-        } else if !case.is_held(hidden_for) && !self.bounds.may_be_kept(&case, hidden_for) {
-            let checked = self.bounds.deferral(&case, hidden_for);
+        } else if let Some(checked) = self.check_backoff(&case, hidden_for) {
             let is_old = self.hands().start.is_old;
             let Some(not_before) = self.note(checked) else { return };
             // An old handler's backoff is not the one that the message's copies will serve.
-            if let Some(book) = self.books.get(message.entry).filter(|_| !is_old) {
-                book.not_before = book.not_before.max(not_before);
+            if !is_old {
+                self.books.change(message.entry, |book| book.not_before = book.not_before.max(not_before));
             }
         }
     }
 
+    /// Checks a wait, unless it may be another one than a backoff.
+    fn check_backoff(&self, case: &Case<'_>, wait: Duration) -> Option<Result<Timestamp, Broken>> {
+        let is_backoff = !case.is_held(wait) && self.bounds.longest_keep(case, wait).is_none();
+        is_backoff.then(|| self.bounds.deferral(case, wait))
+    }
+
     /// A message is hidden.
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
-        let InHand { entry, unanswered, .. } = *self.in_hand(position);
-        if let Some(book) = self.books.get(entry).filter(|_| unanswered) {
-            book.no_invoke_before = until;
+        let InHand { entry, after, .. } = *self.in_hand(position);
+        if after >= Some(After::Unanswered) {
+            self.books.change(entry, |book| book.no_invoke_before = until);
         }
     }
 
@@ -382,7 +364,7 @@ impl Oracle {
     pub(crate) fn reinvokes(&mut self, position: usize, function_arn: &str, payload: &str) {
         let checked = self.check_reinvocation(position, function_arn, payload);
         self.note(checked);
-        self.mark_done(position, Done::Tried);
+        self.mark_after(position, After::Failure);
     }
 
     fn check_reinvocation(
@@ -397,11 +379,11 @@ impl Oracle {
         }
         let claim = self.check_envelope(event, payload)?;
         self.check_paused(event)?;
-        self.bounds.reinvocation(&self.case(position), claim)
+        self.bounds.reinvocation(&self.case(position), &claim)
     }
 
     /// Opens the envelope of a re-invocation as a target does. Returns what it claims.
-    fn check_envelope(&mut self, event: EventNumber, invoked_with: &str) -> Result<Claim, Broken> {
+    fn check_envelope(&mut self, event: EventNumber, invoked_with: &str) -> Result<Metadata, Broken> {
         let broken = |detail: &str| Broken::new(Invariant::PayloadVerbatim, event, detail);
         let raw: &RawValue =
             serde_json::from_str(invoked_with).map_err(|_| broken("the target got no JSON"))?;
@@ -410,8 +392,7 @@ impl Oracle {
         if !self.is_payload_of(event, opened.payload.get()) {
             return Err(broken(&format!("the target got {}", opened.payload.get())));
         }
-        let metadata = opened.metadata.ok_or_else(|| broken("the target got no envelope"))?;
-        Ok(Claim { attempt: metadata.attempt, initial_timestamp: metadata.initial_timestamp })
+        opened.metadata.ok_or_else(|| broken("the target got no envelope"))
     }
 
     fn is_payload_of(&mut self, event: EventNumber, payload: &str) -> bool {
@@ -432,7 +413,7 @@ impl Oracle {
             return Ok(());
         }
         match reads.last_tried {
-            Some(tried) if received_at.since(tried) <= self.longest_between_reads => Ok(()),
+            Some(tried) if received_at.since(tried) <= self.bounds.between_reads + SKEW => Ok(()),
             Some(tried) => broken(format!("its handler last tried to read at {tried}")),
             None => broken("its handler has not tried to read the pauses".into()),
         }
@@ -454,7 +435,7 @@ impl Oracle {
         } else {
             self.space(position, now);
         }
-        self.mark(position, |copy| copy.unanswered = true);
+        self.mark_after(position, After::Unanswered);
     }
 
     /// Checks an invoke that is not refused. Until something hides its message, it comes back when the queue's own timeout
@@ -466,8 +447,7 @@ impl Oracle {
         let earliest = std::mem::replace(&mut book.no_invoke_before, unhidden);
         if now < earliest && !book.duplicated {
             let detail = format!("invoked at {now}; an invoke before it keeps the next until {earliest}");
-            let event = look.origin.attempt.event;
-            self.note(Err::<(), _>(Broken::new(Invariant::SpacedInvokes, event, detail)));
+            self.broke(Invariant::SpacedInvokes, look.origin.attempt.event, detail);
         }
     }
 
@@ -476,7 +456,7 @@ impl Oracle {
         let checked = self.check_dead_letter(position, letter, original);
         let reason = self.note(checked);
         self.mark(position, |copy| copy.reason = reason);
-        self.mark_done(position, Done::Tried);
+        self.mark_after(position, After::Failure);
     }
 
     fn check_dead_letter(
@@ -529,54 +509,49 @@ impl Oracle {
         }
     }
 
-    /// The handler gets no answer to a dead-letter that was accepted.
-    pub(crate) fn dead_letter_unanswered(&mut self, position: usize) {
-        self.books.excuse(self.in_hand(position).entry);
-    }
-
     /// The handler sends a message again; `altered` if the copy has another body.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
-        let (case, done) = (self.case(position), self.in_hand(position).done);
+        let case = self.case(position);
         if altered {
-            let broken = case.broken(Invariant::PayloadVerbatim, "its copy has another body");
-            self.note(Err::<(), _>(broken));
-        } else if done == Done::Waits && !case.is_held(delay) && !self.bounds.may_be_kept(&case, delay) {
-            let checked = self.bounds.deferral(&case, delay);
+            let event = case.look.origin.attempt.event;
+            self.broke(Invariant::PayloadVerbatim, event, "its copy has another body".into());
+        } else if self.in_hand(position).after.is_none()
+            && let Some(checked) = self.check_backoff(&case, delay)
+        {
             self.note(checked);
         }
     }
 
     /// SQS accepts a copy of a message.
     pub(crate) fn moved(&mut self, position: usize, delay: Duration, copy: Id, now: Timestamp) -> Entry {
-        let InHand { entry, look, done, unanswered, .. } = *self.in_hand(position);
+        let InHand { entry, look, after, .. } = *self.in_hand(position);
         let event = look.origin.attempt.event;
-        let clock = self.hands().start.clock;
+        let case = self.case(position);
+        let clock = case.now;
+        let longest_keep = self.bounds.longest_keep(&case, delay);
+        let shortest = self.bounds.shortest_after_unanswered(&case);
+        let boundaries = case.known.boundaries(clock);
         let mut book = self.books.get(entry).map_or_else(
             // Another receiver has taken the message out of the queue meanwhile.
             || Book { duplicated: true, forgotten: true, ..Book::new(copy, clock) },
             |book| *book,
         );
-        let case = self.case(position);
-        if done != Done::Waits {
+        if after.is_some() {
+            let unanswered = after == Some(After::Unanswered);
             let longest = self.bounds.longest_after_failure(&look, unanswered);
             book.hops.held_until = Some(clock.saturating_add(longest));
-            book.hops.excuse();
+            book.hops.excused += 1;
             if unanswered {
-                let shortest = self.bounds.shortest_after_unanswered(&case);
                 book.no_invoke_before = clock.saturating_add(shortest);
             }
-        } else if self.bounds.may_be_kept(&case, delay) {
-            let after_failure = self.bounds.longest_after_failure(&look, false);
-            let until = clock.saturating_add(case.known.longest_keep(after_failure));
-            book.hops.held_until = book.hops.held_until.max(Some(until));
-            book.hops.excuse();
+        } else if let Some(longest) = longest_keep {
+            book.hops.held_until = book.hops.held_until.max(Some(clock.saturating_add(longest)));
+            book.hops.excused += 1;
         }
-        book.hops.know_pauses(case.known.boundaries(clock));
-        let hops = book.hops.after(clock, delay);
-        if let Some(hops) =
-            self.note(hops.map_err(|detail| Broken::new(Invariant::FewestHops, event, detail)))
-        {
-            book.hops = hops;
+        book.hops.know_pauses(boundaries);
+        match book.hops.after(clock, delay) {
+            Ok(hops) => book.hops = hops,
+            Err(detail) => self.broke(Invariant::FewestHops, event, detail),
         }
         self.ledger.duplicates.moves += u64::from(self.settle(position));
         self.ledger.carry(event);
@@ -585,26 +560,25 @@ impl Oracle {
 
     /// A copy loses its attribute, and with it all that it carried.
     pub(crate) fn attribute_lost(&mut self, copy: Entry, now: Timestamp) {
-        if let Some(book) = self.books.get(copy) {
-            book.forget(now);
-        }
+        self.books.change(copy, |book| book.forget(now));
     }
 
     /// The handler gets no answer to a copy that was accepted.
     pub(crate) fn move_unanswered(&mut self, position: usize) {
         self.books.excuse(self.in_hand(position).entry);
-        self.mark(position, |copy| copy.copied = true);
+        self.mark_after(position, After::LostCopy);
     }
 
     /// A message was re-invoked, dead-lettered or moved. Returns whether this is a duplicate.
     fn settle(&mut self, position: usize) -> bool {
-        self.mark_done(position, Done::Settled);
+        self.mark_after(position, After::Failure);
+        self.mark(position, |copy| copy.settled = true);
         let InHand { entry, look, .. } = *self.in_hand(position);
-        let settled = self.books.settle(entry).map_err(|_| {
-            let detail = format!("message {} was re-invoked, dead-lettered or moved before", entry.id());
-            Broken::new(Invariant::ExplainedDuplicates, look.origin.attempt.event, detail)
-        });
-        self.note(settled).unwrap_or_default()
+        self.books.settle(entry).unwrap_or_else(|| {
+            let detail = format!("message {} was re-invoked, dead-lettered or moved before", entry.id);
+            self.broke(Invariant::ExplainedDuplicates, look.origin.attempt.event, detail);
+            false
+        })
     }
 }
 

@@ -22,14 +22,10 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
 
-/// What a handler knows.
+/// What a handler knows: the pauses of the target, in the order in which they begin; `None` if it has never read the
+/// parameter.
 #[derive(Clone, Debug)]
-pub(crate) enum Known {
-    /// Nothing: it has never read the parameter.
-    Nothing,
-    /// The pauses of the target, in the order in which they begin; none without a parameter.
-    Pauses(Vec<Span>),
-}
+pub(crate) struct Known(Option<Vec<Span>>);
 
 /// A pause as a handler knows it.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +36,9 @@ pub(crate) struct Span {
 }
 
 impl Known {
+    pub(crate) const NOTHING: Self = Self(None);
     /// No pauses: a handler that reads no parameter.
-    pub(crate) const fn none() -> Self {
-        Self::Pauses(Vec::new())
-    }
+    pub(crate) const NO_PAUSES: Self = Self(Some(Vec::new()));
 
     /// The pauses at a moment.
     pub(crate) fn at(all: &[OperatorPause], moment: Timestamp) -> Self {
@@ -57,50 +52,43 @@ impl Known {
         };
         let mut spans: Vec<Span> = begun.map(span).collect();
         spans.sort_by_key(|span| span.from);
-        Self::Pauses(spans)
+        Self(Some(spans))
     }
 
     fn spans(&self) -> &[Span] {
-        match self {
-            Self::Nothing => &[],
-            Self::Pauses(spans) => spans,
-        }
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    fn active(&self, now: Timestamp) -> Option<&Span> {
+        let is_active = |span: &&Span| span.from <= now && span.until.is_none_or(|until| now < until);
+        self.spans().iter().find(is_active)
     }
 
     /// Why the target must not be invoked at `now`, if it must not.
     pub(crate) fn forbids_invokes(&self, now: Timestamp) -> Option<String> {
-        match self {
-            Self::Nothing => Some("its handler has never read the pauses".into()),
-            Self::Pauses(spans) => {
-                let active = spans.iter().find(|span| span.is_active(now))?;
-                Some(format!("its handler knows that it is paused since {}", active.from))
-            }
+        if self.is_nothing() {
+            return Some("its handler has never read the pauses".into());
         }
+        self.active(now).map(|span| format!("its handler knows that it is paused since {}", span.from))
     }
 
-    /// Whether a wait at `now` may be that of a held event, or of one that is kept because nothing is known: as long as
-    /// after a failed call.
-    pub(crate) fn may_keep(
+    /// The longest wait at `now` of a held event, or of one that is kept because nothing is known: as long as after a failed
+    /// call.
+    pub(crate) fn longest_keep(
         &self,
         now: Timestamp,
         receives: u32,
-        wait: Duration,
         after_failure: Duration,
-    ) -> bool {
-        match self {
-            Self::Nothing => wait <= after_failure,
-            Self::Pauses(_) => receives > 1 && wait <= HOLD && self.forbids_invokes(now).is_some(),
+    ) -> Option<Duration> {
+        if self.is_nothing() {
+            return Some(after_failure);
         }
-    }
-
-    /// Longest wait of that kind.
-    pub(crate) fn longest_keep(&self, after_failure: Duration) -> Duration {
-        if self.is_nothing() { after_failure } else { HOLD }
+        (receives > 1 && self.active(now).is_some()).then_some(HOLD)
     }
 
     /// Whether the handler has never read the pauses, so that any function may be paused.
     pub(crate) const fn is_nothing(&self) -> bool {
-        matches!(self, Self::Nothing)
+        self.0.is_none()
     }
 
     /// When an event is too old, as seen at `now`: `max_age` counts only while no handler could know of a pause, nor hold
@@ -128,28 +116,25 @@ impl Known {
         clock.saturating_add(left)
     }
 
-    /// The latest due time at `now` of a wait from `start` that ends at `latest` at the latest.
-    pub(crate) fn latest_due(&self, start: Timestamp, latest: Timestamp, now: Timestamp) -> Timestamp {
-        let over = self.spans().iter().filter_map(|span| Some((span.until?, span.spread)));
-        let after = over.filter(|(until, _)| start < *until && *until <= now);
-        after.map(|(until, spread)| until.saturating_add(spread + SECOND)).fold(latest, Timestamp::max)
+    /// End and spread of each pause that ended between `start` and `now`: it may have moved the due time of a wait from
+    /// `start`. Another environment may not know of it yet.
+    pub(crate) fn over(
+        &self,
+        start: Timestamp,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (Timestamp, Duration)> {
+        let ends = self.spans().iter().filter_map(|span| Some((span.until?, span.spread)));
+        ends.filter(move |(until, _)| start < *until && *until <= now)
     }
 
-    /// Whether a pause that is over at `now` may have moved the due time of a wait from `start`. Another
-    /// environment may not know of that pause yet.
-    pub(crate) fn moves_dues(&self, start: Timestamp, now: Timestamp) -> bool {
-        self.spans().iter().any(|span| span.until.is_some_and(|until| start < until && until <= now))
+    /// The latest due time at `now` of a wait from `start` that ends at `latest` at the latest.
+    pub(crate) fn latest_due(&self, start: Timestamp, latest: Timestamp, now: Timestamp) -> Timestamp {
+        let dues = self.over(start, now).map(|(until, spread)| until.saturating_add(spread + SECOND));
+        dues.fold(latest, Timestamp::max)
     }
 
     /// Pause boundaries known so far. Each may begin another wait.
     pub(crate) fn boundaries(&self, now: Timestamp) -> usize {
-        let ends = self.spans().iter().filter(|span| span.until.is_some_and(|until| until <= now));
-        self.spans().len() + ends.count()
-    }
-}
-
-impl Span {
-    fn is_active(&self, now: Timestamp) -> bool {
-        self.from <= now && self.until.is_none_or(|until| now < until)
+        self.spans().len() + self.over(START, now).count()
     }
 }

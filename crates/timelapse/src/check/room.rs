@@ -1,7 +1,7 @@
 use comeback_engine::{HideUpTo, Policy};
 
 use super::{Broken, Invariant};
-use crate::faults::fault::Fault;
+use crate::faults::fault::Room;
 use crate::scenario::Scenario;
 
 /// What the room for hidden messages guarantees in a run, if only the handler keeps messages in flight.
@@ -19,9 +19,9 @@ impl InFlightBound {
         let batches = policy.maximum_concurrency() as usize * scenario.batch_size;
         let bound = 2 * most as usize + batches;
         let fits = bound <= scenario.in_flight_limit;
-        let holds = fits && scenario.faults.iter().all(|(fault, _)| spares(fault));
-        let no_stall = fits && !scenario.faults.iter().any(|(fault, _)| may_stall(fault));
-        Self { most: holds.then_some(bound), no_stall }
+        let worst = scenario.faults.iter().map(|(fault, _)| fault.room()).max();
+        let most = (fits && worst <= Some(Room::Kept)).then_some(bound);
+        Self { most, no_stall: fits && worst < Some(Room::Full) }
     }
 
     /// # Errors
@@ -40,53 +40,12 @@ impl InFlightBound {
     }
 }
 
-/// Whether a fault may fill the queue to its limit: by itself, by making counts old, or by leaving messages
-/// and their copies behind again and again.
-fn may_stall(fault: Fault) -> bool {
-    matches!(
-        fault,
-        Fault::InFlightLimit
-            | Fault::LookStale
-            | Fault::HandlerOutage
-            | Fault::HandlerDiedBefore
-            | Fault::HandlerDiedBetween
-            | Fault::HandlerDiedAfter
-            | Fault::HandlerDiedAfterMove
-            | Fault::HandlerTimedOut
-            | Fault::DeleteLost
-    )
-}
-
-/// Whether a fault leaves the room as it is: it neither keeps messages in flight that the handler does not
-/// know of, nor keeps it from moving them, nor makes its counts or its clock wrong.
-fn spares(fault: Fault) -> bool {
-    matches!(
-        fault,
-        Fault::InvokeThrottled
-            | Fault::InvokeTimedOut
-            | Fault::InvokeAnswerLost
-            | Fault::DeadLetterRefused
-            | Fault::DeadLetterLost
-            | Fault::ReceiveCountHigh
-            | Fault::ReceiveCountLow
-            | Fault::LookFailed
-            | Fault::IncompleteRecord
-            | Fault::UnlistedFunction
-            | Fault::AttributeGarbled
-            | Fault::AttributeStripped
-            | Fault::PausesDenied
-            | Fault::PausesThrottled
-            | Fault::PausesLate
-            | Fault::PausesGarbled
-            | Fault::PausesStale
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use comeback_engine::Settings;
 
     use super::*;
+    use crate::faults::fault::Fault;
     use crate::faults::mix::{Faults, Strikes};
 
     fn bound(hide_up_to: HideUpTo, scenario: &Scenario) -> InFlightBound {

@@ -1,8 +1,20 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// What a fault makes of the handler's room for hidden messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Room {
+    /// It neither keeps messages in flight that the handler does not know of, nor keeps it from moving them, nor makes its
+    /// counts or its clock wrong.
+    Kept,
+    Exceeded,
+    /// It may fill the queue to its limit: by itself, by making counts old, or by leaving messages and their copies behind
+    /// again and again.
+    Full,
+}
+
 macro_rules! faults {
-    ($($(#[doc = $doc:literal])* $fault:ident = $name:literal, $rate:literal;)*) => {
+    ($($(#[doc = $doc:literal])* $fault:ident = $name:literal, $rate:literal, $room:ident;)*) => {
         /// Something that goes wrong on AWS. Each says what its rate is a share *of*.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Fault {
@@ -26,6 +38,12 @@ macro_rules! faults {
                     $(Self::$fault => $rate,)*
                 }
             }
+
+            pub(crate) const fn room(self) -> Room {
+                match self {
+                    $(Self::$fault => Room::$room,)*
+                }
+            }
         }
     };
 }
@@ -35,91 +53,91 @@ macro_rules! faults {
 // as are those of calls that are rare: looks, dead-letters, reads of pauses.
 faults! {
     /// Of the messages received: SQS hands it out again while it is hidden, in the same batch or within the hour.
-    DuplicateDelivery = "duplicate_delivery", 0.01;
+    DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;
     /// Of the messages received: its receipt handle is stale from the start, so that it comes back
     /// after the queue's own visibility timeout.
-    StaleReceiptHandle = "stale_receipt_handle", 0.005;
+    StaleReceiptHandle = "stale_receipt_handle", 0.005, Exceeded;
     /// Of the messages received: `ApproximateReceiveCount` is one too high.
-    ReceiveCountHigh = "receive_count_high", 0.01;
+    ReceiveCountHigh = "receive_count_high", 0.01, Kept;
     /// Of the messages received: `ApproximateReceiveCount` is one too low.
-    ReceiveCountLow = "receive_count_low", 0.01;
+    ReceiveCountLow = "receive_count_low", 0.01, Kept;
     /// Of the `ChangeMessageVisibilityBatch` calls: refused whole.
-    VisibilityRefused = "visibility_refused", 0.15;
+    VisibilityRefused = "visibility_refused", 0.15, Exceeded;
     /// Of the `ChangeMessageVisibilityBatch` calls: done, but the answer is lost.
-    VisibilityLost = "visibility_lost", 0.05;
+    VisibilityLost = "visibility_lost", 0.05, Exceeded;
     /// Of the `ChangeMessageVisibilityBatch` calls: about half of the entries are refused.
-    VisibilityHalfRefused = "visibility_half_refused", 0.15;
+    VisibilityHalfRefused = "visibility_half_refused", 0.15, Exceeded;
     /// Of the `Invoke` calls: throttled.
-    InvokeThrottled = "invoke_throttled", 0.01;
+    InvokeThrottled = "invoke_throttled", 0.01, Kept;
     /// Of the `Invoke` calls: it never reaches Lambda, and no answer comes.
-    InvokeTimedOut = "invoke_timed_out", 0.005;
+    InvokeTimedOut = "invoke_timed_out", 0.005, Kept;
     /// Of the `Invoke` calls: accepted, but the answer is lost.
-    InvokeAnswerLost = "invoke_answer_lost", 0.005;
+    InvokeAnswerLost = "invoke_answer_lost", 0.005, Kept;
     /// Of the batches: the handler dies before its first call.
-    HandlerDiedBefore = "handler_died_before", 0.005;
+    HandlerDiedBefore = "handler_died_before", 0.005, Full;
     /// Of the batches: the handler dies with some of its calls made. Strikes only batches with more than one.
-    HandlerDiedBetween = "handler_died_between", 0.1;
+    HandlerDiedBetween = "handler_died_between", 0.1, Full;
     /// Of the batches: the handler dies with all of its calls made and nothing answered.
-    HandlerDiedAfter = "handler_died_after", 0.005;
+    HandlerDiedAfter = "handler_died_after", 0.005, Full;
     /// Of the batches: the handler is slow, makes some calls and is stopped by its timeout.
-    HandlerTimedOut = "handler_timed_out", 0.005;
+    HandlerTimedOut = "handler_timed_out", 0.005, Full;
     /// Of the `SendMessageBatch` calls to the dead-letter queue: refused whole.
-    DeadLetterRefused = "dead_letter_refused", 0.3;
+    DeadLetterRefused = "dead_letter_refused", 0.3, Kept;
     /// Of the `SendMessageBatch` calls to the dead-letter queue: done, but the answer is lost.
-    DeadLetterLost = "dead_letter_lost", 0.3;
+    DeadLetterLost = "dead_letter_lost", 0.3, Kept;
     /// Of the batches: Lambda throttles the poller. The messages were received, and the handler never sees them.
-    PollerThrottled = "poller_throttled", 0.01;
+    PollerThrottled = "poller_throttled", 0.01, Exceeded;
     /// Of the batches: the handler's clock is up to 5 s ahead of SQS's or behind it.
-    ClockSkew = "clock_skew", 0.2;
+    ClockSkew = "clock_skew", 0.2, Exceeded;
     /// Of the batches: the handler fails before its first call. Within a window this is an outage.
-    HandlerOutage = "handler_outage", 0.0;
+    HandlerOutage = "handler_outage", 0.0, Full;
     /// Of the polls: nothing is handed out, as at the in-flight limit.
-    InFlightLimit = "in_flight_limit", 0.0;
+    InFlightLimit = "in_flight_limit", 0.0, Full;
     /// Of the messages handed to the handler: a field that SQS always writes is missing.
-    IncompleteMessage = "incomplete_message", 0.005;
+    IncompleteMessage = "incomplete_message", 0.005, Exceeded;
     /// Of the invocation records: a member is missing, required or not.
-    IncompleteRecord = "incomplete_record", 0.01;
+    IncompleteRecord = "incomplete_record", 0.01, Kept;
     /// Of the invocation records that are otherwise whole: its error is a `RetryAfter` whose message nobody would write.
-    HostileMessage = "hostile_message", 0.005;
+    HostileMessage = "hostile_message", 0.005, Exceeded;
     /// Of the invocation records: it names a function that is not on `TARGET_FUNCTIONS`. The policy
     /// under test must not allow that function.
-    UnlistedFunction = "unlisted_function", 0.005;
+    UnlistedFunction = "unlisted_function", 0.005, Kept;
     /// Of the `SendMessageBatch` calls to the retry queue, which move messages: refused for good.
-    MoveRefused = "move_refused", 0.02;
+    MoveRefused = "move_refused", 0.02, Exceeded;
     /// Of the `SendMessageBatch` calls to the retry queue: throttled.
-    MoveThrottled = "move_throttled", 0.1;
+    MoveThrottled = "move_throttled", 0.1, Exceeded;
     /// Of the `SendMessageBatch` calls to the retry queue: done, but the answer is lost.
-    MoveLost = "move_lost", 0.03;
+    MoveLost = "move_lost", 0.03, Exceeded;
     /// Of the batches: the handler dies once it has moved messages. Strikes only batches with moves.
-    HandlerDiedAfterMove = "handler_died_after_move", 0.01;
+    HandlerDiedAfterMove = "handler_died_after_move", 0.01, Full;
     /// Of the batches: the event source mapping's `DeleteMessageBatch` does nothing.
-    DeleteLost = "delete_lost", 0.005;
+    DeleteLost = "delete_lost", 0.005, Full;
     /// Of the looks at the queue: no count comes.
-    LookFailed = "look_failed", 0.2;
+    LookFailed = "look_failed", 0.2, Kept;
     /// Of the looks at the queue: the count is ten minutes old, instead of a minute at most.
-    LookStale = "look_stale", 0.2;
+    LookStale = "look_stale", 0.2, Full;
     /// Of the messages moved whose record says when it was written: the copy's attribute cannot be read, so that it
     /// counts as a new message.
-    AttributeGarbled = "attribute_garbled", 0.005;
+    AttributeGarbled = "attribute_garbled", 0.005, Kept;
     /// Of the messages moved whose record says when it was written: the copy has lost the attribute, and counts as a
     /// new message.
-    AttributeStripped = "attribute_stripped", 0.005;
+    AttributeStripped = "attribute_stripped", 0.005, Kept;
     /// Of the batches: a handler takes it that is older than moves and pauses. It ignores the attribute, hides every
     /// message, and reads no pauses.
-    OldHandler = "old_handler", 0.01;
+    OldHandler = "old_handler", 0.01, Exceeded;
     /// Of the reads of the pauses: denied.
-    PausesDenied = "pauses_denied", 0.05;
+    PausesDenied = "pauses_denied", 0.05, Kept;
     /// Of the reads of the pauses: throttled.
-    PausesThrottled = "pauses_throttled", 0.05;
+    PausesThrottled = "pauses_throttled", 0.05, Kept;
     /// Of the reads of the pauses: the answer comes too late.
-    PausesLate = "pauses_late", 0.05;
+    PausesLate = "pauses_late", 0.05, Kept;
     /// Of the reads of the pauses that find any: the text is unreadable.
-    PausesGarbled = "pauses_garbled", 0.05;
+    PausesGarbled = "pauses_garbled", 0.05, Kept;
     /// Of the reads of the pauses: the answer is ten minutes old.
-    PausesStale = "pauses_stale", 0.05;
+    PausesStale = "pauses_stale", 0.05, Kept;
     /// Of the messages sent: its retention ends within 12 hours. Such events count as `expired`. Not part of
     /// [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent it.
-    RetentionEnded = "retention_ended", 0.0;
+    RetentionEnded = "retention_ended", 0.0, Exceeded;
 }
 
 impl FromStr for Fault {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use comeback_engine::{BatchEvent, Environment, Policy, Record, Timestamp};
 
 use crate::aws::queue::{Attributes, Receipt, Received};
-use crate::check::books::{Entry, Origin};
+use crate::check::books::Carried;
 use crate::check::oracle::Reads;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
@@ -15,13 +15,6 @@ use crate::faults::fault::Fault;
 /// the two hours after which it replaces one.
 const IDLE: Duration = Duration::from_secs(600);
 const LIFE: Duration = Duration::from_secs(7_200);
-
-/// What a message on the retry queue carries; AWS never reads it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Carried {
-    pub(crate) entry: Entry,
-    pub(crate) origin: Origin,
-}
 
 /// A message that a poller has received.
 #[derive(Clone, Copy, Debug)]

@@ -11,10 +11,11 @@ use comeback_engine::{
 use rand::RngExt;
 
 use super::World;
-use super::batch::{AtHand, Carried};
+use super::batch::AtHand;
 use crate::account::{Answers, Invoked, Service};
 use crate::aws::queue::{Attributes, Sent};
 use crate::aws::target::Id;
+use crate::check::books::Carried;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
@@ -92,7 +93,9 @@ impl Service for World {
         }
         let lost = self.refuse(Fault::DeadLetterLost, &events, "", "no answer in time");
         if lost.is_err() {
-            positions.into_iter().for_each(|position| self.oracle.dead_letter_unanswered(position));
+            for position in positions {
+                self.oracle.excuse(self.at_hand().messages[position].carried.entry);
+            }
         }
         lost.map(|()| vec![Ok(()); given_up.len()])
     }

@@ -6,10 +6,11 @@ use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, MOVED_ATTRIBUTE, Record, Time
 use rand::RngExt;
 use serde_json::{Value, json};
 
-use super::batch::{Batch, Carried, Death, Polled};
+use super::batch::{Batch, Death, Polled};
 use super::{Happening, World};
 use crate::aws::queue::Receipt;
 use crate::aws::target::Id;
+use crate::check::books::Carried;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::faults::records::{
@@ -95,7 +96,7 @@ impl World {
                 }
             } else if self.dice.strikes(Fault::StaleReceiptHandle, self.now, [event]) {
                 self.queue.make_stale(received.receipt, &mut self.agenda);
-                self.oracle.made_stale(carried.entry);
+                self.oracle.excuse(carried.entry);
             }
         }
     }

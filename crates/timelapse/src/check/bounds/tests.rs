@@ -38,7 +38,7 @@ fn look(receive_count: u32) -> Look {
     }
 }
 
-static NONE: Known = Known::none();
+static NONE: Known = Known::NO_PAUSES;
 
 fn case(look: &Look, now: Timestamp) -> Case<'_> {
     Case { look, now, first_failure: at(0.0), known: &NONE }
@@ -50,11 +50,11 @@ fn invariant<T: std::fmt::Debug>(checked: Result<T, Broken>) -> Invariant {
     broken.invariant
 }
 
-const RIGHT: Claim = Claim { attempt: 4, initial_timestamp: 1_767_225_600 };
+const RIGHT: Metadata = Metadata { attempt: 4, initial_timestamp: 1_767_225_600, origin_request_id: None };
 
 #[test]
 fn attempts_rise_by_one() {
-    let check = |attempt| hourly().reinvocation(&case(&look(2), at(20.0)), Claim { attempt, ..RIGHT });
+    let check = |attempt| hourly().reinvocation(&case(&look(2), at(20.0)), &Metadata { attempt, ..RIGHT });
     assert_eq!(check(4), Ok(()));
     for attempt in [1, 3, 5] {
         assert_eq!(invariant(check(attempt)), Invariant::AttemptsByOne);
@@ -65,7 +65,7 @@ fn attempts_rise_by_one() {
 fn retries_end_with_max_retries() {
     let check = |max_retries| {
         let bounds = bounds(Settings { max_retries, ..Settings::default() });
-        bounds.reinvocation(&case(&look(2), at(20.0)), RIGHT)
+        bounds.reinvocation(&case(&look(2), at(20.0)), &RIGHT)
     };
     assert_eq!(check(4), Ok(()));
     assert_eq!(invariant(check(3)), Invariant::MaxRetries);
@@ -74,12 +74,12 @@ fn retries_end_with_max_retries() {
 #[test]
 fn no_retry_after_max_age_and_an_envelope_has_its_start() {
     let check = |now, first| {
-        hourly().reinvocation(&Case { first_failure: at(first), ..case(&look(2), at(now)) }, RIGHT)
+        hourly().reinvocation(&Case { first_failure: at(first), ..case(&look(2), at(now)) }, &RIGHT)
     };
     assert_eq!(check(3_600.0, 0.0), Ok(()));
     assert_eq!(check(3_600.0, 0.9), Ok(()), "envelopes carry whole seconds");
     assert_eq!(invariant(check(3_600.001, 0.9)), Invariant::MaxAge);
-    let later = Claim { initial_timestamp: RIGHT.initial_timestamp + 1, ..RIGHT };
+    let later = &Metadata { initial_timestamp: RIGHT.initial_timestamp + 1, ..RIGHT };
     let reset = hourly().reinvocation(&case(&look(2), at(20.0)), later);
     assert_eq!(invariant(reset), Invariant::MaxAge);
 }
@@ -90,18 +90,18 @@ fn no_retry_before_the_shortest_wait() {
         [(Jitter::Full, 1.0), (Jitter::Equal, 4.0), (Jitter::None, 8.0), (Jitter::Decorrelated, 1.0)]
     {
         let bounds = bounds(Settings { jitter, ..Settings::default() });
-        let check = |now| bounds.reinvocation(&case(&look(2), at(now)), RIGHT);
+        let check = |now| bounds.reinvocation(&case(&look(2), at(now)), &RIGHT);
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
     // An hour's wait that does not fit before MAX_AGE is cut to end a minute before it.
     let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..Settings::default() };
-    let check = |now| bounds(slow.clone()).reinvocation(&case(&look(2), at(now)), RIGHT);
+    let check = |now| bounds(slow.clone()).reinvocation(&case(&look(2), at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
     // With less than two minutes left it is not cut.
     let late = Look { first_receive: at(3_490.0), ..look(2) };
-    let check = |now| hourly().reinvocation(&case(&late, at(now)), RIGHT);
+    let check = |now| hourly().reinvocation(&case(&late, at(now)), &RIGHT);
     assert_eq!(check(3_491.0), Ok(()));
     assert_eq!(invariant(check(3_490.5)), Invariant::DueTime);
 }
@@ -109,7 +109,7 @@ fn no_retry_before_the_shortest_wait() {
 #[test]
 fn a_first_receive_has_served_no_backoff() {
     for (receive_count, is_first) in [(0, true), (1, true), (2, false)] {
-        let checked = hourly().reinvocation(&case(&look(receive_count), at(500.0)), RIGHT);
+        let checked = hourly().reinvocation(&case(&look(receive_count), at(500.0)), &RIGHT);
         assert_eq!(checked.is_err_and(|broken| broken.invariant == Invariant::DueTime), is_first);
     }
 }
@@ -121,12 +121,12 @@ fn no_retry_before_what_the_handler_had_it_hidden_for() {
     let later = hourly().deferral(&case(&look(2), at(12.0)), Duration::from_secs(6)).unwrap();
     assert_eq!(later, at(17.0));
     let hidden = Look { not_before, ..look(2) };
-    let check = |now| hourly().reinvocation(&case(&hidden, at(now)), RIGHT);
+    let check = |now| hourly().reinvocation(&case(&hidden, at(now)), &RIGHT);
     assert_eq!(check(16.501), Ok(()));
     assert_eq!(invariant(check(16.5)), Invariant::DueTime);
     // Within the last minute before MAX_AGE, a later look may cut what the first did not.
     let hidden = Look { not_before: at(3_590.0), ..look(2) };
-    let check = |now| hourly().reinvocation(&case(&hidden, at(now)), RIGHT);
+    let check = |now| hourly().reinvocation(&case(&hidden, at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
 }
@@ -165,7 +165,7 @@ fn a_wait_that_was_asked_for_ends_at_its_moment_or_a_tenth_later() {
         assert!(check(look(receive_count), 10.0, 670.0).is_ok(), "rounded up");
         assert_eq!(invariant(check(look(receive_count), 10.0, 671.0)), Invariant::LongestWait);
     }
-    let reinvoked = |now| hourly().reinvocation(&case(&asked(look(2)), at(now)), RIGHT);
+    let reinvoked = |now| hourly().reinvocation(&case(&asked(look(2)), at(now)), &RIGHT);
     assert_eq!(reinvoked(608.501), Ok(()));
     assert_eq!(invariant(reinvoked(608.5)), Invariant::DueTime);
     let without_its_time = asked_for(Duration::from_secs(600), None).window(at(9.5));
@@ -183,7 +183,7 @@ fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
     let short = bounds(Settings { max_age: 500, ..Settings::default() });
     assert!(check(&short, 10.0, 441).is_ok(), "50 s before the end, rounded up");
     assert_eq!(invariant(check(&short, 10.0, 442)), Invariant::LongestWait);
-    let check = |now| short.reinvocation(&case(&asked(look(2)), at(now)), RIGHT);
+    let check = |now| short.reinvocation(&case(&asked(look(2)), at(now)), &RIGHT);
     assert_eq!(check(450.0), Ok(()));
     assert_eq!(invariant(check(449.5)), Invariant::DueTime);
     // SQS would delete the message.
@@ -191,7 +191,7 @@ fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
     let for_ever = asked_for(Duration::MAX, None).window(at(9.0));
     let check = |now| {
         let look = Look { asked: for_ever, ..look(2) };
-        fortnight.reinvocation(&case(&look, at(now)), RIGHT)
+        fortnight.reinvocation(&case(&look, at(now)), &RIGHT)
     };
     let last = 9.0 + 13.5 * 86_400.0 - 60.0;
     assert_eq!(check(last), Ok(()));
@@ -211,7 +211,8 @@ fn no_wait_over_twelve_hours() {
 #[test]
 fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry() {
     let day = bounds(Settings::default());
-    let check = |now, secs| day.hiding_after_unanswered(&case(&look(2), at(now)), Duration::from_secs(secs));
+    let check =
+        |now, secs| day.hiding(&case(&look(2), at(now)), After::Unanswered, Duration::from_secs(secs));
     assert_eq!((check(20.0, 3_600), check(20.0, 7_200)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(20.0, 3_599)), Invariant::SpacedInvokes);
     assert_eq!(invariant(check(20.0, 7_201)), Invariant::LongestWait);
@@ -225,8 +226,9 @@ fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry()
 
 #[test]
 fn a_failed_action_is_hidden_by_its_receive_count() {
-    let check =
-        |count, secs| hourly().hiding_after_failure(&case(&look(count), at(20.0)), Duration::from_secs(secs));
+    let check = |count, secs| {
+        hourly().hiding(&case(&look(count), at(20.0)), After::Failure, Duration::from_secs(secs))
+    };
     assert_eq!((check(3, 8), check(100, 3_600)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(3, 9)), Invariant::LongestWait);
     assert_eq!(invariant(check(100, 3_601)), Invariant::LongestWait);
@@ -272,9 +274,9 @@ fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
     assert_eq!(invariant(check(&paused(700.0), 86_400.0)), Invariant::PauseEndsNothing, "it is open");
     assert_eq!(invariant(check(&paused(700.0), 3_600.0)), Invariant::TrueReasons, "nor without the pause");
     assert_eq!(check(&paused(599.0), 3_600.1), Ok(()), "a handler that does not know of it");
-    assert_eq!(invariant(check(&Known::Nothing, 3_600.1)), Invariant::PauseEndsNothing);
+    assert_eq!(invariant(check(&Known::NOTHING, 3_600.1)), Invariant::PauseEndsNothing);
     let reinvoked =
-        |now| hourly().reinvocation(&Case { known: &paused(1_600.0), ..case(&look(2), at(now)) }, RIGHT);
+        |now| hourly().reinvocation(&Case { known: &paused(1_600.0), ..case(&look(2), at(now)) }, &RIGHT);
     assert_eq!(reinvoked(end), Ok(()));
     assert_eq!(invariant(reinvoked(end + 0.1)), Invariant::MaxAge);
 }
@@ -293,10 +295,12 @@ fn a_wait_may_end_with_the_spread_of_a_pause_that_is_over() {
 #[test]
 fn a_message_is_kept_for_a_hold_or_as_after_a_failure_while_nothing_is_known() {
     let secs = Duration::from_secs;
-    let kept = |known: &Known, now, receives, wait| known.may_keep(at(now), receives, secs(wait), secs(8));
+    let kept = |known: &Known, now, receives, wait| {
+        known.longest_keep(at(now), receives, secs(8)).is_some_and(|longest| secs(wait) <= longest)
+    };
     let open = paused(700.0);
     assert!(kept(&open, 700.0, 2, 1_344) && !kept(&open, 700.0, 2, 1_345));
     assert!(!kept(&open, 700.0, 1, 1), "not on a first receive");
     assert!(!kept(&paused(1_600.0), 1_600.0, 2, 1), "it is over");
-    assert!(kept(&Known::Nothing, 700.0, 1, 8) && !kept(&Known::Nothing, 700.0, 9, 9));
+    assert!(kept(&Known::NOTHING, 700.0, 1, 8) && !kept(&Known::NOTHING, 700.0, 9, 9));
 }

@@ -70,8 +70,8 @@ impl Fixture {
         };
         let reads = self.reads.clone();
         let start = Start { received_at: now, clock: now, is_old: self.is_old, can_act: true, reads };
-        let seen = Seen { entry, origin: self.origin, record: &record, overlooked: false };
-        self.oracle.started(start, std::iter::once(seen), now);
+        let carried = Carried { entry, origin: self.origin };
+        self.oracle.started(start, std::iter::once((carried, &record, false)), now);
     }
 
     fn hide(&mut self, seconds: u64) {
