@@ -1,5 +1,4 @@
-//! One [`Account`] for the simulation and the rehearsal: it delivers as the handler does on AWS, over a [`Service`] that
-//! performs the calls.
+//! One [`Account`] for the simulation and the rehearsal: the handler's deliveries over a [`Service`].
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, Pending, Ready, pending, ready};
@@ -45,8 +44,7 @@ pub(crate) trait Service {
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
-    /// How long the handler has waited between its calls. The service stands still meanwhile; only the deadline comes
-    /// nearer.
+    /// How long the handler has waited between its calls. Only its deadline comes nearer meanwhile.
     pub(crate) waited: Cell<Duration>,
     /// A call is being performed. A panic in it is ours, but the handler takes it for the call's and goes on.
     pub(crate) at_work: Cell<bool>,
@@ -152,8 +150,7 @@ struct Calls<'a, S, E> {
 }
 
 impl<S: Service, E> Calls<'_, S, E> {
-    // A delivery is kilobytes, and the handler's future would hold one for each of its calls: copying them would take
-    // longer than a box does.
+    // In a box: a delivery is kilobytes, and the handler's future would hold and copy one for each of its calls.
     async fn deliver(
         self,
         entries: impl IntoIterator<Item = E>,

@@ -35,9 +35,9 @@ macro_rules! invariants {
 invariants! {
     NoneVanishes = "every event ends delivered, dead-lettered with a reason, or still waiting",
     TrueReasons = "a dead-letter's reason is true",
-    MaxRetries = "retries of one chain are at most MAX_RETRIES",
+    MaxRetries = "a chain has at most MAX_RETRIES retries",
     MaxAge = "no re-invocation after MAX_AGE",
-    LongestWait = "no wait over its ceiling, or what its function asked for, or 12 hours",
+    LongestWait = "no wait is longer than its ceiling, or than its function asked for, or than 12 hours",
     DueTime = "no re-invocation before its due time",
     AttemptsByOne = "attempt numbers of a chain rise by one",
     PayloadVerbatim = "a payload is byte-identical from first failure to end",
@@ -48,11 +48,11 @@ invariants! {
     LeavesForAReason = "a message leaves the queue re-invoked, dead-lettered or with an accepted copy",
     HopsEndInTime = "no hop ends more than a second after the due time",
     FewestHops = "a wait takes no more hops than its length in delays of 900 s, rounded up",
-    BoundedInFlight = "messages in flight stay under twice HIDE_UP_TO and a batch a poller",
+    BoundedInFlight = "messages in flight are at most twice HIDE_UP_TO, plus a batch for each poller",
     NoStall = "nothing stays visible while a poller is free",
     NoneExpires = "no message that the handler sees is kept past its retention",
     PausedNotInvoked = "no function is invoked by a handler that knows it to be paused",
-    PauseEndsNothing = "no event is too old because of a pause",
+    PauseEndsNothing = "no event is given up as too old because it was paused",
 }
 
 /// How an invariant was broken.

@@ -1,5 +1,4 @@
-//! The events of a run. Any JSON would do as their payload; this one has what parsers like to change: numbers such as
-//! `1.0`, escapes and inner white space.
+//! The events of a run. Their payload has what parsers like to change: numbers such as `1.0`, escapes and white space.
 
 use std::fmt::{self, Write};
 

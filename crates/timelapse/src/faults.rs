@@ -18,7 +18,6 @@ use mix::{Faults, generator};
 #[derive(Debug)]
 pub(crate) struct Dice {
     dice: [Option<Die>; Fault::ALL.len()],
-    struck: [u64; Fault::ALL.len()],
     /// Which fault struck which event since the notes were last taken.
     notes: Vec<(Fault, EventNumber)>,
 }
@@ -29,11 +28,11 @@ struct Die {
     from: Timestamp,
     until: Timestamp,
     rng: Xoshiro256PlusPlus,
+    struck: u64,
 }
 
 impl Dice {
-    /// Windows count from `start`. Each fault has its own generator, seeded with its name, so that one
-    /// more fault changes no draw of another.
+    /// Windows count from `start`. Each fault has its own generator, so that one more changes no draw of another.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {
@@ -42,13 +41,13 @@ impl Dice {
                 from: start.saturating_add(strikes.window.start),
                 until: start.saturating_add(strikes.window.end),
                 rng: generator(seed, fault.name(), "strikes"),
+                struck: 0,
             });
         }
-        Self { dice, struck: [0; Fault::ALL.len()], notes: Vec::new() }
+        Self { dice, notes: Vec::new() }
     }
 
-    /// Rolls the dice of a fault. If it is to strike, gives the generator for whatever else it draws;
-    /// the caller [notes](Self::note) it once it has struck.
+    /// Gives the generator for whatever else a fault draws, if it is to strike. The caller then [notes](Self::note) it.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);
@@ -57,7 +56,7 @@ impl Dice {
 
     /// A fault has struck once, and these are the events it struck.
     pub(crate) fn note(&mut self, fault: Fault, events: impl IntoIterator<Item = EventNumber>) {
-        self.struck[fault as usize] += 1;
+        self.dice[fault as usize].as_mut().expect("BUG: a fault struck that is off").struck += 1;
         self.notes.extend(events.into_iter().map(|event| (fault, event)));
     }
 
@@ -81,8 +80,8 @@ impl Dice {
 
     /// How often each fault struck, of those that can, by name; `None` if none can.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
-        let on = Fault::ALL.into_iter().filter(|&fault| self.dice[fault as usize].is_some());
-        let struck: BTreeMap<_, _> = on.map(|fault| (fault.name(), self.struck[fault as usize])).collect();
+        let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
+        let struck: BTreeMap<_, _> = on.map(|(fault, die)| (fault.name(), die.struck)).collect();
         (!struck.is_empty()).then_some(struck)
     }
 }

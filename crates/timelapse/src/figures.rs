@@ -11,7 +11,7 @@ use crate::aws::queue::Depth;
 use prices::CallCounts;
 
 /// What is counted while a run goes on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
     /// Lines in the handler's log: one for each message, and one for all messages of a batch that only wait on.
@@ -46,14 +46,7 @@ pub struct Minute {
 impl Tallies {
     /// Nothing yet of a run that lasts until `end`.
     pub(crate) fn until(end: Timestamp) -> Self {
-        Self {
-            calls: CallCounts::default(),
-            decisions: 0,
-            retries: 0,
-            moves: 0,
-            moves_with_room: 0,
-            minutes: vec![Minute::default(); index(end) + 1],
-        }
+        Self { minutes: vec![Minute::default(); index(end) + 1], ..Self::default() }
     }
 
     /// The minute of a moment.

@@ -29,8 +29,7 @@ impl OperatorPause {
         Self { target: PauseTarget::All, at, length: Some(length), is_planned: false, spread }
     }
 
-    /// No pause for half of the seeds; for the others one or two within the first half of the run, each up to an eighth of
-    /// it, with a spread of up to an hour.
+    /// No pause for half of the seeds; else one or two, of up to an eighth of the run and with up to an hour's spread.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "pauses", "operators");
         if rng.random_bool(0.5) {
@@ -74,11 +73,7 @@ impl OperatorPause {
     }
 }
 
-/// The parameter at `now`, by the commands' own edits; `None` before the first pause.
-///
-/// # Errors
-///
-/// A pause could not be opened or resumed: two of one target overlap.
+/// The parameter at `now`, by the commands' own edits; `None` before the first pause. An error if two pauses overlap.
 pub(crate) fn parameter(all: &[OperatorPause], now: Timestamp) -> Result<Option<Pauses>, String> {
     let opened = all.iter().map(|pause| (START.saturating_add(pause.at), true, pause));
     let resumed = all.iter().filter(|pause| !pause.is_planned);

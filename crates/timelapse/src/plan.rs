@@ -1,5 +1,4 @@
-//! From a goal to a policy: every policy of a grid is rehearsed with the same events, and only rehearsed policies are
-//! recommended.
+//! From a goal to a policy: every policy of a grid is rehearsed with the same events, and the cheapest recommended.
 
 mod candidate;
 mod choice;

@@ -24,8 +24,7 @@ pub enum Call {
     Invoke {
         /// `FunctionName`.
         function_name: String,
-        /// What the function gets, byte for byte: JSON as text, because not every reader can hold what a payload may
-        /// (`1E400`, repeated keys).
+        /// What the function gets, as text: not every reader can hold what a payload may (`1E400`, repeated keys).
         payload: String,
     },
     /// Dead-letters.
@@ -80,8 +79,7 @@ pub struct Rehearsal<'a> {
     pub calls: Vec<Call>,
 }
 
-/// Runs a new environment of the handler on a batch at `now`. Every call is accepted, nothing is in flight, and no
-/// function is paused.
+/// Runs a new environment of the handler on a batch at `now`, with nothing in flight and no function paused.
 pub fn rehearse<'a>(batch: &'a BatchEvent, policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
     let account = SimulatedAccount::new(Recorder { now, calls: Vec::new() });
     let mut environment = Environment::new(policy.clone());

@@ -6,6 +6,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use crate::aws::agenda::START;
+use crate::aws::mapping::LONG_POLL;
 use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
 use crate::operators::{OperatorPause, parameter};
@@ -14,8 +15,8 @@ const YEAR: Duration = Duration::from_secs(365 * 86_400);
 /// What a target may ask for: SQS keeps no message longer.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// What happens in a run, apart from the policy under test. The default is the rehearsal that
-/// `comeback simulate` makes: 1,000 events, their target down for the first 3 of 24 hours.
+/// What happens in a run, apart from the policy. The default is what `comeback simulate` rehearses: 1,000 events, their
+/// target down for the first 3 of 24 hours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// Seeds everything random.
@@ -115,18 +116,14 @@ impl Scenario {
         ] {
             check(setting, range, (1..=most).contains(&count), count.to_string());
         }
+        let Self { run_time, handler_run_time: handler_time, .. } = *self;
         for (setting, time, range, most) in [
             ("arrival-spread", self.arrival_spread, "at most 365 days", YEAR),
             ("outage", self.outage, "at most 365 days", YEAR),
             ("for", self.duration, "at most 365 days", YEAR),
-            ("run-time", self.run_time, "at most 15 minutes, Lambda's own limit", Duration::from_secs(900)),
-            (
-                "handler-run-time",
-                self.handler_run_time,
-                "at most 60 s, the handler's timeout",
-                HANDLER_TIMEOUT,
-            ),
-            ("poll-delay", self.poll_delay, "at most 20 s, a long poll", Duration::from_secs(20)),
+            ("run-time", run_time, "at most 15 minutes, Lambda's own limit", Duration::from_secs(900)),
+            ("handler-run-time", handler_time, "at most 60 s, the handler's timeout", HANDLER_TIMEOUT),
+            ("poll-delay", self.poll_delay, "at most 20 s, a long poll", LONG_POLL),
         ] {
             check(setting, range, time <= most, format!("{time:?}"));
         }

@@ -1,24 +1,20 @@
-//! What a policy means: the retries of events whose target fails every time, until they are given up. Every wait is an
-//! answer of [`comeback_engine::decide()`].
+//! The retries of events whose target fails every time. Every wait is an answer of [`comeback_engine::decide()`].
 
 pub(crate) mod in_flight;
 
 use std::collections::BTreeMap;
-use std::hash::Hasher;
 
 use comeback_engine::{
     Action, HideUpTo, Jitter, Pauses, Policy, ReasonCode, Record, Style, Timestamp, decide,
 };
-use rand::SeedableRng;
-use rand::rngs::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use serde::Serialize;
-use siphasher::sip::SipHasher13;
 
 use crate::aws::agenda::START;
 use crate::aws::queue::LONGEST_DELAY;
 use crate::aws::target::{DOWN, FailureRecords, Id, TARGET_ARN};
 use crate::event::EventNumber;
+use crate::faults::mix::seeded;
 use crate::figures::summary::nearest_rank;
 
 /// The most events to follow.
@@ -184,8 +180,7 @@ struct Chain {
     given_up: ReasonCode,
 }
 
-/// When a retry was made, in whole seconds: the engine waits for whole seconds, and nothing else takes
-/// time here.
+/// When a retry was made, in seconds: the engine waits for whole ones, and nothing else takes time here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Since the failure before it.
@@ -195,11 +190,9 @@ struct Made {
 }
 
 impl Chain {
-    /// Follows an event through the engine's own decisions. The record of a failure is received at once,
-    /// hidden for as long as the engine says, and received again, until it is retried; the retry fails
-    /// at once.
+    /// Follows an event through the engine's own decisions: nothing but the hiding of its messages takes time.
     fn follow(policy: &Policy, seed: u64, event: EventNumber) -> Self {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream(seed, event));
+        let mut rng = seeded([&seed.to_le_bytes(), &(event.0 as u64).to_le_bytes()]);
         let mut records = FailureRecords::of(TARGET_ARN);
         let mut payload = format!(r#"{{"order":{event}}}"#);
         let mut now = START;
@@ -225,8 +218,7 @@ impl Chain {
     }
 }
 
-/// Receives a message until it is retried or given up, and leaves `now` at that moment. Gives the
-/// payload of the retry.
+/// Receives a message until it is retried at `now`, and gives the retry's payload; or until it is given up.
 fn serve_backoff(record: &mut Record, policy: &Policy, now: &mut Timestamp) -> Result<String, ReasonCode> {
     loop {
         let hidden_for = match decide(record, policy, &Pauses::default(), *now) {
@@ -249,13 +241,6 @@ fn moves_of(wait: u32) -> u64 {
 
 fn seconds(from: Timestamp, to: Timestamp) -> u32 {
     u32::try_from(to.since(from).as_secs()).expect("BUG: MAX_AGE is 14 days at most")
-}
-
-fn stream(seed: u64, event: EventNumber) -> u64 {
-    let mut hasher = SipHasher13::new();
-    hasher.write(&seed.to_le_bytes());
-    hasher.write(&(event.0 as u64).to_le_bytes());
-    hasher.finish()
 }
 
 #[cfg(test)]

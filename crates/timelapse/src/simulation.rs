@@ -74,8 +74,8 @@ fn simulate(
     let mut world = account.service.into_inner();
     world.finish();
     let World { oracle, tallies, dice, .. } = world;
-    let (ledger, balance) = oracle.end().map_err(|broken| (broken, scenario.duration))?;
-    Ok(Summary::of(scenario, tallies, (&ledger, balance), dice.struck()))
+    let ended = oracle.end().map_err(|broken| (broken, scenario.duration))?;
+    Ok(Summary::of(scenario, tallies, ended, dice.struck()))
 }
 
 fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
@@ -85,8 +85,7 @@ fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
     }
 }
 
-/// One batch through the handler that ships. It reads its clock when it starts; its calls come at the end of its run time,
-/// and none once its deadline has passed.
+/// One batch through the handler that ships. Its calls come at the end of its run time, and none after its deadline.
 fn handle(
     account: &SimulatedAccount<World>,
     mut batch: Batch,

@@ -225,7 +225,7 @@ impl World {
                 self.mapping.poll_planned = true;
                 return self.plan(LONG_POLL, Happening::Poll);
             }
-            let mut records = self.mapping.buffers();
+            let mut records = self.mapping.spare.pop().unwrap_or_default();
             let most = self.scenario.batch_size;
             let received = self.queue.receive(self.now, most, &mut self.agenda, &mut records);
             if received.is_empty() {
@@ -319,7 +319,7 @@ impl World {
         self.at_hand = None;
         self.oracle.kept_after_all();
         self.oracle.finished();
-        self.mapping.recycle(batch.event.records);
+        self.mapping.spare.push(batch.event.records);
     }
 
     /// The mapping deletes the messages that the handler did not report failed.
@@ -351,7 +351,7 @@ impl World {
 
     /// What a batch has used is free for another.
     fn release(&mut self, batch: Batch) {
-        self.mapping.recycle(batch.event.records);
+        self.mapping.spare.push(batch.event.records);
         self.environments.give_back(self.now, batch.environment);
     }
 

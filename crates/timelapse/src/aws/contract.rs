@@ -1,5 +1,4 @@
-//! The queue, the mapping and Lambda's records of failures by themselves, for the tests of the contract that the real
-//! ones fulfil too.
+//! The queue, the mapping and the records of failures, for the contract tests that the real ones fulfil too.
 
 use std::time::Duration;
 

@@ -5,9 +5,8 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-/// Pollers of a quiet queue. Source: "Configuring scaling behavior for SQS event
-/// source mappings", AWS Lambda Developer Guide: Lambda starts with five concurrent batches; the
-/// reduction to two on quiet queues is not available with a maximum concurrency, which ours has.
+/// Pollers of a quiet queue. Source: "Configuring scaling behavior for SQS event source mappings", AWS Lambda Developer
+/// Guide: five, and not reduced to two where there is a maximum concurrency, as ours has.
 const QUIET_POLLERS: usize = 5;
 /// A long poll's length, SQS's longest. That the mapping uses it is an assumption: 5 pollers then
 /// make 15 empty polls a minute, 648,000 in 30 days, which is what idle queues are billed.
@@ -16,20 +15,13 @@ pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 /// The mapping. Its user says what a batch (`B`) is made of.
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
-    under_way: Slab<UnderWay<B>>,
+    /// The batch of each invocation of the handler, until the handler has it; and its poller.
+    under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records of earlier batches: their text buffers are used again.
-    spare: Vec<Vec<Record>>,
+    pub(crate) spare: Vec<Vec<Record>>,
     /// When each poller of a quiet queue began to poll; `None` while its batch is in the handler.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
     pub(crate) poll_planned: bool,
-}
-
-/// An invocation of the handler.
-#[derive(Debug)]
-struct UnderWay<B> {
-    /// `None` once the handler has it.
-    batch: Option<B>,
-    poller: Option<usize>,
 }
 
 impl<B> Mapping<B> {
@@ -46,11 +38,6 @@ impl<B> Mapping<B> {
         self.under_way.len()
     }
 
-    /// Buffers for the records of the next receive.
-    pub(crate) fn buffers(&mut self) -> Vec<Record> {
-        self.spare.pop().unwrap_or_default()
-    }
-
     /// Hands a batch over. Returns its key, and how many empty polls its poller made before.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
         // The poller that has been looking longest; under load, one that Lambda added.
@@ -59,24 +46,20 @@ impl<B> Mapping<B> {
             .min_by_key(|&poller| self.looking_since[poller]);
         let empty =
             longest.and_then(|poller| self.looking_since[poller].take()).map_or(0, |since| polls(since, now));
-        let key = self.under_way.insert(UnderWay { batch: Some(batch), poller: longest });
+        let key = self.under_way.insert((Some(batch), longest));
         (key, empty)
     }
 
     /// Takes a batch, once. Its poller stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
-        self.under_way[key].batch.take().expect("BUG: a batch was taken twice")
+        self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
 
     /// The handler has answered for a batch, or was ended: its poller is free.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) {
-        if let Some(poller) = self.under_way.remove(key).poller {
+        if let Some(poller) = self.under_way.remove(key).1 {
             self.looking_since[poller] = Some(now);
         }
-    }
-
-    pub(crate) fn recycle(&mut self, records: Vec<Record>) {
-        self.spare.push(records);
     }
 
     /// Empty polls of the pollers that are looking, up to `now`.
@@ -90,7 +73,8 @@ fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// Whether the queue keeps each message, by the ids in `batchItemFailures`. An unknown id keeps them all. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
+/// Whether the queue keeps each message, by the ids in `batchItemFailures`. An unknown id keeps them all. Source:
+/// "Reporting batch item failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

@@ -1,5 +1,4 @@
-//! An SQS standard queue on a virtual clock. Each message carries something of its sender's (`T`), which the queue never
-//! reads.
+//! An SQS standard queue. Each message carries something of its sender's (`T`), which the queue never reads.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -11,13 +10,12 @@ use slab::Slab;
 use super::agenda::Agenda;
 use super::target::Id;
 
-/// Limit of messages in flight in a standard queue: received, and neither deleted nor visible again.
-/// AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
+/// Limit of messages in flight in a standard queue: received, and neither deleted nor visible again. AWS says
+/// "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// The longest delay of a message. Source: SQS quotas, "Message delay".
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// The longest visibility timeout, and the longest time from a receive to a message's return.
-/// Source: SQS quotas, "Message visibility timeout".
+/// The longest time from a receive to a message's return. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Why a receipt handle names no message.
 const STALE_HANDLE: &str =
@@ -234,8 +232,7 @@ impl<T> Queue<T> {
         Ok(slot)
     }
 
-    /// `ReceiveMessage`: fills `records`, reusing their buffers, and returns a receipt for each. Fewer than `most` come if
-    /// fewer are visible or the in-flight limit is reached.
+    /// `ReceiveMessage`: fills `records`, reusing their buffers. The in-flight limit may leave messages visible.
     pub(crate) fn receive<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -314,8 +311,7 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// `DeleteMessage`. Returns the body of the deleted message. A stale handle deletes nothing, and SQS still reports
-    /// success.
+    /// `DeleteMessage`. Returns the body. A stale handle deletes nothing, and SQS still reports success.
     pub(crate) fn delete(&mut self, receipt: Receipt) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot);
@@ -323,8 +319,7 @@ impl<T> Queue<T> {
         Some(message.body)
     }
 
-    /// A timer that was set earlier has run out. It has no effect if another timeout was set since, or if the message is gone
-    /// and a younger one has its slot.
+    /// A timer has run out. Meanwhile another may have been set, or a younger message may have the slot.
     pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
         match timer {
             QueueTimer::Appears(receipt) => {
@@ -403,8 +398,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// What a queue does only when it is asked to. A standard queue delivers at least once, so SQS may hand out a message that
-/// is hidden, and a receipt handle may go stale for no visible reason.
+/// What a standard queue may do for no visible reason, since it delivers at least once.
 impl<T> Queue<T> {
     /// Makes a hidden message visible, if this is still its latest receipt.
     pub(crate) fn appear_early(&mut self, receipt: Receipt) -> Option<Received> {

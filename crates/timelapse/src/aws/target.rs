@@ -46,8 +46,7 @@ pub(crate) struct Target<T> {
 }
 
 impl<T> Target<T> {
-    /// A target that is down until `outage_end`, and then fails this share of its invocations. It asks to be retried
-    /// after `retry_after`.
+    /// A target that is down until `outage_end`, and then fails this share of its invocations.
     pub(crate) fn new(
         outage_end: Timestamp,
         failure_rate: f64,
@@ -68,15 +67,12 @@ impl<T> Target<T> {
 
     /// Lambda accepts an invocation. Returns its index.
     pub(crate) fn start(&mut self, now: Timestamp, carried: T, payload: String) -> usize {
-        let error = if now < self.outage_end {
-            Some(DOWN)
-        } else {
-            self.luck.random_bool(self.failure_rate).then_some(FLAKY)
-        };
-        let error = error.map(|error| match self.retry_after {
-            Some(_) => TargetError { error_type: "RetryAfter", retry_after: self.retry_after, ..error },
-            None => error,
-        });
+        let is_down = now < self.outage_end;
+        let fails = is_down || self.luck.random_bool(self.failure_rate);
+        let mut error = fails.then_some(if is_down { DOWN } else { FLAKY });
+        if let (Some(error), Some(_)) = (&mut error, self.retry_after) {
+            (error.error_type, error.retry_after) = ("RetryAfter", self.retry_after);
+        }
         let request_id = Id::draw(&mut self.ids);
         self.invocations.insert(Invocation { carried, request_id, payload, error })
     }
@@ -121,11 +117,8 @@ pub struct TargetError {
     pub retry_after: Option<Duration>,
 }
 
-/// Writes the records that Lambda sends to an asynchronous function's failure destination.
-/// Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide; members and their order as there.
-///
-/// The text of the current minute is cached: formatting a date for each of a million records would take longer than
-/// handling them.
+/// Writes the records of failures. Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide;
+/// members and their order as there. The text of the minute is cached, because formatting a date takes long.
 #[derive(Debug)]
 pub(crate) struct FailureRecords {
     function_arn: &'static str,
@@ -154,16 +147,18 @@ impl FailureRecords {
         self.write_time(now, &mut text);
         text.push_str(r#"","requestContext":{"requestId":""#);
         request_id.write(&mut text);
-        text.push_str(r#"","functionArn":""#);
-        text.push_str(self.function_arn);
-        // Lambda's own retries of the target are off (MaximumRetryAttempts 0), so there is one invoke.
-        text.push_str(
+        for part in [
+            r#"","functionArn":""#,
+            self.function_arn,
+            // Lambda's own retries of the target are off (MaximumRetryAttempts 0), so there is one invoke.
             r#":$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":"#,
-        );
-        text.push_str(payload);
-        text.push_str(r#","responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":""#);
-        text.push_str(error.error_type);
-        text.push_str(r#"","errorMessage":""#);
+            payload,
+            r#","responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":""#,
+            error.error_type,
+            r#"","errorMessage":""#,
+        ] {
+            text.push_str(part);
+        }
         if let Some(wait) = error.retry_after {
             write!(text, "{}; ", wait.as_secs()).expect("BUG: writing to a String");
         }
@@ -202,8 +197,7 @@ impl Id {
         Self(Builder::from_random_bytes(random.to_be_bytes()).into_uuid())
     }
 
-    /// Appends the usual 36 characters. Not by way of `Display`, which is slower: three ids are written
-    /// for each retry.
+    /// Appends the usual 36 characters, faster than `Display` does: three ids are written for each retry.
     pub(crate) fn write(self, text: &mut String) {
         text.push_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
     }

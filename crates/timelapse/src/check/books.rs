@@ -52,8 +52,8 @@ impl Origin {
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// The same for a handler that counts a copy, sent at this moment, as a new message. Long after its record was
-    /// written, it takes the copy for one that an operator moved back, and starts the event anew.
+    /// The same for a handler that counts a copy, sent at this moment, as a new message. It takes a copy of an old record
+    /// for one that an operator moved back, and starts the event anew.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         if self.written.is_none_or(|written| sent.since(written) <= LATEST_DELIVERY) {
             return self;
@@ -130,8 +130,7 @@ pub(super) struct Hops {
     /// When the handler decided on the first.
     since: Option<Timestamp>,
     made: u32,
-    /// Moves beyond those that the time since then explains: a look that came early, by any clock, or the end of one
-    /// wait and the beginning of another.
+    /// Moves that the time since then does not explain: after a look that came early, or in another wait.
     pub(super) excused: u32,
     /// The latest end of a wait after a failed call, or of a hold, which the copies carry.
     pub(super) held_until: Option<Timestamp>,
@@ -147,11 +146,7 @@ impl Hops {
         }
     }
 
-    /// The hops after one more, which the handler decides on at `now`.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
+    /// The hops after one more, which the handler decides on at `now`; or what is wrong with it.
     pub(super) fn after(mut self, now: Timestamp, delay: Duration) -> Result<Self, String> {
         if !(Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) || delay.subsec_nanos() > 0 {
             return Err(format!("moved with a delay of {delay:?}; SQS takes 1 to 900 whole seconds"));
@@ -210,8 +205,7 @@ impl Books {
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// A message is re-invoked, dead-lettered or moved. Returns whether this is a duplicate; `None` if it is one that no fault
-    /// explains.
+    /// A message is re-invoked, dead-lettered or moved. Returns whether it was before; `None` if nothing explains that.
     pub(super) fn settle(&mut self, entry: Entry) -> Option<bool> {
         let before = self.get(entry).map(|book| std::mem::replace(&mut book.settled, true));
         let Some(excused) = self.excused.get_mut(&entry.id) else {

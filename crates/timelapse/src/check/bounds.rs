@@ -1,7 +1,5 @@
-//! The bounds that a policy sets, for each call of the handler.
-//!
-//! They repeat, on purpose, some of what the engine computes, with their own arithmetic: they share only `ceiling` with it.
-//! What depends on the jitter's draw is bounded from both sides.
+//! The bounds that a policy sets, for each call of the handler. On purpose they repeat some of what the engine
+//! computes: they share only `ceiling` with it. What depends on the jitter's draw is bounded from both sides.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -203,8 +201,7 @@ impl Bounds {
         Err(case.broken(invariant, detail))
     }
 
-    /// The longest wait that a hold may take, or the wait of a message whose pauses are unknown; `None` if `wait` is longer. A
-    /// backoff that is as short counts as one.
+    /// The longest wait of a hold or of a message whose pauses are unknown; `None` if `wait` is longer.
     pub(super) fn longest_keep(&self, case: &Case<'_>, wait: Duration) -> Option<Duration> {
         let after_failure = self.longest_after_failure(case.look, false);
         let longest = case.known.longest_keep(case.now, case.look.receive_count, after_failure);
@@ -239,8 +236,7 @@ impl Bounds {
         if cut >= self.last_retry() {
             shortest = shortest.min(cut);
         }
-        // A later look may cut a wait that an earlier look did not cut: on a first receive the wait counts
-        // from now, afterwards from the first receive.
+        // A later look may cut the wait: it counts from the first receive, and on a first receive from now.
         let last = Timestamp::from_millis(end.as_millis() - self.last_retry().as_millis() as u64);
         look.first_receive.saturating_add(shortest).max(look.not_before.min(last))
     }
@@ -250,8 +246,7 @@ impl Bounds {
         look.asked.filter(|_| self.policy.directives())
     }
 
-    /// The latest end of a wait from `start` that the target asked for. It is cut to leave time for a last retry before
-    /// `end`.
+    /// The latest end of a wait from `start` that the target asked for. It leaves time for a last retry before `end`.
     fn latest_asked(&self, window: Window, start: Timestamp, end: Timestamp) -> Timestamp {
         let last = end.as_millis().saturating_sub(self.last_retry().as_millis() as u64);
         start.max(window.latest.min(Timestamp::from_millis(last))).saturating_add(SECOND)
@@ -303,8 +298,7 @@ fn given_up(look: &Look) -> Timestamp {
 }
 
 impl Case<'_> {
-    /// Whether a wait is the one that the message carries from an earlier copy's failed call. Only an upper bound of its end is
-    /// known, so a longer wait may be a backoff.
+    /// Whether a wait may be the one that the message carries from an earlier copy's failed call.
     pub(super) fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)

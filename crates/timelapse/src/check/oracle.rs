@@ -115,7 +115,7 @@ impl Oracle {
     }
 }
 
-/// Events and invocations.
+/// Events, messages and the queue.
 impl Oracle {
     /// An event reaches the target.
     pub(crate) fn arrived(&mut self, event: EventNumber, now: Timestamp) {
@@ -134,10 +134,7 @@ impl Oracle {
         let dropped = self.ledger.drop_carrier(event);
         self.note(dropped);
     }
-}
 
-/// Messages and the queue.
-impl Oracle {
     /// Lambda sends the record of a failed attempt.
     pub(crate) fn sent(&mut self, id: Id, event: EventNumber, now: Timestamp) -> Entry {
         self.ledger.fail(event, now);
@@ -154,8 +151,7 @@ impl Oracle {
         });
     }
 
-    /// A fault explains that a message is settled once more: its receipt handle is stale, or the handler gets no answer to a
-    /// dead-letter that was accepted.
+    /// A fault explains a second settling: a stale receipt handle, or no answer to an accepted dead-letter.
     pub(crate) fn excuse(&mut self, entry: Entry) {
         self.books.excuse(entry);
     }
@@ -421,7 +417,7 @@ impl Oracle {
 
     /// Lambda accepts a re-invocation. Returns the attempt that it begins.
     pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
-        self.ledger.duplicates.retries += u64::from(self.settle(position));
+        self.ledger.faults.duplicate_retries += u64::from(self.settle(position));
         let Attempt { event, number, anew } = self.in_hand(position).look.origin.attempt;
         self.ledger.attempt(event, number + 1);
         self.space(position, now);
@@ -438,8 +434,7 @@ impl Oracle {
         self.mark_after(position, After::Unanswered);
     }
 
-    /// Checks an invoke that is not refused. Until something hides its message, it comes back when the queue's own timeout
-    /// ends.
+    /// Checks an invoke that is not refused. If nothing hides its message, it is back after the queue's own timeout.
     fn space(&mut self, position: usize, now: Timestamp) {
         let InHand { entry, look, .. } = *self.in_hand(position);
         let unhidden = self.hands().start.received_at.saturating_add(UNHIDDEN);
@@ -502,7 +497,7 @@ impl Oracle {
 
     /// SQS accepts a message's dead-letter.
     pub(crate) fn dead_lettered(&mut self, position: usize) {
-        self.ledger.duplicates.dead_letters += u64::from(self.settle(position));
+        self.ledger.faults.duplicate_dead_letters += u64::from(self.settle(position));
         let InHand { look, reason, .. } = *self.in_hand(position);
         if let Some(reason) = reason {
             self.ledger.give_up(look.origin.attempt.event, reason.name());
@@ -553,7 +548,7 @@ impl Oracle {
             Ok(hops) => book.hops = hops,
             Err(detail) => self.broke(Invariant::FewestHops, event, detail),
         }
-        self.ledger.duplicates.moves += u64::from(self.settle(position));
+        self.ledger.faults.duplicate_moves += u64::from(self.settle(position));
         self.ledger.carry(event);
         self.books.open(book.of_copy(copy, now))
     }

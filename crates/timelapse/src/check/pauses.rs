@@ -22,8 +22,7 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
 
-/// What a handler knows: the pauses of the target, in the order in which they begin; `None` if it has never read the
-/// parameter.
+/// The target's pauses that a handler knows, by their beginning; `None` if it has never read the parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Known(Option<Vec<Span>>);
 
@@ -72,8 +71,7 @@ impl Known {
         self.active(now).map(|span| format!("its handler knows that it is paused since {}", span.from))
     }
 
-    /// The longest wait at `now` of a held event, or of one that is kept because nothing is known: as long as after a failed
-    /// call.
+    /// The longest wait at `now` of an event that is held, or kept as after a failure while nothing is known.
     pub(crate) fn longest_keep(
         &self,
         now: Timestamp,

@@ -24,9 +24,7 @@ impl InFlightBound {
         Self { most, no_stall: fits && worst < Some(Room::Full) }
     }
 
-    /// # Errors
-    ///
-    /// More are in flight, or some are visible though a poller has time for them.
+    /// An error if more are in flight, or if some are visible though a poller has time for them.
     pub(crate) fn check(self, in_flight: usize, left_visible: bool) -> Result<(), Broken> {
         if let Some(most) = self.most.filter(|&most| in_flight > most) {
             let detail = format!("{in_flight} messages are in flight; {most} at most");

@@ -54,8 +54,7 @@ macro_rules! faults {
 faults! {
     /// Of the messages received: SQS hands it out again while it is hidden, in the same batch or within the hour.
     DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;
-    /// Of the messages received: its receipt handle is stale from the start, so that it comes back
-    /// after the queue's own visibility timeout.
+    /// Of the messages received: its receipt handle is stale, so that it comes back after the queue's own timeout.
     StaleReceiptHandle = "stale_receipt_handle", 0.005, Exceeded;
     /// Of the messages received: `ApproximateReceiveCount` is one too high.
     ReceiveCountHigh = "receive_count_high", 0.01, Kept;
@@ -99,8 +98,7 @@ faults! {
     IncompleteRecord = "incomplete_record", 0.01, Kept;
     /// Of the invocation records that are otherwise whole: its error is a `RetryAfter` whose message nobody would write.
     HostileMessage = "hostile_message", 0.005, Exceeded;
-    /// Of the invocation records: it names a function that is not on `TARGET_FUNCTIONS`. The policy
-    /// under test must not allow that function.
+    /// Of the invocation records: it names a function off `TARGET_FUNCTIONS`, which the policy must not allow.
     UnlistedFunction = "unlisted_function", 0.005, Kept;
     /// Of the `SendMessageBatch` calls to the retry queue, which move messages: refused for good.
     MoveRefused = "move_refused", 0.02, Exceeded;
@@ -116,14 +114,11 @@ faults! {
     LookFailed = "look_failed", 0.2, Kept;
     /// Of the looks at the queue: the count is ten minutes old, instead of a minute at most.
     LookStale = "look_stale", 0.2, Full;
-    /// Of the messages moved whose record says when it was written: the copy's attribute cannot be read, so that it
-    /// counts as a new message.
+    /// Of the messages moved whose record says when it was written: the copy's attribute is cut, so that it counts as new.
     AttributeGarbled = "attribute_garbled", 0.005, Kept;
-    /// Of the messages moved whose record says when it was written: the copy has lost the attribute, and counts as a
-    /// new message.
+    /// Of the messages moved whose record says when it was written: the copy, without its attribute, counts as new.
     AttributeStripped = "attribute_stripped", 0.005, Kept;
-    /// Of the batches: a handler takes it that is older than moves and pauses. It ignores the attribute, hides every
-    /// message, and reads no pauses.
+    /// Of the batches: its handler is older than moves and pauses. It ignores the attribute, and hides every message.
     OldHandler = "old_handler", 0.01, Exceeded;
     /// Of the reads of the pauses: denied.
     PausesDenied = "pauses_denied", 0.05, Kept;

@@ -95,14 +95,14 @@ impl Faults {
     }
 }
 
-/// One generator for each fault and purpose.
+/// One generator for each fault and purpose. No name has a colon, so no two inputs meet.
 pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
+    seeded([&seed.to_le_bytes(), fault.as_bytes(), b":", purpose.as_bytes()])
+}
+
+pub(crate) fn seeded<const N: usize>(parts: [&[u8]; N]) -> Xoshiro256PlusPlus {
     let mut hasher = SipHasher13::new();
-    hasher.write(&seed.to_le_bytes());
-    hasher.write(fault.as_bytes());
-    // No name has a colon, so no two inputs meet.
-    hasher.write(b":");
-    hasher.write(purpose.as_bytes());
+    parts.into_iter().for_each(|part| hasher.write(part));
     Xoshiro256PlusPlus::seed_from_u64(hasher.finish())
 }
 

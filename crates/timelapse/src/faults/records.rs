@@ -7,8 +7,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 
 use crate::aws::target::TARGET_ARN;
 
-/// The function that records name when [`UnlistedFunction`](crate::Fault::UnlistedFunction) strikes. A policy must not
-/// allow it.
+/// The function of [`UnlistedFunction`](crate::Fault::UnlistedFunction)'s records. A policy must not allow it.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
 /// Why an invocation record, struck by a fault, cannot be retried.
@@ -20,42 +19,28 @@ pub(crate) enum Flaw {
     Unlisted,
 }
 
-/// A member of an invocation record.
-struct Member {
-    /// The text it starts with.
-    start: &'static str,
-    /// The text that follows it.
-    next: &'static str,
-    /// It comes after the payload, which may contain any text.
-    behind_payload: bool,
-    /// Without it the event cannot be retried.
-    required: bool,
-}
-
-const fn member(start: &'static str, next: &'static str) -> Member {
-    Member { start, next, behind_payload: false, required: false }
-}
-
 /// The last member.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
-const MEMBERS: [Member; 7] = [
-    member(r#""timestamp":"#, r#""requestContext":"#),
-    member(r#""requestId":"#, r#""functionArn":"#),
-    Member { required: true, ..member(r#""functionArn":"#, r#""condition":"#) },
-    member(r#""condition":"#, r#""approximateInvokeCount":"#),
-    Member { required: true, ..member(r#""requestPayload":"#, r#""responseContext":"#) },
-    Member { behind_payload: true, ..member(r#""responseContext":"#, r#""responsePayload":"#) },
-    Member { behind_payload: true, ..member(RESPONSE_PAYLOAD, "}") },
+/// Members of an invocation record: the text that each starts with, the text that follows it, and whether the event can
+/// only be retried with it.
+const MEMBERS: [(&str, &str, bool); 7] = [
+    (r#""timestamp":"#, r#""requestContext":"#, false),
+    (r#""requestId":"#, r#""functionArn":"#, false),
+    (r#""functionArn":"#, r#""condition":"#, true),
+    (r#""condition":"#, r#""approximateInvokeCount":"#, false),
+    (r#""requestPayload":"#, r#""responseContext":"#, true),
+    (r#""responseContext":"#, r#""responsePayload":"#, false),
+    (RESPONSE_PAYLOAD, "}", false),
 ];
 
 /// Removes one member.
 pub(crate) fn without_a_member(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Flaw> {
-    let member = &MEMBERS[rng.random_range(0..MEMBERS.len())];
-    let start = if member.behind_payload { record.rfind(member.start) } else { record.find(member.start) };
-    let (start, end) = start.zip(record.rfind(member.next)).expect("BUG: Lambda writes all of these members");
+    let (start, next, is_required) = MEMBERS[rng.random_range(0..MEMBERS.len())];
+    let ends = record.find(start).zip(record.rfind(next));
+    let (start, end) = ends.expect("BUG: Lambda writes all of these members, and no payload has them");
     record.replace_range(start..end, "");
-    member.required.then_some(Flaw::Unreadable)
+    is_required.then_some(Flaw::Unreadable)
 }
 
 /// Makes a record name a function that is not on the list.
@@ -81,8 +66,7 @@ const HOSTILE: [(&str, Option<Duration>); 10] = [
 /// The digits of 10^400, and nearly a megabyte of digits: with more, Lambda would drop the record.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
 
-/// Turns the failure in a record into a `RetryAfter` with a message that nobody would write. Returns the wait that it
-/// still asks for.
+/// Makes a record's failure a `RetryAfter` that nobody would write. Returns the wait that it still asks for.
 pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
     let start = record.rfind(RESPONSE_PAYLOAD).expect("BUG: Lambda writes what the function answered");
     record.truncate(start);

@@ -1,6 +1,5 @@
-//! AWS's list prices: US dollars, us-east-1, first tier, without the free tier.
-//! Sources: aws.amazon.com/sqs/pricing (standard queues), aws.amazon.com/lambda/pricing (arm64) and
-//! aws.amazon.com/cloudwatch/pricing (standard log class).
+//! AWS's list prices in US dollars: us-east-1, first tier, no free tier. Sources: aws.amazon.com/sqs/pricing (standard
+//! queues), aws.amazon.com/lambda/pricing (arm64) and aws.amazon.com/cloudwatch/pricing (standard log class).
 
 use std::time::Duration;
 
@@ -34,8 +33,7 @@ const BATCHES: u64 = 100_000;
 
 macro_rules! api_calls {
     ($($(#[doc = $doc:literal])* $call:ident = $name:literal,)*) => {
-        /// An API call that Comeback causes and AWS bills. The target's first invocations are not among
-        /// them: they happen with or without retries.
+        /// An API call that Comeback causes and AWS bills. The target's first invocations happen without it too.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum ApiCall {
             $($(#[doc = $doc])* $call,)*
@@ -114,8 +112,7 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// An object from a call's name to its count, in the order of [`ApiCall::ALL`]. Reads of the pauses are left out
-/// of a run without pauses.
+/// An object from a call's name to its count. Without pauses, it has no reads of them.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -163,14 +160,13 @@ pub fn logs(bytes: u64) -> f64 {
 pub(crate) fn usd_a_retry() -> f64 {
     let Scenario { handler_run_time, run_time, batch_size, .. } = Scenario::default();
     let retries = BATCHES * batch_size as u64;
-    let calls = [
-        (ApiCall::SendMessage, retries),
-        (ApiCall::InvokeTarget, retries),
-        (ApiCall::ReceiveMessage, 2 * BATCHES),
-        (ApiCall::InvokeHandler, 2 * BATCHES),
-        (ApiCall::ChangeMessageVisibilityBatch, BATCHES),
-        (ApiCall::DeleteMessageBatch, BATCHES),
-    ];
+    let mut calls = CallCounts::default();
+    calls.add(ApiCall::SendMessage, retries);
+    calls.add(ApiCall::InvokeTarget, retries);
+    calls.add(ApiCall::ReceiveMessage, 2 * BATCHES);
+    calls.add(ApiCall::InvokeHandler, 2 * BATCHES);
+    calls.add(ApiCall::ChangeMessageVisibilityBatch, BATCHES);
+    calls.add(ApiCall::DeleteMessageBatch, BATCHES);
     let gb_seconds = gb_seconds(2 * BATCHES, handler_run_time, HANDLER_MEMORY_GB)
         + gb_seconds(retries, run_time, TARGET_MEMORY_GB);
     usd(&calls, gb_seconds, log_bytes(2 * retries, 2 * BATCHES + retries)) / retries as f64
@@ -180,16 +176,19 @@ pub(crate) fn usd_a_retry() -> f64 {
 /// line in the log.
 pub(crate) fn usd_a_move() -> f64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
-    let calls =
-        [ApiCall::SendAgain, ApiCall::ReceiveMessage, ApiCall::InvokeHandler, ApiCall::DeleteMessageBatch]
-            .map(|call| (call, BATCHES));
+    let mut calls = CallCounts::default();
+    calls.add(ApiCall::SendAgain, BATCHES);
+    calls.add(ApiCall::ReceiveMessage, BATCHES);
+    calls.add(ApiCall::InvokeHandler, BATCHES);
+    calls.add(ApiCall::DeleteMessageBatch, BATCHES);
     let gb_seconds = gb_seconds(BATCHES, handler_run_time, HANDLER_MEMORY_GB);
     usd(&calls, gb_seconds, log_bytes(BATCHES, BATCHES)) / (BATCHES * batch_size as u64) as f64
 }
 
-fn usd(calls: &[(ApiCall, u64)], gb_seconds: f64, log_bytes: u64) -> f64 {
-    let requests: f64 = calls.iter().map(|&(call, made)| requests(call, made)).sum();
-    requests + compute(gb_seconds) + logs(log_bytes)
+/// Price of a run's calls, compute and logs.
+pub(super) fn usd(calls: &CallCounts, gb_seconds: f64, log_bytes: u64) -> f64 {
+    let prices = ApiCall::ALL.map(|call| requests(call, calls.requests(call)));
+    prices.iter().sum::<f64>() + compute(gb_seconds) + logs(log_bytes)
 }
 
 #[cfg(test)]

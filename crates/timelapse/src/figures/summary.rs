@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use super::prices::{self, ApiCall, CallCounts};
 use super::{Minute, Tallies};
-use crate::check::ledger::{Balance, Duplicates, Ledger};
+use crate::check::ledger::{Balance, FaultCounts, Ledger};
 use crate::scenario::Scenario;
 
 /// The figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`, always.
 ///
-/// Its JSON has the members below in this order, and no figure of the machine it was made on: the
-/// same scenario, policy and version give the same bytes. Members may be added, never renamed.
+/// Its JSON has the members below in this order, and no figure of the machine it was made on. Members may be added,
+/// never renamed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The scenario's.
@@ -22,9 +22,8 @@ pub struct Summary {
     pub virtual_seconds: u64,
     /// Events for which a run of the target succeeded.
     pub delivered: usize,
-    /// Events that were given up, by the reason in their dead-letter. Two reasons are not the
-    /// handler's: `max_receive_count`, where SQS itself moved the message to the dead-letter queue,
-    /// and `expired`, where SQS deleted it after 14 days.
+    /// Events that were given up, by reason. Two are not the handler's: `max_receive_count`, where SQS itself moved the
+    /// message to the dead-letter queue, and `expired`, where SQS deleted it after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events still on their way.
     pub waiting: usize,
@@ -34,22 +33,19 @@ pub struct Summary {
     pub retries: u64,
     /// Of each event that arrived, the number of its last attempt: 0 if it was never retried.
     pub attempts: Option<Percentiles>,
-    /// Of each event that arrived during the outage and was delivered, the time from the outage's
-    /// end to its delivery, in milliseconds.
+    /// Milliseconds from the end of the outage to the delivery of each event that arrived in it and was delivered.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Most messages in flight at once.
     pub peak_in_flight: usize,
     /// The scenario's.
     pub in_flight_limit: usize,
-    /// Most messages visible at once: ready to be received. They pile up with too few pollers
-    /// (`MaximumConcurrency`), or at the in-flight limit.
+    /// Most messages visible at once. They pile up with too few pollers, or at the in-flight limit.
     pub peak_visible: usize,
     /// Most messages delayed at once: sent again, and neither visible nor in flight until their delay is over.
     pub peak_delayed: usize,
     /// Times that a message was sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Moves made while messages in flight were under half of `HIDE_UP_TO`: each environment of the handler has a
-    /// share of the room, and cannot use another's.
+    /// Moves made with under half of `HIDE_UP_TO` in flight: no environment can use another's share of the room.
     pub moves_with_room: u64,
     /// How often each API call was made.
     pub api_calls: CallCounts,
@@ -57,8 +53,7 @@ pub struct Summary {
     pub handler_gb_seconds: f64,
     /// Compute of the target's retries, in GB-seconds; its first invocations are not counted.
     pub target_gb_seconds: f64,
-    /// What CloudWatch Logs takes in: the handler's lines, and Lambda's own of the handler and of the
-    /// target's retries.
+    /// What CloudWatch Logs takes in: the handler's lines, and Lambda's about the handler and the target's retries.
     pub log_bytes: u64,
     /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
@@ -68,8 +63,7 @@ pub struct Summary {
     /// The run minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// How many of the events that arrived had 0 attempts (were never retried), 1 attempt, and so on.
-    /// Not part of the JSON.
+    /// How many of the events that arrived were retried 0 times, once, and so on. Not part of the JSON.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
     /// Events that arrived during the outage, delivered or not. Not part of the JSON.
@@ -80,36 +74,21 @@ pub struct Summary {
     pub recovery_delays_ms: Vec<u64>,
 }
 
-/// How often faults struck in a run, and the duplicates they led to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct FaultCounts {
-    /// Of each fault that could strike, by name: how often it did.
-    pub struck: BTreeMap<&'static str, u64>,
-    /// Re-invocations of a message that had been re-invoked or dead-lettered before.
-    pub duplicate_retries: u64,
-    /// Dead-letters of such a message.
-    pub duplicate_dead_letters: u64,
-    /// Copies of such a message, or of one that had a copy.
-    pub duplicate_moves: u64,
-}
-
 impl Summary {
     /// Sums up a run that has ended, in which these faults could strike.
     pub(crate) fn of(
         scenario: &Scenario,
-        Tallies { calls, decisions, retries, moves, moves_with_room, minutes }: Tallies,
-        (ledger, balance): (&Ledger, Balance),
+        tallies: Tallies,
+        (ledger, balance): (Ledger, Balance),
         struck: Option<BTreeMap<&'static str, u64>>,
     ) -> Self {
+        let Tallies { calls, decisions, retries, minutes, .. } = tallies;
         let handler_runs = calls.of(ApiCall::InvokeHandler);
         let handler = prices::gb_seconds(handler_runs, scenario.handler_run_time, prices::HANDLER_MEMORY_GB);
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
         let attempts = ledger.attempts();
         let (events_hit, recovery_delays_ms) = ledger.recovery(scenario.outage_end());
-        let requests = ApiCall::ALL.map(|call| prices::requests(call, calls.requests(call)));
         let log_bytes = prices::log_bytes(decisions, handler_runs + retries);
-        let Duplicates { retries: duplicate_retries, dead_letters, moves: duplicate_moves } =
-            ledger.duplicates;
         let peak = |depth: fn(&Minute) -> u32| minutes.iter().map(depth).max().unwrap_or_default() as usize;
         Self {
             seed: scenario.seed,
@@ -127,24 +106,14 @@ impl Summary {
             in_flight_limit: scenario.in_flight_limit,
             peak_visible: peak(|minute| minute.visible),
             peak_delayed: peak(|minute| minute.delayed),
-            moves,
-            moves_with_room,
+            moves: tallies.moves,
+            moves_with_room: tallies.moves_with_room,
             api_calls: calls,
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),
             log_bytes,
-            cost_usd: rounded(
-                requests.iter().sum::<f64>()
-                    + prices::compute(handler)
-                    + prices::compute(target)
-                    + prices::logs(log_bytes),
-            ),
-            faults: struck.map(|struck| FaultCounts {
-                struck,
-                duplicate_retries,
-                duplicate_dead_letters: dead_letters,
-                duplicate_moves,
-            }),
+            cost_usd: rounded(prices::usd(&calls, handler + target, log_bytes)),
+            faults: struck.map(|struck| FaultCounts { struck, ..ledger.faults }),
             minutes,
             events_hit,
             recovery_delays_ms,

@@ -10,8 +10,8 @@ use crate::figures::Minute;
 use crate::figures::prices::{usd_a_move, usd_a_retry};
 use crate::figures::summary::{Percentiles, Summary};
 use crate::scenario::Scenario;
+use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;
-use crate::schedule::{RetriesMade, Schedule};
 use crate::simulation::{RunError, run};
 
 /// Events rehearsed under each policy. They stand for all, because events only meet in the queue.
@@ -29,8 +29,7 @@ pub struct Candidate {
     pub jitter: &'static str,
     /// `BASE_BACKOFF`, in seconds.
     pub base_backoff: u64,
-    /// From the end of the outage until an event that failed in it is delivered, in milliseconds. `None` if no event
-    /// is delivered.
+    /// Milliseconds from the outage's end to the delivery of an event that failed in it. `None` if none is delivered.
     pub recovery_ms: Option<Percentiles>,
     /// Retries of an event that reaches the target in the outage: the mean.
     pub retries_per_event: f64,
@@ -49,8 +48,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Rehearses the outage. In the run every message can be hidden, and none waits for a poller: hiding and polling
-    /// are computed at the goal's own rate instead.
+    /// Rehearses the outage with every message hidden and polled at once. Both are computed at the goal's own rate.
     pub(super) fn rehearse(goal: &Goal, settings: &Settings) -> Result<Self, RunError> {
         let ideal = Settings {
             hide_up_to: HideUpTo::Always,
@@ -82,11 +80,15 @@ impl Candidate {
         };
         let recovering = (goal.outage.as_secs() / 60) as usize;
         let peak = a_second(&summary.minutes[recovering..]);
-        let delayed = Delayed::of(&summary.minutes, factor, never, settings.hide_up_to);
+        let retries_per_second = a_second(&summary.minutes);
+        let room = match settings.hide_up_to {
+            HideUpTo::Always => f64::INFINITY,
+            HideUpTo::UpTo(messages) => (messages as f64 - never.waiting).max(0.0),
+        };
+        let (moves, moves_per_second) = moves_of_delayed(&summary.minutes, factor, room);
         let retries_per_event = (1.0 - goal.never_succeed) * summary.retries as f64 / EVENTS as f64
             + goal.never_succeed * never.retries;
-        let moves_per_event =
-            delayed.moves / (rate * goal.outage.as_secs_f64()) + never.moves_per_second / rate;
+        let moves_per_event = moves / (rate * goal.outage.as_secs_f64()) + never.moves_per_second / rate;
         let usd = retries_per_event * usd_a_retry() + moves_per_event * usd_a_move();
         Self {
             max_backoff: settings.max_backoff,
@@ -98,10 +100,7 @@ impl Candidate {
             peak_load: peak / rate,
             waiting: summary.peak_in_flight as f64 * factor + never.waiting,
             usd_per_million_events: usd * 1e6,
-            maximum_concurrency: pollers(
-                a_second(&summary.minutes),
-                delayed.per_second + never.moves_per_second,
-            ),
+            maximum_concurrency: pollers(retries_per_second, moves_per_second + never.moves_per_second),
             given_up: summary.dead_lettered,
         }
     }
@@ -118,6 +117,7 @@ impl Candidate {
 }
 
 /// The events that never succeed, once as many are given up as arrive.
+#[derive(Default)]
 struct Never {
     /// Mean of one event.
     retries: f64,
@@ -130,11 +130,11 @@ impl Never {
     fn of(goal: &Goal, policy: &Policy) -> Self {
         let rate = goal.events_per_second * goal.never_succeed;
         if rate <= 0.0 {
-            return Self { retries: 0.0, retries_per_second: 0.0, waiting: 0.0, moves_per_second: 0.0 };
+            return Self::default();
         }
         let schedule = Schedule::of(policy, goal.seed, NEVER_SUCCEEDING, &|| {});
         let in_flight = schedule.in_flight(rate, IN_FLIGHT_LIMIT);
-        let RetriesMade { mean: retries, .. } = schedule.retries_made;
+        let retries = schedule.retries_made.mean;
         Self {
             retries,
             retries_per_second: rate * retries,
@@ -144,26 +144,13 @@ impl Never {
     }
 }
 
-/// The events of the outage that do not fit in the room for hidden messages.
-struct Delayed {
-    /// All their moves: one for each 900 s that an event is delayed.
-    moves: f64,
-    /// In the minute with the most of them.
-    per_second: f64,
-}
-
-impl Delayed {
-    fn of(minutes: &[Minute], factor: f64, never: &Never, hide_up_to: HideUpTo) -> Self {
-        let room = match hide_up_to {
-            HideUpTo::Always => f64::INFINITY,
-            HideUpTo::UpTo(messages) => (messages as f64 - never.waiting).max(0.0),
-        };
-        let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
-        let (sum, most) =
-            delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));
-        let longest = LONGEST_DELAY.as_secs_f64();
-        Self { moves: sum * MINUTE / longest, per_second: most / longest }
-    }
+/// Moves of the events of the outage that do not fit in the room for hidden messages, one for each 900 s that an event is
+/// delayed: all of them, and those of a second in the minute with the most.
+fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
+    let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
+    let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));
+    let longest = LONGEST_DELAY.as_secs_f64();
+    (sum * MINUTE / longest, most / longest)
 }
 
 #[cfg(test)]

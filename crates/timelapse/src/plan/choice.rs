@@ -24,13 +24,11 @@ pub enum LimitedBy {
     MaxRetries,
     /// The retries take more pollers than Lambda allows; the fewest under this policy.
     Throughput,
-    /// Every policy waits too long: the shortest wait is a second, and invocations take time too. This policy recovers
-    /// the soonest.
+    /// Every policy waits too long: at least a second, and invocations take time too. This one recovers the soonest.
     Waits,
 }
 
-/// The policies that lose nothing and that no other such policy beats, the fastest first. Of several equals, the first
-/// of the grid, which has the shortest cap.
+/// The policies that lose nothing and that no other such policy beats, the fastest first. Of equals, the shortest cap.
 pub(super) fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));

@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{BACKOFF_RANGE, Jitter, Settings};
+use comeback_engine::{Jitter, Settings};
 use serde::{Serialize, Serializer};
 
 use crate::scenario::ScenarioError;
@@ -51,18 +51,13 @@ impl Goal {
     ///
     /// All that was refused, not only the first.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
-        let Self { outage, events_per_second: rate, recover_within, never_succeed, .. } = self;
-        let time = "1 s to 14 days";
+        let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
+        let (time, share) = ("1 s to 14 days", "at least 0 and less than 1");
         let checks = [
             ("outage", time, TIMES.contains(outage), format!("{outage:?}")),
             ("rate", "more than 0", rate.is_finite() && *rate > 0.0, rate.to_string()),
             ("recover-within", time, TIMES.contains(recover_within), format!("{recover_within:?}")),
-            (
-                "never-succeed",
-                "at least 0 and less than 1",
-                (0.0..1.0).contains(never_succeed),
-                never_succeed.to_string(),
-            ),
+            ("never-succeed", share, (0.0..1.0).contains(never), never.to_string()),
         ];
         let refused = checks.into_iter().filter(|(.., valid, _)| !valid);
         let refused: Vec<_> =
@@ -78,28 +73,9 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 /// `BASE_BACKOFF` in seconds. A longer one would delay events that fail by themselves, outside of an outage.
 const BASES: [u64; 3] = [1, 10, 60];
 /// `MAX_BACKOFF` in seconds; the last is the default and the longest possible.
-const CAPS: [u64; 18] = [
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    300,
-    600,
-    900,
-    1_200,
-    1_800,
-    2_700,
-    3_600,
-    2 * 3_600,
-    6 * 3_600,
-    *BACKOFF_RANGE.end(),
-];
-/// The jitters that spread retries. The events of a plan arrive evenly, which hides the flaw of `none`: events that
-/// failed together come back together every time.
+const CAPS: [u64; 18] =
+    [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
+/// The jitters that spread retries. The events of a plan arrive evenly, which would hide the flaw of `none`.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 /// The policies to compare for a goal, by cap, then jitter, then base.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {

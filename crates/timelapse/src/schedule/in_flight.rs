@@ -27,8 +27,8 @@ pub struct InFlight {
     pub highest_events_per_second: Option<f64>,
     /// Moves of the events that are not hidden.
     pub moves: Moves,
-    /// Batches under way at once, if they are full and the handler takes as long as [`Scenario`]'s default for each: the
-    /// least `MAXIMUM_CONCURRENCY`, 2 or more. Lambda allows 1,000.
+    /// Batches under way at once, if they are full and take as long as [`Scenario`]'s default: the least
+    /// `MAXIMUM_CONCURRENCY`, 2 or more. Lambda allows 1,000.
     pub pollers: u64,
 }
 
@@ -78,8 +78,7 @@ impl Schedule {
         }
     }
 
-    /// The `t` at which the mean of min(`t`, wait) is this many seconds, if it ever is. Between two neighbouring waits the
-    /// mean rises in a straight line.
+    /// The `t` at which the mean of min(`t`, wait) is this many seconds: it rises in a straight line between two waits.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {

@@ -11,8 +11,7 @@ use crate::check::oracle::Reads;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 
-/// Lambda ends an environment that was idle for longer. It does not say when: ten minutes are an assumption, and so are
-/// the two hours after which it replaces one.
+/// Lambda ends an idle environment, and replaces an old one. It does not say when: these are assumptions.
 const IDLE: Duration = Duration::from_secs(600);
 const LIFE: Duration = Duration::from_secs(7_200);
 

@@ -1,5 +1,4 @@
-//! The handler's calls: each is counted, told to the oracle, struck by faults, and performed. A call whose answer is lost
-//! still takes effect.
+//! The handler's calls: counted, told to the oracle, struck by faults, and performed, even if the answer is then lost.
 
 use std::time::Duration;
 

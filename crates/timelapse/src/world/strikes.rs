@@ -83,8 +83,7 @@ impl World {
                 self.oracle.counted_low(carried.entry);
             }
             if let Some(rng) = self.dice.roll(Fault::DuplicateDelivery, self.now) {
-                // Half of the copies come at once, in the same batch if it has room. The others come
-                // within milliseconds to an hour, each order of magnitude being equally likely.
+                // Half of the copies come at once, if the batch has room; the others within the hour, mostly soon.
                 if messages.len() < self.scenario.batch_size && rng.random_bool(0.5) {
                     let (slot, index, agenda) = (received.receipt.slot, records.len(), &mut self.agenda);
                     let copy = self.queue.hand_out(self.now, slot, agenda, records, index);
