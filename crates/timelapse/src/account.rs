@@ -12,9 +12,7 @@ use comeback_engine::{
 };
 use futures_util::future::Either;
 
-/// An answer for each entry, or one for the whole call.
 pub(crate) type Answers = Result<Vec<Answer>, ServiceError>;
-/// The request's id, or why the invocation failed.
 pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
 /// AWS's side of the handler's calls.
@@ -141,7 +139,6 @@ fn failure(cause: Cause) -> CallFailure {
     CallFailure { cause: cause.to_string(), remedy: None }
 }
 
-/// The calls of one batch API.
 struct Calls<'a, S, E> {
     account: &'a SimulatedAccount<S>,
     limits: Limits,
@@ -158,7 +155,11 @@ impl<S: Service, E> Calls<'_, S, E> {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Iterator<Item = Result<(), Cause>> {
         let account = self.account;
-        let sender = Sender::over(self, |time| ready(account.wait(time))).retries(retries);
+        let wait = |time| {
+            account.wait(time);
+            ready(())
+        };
+        let sender = Sender::over(self, wait).retries(retries);
         by_entry(Box::pin(sender.send_while(entries, || !past_deadline())).await).into_iter()
     }
 }

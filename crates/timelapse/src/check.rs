@@ -6,33 +6,15 @@ pub(crate) mod bounds;
 pub(crate) mod ledger;
 pub(crate) mod oracle;
 pub(crate) mod pauses;
-pub(crate) mod room;
 
 use crate::event::EventNumber;
 
-macro_rules! invariants {
-    ($($invariant:ident = $statement:literal,)*) => {
-        /// Something that must hold of every run, whatever strikes. It is checked as the run goes.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Invariant {
-            $(#[doc = $statement] $invariant,)*
-        }
+texts! {
+    /// Something that must hold of every run, whatever strikes. It is checked as the run goes.
+    pub enum Invariant;
+    /// What must hold, in one clause.
+    pub fn statement;
 
-        impl Invariant {
-            /// Every invariant, in the order of the documentation.
-            pub const ALL: [Self; [$($statement),*].len()] = [$(Self::$invariant),*];
-
-            /// What must hold, in one clause.
-            pub const fn statement(self) -> &'static str {
-                match self {
-                    $(Self::$invariant => $statement,)*
-                }
-            }
-        }
-    };
-}
-
-invariants! {
     NoneVanishes = "every event ends delivered, dead-lettered with a reason, or still waiting",
     TrueReasons = "a dead-letter's reason is true",
     MaxRetries = "a chain has at most MAX_RETRIES retries",
@@ -55,7 +37,6 @@ invariants! {
     PauseEndsNothing = "no event is given up as too old because it was paused",
 }
 
-/// How an invariant was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) invariant: Invariant,

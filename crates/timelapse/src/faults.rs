@@ -19,7 +19,7 @@ use mix::{Faults, generator};
 pub(crate) struct Dice {
     dice: [Option<Die>; Fault::ALL.len()],
     /// Which fault struck which event since the notes were last taken.
-    notes: Vec<(Fault, EventNumber)>,
+    pub(crate) notes: Vec<(Fault, EventNumber)>,
 }
 
 #[derive(Debug)]
@@ -74,10 +74,6 @@ impl Dice {
         strikes
     }
 
-    pub(crate) fn take_notes(&mut self) -> Vec<(Fault, EventNumber)> {
-        std::mem::take(&mut self.notes)
-    }
-
     /// How often each fault struck, of those that can, by name; `None` if none can.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
@@ -128,7 +124,7 @@ mod tests {
             .map(|ms| dice.strikes(Fault::ClockSkew, at(ms), [3, 4].map(EventNumber)));
         assert_eq!(struck, [false, true, true, false]);
         assert_eq!(dice.struck(), Some([("clock_skew", 2)].into()));
-        assert_eq!(dice.take_notes(), [3, 4, 3, 4].map(|event| (Fault::ClockSkew, EventNumber(event))));
+        assert_eq!(dice.notes, [3, 4, 3, 4].map(|event| (Fault::ClockSkew, EventNumber(event))));
         let mut dice = Dice::new(1, START, &Faults::default().with(Fault::ClockSkew, HALF));
         let share = rolls(&mut dice, Fault::ClockSkew).iter().filter(|&&struck| struck).count();
         assert!((20..=44).contains(&share), "{share} of 64");

@@ -1,14 +1,19 @@
-//! The figures of a run: counted in [`Tallies`] as it goes, summed up in [`Summary`](summary::Summary) at its end.
+//! The figures of a run: counted in [`Tallies`] as it goes, summed up in [`Summary`] at its end.
 
 pub mod prices;
-pub(crate) mod summary;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use comeback_engine::Timestamp;
 use serde::Serialize;
 
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
-use prices::CallCounts;
+use crate::check::Broken;
+use crate::check::ledger::{FaultCounts, Ledger};
+use crate::scenario::Scenario;
+use prices::{ApiCall, CallCounts};
 
 /// What is counted while a run goes on.
 #[derive(Debug, Default)]
@@ -16,13 +21,10 @@ pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
     /// Lines in the handler's log: one for each message, and one for all messages of a batch that only wait on.
     pub(crate) decisions: u64,
-    /// Re-invocations that Lambda accepted.
     pub(crate) retries: u64,
-    /// Copies that SQS accepted.
     pub(crate) moves: u64,
     /// Moves made while messages in flight were under half of `HIDE_UP_TO`.
     pub(crate) moves_with_room: u64,
-    /// The run minute by minute.
     pub(crate) minutes: Vec<Minute>,
 }
 
@@ -49,7 +51,6 @@ impl Tallies {
         Self { minutes: vec![Minute::default(); index(end) + 1], ..Self::default() }
     }
 
-    /// The minute of a moment.
     pub(crate) fn minute(&mut self, now: Timestamp) -> &mut Minute {
         &mut self.minutes[index(now)]
     }
@@ -70,10 +71,173 @@ fn index(moment: Timestamp) -> usize {
     moment.since(START).as_secs() as usize / 60
 }
 
+/// The figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`, always.
+///
+/// Its JSON has the members below in this order, and no figure of the machine it was made on. Members may be added,
+/// never renamed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The scenario's.
+    pub seed: u64,
+    /// The scenario's.
+    pub events: usize,
+    /// Length of the run.
+    pub virtual_seconds: u64,
+    /// Events for which a run of the target succeeded.
+    pub delivered: usize,
+    /// Events that were given up, by reason. Two are not the handler's: `max_receive_count`, where SQS itself moved the
+    /// message to the dead-letter queue, and `expired`, where SQS deleted it after 14 days.
+    pub dead_lettered: BTreeMap<&'static str, usize>,
+    /// Events still on their way.
+    pub waiting: usize,
+    /// Events that would have arrived after the end of the run.
+    pub not_arrived: usize,
+    /// Re-invocations that Lambda accepted.
+    pub retries: u64,
+    /// Of each event that arrived, the number of its last attempt: 0 if it was never retried.
+    pub attempts: Option<Percentiles>,
+    /// Milliseconds from the end of the outage to the delivery of each event that arrived in it and was delivered.
+    pub recovery_delay_ms: Option<Percentiles>,
+    /// Most messages in flight at once.
+    pub peak_in_flight: usize,
+    /// The scenario's.
+    pub in_flight_limit: usize,
+    /// Most messages visible at once. They pile up with too few pollers, or at the in-flight limit.
+    pub peak_visible: usize,
+    /// Most messages delayed at once: sent again, and neither visible nor in flight until their delay is over.
+    pub peak_delayed: usize,
+    /// Times that a message was sent again with a delay instead of being hidden.
+    pub moves: u64,
+    /// Moves made with under half of `HIDE_UP_TO` in flight: no environment can use another's share of the room.
+    pub moves_with_room: u64,
+    /// How often each API call was made.
+    pub api_calls: CallCounts,
+    /// Compute of the retry handler, in GB-seconds.
+    pub handler_gb_seconds: f64,
+    /// Compute of the target's retries, in GB-seconds; its first invocations are not counted.
+    pub target_gb_seconds: f64,
+    /// What CloudWatch Logs takes in: the handler's lines, and Lambda's about the handler and the target's retries.
+    pub log_bytes: u64,
+    /// List price of the calls, the compute and the logs, in US dollars.
+    pub cost_usd: f64,
+    /// What went wrong besides the target; `None`, and not in the JSON, if no fault could strike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<FaultCounts>,
+    /// The run minute by minute. Not part of the JSON.
+    #[serde(skip)]
+    pub minutes: Vec<Minute>,
+    /// How many of the events that arrived were retried 0 times, once, and so on. Not part of the JSON.
+    #[serde(skip)]
+    pub events_by_attempts: Vec<usize>,
+    /// Events that arrived during the outage, delivered or not. Not part of the JSON.
+    #[serde(skip)]
+    pub events_hit: usize,
+    /// The delays behind `recovery_delay_ms`, in ascending order. Not part of the JSON.
+    #[serde(skip)]
+    pub recovery_delays_ms: Vec<u64>,
+}
+
+impl Summary {
+    /// Sums up a run that has ended, in which these faults could strike. An error if an event has vanished.
+    pub(crate) fn of(
+        scenario: &Scenario,
+        tallies: Tallies,
+        ledger: Ledger,
+        struck: Option<BTreeMap<&'static str, u64>>,
+    ) -> Result<Self, Broken> {
+        let balance = ledger.balance()?;
+        let Tallies { calls, decisions, retries, minutes, .. } = tallies;
+        let handler_runs = calls.of(ApiCall::InvokeHandler);
+        let handler = prices::gb_seconds(handler_runs, scenario.handler_run_time, prices::HANDLER_MEMORY_GB);
+        let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
+        let attempts = ledger.attempts();
+        let (events_hit, recovery_delays_ms) = ledger.recovery(scenario.outage_end());
+        let log_bytes = prices::log_bytes(decisions, handler_runs + retries);
+        let peak = |depth: fn(&Minute) -> u32| minutes.iter().map(depth).max().unwrap_or_default() as usize;
+        Ok(Self {
+            seed: scenario.seed,
+            events: scenario.events,
+            virtual_seconds: scenario.duration.as_secs(),
+            delivered: balance.delivered,
+            dead_lettered: balance.given_up,
+            waiting: balance.waiting,
+            not_arrived: balance.not_arrived,
+            retries,
+            events_by_attempts: counts(&attempts),
+            attempts: Percentiles::of(attempts),
+            recovery_delay_ms: Percentiles::of(recovery_delays_ms.clone()),
+            peak_in_flight: peak(|minute| minute.in_flight),
+            in_flight_limit: scenario.in_flight_limit,
+            peak_visible: peak(|minute| minute.visible),
+            peak_delayed: peak(|minute| minute.delayed),
+            moves: tallies.moves,
+            moves_with_room: tallies.moves_with_room,
+            api_calls: calls,
+            handler_gb_seconds: rounded(handler),
+            target_gb_seconds: rounded(target),
+            log_bytes,
+            cost_usd: rounded(prices::usd(&calls, handler + target, log_bytes)),
+            faults: struck.map(|struck| FaultCounts { struck, ..ledger.faults }),
+            minutes,
+            events_hit,
+            recovery_delays_ms,
+        })
+    }
+
+    /// Length of the run.
+    pub fn virtual_time(&self) -> Duration {
+        Duration::from_secs(self.virtual_seconds)
+    }
+}
+
+/// How often each value occurs, from 0 to the largest.
+fn counts(values: &[u64]) -> Vec<usize> {
+    let mut counts = vec![0; values.iter().max().map_or(0, |&most| most as usize + 1)];
+    for &value in values {
+        counts[value as usize] += 1;
+    }
+    counts
+}
+
+/// To a millionth, which hides the last bits of floating-point arithmetic.
+fn rounded(figure: f64) -> f64 {
+    (figure * 1e6).round() / 1e6
+}
+
+/// Median, 99th percentile and maximum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Percentiles {
+    /// Half of the values are at most this.
+    pub p50: u64,
+    /// 99 in 100 values are at most this.
+    pub p99: u64,
+    /// The largest value.
+    pub max: u64,
+}
+
+impl Percentiles {
+    /// By nearest rank, so that each is one of the values; `None` if there are none.
+    ///
+    /// ```
+    /// use comeback_timelapse::Percentiles;
+    ///
+    /// let percentiles = Percentiles::of((1..=200).collect());
+    /// assert_eq!(percentiles, Some(Percentiles { p50: 100, p99: 198, max: 200 }));
+    /// ```
+    pub fn of(mut values: Vec<u64>) -> Option<Self> {
+        values.sort_unstable();
+        let rank = |percent| nearest_rank(&values, percent);
+        Some(Self { p50: rank(50)?, p99: rank(99)?, max: rank(100)? })
+    }
+}
+
+/// The value at this percentile by nearest rank; `None` if there are none.
+pub(crate) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+    sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

@@ -25,6 +25,33 @@
 //! | `figures`, `watch` | what is seen of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
 
+/// An enum, and a text for each of its variants, which also documents it.
+macro_rules! texts {
+    (
+        $(#[doc = $of_enum:literal])* pub enum $name:ident;
+        $(#[doc = $of_text:literal])* pub fn $text:ident;
+        $($(#[doc = $doc:literal])* $variant:ident = $value:literal,)*
+    ) => {
+        $(#[doc = $of_enum])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[doc = $doc])* #[doc = $value] $variant,)*
+        }
+
+        impl $name {
+            /// All of them, in the order of the documentation.
+            pub const ALL: [Self; [$($value),*].len()] = [$(Self::$variant),*];
+
+            $(#[doc = $of_text])*
+            pub const fn $text(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $value,)*
+                }
+            }
+        }
+    };
+}
+
 mod account;
 mod aws;
 mod check;
@@ -53,9 +80,8 @@ pub use event::EventNumber;
 pub use faults::fault::Fault;
 pub use faults::mix::{Faults, Strikes};
 pub use faults::records::UNLISTED_ARN;
-pub use figures::Minute;
 pub use figures::prices::{self, ApiCall, CallCounts};
-pub use figures::summary::{Percentiles, Summary};
+pub use figures::{Minute, Percentiles, Summary};
 pub use operators::OperatorPause;
 pub use plan::{Candidate, EVENTS as EVENTS_OF_A_PLAN, Goal, Limit, LimitedBy, Plan, PlanError};
 pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};

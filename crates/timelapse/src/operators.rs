@@ -49,7 +49,6 @@ impl OperatorPause {
         pauses
     }
 
-    /// When it is over.
     pub(crate) fn end(&self) -> Option<Timestamp> {
         self.length.map(|length| START.saturating_add(self.at + length))
     }

@@ -97,11 +97,7 @@ impl Scenario {
         moments
     }
 
-    /// Checks every setting.
-    ///
-    /// # Errors
-    ///
-    /// Every refused setting.
+    /// Checks every setting. An error has every one that was refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
         let mut check = |setting, range, valid: bool, value: String| {
@@ -145,12 +141,10 @@ impl Scenario {
         if refused.is_empty() { Ok(()) } else { Err(refused) }
     }
 
-    /// The last moment of the run.
     pub(crate) fn end(&self) -> Timestamp {
         START.saturating_add(self.duration)
     }
 
-    /// When the target works again.
     pub(crate) fn outage_end(&self) -> Timestamp {
         START.saturating_add(self.outage)
     }

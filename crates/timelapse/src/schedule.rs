@@ -11,11 +11,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::aws::agenda::START;
-use crate::aws::queue::LONGEST_DELAY;
+use crate::aws::queue::{LONGEST_DELAY, blank};
 use crate::aws::target::{DOWN, FailureRecords, Id, TARGET_ARN};
 use crate::event::EventNumber;
 use crate::faults::mix::seeded;
-use crate::figures::summary::nearest_rank;
+use crate::figures::nearest_rank;
 
 /// The most events to follow.
 pub const MAX_EVENTS: usize = 100_000;
@@ -201,13 +201,9 @@ impl Chain {
             let failed_at = now;
             let mut record = Record {
                 message_id: Id::draw(&mut rng).to_string(),
-                receipt_handle: String::new(),
                 body: records.write(now, Id::draw(&mut rng), &payload, DOWN, String::new()),
                 receive_count: 1,
-                sent: now,
-                first_receive: now,
-                moved: None,
-                trace_header: None,
+                ..blank(now)
             };
             match serve_backoff(&mut record, policy, &mut now) {
                 Ok(enveloped) => payload = enveloped,

@@ -8,7 +8,7 @@ use crate::aws::agenda::START;
 use crate::aws::mapping::kept;
 use crate::check::Broken;
 use crate::faults::fault::Fault;
-use crate::figures::summary::Summary;
+use crate::figures::Summary;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::watch::{Recorder, Violation, Watcher};
 use crate::world::World;
@@ -38,7 +38,7 @@ pub enum RunError {
 pub fn run(scenario: &Scenario, policy: &Policy, watcher: &mut impl Watcher) -> Result<Summary, RunError> {
     scenario.check().map_err(RunError::Refused)?;
     simulate(scenario, policy, watcher).map_err(|(broken, _)| {
-        let mut recorder = Recorder::new(broken.event);
+        let mut recorder = Recorder::of(broken.event);
         let again = simulate(scenario, policy, &mut recorder);
         let (broken, at) = again.expect_err("BUG: the same seed did not give the same run");
         RunError::Violated(Box::new(recorder.violation(broken, scenario.seed, at)))
@@ -63,7 +63,7 @@ fn simulate(
         let world = &mut *account.service.borrow_mut();
         world.follow_up();
         report_strikes(world, watcher);
-        if let Some(broken) = world.oracle.take_broken() {
+        if let Some(broken) = world.oracle.broken.take() {
             return Err((broken, world.now.since(START)));
         }
         happenings += 1;
@@ -74,13 +74,12 @@ fn simulate(
     let mut world = account.service.into_inner();
     world.finish();
     let World { oracle, tallies, dice, .. } = world;
-    let ended = oracle.end().map_err(|broken| (broken, scenario.duration))?;
-    Ok(Summary::of(scenario, tallies, ended, dice.struck()))
+    Summary::of(scenario, tallies, oracle.ledger, dice.struck()).map_err(|broken| (broken, scenario.duration))
 }
 
 fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
     let at = world.now.since(START);
-    for (fault, event) in world.dice.take_notes() {
+    for (fault, event) in std::mem::take(&mut world.dice.notes) {
         watcher.struck(at, event, fault);
     }
 }
@@ -122,10 +121,7 @@ fn handle(
 /// Whether a handler that was to die has answered: it did nothing, or made only one call, or moved nothing.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.at_hand().death;
-    let lives = |death: Death| match death.fault {
-        Fault::HandlerDiedBetween => true,
-        Fault::HandlerDiedAfterMove => death.calls > 0,
-        _ => false,
-    };
+    let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;
+    let lives = |death: Death| death.fault == Fault::HandlerDiedBetween || has_moved_nothing(death);
     report.kept_whole.is_some() || death.is_some_and(lives)
 }

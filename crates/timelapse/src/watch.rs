@@ -64,48 +64,29 @@ impl Trace {
         &self.text
     }
 
-    /// Takes what was written, and starts anew.
-    pub(crate) fn take(&mut self) -> String {
-        std::mem::take(&mut self.text)
-    }
-
     fn line(&mut self, at: Duration, event: EventNumber, what: fmt::Arguments<'_>) {
-        writeln!(self.text, "{} event {event} {what}", Elapsed(at)).expect("BUG: writing to a String");
+        writeln!(self.text, "{} event {event} {what}", elapsed(at)).expect("BUG: writing to a String");
     }
 }
 
 impl Watcher for Trace {
     fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
-        match error {
-            None => self.line(at, event, format_args!("attempt {attempt} succeeded")),
-            Some(error) => {
-                self.line(at, event, format_args!("attempt {attempt} failed: {}", error.error_type))
-            }
-        }
+        let end = error.map_or("succeeded".into(), |error| format!("failed: {}", error.error_type));
+        self.line(at, event, format_args!("attempt {attempt} {end}"));
     }
 
     fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
-        let mut line = outcome.step.as_ref().map_or("undecided", Step::name).to_owned();
-        let mut add = |what: fmt::Arguments<'_>| line.write_fmt(what).expect("BUG: writing to a String");
-        if let Some(retry) = &outcome.retry {
-            add(format_args!(" retry {}", retry.number));
-        }
-        if let Some(due) = outcome.due() {
-            add(format_args!(" due {}", Elapsed(due.since(START))));
-        }
-        if let Some(delay) = outcome.visibility_timeout() {
-            add(format_args!(" hidden for {} s", delay.as_secs()));
-        }
-        if let Some(delay) = outcome.moved {
-            add(format_args!(" sent again with {} s", delay.as_secs()));
-        }
-        if let Some(reason) = outcome.reason() {
-            add(format_args!(" {reason}"));
-        }
-        if let Some(problem) = &outcome.problem {
-            add(format_args!(" PROBLEM {}", problem.cause));
-        }
-        self.line(at, event, format_args!("{line}"));
+        let step = outcome.step.as_ref().map_or("undecided", Step::name);
+        let details = [
+            outcome.retry.as_ref().map(|retry| format!(" retry {}", retry.number)),
+            outcome.due().map(|due| format!(" due {}", elapsed(due.since(START)))),
+            outcome.visibility_timeout().map(|delay| format!(" hidden for {} s", delay.as_secs())),
+            outcome.moved.map(|delay| format!(" sent again with {} s", delay.as_secs())),
+            outcome.reason().map(|reason| format!(" {reason}")),
+            outcome.problem.as_ref().map(|problem| format!(" PROBLEM {}", problem.cause)),
+        ];
+        let details: String = details.into_iter().flatten().collect();
+        self.line(at, event, format_args!("{step}{details}"));
     }
 
     fn struck(&mut self, at: Duration, event: EventNumber, fault: Fault) {
@@ -113,18 +94,13 @@ impl Watcher for Trace {
     }
 }
 
-/// `+03:25:45.678`
-struct Elapsed(Duration);
-
-impl fmt::Display for Elapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.as_secs();
-        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-        write!(f, "+{hours:02}:{minutes:02}:{:02}.{:03}", seconds % 60, self.0.subsec_millis())
-    }
+/// As `+03:25:45.678`.
+fn elapsed(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    format!("+{hours:02}:{minutes:02}:{:02}.{:03}", seconds % 60, time.subsec_millis())
 }
 
-/// Lines of the trace in a violation.
 const SHOWN_LINES: usize = 40;
 
 /// An invariant that did not hold. The run was stopped there.
@@ -149,7 +125,7 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { invariant, seed, at, event, detail, history, trace } = self;
-        writeln!(f, "broken with seed {seed} at {}: {}", Elapsed(*at), invariant.statement())?;
+        writeln!(f, "broken with seed {seed} at {}: {}", elapsed(*at), invariant.statement())?;
         match event {
             None => writeln!(f, "{detail}")?,
             Some(event) => write!(f, "event {event}: {detail}\nits history:\n{history}")?,
@@ -161,7 +137,7 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 /// Watches a run that is known to end in a violation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Recorder {
     event: Option<EventNumber>,
     line: Trace,
@@ -170,11 +146,10 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(event: Option<EventNumber>) -> Self {
-        Self { event, line: Trace::default(), history: String::new(), last: VecDeque::new() }
+    pub(crate) fn of(event: Option<EventNumber>) -> Self {
+        Self { event, ..Self::default() }
     }
 
-    /// The violation, with the lines that were recorded.
     pub(crate) fn violation(self, broken: Broken, seed: u64, at: Duration) -> Violation {
         let Broken { invariant, event, detail } = broken;
         let trace = self.last.into_iter().collect();
@@ -182,7 +157,7 @@ impl Recorder {
     }
 
     fn record(&mut self, event: EventNumber) {
-        let line = self.line.take();
+        let line = std::mem::take(&mut self.line.text);
         if self.event == Some(event) {
             self.history.push_str(&line);
         }

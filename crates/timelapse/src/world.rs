@@ -29,11 +29,8 @@ use batch::{AtHand, Batch, Death, Environments, Polled};
 /// Something that will happen. It has no effect if the world has moved on meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
-    /// The next event of the scenario reaches the target.
     Arrival,
-    /// An invocation of the target ends.
     InvocationEnds(usize),
-    /// A timer of the retry queue runs out.
     QueueTimer(QueueTimer),
     /// A poller of the event source mapping asks for messages.
     Poll,
@@ -64,7 +61,6 @@ pub(crate) struct World {
     pub(crate) dice: Dice,
     pub(crate) oracle: Oracle,
     pub(crate) tallies: Tallies,
-    /// The batch that the handler is working on.
     at_hand: Option<AtHand>,
     environments: Environments,
     scenario: Scenario,
@@ -145,7 +141,7 @@ impl World {
 
     /// After each happening: messages that the queue has removed are given up, and pollers see what is visible.
     pub(crate) fn follow_up(&mut self) {
-        for (Carried { entry, origin }, removal) in self.queue.take_removals() {
+        for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
             self.tallies.minute(self.now).dead_lettered += 1;
         }
@@ -158,14 +154,12 @@ impl World {
         self.oracle.queue_settled(depth.in_flight, left_visible);
     }
 
-    /// The run is over.
     pub(crate) fn finish(&mut self) {
         let end = self.scenario.end();
         self.advance(end);
         self.tallies.calls.add(ApiCall::ReceiveMessage, self.mapping.empty_polls(end));
     }
 
-    /// The next event reaches the target.
     fn arrive(&mut self) {
         let event = EventNumber(self.scenario.events - self.arrivals.len());
         self.arrivals.pop().expect("BUG: an arrival was planned without an event");
@@ -244,14 +238,13 @@ impl World {
     }
 
     fn polled(&self, received: Received) -> Polled {
-        let carried = self.queue.carried(&received).expect("BUG: a message was received and is gone");
-        Polled { received, carried: *carried }
+        let message = self.queue.message(&received).expect("BUG: a message was received and is gone");
+        Polled { received, carried: message.carried }
     }
 
-    /// A batch whose handler starts now.
     fn batch(&mut self, records: Vec<Record>, messages: Vec<Polled>) -> Batch {
-        let attributes =
-            messages.iter().map(|message| self.queue.attributes(&message.received).cloned()).collect();
+        let stored = messages.iter().map(|message| self.queue.message(&message.received));
+        let attributes = stored.map(|message| message?.attributes.as_deref().cloned()).collect();
         Batch {
             started: self.now,
             clock: self.now,
@@ -270,10 +263,8 @@ impl World {
         batch.clock = self.handlers_clock(&batch);
         batch.old_handler = self.dice.strikes(Fault::OldHandler, self.now, batch.events());
         batch.death = self.draw_death(batch.messages.len() as u64);
-        let run_time = match batch.death {
-            Some(Death { calls_at: Some(calls_at), .. }) => calls_at,
-            _ => self.scenario.handler_run_time,
-        };
+        let calls_at = batch.death.and_then(|death| death.calls_at);
+        let run_time = calls_at.unwrap_or(self.scenario.handler_run_time);
         self.tallies.calls.add_carrying(ApiCall::ReceiveMessage, batch.bytes());
         self.tallies.decisions += batch.messages.len() as u64;
         let (key, empty_polls) = self.mapping.start(self.now, batch);

@@ -17,7 +17,6 @@ pub struct QueueUnderContract {
     now: Timestamp,
     agenda: Agenda<QueueTimer>,
     queue: Queue<()>,
-    /// Every receive so far.
     received: Vec<Received>,
     message_ids: Xoshiro256PlusPlus,
     records: FailureRecords,
@@ -42,11 +41,7 @@ impl QueueUnderContract {
         self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
     }
 
-    /// `SendMessage` with a delay in whole seconds, alone or as an entry of a batch.
-    ///
-    /// # Errors
-    ///
-    /// What SQS says.
+    /// `SendMessage` with a delay in whole seconds, alone or as an entry of a batch. An error is what SQS says.
     pub fn send_delayed(
         &mut self,
         body: &str,
@@ -81,14 +76,11 @@ impl QueueUnderContract {
     pub fn attributes(&self, handle: &str) -> Attributes {
         let receipt = Receipt::parse(handle);
         let received = self.received.iter().find(|received| Some(received.receipt) == receipt);
-        received.and_then(|received| self.queue.attributes(received)).cloned().unwrap_or_default()
+        let message = received.and_then(|received| self.queue.message(received));
+        message.and_then(|message| message.attributes.as_deref()).cloned().unwrap_or_default()
     }
 
-    /// `ChangeMessageVisibility`, alone or as an entry of a batch.
-    ///
-    /// # Errors
-    ///
-    /// What SQS says.
+    /// `ChangeMessageVisibility`, alone or as an entry of a batch. An error is what SQS says.
     pub fn change_visibility(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
         self.tick();
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)

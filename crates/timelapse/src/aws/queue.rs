@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use comeback_engine::{MOVED_ATTRIBUTE, QUEUE_VISIBILITY_TIMEOUT, Record, Timestamp};
+use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Record, Timestamp};
 use slab::Slab;
 
 use super::agenda::Agenda;
@@ -17,7 +17,6 @@ pub const IN_FLIGHT_LIMIT: usize = 120_000;
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// The longest time from a receive to a message's return. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Why a receipt handle names no message.
 const STALE_HANDLE: &str =
     "ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale";
 
@@ -45,7 +44,6 @@ impl Default for QueueSettings {
     }
 }
 
-/// Why the queue removed a message by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
     /// Moved to the dead-letter queue, for `maxReceiveCount`.
@@ -54,7 +52,6 @@ pub(crate) enum Removal {
     Expired,
 }
 
-/// What is sent.
 #[derive(Debug)]
 pub(crate) struct Sent<T> {
     pub(crate) id: Id,
@@ -74,13 +71,6 @@ pub struct Attributes {
     pub comeback: Option<Box<str>>,
     /// The system attribute `AWSTraceHeader`.
     pub trace_header: Option<Box<str>>,
-}
-
-impl Attributes {
-    /// Size as SQS counts it: a system attribute is free.
-    pub(crate) fn size(&self) -> usize {
-        self.comeback.as_ref().map_or(0, |text| MOVED_ATTRIBUTE.len() + "String".len() + text.len())
-    }
 }
 
 /// One receive of one message. A later receive makes it stale.
@@ -128,11 +118,9 @@ pub struct Depth {
 pub(crate) enum QueueTimer {
     /// A message's delay, or its visibility timeout, if this is still its latest receipt.
     Appears(Receipt),
-    /// The retention of the message in this slot.
     Retention(usize),
 }
 
-/// Whether a receive can bring a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Its delay is not over.
@@ -143,22 +131,20 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Message<T> {
+pub(crate) struct Message<T> {
     id: Id,
-    body: String,
-    attributes: Option<Box<Attributes>>,
-    carried: T,
+    pub(crate) body: String,
+    pub(crate) attributes: Option<Box<Attributes>>,
+    pub(crate) carried: T,
     sent_at: Timestamp,
     first_receive: Timestamp,
     last_receive: Timestamp,
     receive_count: u32,
-    /// Of the latest receive.
     number: u64,
     visible_at: Timestamp,
     state: State,
 }
 
-/// The queue.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     settings: QueueSettings,
@@ -168,7 +154,8 @@ pub(crate) struct Queue<T> {
     in_flight: usize,
     delayed: usize,
     numbers: u64,
-    removals: Vec<(T, Removal)>,
+    /// What the messages carried that the queue has removed by itself, until the world takes it.
+    pub(crate) removals: Vec<(T, Removal)>,
 }
 
 impl<T> Queue<T> {
@@ -339,26 +326,6 @@ impl<T> Queue<T> {
         }
     }
 
-    /// What the messages carried that the queue has removed by itself since the last call.
-    pub(crate) fn take_removals(&mut self) -> Vec<(T, Removal)> {
-        std::mem::take(&mut self.removals)
-    }
-
-    /// What a message carries, unless the message is gone.
-    pub(crate) fn carried(&self, received: &Received) -> Option<&T> {
-        self.message(received).map(|message| &message.carried)
-    }
-
-    /// A message's body, unless the message is gone.
-    pub(crate) fn body(&self, received: &Received) -> Option<&str> {
-        self.message(received).map(|message| message.body.as_str())
-    }
-
-    /// The attributes a message was sent with, unless there are none or the message is gone.
-    pub(crate) fn attributes(&self, received: &Received) -> Option<&Attributes> {
-        self.message(received)?.attributes.as_deref()
-    }
-
     /// Whether a receive would bring anything, or remove a message that was received too often.
     pub(crate) fn has_visible(&self) -> bool {
         !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
@@ -369,7 +336,7 @@ impl<T> Queue<T> {
         Depth { visible: self.messages.len() - in_flight - delayed, in_flight, delayed }
     }
 
-    fn message(&self, received: &Received) -> Option<&Message<T>> {
+    pub(crate) fn message(&self, received: &Received) -> Option<&Message<T>> {
         self.messages.get(received.receipt.slot).filter(|message| message.id == received.id)
     }
 
@@ -383,7 +350,6 @@ impl<T> Queue<T> {
         self.removals.push((carried, removal));
     }
 
-    /// A message leaves this state.
     fn leave(&mut self, state: State) {
         match state {
             State::Delayed => self.delayed -= 1,
@@ -446,7 +412,7 @@ impl<T> Message<T> {
 }
 
 /// A record to write into.
-fn blank(now: Timestamp) -> Record {
+pub(crate) fn blank(now: Timestamp) -> Record {
     Record {
         message_id: String::new(),
         receipt_handle: String::new(),

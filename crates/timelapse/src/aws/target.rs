@@ -12,17 +12,14 @@ use uuid::{Builder, Uuid};
 /// The function whose events are retried; a policy must allow it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
-/// How the target fails while it is down.
 pub(crate) const DOWN: TargetError = TargetError {
     error_type: "TargetDown",
     error_message: "a dependency is not reachable",
     retry_after: None,
 };
-/// How it fails now and then.
 const FLAKY: TargetError =
     TargetError { error_type: "TargetFlaky", error_message: "it failed by chance", retry_after: None };
 
-/// One invocation that Lambda has accepted.
 #[derive(Debug)]
 struct Invocation<T> {
     carried: T,
@@ -77,7 +74,6 @@ impl<T> Target<T> {
         self.invocations.insert(Invocation { carried, request_id, payload, error })
     }
 
-    /// The request id of an invocation that has not ended.
     pub(crate) fn request_id(&self, key: usize) -> String {
         self.invocations[key].request_id.to_string()
     }
@@ -95,8 +91,7 @@ impl<T> Target<T> {
     /// The same text in a buffer of an earlier record, if there is one.
     pub(crate) fn copy(&mut self, record: &str) -> String {
         let mut copy = self.spare.pop().unwrap_or_default();
-        copy.clear();
-        copy.push_str(record);
+        record.clone_into(&mut copy);
         copy
     }
 

@@ -15,7 +15,6 @@ const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// A record that was sent longer after it was written did not come from Lambda.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// An invocation of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
@@ -25,10 +24,8 @@ pub(crate) struct Attempt {
     pub(crate) anew: Option<Timestamp>,
 }
 
-/// Where a message on the retry queue comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    /// The attempt that failed.
     pub(crate) attempt: Attempt,
     pub(crate) flaw: Option<Flaw>,
     /// When it failed, if its record says so.
@@ -62,7 +59,6 @@ impl Origin {
     }
 }
 
-/// Names a message to the oracle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     key: usize,
@@ -76,7 +72,6 @@ pub(crate) struct Carried {
     pub(crate) origin: Origin,
 }
 
-/// What is written down about a message on the retry queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Book {
     pub(super) id: Id,
@@ -92,13 +87,11 @@ pub(super) struct Book {
     pub(super) forgotten: bool,
     /// When a handler that lived, and had time for its calls, last saw it.
     pub(super) seen: Timestamp,
-    /// A fault has cut its retention.
     pub(super) cut: bool,
     pub(super) hops: Hops,
 }
 
 impl Book {
-    /// About a message of which nothing is known yet.
     pub(super) fn new(id: Id, now: Timestamp) -> Self {
         Self {
             id,
@@ -113,7 +106,6 @@ impl Book {
         }
     }
 
-    /// The book of a copy, made now.
     pub(super) fn of_copy(self, id: Id, now: Timestamp) -> Self {
         Self { id, settled: false, seen: now, ..self }
     }
@@ -124,7 +116,6 @@ impl Book {
     }
 }
 
-/// The moves of a message's waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hops {
     /// When the handler decided on the first.
@@ -183,7 +174,6 @@ impl Books {
         Entry { id: book.id, key: self.books.insert(book) }
     }
 
-    /// The message is gone.
     pub(super) fn close(&mut self, entry: Entry) -> Book {
         self.books.remove(entry.key)
     }
@@ -193,7 +183,6 @@ impl Books {
         self.get(entry).map(change).unwrap_or_default();
     }
 
-    /// The book of a message that is still on the queue.
     pub(super) fn get(&mut self, entry: Entry) -> Option<&mut Book> {
         self.books.get_mut(entry.key).filter(|book| book.id == entry.id)
     }

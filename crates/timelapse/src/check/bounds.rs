@@ -4,18 +4,18 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{Jitter, Policy, ReasonCode, Timestamp};
+use comeback_engine::{HideUpTo, Jitter, Policy, ReasonCode, Timestamp};
 use comeback_envelope::Metadata;
 
 use super::books::{Origin, Window};
-use super::pauses::{Known, between_reads};
+use super::pauses::{Known, SECOND, between_reads};
 use super::{Broken, Invariant};
+use crate::faults::fault::Room;
 use crate::faults::records::Flaw;
+use crate::scenario::Scenario;
 
 /// A message counts as due this long before its due time: rule 8 of the engine's `decide.rs`.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Visibility timeouts are whole seconds, rounded up.
-const SECOND: Duration = Duration::from_secs(1);
 /// Longest visibility timeout on a first receive: SQS's 12 hours, which count from the receive, less 30 s.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 /// The same on a later receive, which a throttled poller may have held for all of the queue's timeout.
@@ -29,7 +29,6 @@ const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=
 /// An invoke counts as unanswered after this long.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
 
-/// The bounds of one policy.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     policy: Policy,
@@ -67,7 +66,6 @@ pub(super) struct Look {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case<'a> {
     pub(super) look: &'a Look,
-    /// The handler's clock.
     pub(super) now: Timestamp,
     /// When the event truly failed first.
     pub(super) first_failure: Timestamp,
@@ -208,7 +206,6 @@ impl Bounds {
         longest.filter(|longest| wait <= *longest)
     }
 
-    /// Longest wait of a message whose re-invocation or dead-letter failed.
     pub(super) fn longest_after_failure(&self, look: &Look, unanswered: bool) -> Duration {
         if unanswered {
             return *AFTER_UNANSWERED.end() + INVOKE_TIME;
@@ -216,7 +213,6 @@ impl Bounds {
         Duration::from_secs(3_600.min(1 << look.receive_count.min(12)))
     }
 
-    /// Shortest wait of a message whose re-invocation was not answered.
     pub(super) fn shortest_after_unanswered(&self, case: &Case<'_>) -> Duration {
         self.cut_after_unanswered(case).min(*AFTER_UNANSWERED.start())
     }
@@ -228,7 +224,6 @@ impl Bounds {
         if cut >= self.last_retry() { cut } else { Duration::MAX }
     }
 
-    /// The earliest due time of a retry.
     fn earliest(&self, look: &Look, retry: u64, end: Timestamp) -> Timestamp {
         let asked = self.asked(look).map(|window| window.earliest.since(look.first_receive));
         let mut shortest = asked.unwrap_or_else(|| self.shortest(retry));
@@ -262,14 +257,12 @@ impl Bounds {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
-    /// When `MAX_AGE` ends.
     fn end(&self, case: &Case<'_>) -> Timestamp {
         // Envelopes carry whole seconds.
         let first_failure = Timestamp::from_secs(case.first_failure.as_secs());
         case.known.end(first_failure, self.policy.max_age(), self.between_reads, case.now)
     }
 
-    /// The shortest wait that the jitter can draw before a retry.
     fn shortest(&self, retry: u64) -> Duration {
         let ceiling = self.policy.backoff().ceiling(retry);
         match self.policy.backoff().jitter() {
@@ -280,7 +273,6 @@ impl Bounds {
         }
     }
 
-    /// The longest wait that the jitter can draw before a retry.
     fn longest(&self, retry: u64) -> Duration {
         match self.policy.backoff().jitter() {
             Jitter::Full | Jitter::Equal | Jitter::None => self.policy.backoff().ceiling(retry),
@@ -289,6 +281,40 @@ impl Bounds {
                 self.policy.backoff().base().saturating_mul(tripled).min(self.policy.backoff().cap())
             }
         }
+    }
+}
+
+/// What the room for hidden messages guarantees in a run, if only the handler keeps messages in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFlightBound {
+    /// The most messages that may be in flight; `None` if they are not bounded.
+    most: Option<usize>,
+    /// The queue's limit may not be reached.
+    no_stall: bool,
+}
+
+impl InFlightBound {
+    pub(crate) fn of(policy: &Policy, scenario: &Scenario) -> Self {
+        let HideUpTo::UpTo(most) = policy.hide_up_to() else { return Self { most: None, no_stall: false } };
+        let batches = policy.maximum_concurrency() as usize * scenario.batch_size;
+        let bound = 2 * most as usize + batches;
+        let fits = bound <= scenario.in_flight_limit;
+        let worst = scenario.faults.iter().map(|(fault, _)| fault.row().2).max();
+        let most = (fits && worst <= Some(Room::Kept)).then_some(bound);
+        Self { most, no_stall: fits && worst < Some(Room::Full) }
+    }
+
+    /// An error if more are in flight, or if some are visible though a poller has time for them.
+    pub(crate) fn check(self, in_flight: usize, left_visible: bool) -> Result<(), Broken> {
+        if let Some(most) = self.most.filter(|&most| in_flight > most) {
+            let detail = format!("{in_flight} messages are in flight; {most} at most");
+            return Err(Broken::new(Invariant::BoundedInFlight, None, detail));
+        }
+        if left_visible && self.no_stall {
+            let detail = format!("messages are visible, pollers are free, and {in_flight} are in flight");
+            return Err(Broken::new(Invariant::NoStall, None, detail));
+        }
+        Ok(())
     }
 }
 

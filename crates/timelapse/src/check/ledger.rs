@@ -8,26 +8,20 @@ use serde::Serialize;
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Reason of an event that SQS itself moved to the dead-letter queue.
-pub(super) const MAX_RECEIVE_COUNT: &str = "max_receive_count";
-/// Reason of an event whose message SQS deleted at the end of its retention.
-pub(super) const EXPIRED: &str = "expired";
-
-/// One event's life. An event is carried by its invocations and its messages.
+/// One event's life. Its invocations and its messages carry it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Life {
-    carriers: u32,
-    attempts: u32,
-    arrived: Option<Timestamp>,
-    first_failure: Option<Timestamp>,
-    delivered: Option<Timestamp>,
-    given_up: Option<&'static str>,
+pub(super) struct Life {
+    pub(super) carriers: u32,
+    attempts: u64,
+    pub(super) arrived: Option<Timestamp>,
+    pub(super) first_failure: Option<Timestamp>,
+    pub(super) delivered: Option<Timestamp>,
+    pub(super) given_up: Option<&'static str>,
 }
 
-/// The lives of all events.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    lives: Vec<Life>,
+    pub(super) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
 }
 
@@ -44,7 +38,6 @@ pub struct FaultCounts {
     pub duplicate_moves: u64,
 }
 
-/// How many events ended how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Balance {
     pub(crate) delivered: usize,
@@ -58,47 +51,22 @@ impl Ledger {
         Self { lives: vec![Life::default(); events], faults: FaultCounts::default() }
     }
 
-    /// The event reaches the target: its first invocation carries it.
-    pub(crate) fn arrives(&mut self, event: EventNumber, now: Timestamp) {
-        self.lives[event.0].arrived = Some(now);
-        self.carry(event);
-    }
-
-    /// Something carries the event from here on: an invocation or a message.
-    pub(crate) fn carry(&mut self, event: EventNumber) {
-        self.lives[event.0].carriers += 1;
+    pub(super) fn life(&mut self, event: EventNumber) -> &mut Life {
+        &mut self.lives[event.0]
     }
 
     /// An invocation or a message of the event is gone. If it has not ended, something else must carry it.
     pub(crate) fn drop_carrier(&mut self, event: EventNumber) -> Result<(), Broken> {
-        let life = &mut self.lives[event.0];
+        let life = self.life(event);
         life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
         life.end(event).map(|_| ())
     }
 
     /// A retry begins, which carries the event. If an event has several chains, the longest counts.
-    pub(crate) fn attempt(&mut self, event: EventNumber, attempt: u64) {
-        self.carry(event);
-        let life = &mut self.lives[event.0];
-        life.attempts =
-            life.attempts.max(u32::try_from(attempt).expect("BUG: MAX_RETRIES is 10,000 at most"));
-    }
-
-    pub(crate) fn fail(&mut self, event: EventNumber, now: Timestamp) {
-        self.lives[event.0].first_failure.get_or_insert(now);
-    }
-
-    /// When the event's first invocation failed.
-    pub(crate) fn first_failure(&self, event: EventNumber) -> Timestamp {
-        self.lives[event.0].first_failure.expect("BUG: only events that have failed are handled")
-    }
-
-    pub(crate) fn deliver(&mut self, event: EventNumber, now: Timestamp) {
-        self.lives[event.0].delivered.get_or_insert(now);
-    }
-
-    pub(crate) fn give_up(&mut self, event: EventNumber, reason: &'static str) {
-        self.lives[event.0].given_up.get_or_insert(reason);
+    pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
+        let life = self.life(event);
+        life.carriers += 1;
+        life.attempts = life.attempts.max(attempt);
     }
 
     /// Counts every event once, unless one has vanished.
@@ -118,7 +86,7 @@ impl Ledger {
     /// Of each event that arrived, the number of the last retry that carried it.
     pub(crate) fn attempts(&self) -> Vec<u64> {
         let arrived = self.lives.iter().filter(|life| life.arrived.is_some());
-        arrived.map(|life| u64::from(life.attempts)).collect()
+        arrived.map(|life| life.attempts).collect()
     }
 
     /// How many events arrived before `outage_end`, and after how many ms from then each was delivered, ascending.
@@ -162,20 +130,20 @@ mod tests {
 
     fn carried_twice() -> Ledger {
         let mut ledger = Ledger::new(1);
-        ledger.arrives(EVENT, Timestamp::from_secs(1));
-        ledger.carry(EVENT);
+        ledger.life(EVENT).arrived = Some(Timestamp::from_secs(1));
+        ledger.life(EVENT).carriers = 2;
         ledger
     }
 
     #[test]
     fn counts_each_event_once() {
         let mut ledger = carried_twice();
-        ledger.give_up(EVENT, "max_age");
+        ledger.life(EVENT).given_up = Some("max_age");
         ledger.drop_carrier(EVENT).unwrap();
         assert_eq!(ledger.balance().unwrap().waiting, 1);
         ledger.drop_carrier(EVENT).unwrap();
         assert_eq!(ledger.balance().unwrap().given_up, BTreeMap::from([("max_age", 1)]));
-        ledger.deliver(EVENT, Timestamp::from_secs(2));
+        ledger.life(EVENT).delivered = Some(Timestamp::from_secs(2));
         assert_eq!(ledger.balance(), Ok(Balance { delivered: 1, ..Balance::default() }));
     }
 

@@ -6,10 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
-use super::bounds::{After, Bounds, Case, Look, UNHIDDEN};
-use super::ledger::{Balance, EXPIRED, Ledger, MAX_RECEIVE_COUNT};
+use super::bounds::{After, Bounds, Case, InFlightBound, Look, UNHIDDEN};
+use super::ledger::Ledger;
 use super::pauses::Known;
-use super::room::InFlightBound;
 use super::{Broken, Invariant};
 use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
@@ -27,16 +26,15 @@ const SKEW: Duration = Duration::from_secs(10);
 /// Checks the invariants. Each public method is something that happened; the first broken invariant is kept.
 #[derive(Debug)]
 pub(crate) struct Oracle {
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     books: Books,
     bounds: Bounds,
     in_flight_bound: InFlightBound,
     pauses: Vec<OperatorPause>,
     payload_size: usize,
-    /// A text buffer.
     payload: String,
     hands: Option<Hands>,
-    broken: Option<Broken>,
+    pub(crate) broken: Option<Broken>,
 }
 
 /// What an environment of the handler can know of the pauses.
@@ -46,11 +44,9 @@ pub(crate) struct Reads {
     last_tried: Option<Timestamp>,
 }
 
-/// How a handler starts on a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     pub(crate) received_at: Timestamp,
-    /// The handler's clock.
     pub(crate) clock: Timestamp,
     /// It is older than moves and pauses.
     pub(crate) is_old: bool,
@@ -59,7 +55,6 @@ pub(crate) struct Start {
     pub(crate) reads: Reads,
 }
 
-/// The batch in a handler's hands.
 #[derive(Debug)]
 struct Hands {
     start: Start,
@@ -76,7 +71,6 @@ struct InHand {
     after: Option<After>,
     /// A re-invocation, a dead-letter or a copy of it was accepted, whether or not the handler knows.
     settled: bool,
-    /// The reason in its dead-letter.
     reason: Option<ReasonCode>,
 }
 
@@ -95,17 +89,6 @@ impl Oracle {
         }
     }
 
-    /// The first invariant that was broken.
-    pub(crate) fn take_broken(&mut self) -> Option<Broken> {
-        self.broken.take()
-    }
-
-    /// The run is over. An error if an event has vanished.
-    pub(crate) fn end(self) -> Result<(Ledger, Balance), Broken> {
-        let balance = self.ledger.balance()?;
-        Ok((self.ledger, balance))
-    }
-
     fn note<T>(&mut self, checked: Result<T, Broken>) -> Option<T> {
         checked.map_err(|broken| self.broken.get_or_insert(broken)).ok()
     }
@@ -113,19 +96,17 @@ impl Oracle {
     fn broke(&mut self, invariant: Invariant, event: impl Into<Option<EventNumber>>, detail: String) {
         self.broken.get_or_insert_with(|| Broken::new(invariant, event, detail));
     }
-}
 
-/// Events, messages and the queue.
-impl Oracle {
-    /// An event reaches the target.
     pub(crate) fn arrived(&mut self, event: EventNumber, now: Timestamp) {
-        self.ledger.arrives(event, now);
+        let life = self.ledger.life(event);
+        life.arrived = Some(now);
+        life.carriers += 1;
     }
 
     /// An invocation ends. If it fails, Lambda has [sent](Self::sent) its record.
     pub(crate) fn invocation_ended(&mut self, event: EventNumber, succeeded: bool, now: Timestamp) {
         if succeeded {
-            self.ledger.deliver(event, now);
+            self.ledger.life(event).delivered.get_or_insert(now);
         }
         self.drop_carrier(event);
     }
@@ -135,10 +116,10 @@ impl Oracle {
         self.note(dropped);
     }
 
-    /// Lambda sends the record of a failed attempt.
     pub(crate) fn sent(&mut self, id: Id, event: EventNumber, now: Timestamp) -> Entry {
-        self.ledger.fail(event, now);
-        self.ledger.carry(event);
+        let life = self.ledger.life(event);
+        life.first_failure.get_or_insert(now);
+        life.carriers += 1;
         self.books.open(Book::new(id, now))
     }
 
@@ -161,17 +142,15 @@ impl Oracle {
         self.books.change(entry, |book| book.hops.excused += 1);
     }
 
-    /// A fault ends a message's retention.
     pub(crate) fn cut_retention(&mut self, entry: Entry) {
         self.books.change(entry, |book| book.cut = true);
     }
 
-    /// SQS removes a message by itself.
     pub(crate) fn removed(&mut self, entry: Entry, event: EventNumber, removal: Removal, now: Timestamp) {
         let Book { seen, cut, .. } = self.books.close(entry);
         let reason = match removal {
-            Removal::ReceivedTooOften => MAX_RECEIVE_COUNT,
-            Removal::Expired => EXPIRED,
+            Removal::ReceivedTooOften => "max_receive_count",
+            Removal::Expired => "expired",
         };
         if removal == Removal::Expired && !cut && now.since(seen) < RECENTLY {
             let detail = format!("expired; a handler decided about it at {seen}");
@@ -179,7 +158,7 @@ impl Oracle {
         }
         // A handler may still be working on it.
         self.books.excuse(entry);
-        self.ledger.give_up(event, reason);
+        self.ledger.life(event).given_up.get_or_insert(reason);
         self.drop_carrier(event);
     }
 
@@ -204,7 +183,6 @@ impl Oracle {
 
 /// A handler and its batch.
 impl Oracle {
-    /// A new environment of the handler.
     pub(crate) fn environment_made(&self) -> Reads {
         let known = if self.pauses.is_empty() { Known::NO_PAUSES } else { Known::NOTHING };
         Reads { known, last_tried: None }
@@ -319,14 +297,14 @@ impl Oracle {
         let Hands { start, messages } = self.hands();
         let look = &messages[position].look;
         let Attempt { event, anew, .. } = look.origin.attempt;
-        let first_failure = anew.unwrap_or_else(|| self.ledger.first_failure(event));
+        let first_failure = anew.or(self.ledger.lives[event.0].first_failure);
+        let first_failure = first_failure.expect("BUG: only events that have failed are handled");
         Case { look, now: start.clock, first_failure, known: &start.reads.known }
     }
 }
 
 /// Calls of the handler, each about the message at a position of its batch.
 impl Oracle {
-    /// The handler asks to hide a message.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let (case, message) = (self.case(position), *self.in_hand(position));
         if let Some(after) = message.after {
@@ -348,7 +326,6 @@ impl Oracle {
         is_backoff.then(|| self.bounds.deferral(case, wait))
     }
 
-    /// A message is hidden.
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
         let InHand { entry, after, .. } = *self.in_hand(position);
         if after >= Some(After::Unanswered) {
@@ -356,7 +333,6 @@ impl Oracle {
         }
     }
 
-    /// The handler re-invokes a function for a message.
     pub(crate) fn reinvokes(&mut self, position: usize, function_arn: &str, payload: &str) {
         let checked = self.check_reinvocation(position, function_arn, payload);
         self.note(checked);
@@ -495,12 +471,11 @@ impl Oracle {
         self.bounds.dead_letter(&self.case(position), reason).map(|()| reason)
     }
 
-    /// SQS accepts a message's dead-letter.
     pub(crate) fn dead_lettered(&mut self, position: usize) {
         self.ledger.faults.duplicate_dead_letters += u64::from(self.settle(position));
         let InHand { look, reason, .. } = *self.in_hand(position);
         if let Some(reason) = reason {
-            self.ledger.give_up(look.origin.attempt.event, reason.name());
+            self.ledger.life(look.origin.attempt.event).given_up.get_or_insert(reason.name());
         }
     }
 
@@ -517,7 +492,6 @@ impl Oracle {
         }
     }
 
-    /// SQS accepts a copy of a message.
     pub(crate) fn moved(&mut self, position: usize, delay: Duration, copy: Id, now: Timestamp) -> Entry {
         let InHand { entry, look, after, .. } = *self.in_hand(position);
         let event = look.origin.attempt.event;
@@ -549,7 +523,7 @@ impl Oracle {
             Err(detail) => self.broke(Invariant::FewestHops, event, detail),
         }
         self.ledger.faults.duplicate_moves += u64::from(self.settle(position));
-        self.ledger.carry(event);
+        self.ledger.life(event).carriers += 1;
         self.books.open(book.of_copy(copy, now))
     }
 

@@ -15,7 +15,7 @@ const HOLD: Duration = Duration::from_secs(1_344);
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 /// Visibility timeouts are whole seconds, rounded up.
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// The longest time between two reads of an environment, if there may be this many.
 pub(crate) fn between_reads(environments: u64) -> Duration {
@@ -26,7 +26,6 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 #[derive(Clone, Debug)]
 pub(crate) struct Known(Option<Vec<Span>>);
 
-/// A pause as a handler knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     from: Timestamp,
@@ -39,7 +38,6 @@ impl Known {
     /// No pauses: a handler that reads no parameter.
     pub(crate) const NO_PAUSES: Self = Self(Some(Vec::new()));
 
-    /// The pauses at a moment.
     pub(crate) fn at(all: &[OperatorPause], moment: Timestamp) -> Self {
         let begun = all
             .iter()

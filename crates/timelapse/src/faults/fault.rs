@@ -27,21 +27,14 @@ macro_rules! faults {
 
             /// Its name in flags and in JSON. It also seeds the fault's dice.
             pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$fault => $name,)*
-                }
+                self.row().0
             }
 
-            /// Its rate through the whole of a run with chaos; 0 if it does not strike that way.
-            pub(super) const fn chaos(self) -> f64 {
+            /// Its name, its rate through the whole of a run with chaos (0 if it does not strike that way), and what it makes
+            /// of the room.
+            pub(crate) const fn row(self) -> (&'static str, f64, Room) {
                 match self {
-                    $(Self::$fault => $rate,)*
-                }
-            }
-
-            pub(crate) const fn room(self) -> Room {
-                match self {
-                    $(Self::$fault => Room::$room,)*
+                    $(Self::$fault => ($name, $rate, Room::$room),)*
                 }
             }
         }

@@ -57,12 +57,11 @@ impl Faults {
         self
     }
 
-    /// Every fault but the end of retention. Most strike now and then through the whole run. Once, the handler is down
-    /// for a twenty-fourth to a twelfth of the run; once, the in-flight limit is reached for half as long. Both begin in the
-    /// first eighth of the run.
+    /// Every fault but the end of retention, now and then through the whole run. In its first eighth begin an outage of the
+    /// handler, of 1/24 to 1/12 of the run, and a time at the in-flight limit, half as long.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
-        let steady = Fault::ALL.into_iter().filter(|fault| fault.chaos() > 0.0);
-        let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.chaos()))).collect());
+        let steady = Fault::ALL.into_iter().filter(|fault| fault.row().1 > 0.0);
+        let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.row().1))).collect());
         for (fault, longest) in [(Fault::HandlerOutage, duration / 12), (Fault::InFlightLimit, duration / 24)]
         {
             // A generator of its own, so that the fault's dice roll the same with and without a window.

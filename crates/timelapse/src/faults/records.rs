@@ -34,7 +34,6 @@ const MEMBERS: [(&str, &str, bool); 7] = [
     (RESPONSE_PAYLOAD, "}", false),
 ];
 
-/// Removes one member.
 pub(crate) fn without_a_member(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Flaw> {
     let (start, next, is_required) = MEMBERS[rng.random_range(0..MEMBERS.len())];
     let ends = record.find(start).zip(record.rfind(next));
@@ -43,7 +42,6 @@ pub(crate) fn without_a_member(record: &mut String, rng: &mut Xoshiro256PlusPlus
     is_required.then_some(Flaw::Unreadable)
 }
 
-/// Makes a record name a function that is not on the list.
 pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
     let start = record.find(TARGET_ARN).expect("BUG: Lambda writes the function's ARN");
     record.replace_range(start..start + TARGET_ARN.len(), UNLISTED_ARN);

@@ -31,29 +31,12 @@ pub const TARGET_MEMORY_GB: f64 = 0.125;
 /// Enough batches that no part of a cent is lost.
 const BATCHES: u64 = 100_000;
 
-macro_rules! api_calls {
-    ($($(#[doc = $doc:literal])* $call:ident = $name:literal,)*) => {
-        /// An API call that Comeback causes and AWS bills. The target's first invocations happen without it too.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum ApiCall {
-            $($(#[doc = $doc])* $call,)*
-        }
+texts! {
+    /// An API call that Comeback causes and AWS bills. The target's first invocations happen without it too.
+    pub enum ApiCall;
+    /// `service:Operation`. The two kinds of `Invoke` add the function.
+    pub fn name;
 
-        impl ApiCall {
-            /// Every call, in the order in which they are listed.
-            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$call),*];
-
-            /// `service:Operation`. The two kinds of `Invoke` add the function.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$call => $name,)*
-                }
-            }
-        }
-    };
-}
-
-api_calls! {
     /// Lambda writes an invocation record to the retry queue.
     SendMessage = "sqs:SendMessage",
     /// The event source mapping polls, empty polls included.
@@ -185,7 +168,6 @@ pub(crate) fn usd_a_move() -> f64 {
     usd(&calls, gb_seconds, log_bytes(BATCHES, BATCHES)) / (BATCHES * batch_size as u64) as f64
 }
 
-/// Price of a run's calls, compute and logs.
 pub(super) fn usd(calls: &CallCounts, gb_seconds: f64, log_bytes: u64) -> f64 {
     let prices = ApiCall::ALL.map(|call| requests(call, calls.requests(call)));
     prices.iter().sum::<f64>() + compute(gb_seconds) + logs(log_bytes)

@@ -8,7 +8,7 @@ use super::goal::Goal;
 use crate::aws::queue::{IN_FLIGHT_LIMIT, LONGEST_DELAY};
 use crate::figures::Minute;
 use crate::figures::prices::{usd_a_move, usd_a_retry};
-use crate::figures::summary::{Percentiles, Summary};
+use crate::figures::{Percentiles, Summary};
 use crate::scenario::Scenario;
 use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;

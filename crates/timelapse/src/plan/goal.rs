@@ -45,11 +45,7 @@ impl Goal {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
 
-    /// Checks it.
-    ///
-    /// # Errors
-    ///
-    /// All that was refused, not only the first.
+    /// Checks it. An error has all that was refused, not only the first.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
         let (time, share) = ("1 s to 14 days", "at least 0 and less than 1");
@@ -77,6 +73,7 @@ const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
 /// The jitters that spread retries. The events of a plan arrive evenly, which would hide the flaw of `none`.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
+
 /// The policies to compare for a goal, by cap, then jitter, then base.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
     // A cap under half of the goal would only cost more.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_engine::{BatchEvent, Environment, Policy, Record, Timestamp};
+use comeback_engine::{BatchEvent, Environment, MOVED_ATTRIBUTE, Policy, Record, Timestamp};
 
 use crate::aws::queue::{Attributes, Receipt, Received};
 use crate::check::books::Carried;
@@ -15,14 +15,12 @@ use crate::faults::fault::Fault;
 const IDLE: Duration = Duration::from_secs(600);
 const LIFE: Duration = Duration::from_secs(7_200);
 
-/// A message that a poller has received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Polled {
     pub(crate) received: Received,
     pub(crate) carried: Carried,
 }
 
-/// A batch on its way through the handler.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) started: Timestamp,
@@ -53,9 +51,11 @@ pub(crate) struct Death {
 }
 
 impl Batch {
-    /// Size of its messages.
     pub(super) fn bytes(&self) -> usize {
-        let attributes = self.attributes.iter().flatten().map(Attributes::size);
+        // A system attribute is free.
+        let attributes =
+            self.attributes.iter().flatten().filter_map(|attributes| attributes.comeback.as_ref());
+        let attributes = attributes.map(|text| MOVED_ATTRIBUTE.len() + "String".len() + text.len());
         self.event.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
     }
 
@@ -71,12 +71,10 @@ impl Batch {
         }
     }
 
-    /// The event of each message.
     pub(crate) fn events(&self) -> impl Iterator<Item = EventNumber> {
         self.messages.iter().map(|message| message.carried.origin.attempt.event)
     }
 
-    /// The event of a message.
     pub(crate) fn event_of(&self, message_id: &str) -> EventNumber {
         let index = self.event.records.iter().position(|record| record.message_id == message_id);
         let index = index.expect("BUG: a message of another batch");
@@ -95,7 +93,6 @@ pub(crate) struct AtHand {
 }
 
 impl AtHand {
-    /// Where in the batch a message is.
     pub(super) fn position(&self, record: &Record) -> usize {
         let receipt = Receipt::parse(&record.receipt_handle);
         let position = self.messages.iter().position(|message| Some(message.received.receipt) == receipt);
@@ -107,7 +104,6 @@ impl AtHand {
     }
 }
 
-/// One environment of the handler. It handles one batch at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct SimulatedEnvironment {
     pub(crate) handler: Environment,

@@ -72,12 +72,11 @@ impl Service for World {
         Ok(Some(self.target.request_id(invocation)))
     }
 
-    /// Tells the oracle of dead-letters.
     fn gives_up(&mut self, given_up: &[GivenUp<'_>]) {
         for GivenUp { record, letter } in given_up {
             let position = self.at_hand().position(record);
-            let original = self.queue.body(&self.at_hand().messages[position].received);
-            self.oracle.gives_up(position, letter, original);
+            let original = self.queue.message(&self.at_hand().messages[position].received);
+            self.oracle.gives_up(position, letter, original.map(|message| message.body.as_str()));
         }
     }
 
@@ -102,8 +101,8 @@ impl Service for World {
     fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {
         let (positions, events) = self.positions(moves.iter().map(|copy| copy.record));
         for (copy, &position) in moves.iter().zip(&positions) {
-            let original = self.queue.body(&self.at_hand().messages[position].received);
-            let altered = original.is_some_and(|original| original != copy.record.body);
+            let original = self.queue.message(&self.at_hand().messages[position].received);
+            let altered = original.is_some_and(|original| original.body != copy.record.body);
             self.oracle.moves(position, copy.delay, altered);
         }
         let bytes = moves.iter().map(|copy| copy.size()).sum();
@@ -206,7 +205,6 @@ impl World {
         refused
     }
 
-    /// SQS accepts a copy.
     fn accept_move(&mut self, copy: &Move<'_>, position: usize) {
         let origin = self.at_hand().messages[position].carried.origin;
         let trace_header = copy.record.trace_header.as_deref().map(Into::into);

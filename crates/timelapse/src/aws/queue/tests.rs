@@ -23,7 +23,7 @@ type Got = (Sender, Receipt, Record);
 impl Fixture {
     /// The messages that the queue has removed by itself.
     fn removed(&mut self) -> Vec<(Sender, Removal)> {
-        self.queue.take_removals()
+        std::mem::take(&mut self.queue.removals)
     }
 
     fn new(settings: QueueSettings) -> Self {
@@ -55,7 +55,7 @@ impl Fixture {
         let mut records = Vec::new();
         let received = self.queue.receive(time(at), most, &mut self.agenda, &mut records);
         assert_eq!(received.len(), records.len());
-        let carried = |got: &Received| *self.queue.carried(got).expect("it was received just now");
+        let carried = |got: &Received| self.queue.message(got).expect("it was received just now").carried;
         received.iter().zip(records).map(|(got, record)| (carried(got), got.receipt, record)).collect()
     }
 

@@ -6,6 +6,8 @@ use super::super::books::Attempt;
 use super::*;
 use crate::TARGET_ARN;
 use crate::event::EventNumber;
+use crate::faults::fault::Fault;
+use crate::faults::mix::{Faults, Strikes};
 use crate::operators::OperatorPause;
 
 /// In seconds after the first failure.
@@ -303,4 +305,39 @@ fn a_message_is_kept_for_a_hold_or_as_after_a_failure_while_nothing_is_known() {
     assert!(!kept(&open, 700.0, 1, 1), "not on a first receive");
     assert!(!kept(&paused(1_600.0), 1_600.0, 2, 1), "it is over");
     assert!(kept(&Known::NOTHING, 700.0, 1, 8) && !kept(&Known::NOTHING, 700.0, 9, 9));
+}
+
+fn in_flight_bound(hide_up_to: HideUpTo, scenario: &Scenario) -> InFlightBound {
+    let settings = Settings { hide_up_to, maximum_concurrency: 5, ..Settings::default() };
+    InFlightBound::of(&Policy::new(settings).expect("a valid policy"), scenario)
+}
+
+fn broken(bound: InFlightBound, in_flight: usize, left_visible: bool) -> Option<Invariant> {
+    bound.check(in_flight, left_visible).err().map(|broken| broken.invariant)
+}
+
+#[test]
+fn twice_as_many_and_a_batch_a_poller_are_in_flight_and_none_is_visible() {
+    let bound = in_flight_bound(HideUpTo::UpTo(100), &Scenario::default());
+    assert_eq!((broken(bound, 250, false), broken(bound, 0, false)), (None, None));
+    assert_eq!(broken(bound, 251, false), Some(Invariant::BoundedInFlight));
+    assert_eq!(broken(bound, 250, true), Some(Invariant::NoStall));
+}
+
+#[test]
+fn where_others_keep_messages_in_flight_nothing_is_bounded() {
+    let with = |fault| {
+        let faults = Faults::default().with(fault, Strikes::always(0.1));
+        broken(in_flight_bound(HideUpTo::UpTo(100), &Scenario { faults, ..Scenario::default() }), 251, true)
+    };
+    assert_eq!(with(Fault::InvokeThrottled), Some(Invariant::BoundedInFlight));
+    for fault in [Fault::PollerThrottled, Fault::MoveRefused] {
+        assert_eq!(with(fault), Some(Invariant::NoStall), "{fault}");
+    }
+    for fault in [Fault::InFlightLimit, Fault::HandlerOutage, Fault::LookStale] {
+        assert_eq!(with(fault), None, "{fault}");
+    }
+    assert_eq!(broken(in_flight_bound(HideUpTo::Always, &Scenario::default()), 100_000, true), None);
+    let small = Scenario { in_flight_limit: 249, ..Scenario::default() };
+    assert_eq!(broken(in_flight_bound(HideUpTo::UpTo(100), &small), 251, true), None);
 }

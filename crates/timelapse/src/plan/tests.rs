@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::figures::summary::Percentiles;
+use crate::figures::Percentiles;
 
 const GOAL: Duration = Duration::from_secs(30);
 
