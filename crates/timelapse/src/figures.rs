@@ -176,7 +176,11 @@ impl Summary {
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),
             log_bytes,
-            cost_usd: rounded(prices::usd(&calls, handler + target, log_bytes)),
+            cost_usd: rounded(prices::usd(
+                &ApiCall::ALL.map(|call| (call, calls.requests(call))),
+                handler + target,
+                log_bytes,
+            )),
             faults: struck.map(|struck| FaultCounts { struck, ..ledger.faults }),
             minutes,
             events_hit,

@@ -143,34 +143,32 @@ pub fn logs(bytes: u64) -> f64 {
 pub(crate) fn usd_a_retry() -> f64 {
     let Scenario { handler_run_time, run_time, batch_size, .. } = Scenario::default();
     let retries = BATCHES * batch_size as u64;
-    let mut calls = CallCounts::default();
-    calls.add(ApiCall::SendMessage, retries);
-    calls.add(ApiCall::InvokeTarget, retries);
-    calls.add(ApiCall::ReceiveMessage, 2 * BATCHES);
-    calls.add(ApiCall::InvokeHandler, 2 * BATCHES);
-    calls.add(ApiCall::ChangeMessageVisibilityBatch, BATCHES);
-    calls.add(ApiCall::DeleteMessageBatch, BATCHES);
+    let calls = [
+        (ApiCall::SendMessage, retries),
+        (ApiCall::InvokeTarget, retries),
+        (ApiCall::ReceiveMessage, 2 * BATCHES),
+        (ApiCall::InvokeHandler, 2 * BATCHES),
+        (ApiCall::ChangeMessageVisibilityBatch, BATCHES),
+        (ApiCall::DeleteMessageBatch, BATCHES),
+    ];
     let gb_seconds = gb_seconds(2 * BATCHES, handler_run_time, HANDLER_MEMORY_GB)
         + gb_seconds(retries, run_time, TARGET_MEMORY_GB);
     usd(&calls, gb_seconds, log_bytes(2 * retries, 2 * BATCHES + retries)) / retries as f64
 }
 
-/// Price of a move in a full batch of small messages: it is sent, received and deleted. The moves of a batch have one
-/// line in the log.
+/// Price of a move in a full batch of small messages, whose moves share a line in the log.
 pub(crate) fn usd_a_move() -> f64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
-    let mut calls = CallCounts::default();
-    calls.add(ApiCall::SendAgain, BATCHES);
-    calls.add(ApiCall::ReceiveMessage, BATCHES);
-    calls.add(ApiCall::InvokeHandler, BATCHES);
-    calls.add(ApiCall::DeleteMessageBatch, BATCHES);
+    let calls =
+        [ApiCall::SendAgain, ApiCall::ReceiveMessage, ApiCall::InvokeHandler, ApiCall::DeleteMessageBatch]
+            .map(|call| (call, BATCHES));
     let gb_seconds = gb_seconds(BATCHES, handler_run_time, HANDLER_MEMORY_GB);
     usd(&calls, gb_seconds, log_bytes(BATCHES, BATCHES)) / (BATCHES * batch_size as u64) as f64
 }
 
-pub(super) fn usd(calls: &CallCounts, gb_seconds: f64, log_bytes: u64) -> f64 {
-    let prices = ApiCall::ALL.map(|call| requests(call, calls.requests(call)));
-    prices.iter().sum::<f64>() + compute(gb_seconds) + logs(log_bytes)
+pub(super) fn usd(calls: &[(ApiCall, u64)], gb_seconds: f64, log_bytes: u64) -> f64 {
+    let requests: f64 = calls.iter().map(|&(call, made)| requests(call, made)).sum();
+    requests + compute(gb_seconds) + logs(log_bytes)
 }
 
 #[cfg(test)]
