@@ -21,7 +21,7 @@ use crate::known_pauses::KnownPauses;
 use crate::pauses::NO_PAUSES;
 use crate::record::Moved;
 use crate::report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
-use crate::waits::{Wait, after_lost_copy, isolated};
+use crate::waits::{Wait, guard, isolated};
 use crate::{Envelope, Pauses, Policy, Record, Room, Timestamp};
 
 /// Remedy for a re-invocation that may have been accepted.
@@ -75,6 +75,9 @@ impl Environment {
     /// Handles one batch: decides for each message, then performs, deferrals first. While `TARGET_FUNCTIONS` is empty,
     /// every message is kept, until SQS would soon delete it. A batch with a message that has no id is kept whole.
     ///
+    /// What is about to be re-invoked or moved is hidden for one to two hours first, in the same call as the deferrals. A
+    /// handler that dies after its calls then repeats none of them within the hour.
+    ///
     /// The pauses are read first, if that is due; events of a paused function are held.
     ///
     /// A message that has to wait is hidden while the environment has room for it. Otherwise it is moved: sent again with
@@ -102,10 +105,11 @@ impl Environment {
         (report.pauses, first_look) = join(read, first_look_of(&mut self.room, now, &account)).await;
         let mut messages: Vec<Message<'a>> =
             latest_copies(&batch.records).into_iter().map(|record| self.decide(record, now)).collect();
-        self.hide_within_room(&mut messages, &account).await;
+        let first_hiding = self.hide_within_room(&mut messages, now, &account).await;
         self.invoke(&mut messages, now, &account).await;
         send_dead_letters(&mut messages, now, &account).await;
-        self.hide_within_room(&mut messages, &account).await;
+        let second_hiding = self.hide_within_room(&mut messages, now, &account).await;
+        report.unguarded = first_hiding.or(second_hiding);
         report.moves = self.move_others(&mut messages, now, &account).await;
         let last_look = look(&mut self.room, now, &account).await;
         report.look_failure = first_look.or(last_look);
@@ -145,30 +149,83 @@ impl Environment {
         message
     }
 
-    /// Hides as many of the waiting messages as there is room for. The others are those that cost least to move.
-    async fn hide_within_room<'a, A: Account>(
+    /// Hides as many of the waiting messages as there is room for. The others are to be moved: those that cost least.
+    async fn hide_within_room<A: Account>(
         &mut self,
-        messages: &mut [Message<'a>],
+        messages: &mut [Message<'_>],
+        now: Timestamp,
         account: &Guarded<'_, A>,
-    ) {
-        let mut waiting = waiting(messages);
-        if self.room.left() < waiting.len() as u64 {
-            waiting = costliest_to_move(waiting, self.room.left() as usize);
-        }
-        self.hide(waiting, account).await;
+    ) -> Option<CallFailure> {
+        choose_moves(messages, self.room.left());
+        self.hide(messages, now, account).await
     }
 
-    async fn hide<'a, A: Account>(&mut self, waiting: Vec<Waiting<'_, 'a>>, account: &Guarded<'_, A>) {
-        let change = |(message, wait): &Waiting<'_, 'a>| VisibilityChange {
+    /// Hides what waits, and guards what is about to be re-invoked or moved: one call for all. A message without a guard
+    /// is re-invoked or moved all the same. Returns why there is one.
+    async fn hide<A: Account>(
+        &mut self,
+        messages: &mut [Message<'_>],
+        now: Timestamp,
+        account: &Guarded<'_, A>,
+    ) -> Option<CallFailure> {
+        let hiding = messages.iter_mut().filter_map(|message| Some((self.hiding(message, now)?, message)));
+        let hiding: Vec<(Duration, &mut Message<'_>)> = hiding.collect();
+        let change = hiding.iter().map(|(timeout, message)| VisibilityChange {
             record: message.record,
-            visibility_timeout: wait.visibility_timeout,
-        };
-        let changes: Vec<VisibilityChange<'_>> = waiting.iter().map(change).collect();
+            visibility_timeout: *timeout,
+        });
+        let changes: Vec<VisibilityChange<'_>> = change.collect();
         let mut answers = account.change_visibility(&changes).await;
-        for (message, wait) in waiting {
-            message.hidden(wait, answers.next_answer());
+        let mut unguarded = None;
+        for (timeout, message) in hiding {
+            let answer = answers.next_answer();
+            match message.next {
+                Next::Wait(_) => {
+                    message.hidden(timeout, answer);
+                    self.room.take(1);
+                }
+                // It leaves the queue, or is hidden anew and takes its room then.
+                _ => {
+                    message.guarded = true;
+                    unguarded = unguarded.or(answer.err());
+                }
+            }
         }
-        self.room.take(changes.len() as u64);
+        // Past the deadline nothing is called that needs a guard.
+        unguarded.filter(|_| !(account.past_deadline)())
+    }
+
+    /// How long the message is to be hidden now, if at all.
+    fn hiding(&self, message: &Message<'_>, now: Timestamp) -> Option<Duration> {
+        match &message.next {
+            Next::Wait(wait) => Some(wait.visibility_timeout),
+            Next::Invoke(_) if !message.guarded => Some(self.guard(message, now)),
+            Next::Move(wait) if !message.guarded => {
+                Some(wait.visibility_timeout.max(self.guard(message, now)))
+            }
+            _ => None,
+        }
+    }
+
+    /// One to two hours from the end of this batch at the latest, for a message whose call may be accepted unknown to any
+    /// handler: every accepted copy is a chain of its own.
+    fn guard(&self, message: &Message<'_>, now: Timestamp) -> Duration {
+        let record = message.record;
+        let read = match &message.event {
+            Some(_) => None,
+            None => isolated(|| FailedEvent::read(record).ok()).ok().flatten(),
+        };
+        let event = message.event.as_ref().or(read.as_ref());
+        guard(record, event.map(|event| self.case(event, record, now)).as_ref())
+    }
+
+    fn case<'c, 'r>(
+        &'c self,
+        event: &'c FailedEvent<'r>,
+        record: &'c Record,
+        now: Timestamp,
+    ) -> Case<'c, 'r> {
+        Case { event, record, policy: &self.policy, pauses: self.known_pauses(), now }
     }
 
     async fn invoke<'a, A: Account>(
@@ -208,43 +265,41 @@ impl Environment {
     /// The event may have been accepted, so it must not be re-invoked soon.
     fn wait_for_answer(&self, message: &mut Message<'_>, cause: String, now: Timestamp) {
         let Message { record, event: Some(event), .. } = &*message else { return };
-        let pauses = self.known_pauses();
-        let wait = Wait::after_unanswered(&Case { event, record, policy: &self.policy, pauses, now });
+        let wait = Wait::after_unanswered(&self.case(event, record, now));
         message.outcome.problem = Some(CallFailure { cause, remedy: Some(UNANSWERED) });
         message.next = Next::Wait(wait);
     }
 
     /// Moves the messages that there was no room for. One that cannot be sent is hidden after all.
-    async fn move_others<'a, A: Account>(
+    async fn move_others<A: Account>(
         &mut self,
-        messages: &mut [Message<'a>],
+        messages: &mut [Message<'_>],
         now: Timestamp,
         account: &Guarded<'_, A>,
     ) -> Moves {
-        let waiting = waiting(messages);
-        let copies: Vec<Move<'_>> = waiting.iter().map(|(message, wait)| message.copy(wait)).collect();
+        let copies: Vec<Move<'_>> = messages.iter().filter_map(Message::copy).collect();
         let mut answers = account.send_again(&copies).await;
         let mut moves = Moves::default();
-        let mut failed = Vec::new();
-        for ((message, mut wait), copy) in waiting.into_iter().zip(copies) {
+        for (message, copy) in moving(messages).zip(copies) {
             let problem = match answers.next_answer() {
                 Ok(()) => {
                     message.moved(&copy);
                     moves.made += 1;
                     continue;
                 }
-                Err(MoveFailure::NotSent(problem)) => problem,
+                Err(MoveFailure::NotSent(problem)) => {
+                    message.stay(Duration::ZERO);
+                    problem
+                }
                 Err(MoveFailure::Unanswered(cause)) => {
-                    let lost = after_lost_copy(message.record, &self.policy, self.known_pauses(), now);
-                    message.lengthen(&mut wait, lost);
+                    message.stay(self.guard(message, now));
                     CallFailure { cause, remedy: Some(LOST_COPY) }
                 }
             };
-            failed.push((message, wait));
             moves.failed += 1;
             moves.problem.get_or_insert(problem);
         }
-        self.hide(failed, account).await;
+        self.hide(messages, now, account).await;
         moves
     }
 
@@ -261,6 +316,8 @@ struct Message<'a> {
     /// What was decided, and what has come of it so far.
     outcome: Outcome<'a>,
     next: Next<'a>,
+    /// The handler has tried to hide it for one to two hours.
+    guarded: bool,
 }
 
 /// What is still to be performed for a message.
@@ -268,17 +325,16 @@ enum Next<'a> {
     Nothing,
     /// Keep it: its backoff is not over, or its step did not work.
     Wait(Wait),
+    /// Keep it, by sending a copy in its place: there is no room to hide it.
+    Move(Wait),
     Invoke(Envelope<'a>),
     SendDeadLetter(DeadLetter),
 }
 
-/// A message that waits, and how long.
-type Waiting<'m, 'a> = (&'m mut Message<'a>, Wait);
-
 // Decided.
 impl<'a> Message<'a> {
     fn new(record: &'a Record) -> Self {
-        Self { record, event: None, outcome: Outcome::of(record), next: Next::Nothing }
+        Self { record, event: None, outcome: Outcome::of(record), next: Next::Nothing, guarded: false }
     }
 
     fn take_on(&mut self, action: Action<'a>, now: Timestamp) {
@@ -360,14 +416,31 @@ impl<'a> Message<'a> {
         self.next = Next::Wait(Wait::after_failure(self.record, now));
     }
 
-    /// Without an Ok it is back after the queue's own timeout.
-    fn hidden(&mut self, wait: Wait, answer: Answer) {
+    /// Without an Ok it is back after the queue's own timeout, or at the end of its guard.
+    fn hidden(&mut self, timeout: Duration, answer: Answer) {
         match (&self.outcome.problem, answer) {
             (None, answer) => self.outcome.problem = answer.err(),
-            (Some(_), Ok(())) => self.outcome.hidden_for = Some(wait.visibility_timeout),
+            (Some(_), Ok(())) => self.outcome.hidden_for = Some(timeout),
             (Some(_), Err(_)) => {}
         }
         self.next = Next::Nothing;
+    }
+
+    /// The copy that takes its place, if it is to be moved.
+    fn copy(&self) -> Option<Move<'a>> {
+        let Next::Move(wait) = &self.next else { return None };
+        Some(self.copy_for(wait))
+    }
+
+    fn copy_for(&self, wait: &Wait) -> Move<'a> {
+        let attribute = Moved::next(self.record, wait.not_before, self.outcome.problem.is_none());
+        Move { record: self.record, attribute, delay: wait.hop() }
+    }
+
+    /// The cost of its moves, in bytes to be sent. A copy that SQS would refuse costs the most.
+    fn cost_of_moves(&self, wait: &Wait) -> u64 {
+        let bytes = self.copy_for(wait).size();
+        if bytes <= SQS_MESSAGE_BYTES { wait.hops() * bytes as u64 } else { u64::MAX }
     }
 
     fn moved(&mut self, copy: &Move<'_>) {
@@ -375,23 +448,14 @@ impl<'a> Message<'a> {
         self.next = Next::Nothing;
     }
 
-    /// Its copy may be on its way. The message itself comes back late, in case it is not.
-    fn lengthen(&mut self, wait: &mut Wait, lost: Duration) {
-        wait.visibility_timeout = wait.visibility_timeout.max(lost);
+    /// Its copy was not accepted, or may be on its way: it waits after all, for this long at least.
+    fn stay(&mut self, at_least: Duration) {
+        let Next::Move(mut wait) = self.next else { return };
+        wait.visibility_timeout = wait.visibility_timeout.max(at_least);
         if let Some(step) = &mut self.outcome.step {
             step.hide_for(wait.visibility_timeout);
         }
-    }
-
-    fn copy(&self, wait: &Wait) -> Move<'a> {
-        let attribute = Moved::next(self.record, wait.not_before, self.outcome.problem.is_none());
-        Move { record: self.record, attribute, delay: wait.hop() }
-    }
-
-    /// The cost of its moves, in bytes to be sent. A copy that SQS would refuse costs the most.
-    fn cost_of_moves(&self, wait: &Wait) -> u64 {
-        let bytes = self.copy(wait).size();
-        if bytes <= SQS_MESSAGE_BYTES { wait.hops() * bytes as u64 } else { u64::MAX }
+        self.next = Next::Wait(wait);
     }
 }
 
@@ -422,21 +486,27 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-fn waiting<'m, 'a>(messages: &'m mut [Message<'a>]) -> Vec<Waiting<'m, 'a>> {
+/// Leaves as many waiting messages to be hidden as there is room for: those that cost most to move, and all that SQS would
+/// refuse to take again. The others are to be moved.
+fn choose_moves(messages: &mut [Message<'_>], room: u64) {
     let waiting = messages.iter_mut().filter_map(|message| match message.next {
         Next::Wait(wait) => Some((message, wait)),
         _ => None,
     });
-    waiting.collect()
+    let mut waiting: Vec<_> = waiting.collect();
+    if waiting.len() as u64 <= room {
+        return;
+    }
+    waiting.sort_by_cached_key(|(message, wait)| Reverse(message.cost_of_moves(wait)));
+    for (message, wait) in waiting.into_iter().skip(room as usize) {
+        if message.cost_of_moves(&wait) < u64::MAX {
+            message.next = Next::Move(wait);
+        }
+    }
 }
 
-/// The costliest messages to move, as many as are to be hidden, and all that SQS would refuse to take again.
-fn costliest_to_move<'m, 'a>(waiting: Vec<Waiting<'m, 'a>>, hidden: usize) -> Vec<Waiting<'m, 'a>> {
-    let with_cost = |(message, wait): Waiting<'m, 'a>| (message.cost_of_moves(&wait), (message, wait));
-    let mut by_cost: Vec<_> = waiting.into_iter().map(with_cost).collect();
-    by_cost.sort_by_key(|(cost, _)| Reverse(*cost));
-    let cannot_move = by_cost.iter().filter(|(cost, _)| *cost == u64::MAX).count();
-    by_cost.into_iter().map(|(_, message)| message).take(hidden.max(cannot_move)).collect()
+fn moving<'m, 'a>(messages: &'m mut [Message<'a>]) -> impl Iterator<Item = &'m mut Message<'a>> {
+    messages.iter_mut().filter(|message| matches!(message.next, Next::Move(_)))
 }
 
 async fn send_dead_letters<A: Account>(
@@ -517,7 +587,7 @@ mod tests {
         let last = Timestamp::from_secs(1 + (13 * 24 + 12) * 3_600);
         let mut kept = undecided(last);
         let Next::Wait(wait) = kept.next else { panic!("it is not kept") };
-        kept.hidden(wait, Ok(()));
+        kept.hidden(wait.visibility_timeout, Ok(()));
         assert_eq!((&kept.outcome.step, kept.outcome.settled()), (&None, false));
         assert_eq!((kept.outcome.problem, kept.outcome.hidden_for), (Some(problem.clone()), Some(wait.left)));
         let late = undecided(last.saturating_add(Duration::from_millis(1)));

@@ -18,6 +18,9 @@ pub struct BatchReport<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// What came of the batch's moves.
     pub moves: Moves,
+    /// Why messages could not be hidden before they were re-invoked or moved, if so. If this handler dies, their calls are
+    /// repeated after the queue's own visibility timeout.
+    pub unguarded: Option<CallFailure>,
     /// Why a look at the queue gave no count. Until the next one there is no room for hidden messages.
     pub look_failure: Option<CallFailure>,
     /// The result of reading the pauses, if they were read.
@@ -58,6 +61,7 @@ impl<'a> BatchReport<'a> {
             kept_whole: batch.check_ids().err(),
             outcomes: Vec::new(),
             moves: Moves::default(),
+            unguarded: None,
             look_failure: None,
             pauses: None,
         }

@@ -8,14 +8,13 @@ use comeback_backoff::Jitter;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use crate::account::{CallFailure, INVOKE_TIMEOUT, panicked};
+use crate::account::{CallFailure, HANDLER_TIMEOUT, INVOKE_TIMEOUT, panicked};
 use crate::due::Case;
-use crate::failed_event::FailedEvent;
 use crate::policy::in_seconds;
 use crate::record::LONGEST_CARRIED;
 use crate::seed::generator;
 use crate::time::ceil_secs;
-use crate::{Pauses, Policy, Record, Timestamp};
+use crate::{Record, Timestamp};
 
 /// The wait after an unanswered `Invoke`, in seconds. An accepted one that fails becomes a chain of its own, and so
 /// does every repeat: with an hour between repeats, a blackout of up to an hour can double an event once at most.
@@ -88,13 +87,12 @@ fn after_unanswered(case: &Case<'_, '_>) -> Duration {
     Duration::from_secs(wait.as_secs().max(1))
 }
 
-/// How long a message is hidden at least if its copy may have been accepted. As after an unanswered re-invocation:
-/// every accepted copy is a chain of its own.
-pub(crate) fn after_lost_copy(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> Duration {
-    match isolated(|| FailedEvent::read(record)) {
-        Ok(Ok(event)) => after_unanswered(&Case { event: &event, record, policy, pauses, now }),
-        _ => Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED)),
-    }
+/// How long a message is hidden before a call that may be accepted unknown to any handler: an hour at least, from the
+/// last moment at which this handler can make the call. Cut by rule 6, if its event could be parsed.
+pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
+    let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED)) + HANDLER_TIMEOUT;
+    let wait = case.and_then(|case| case.cut(drawn, case.now, case.end_of_max_age())).unwrap_or(drawn);
+    Duration::from_secs(wait.as_secs().max(1))
 }
 
 /// A different one on each receive.

@@ -10,7 +10,7 @@ use comeback_engine::{
 };
 use proptest::prelude::*;
 
-use crate::fakes::{Batch, Call, Invoke, World, failure, run};
+use crate::fakes::{Batch, Call, Invoke, World, failure, run, with_room};
 use crate::support::*;
 
 #[test]
@@ -45,12 +45,82 @@ fn due_messages_are_concurrent_invokes_of_the_arn_as_it_stands() {
     let report = world.handle(&records, &policy(|_| ()), NOW);
     let payload = |n| enveloped(1, &format!("{n}")).replace("r-0", "r-1");
     let expected: Vec<Call> = (0..10).map(|n| Call::Invoke(TARGET.into(), payload(n))).collect();
-    assert_eq!(*world.calls.borrow(), expected);
+    let calls = world.calls.borrow();
+    assert!(matches!(calls[0], Call::Hide(_)) && calls[1..] == expected, "{calls:?}");
     assert_eq!(world.most_in_flight.get(), 10, "all at once");
     assert!(kept(&report).is_empty());
     assert!(report.outcomes.iter().all(|outcome| outcome.settled() && outcome.problem.is_none()));
     let made: HashSet<_> = report.outcomes.iter().filter_map(|it| it.invoke_request_id.clone()).collect();
     assert_eq!(made.len(), 10, "each has the request id that its invoke was answered with");
+}
+
+/// A message that waits, one to be re-invoked, and one whose event is too old by then.
+#[test]
+fn what_is_about_to_be_invoked_is_guarded_in_the_first_call() {
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
+    let world = World { invoke: Box::new(|| Invoke::Later), ..World::default() };
+    let mut environment = with_room(&policy, 2);
+    let records = [first_receives(1), due(2).split_off(1)].concat();
+    let report = world.handle_in(&mut environment, &records, NOW, usize::MAX);
+    let calls = world.calls.borrow();
+    let [Call::Hide(first), Call::Invoke(..), Call::Hide(anew), ..] = calls.as_slice() else {
+        panic!("{calls:?}")
+    };
+    let handles: Vec<&str> = first.iter().map(|(handle, _)| handle.as_str()).collect();
+    assert_eq!(handles, ["h-0", "h-1"], "one call for both");
+    assert!(
+        (3_660..=7_260).contains(&first[1].1),
+        "an hour from the end of the batch at the latest: {first:?}"
+    );
+    assert!(
+        anew[0].0 == "h-1" && (1..=4).contains(&anew[0].1),
+        "refused, so its own time is restored: {anew:?}"
+    );
+    assert_eq!((report.moves.made, kept(&report)), (0, ids(0..2)), "a guard takes no room");
+    assert_eq!(report.unguarded, None);
+}
+
+#[test]
+fn guards_are_spread_and_leave_time_for_a_last_try() {
+    let guard = |record: Record, policy: &Policy, now| {
+        let world = World::default();
+        world.handle(&[record], policy, now);
+        let calls = world.calls.borrow();
+        let [Call::Hide(hidden), Call::Invoke(..)] = calls.as_slice() else { panic!("{calls:?}") };
+        hidden[0].1
+    };
+    let guards: Vec<u64> = (0..2_000)
+        .map(|n| {
+            let record = Record { message_id: format!("m-{n}"), ..received_again(body("7")) };
+            guard(record, &policy(|_| ()), NOW)
+        })
+        .collect();
+    assert!(guards.iter().all(|secs| (3_660..=7_260).contains(secs)));
+    let mean = guards.iter().sum::<u64>() / 2_000;
+    assert!((5_400..=5_520).contains(&mean), "{mean}");
+    let quarters =
+        [0, 1, 2, 3].map(|n| guards.iter().filter(|&&secs| (secs - 3_660).min(3_599) / 900 == n).count());
+    assert!(quarters.iter().all(|count| (430..570).contains(count)), "{quarters:?} of 2,000 in each quarter");
+    for (max_age, margin) in [(86_400, 60), (100, 10)] {
+        let policy = policy(|settings| settings.max_age = max_age);
+        let before_the_end = |secs| Timestamp::from_secs(T0.as_secs() + max_age - secs);
+        let left = 2 * margin;
+        assert_eq!(guard(received_again(body("7")), &policy, before_the_end(left)), left - margin);
+        assert!(guard(received_again(body("7")), &policy, before_the_end(left - 1)) >= 3_660, "none is left");
+    }
+}
+
+#[test]
+fn without_a_guard_calls_are_made_all_the_same() {
+    for hide in [Batch::Fails, Batch::Panics, Batch::PanicsBeforeItsFuture, Batch::AnswersOnly(0)] {
+        let world = World { hide: Box::new(move || hide), ..World::default() };
+        let records = [due(2), first_receives(3).split_off(2)].concat();
+        let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));
+        let report = world.handle(&records, &policy, NOW);
+        assert_eq!((world.invoked.borrow().len(), world.copies.borrow().len()), (2, 1), "{hide:?}");
+        assert!(report.unguarded.is_some() && kept(&report).is_empty(), "{hide:?}");
+        assert!(report.outcomes.iter().all(|outcome| outcome.problem.is_none()), "{hide:?}");
+    }
 }
 
 #[test]
@@ -121,6 +191,7 @@ fn after_the_deadline_no_call_starts() {
         assert_eq!(in_order, ids(0..9));
         let not_started = |it| problem(it) == "not started: too close to the function's deadline";
         assert!(calls > 0 || report.outcomes.iter().all(not_started));
+        assert_eq!(report.unguarded, None, "no call that needs a guard");
     }
 }
 

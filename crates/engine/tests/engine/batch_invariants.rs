@@ -170,22 +170,32 @@ proptest! {
             _ => None,
         });
         set(tried.collect()); // none twice
+        let mut guarded = HashSet::new();
         for call in calls.iter() {
             match call {
                 Call::Hide(entries) => {
                     prop_assert!(!entries.is_empty());
-                    prop_assert!(entries.iter().all(|(handle, secs)| {
-                        kept.contains(&id_in(handle)) && (1..=43_170).contains(secs)
-                    }), "what is hidden is kept");
+                    for (handle, secs) in entries {
+                        let for_hours = (3_660..=43_170).contains(secs);
+                        prop_assert!(for_hours || kept.contains(&id_in(handle)) && *secs > 0, "{handle}: {secs} s");
+                        if for_hours {
+                            guarded.insert(id_in(handle));
+                        }
+                    }
                 }
                 Call::SendAgain(copies) => {
                     prop_assert!(!copies.is_empty());
-                    prop_assert!(copies.iter().all(|copy| {
-                        id_in(&copy.body) == copy.message_id && (1..=900).contains(&copy.delay)
-                    }), "a copy has its message's body");
+                    for copy in copies {
+                        prop_assert!(guarded.contains(&copy.message_id), "moved without a guard: {copy:?}");
+                        prop_assert_eq!(&id_in(&copy.body), &copy.message_id);
+                        prop_assert!((1..=900).contains(&copy.delay));
+                    }
                 }
                 Call::Look | Call::ReadPauses => {}
-                Call::Invoke(function_arn, _) => prop_assert_eq!(function_arn, TARGET),
+                Call::Invoke(function_arn, payload) => {
+                    prop_assert_eq!(function_arn, TARGET);
+                    prop_assert!(guarded.contains(&id_in(payload)), "invoked without a guard: {payload}");
+                }
                 Call::Send(letters) => {
                     prop_assert!(!letters.is_empty());
                     prop_assert!(letters.iter().all(|letter| letter.size() <= 1_048_576));

@@ -37,7 +37,10 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
         delay: 683,
         trace_header: Some("Root=1".into()),
     };
-    assert_eq!(*world.calls.borrow(), [Call::SendAgain(vec![expected])], "and nothing is hidden or counted");
+    let calls = world.calls.borrow();
+    let [Call::Hide(guard), Call::SendAgain(copies)] = calls.as_slice() else { panic!("{calls:?}") };
+    assert!(guard[0].0 == "h-1" && (3_660..=7_260).contains(&guard[0].1), "{guard:?}");
+    assert_eq!(*copies, [expected]);
     let outcome = &report.outcomes[0];
     assert!(outcome.settled() && kept(&report).is_empty());
     assert_eq!(outcome.moved, Some(Duration::from_secs(683)));
@@ -115,7 +118,12 @@ fn a_message_that_could_not_be_sent_is_hidden() {
         let world = World { send_again: Box::new(move || plan), ..World::default() };
         let records = first_receives(3);
         let report = world.handle(&records, &moving(), NOW);
-        assert!(matches!(world.calls.borrow().as_slice(), [Call::SendAgain(_), Call::Hide(_)]), "{plan:?}");
+        let calls = world.calls.borrow();
+        let [Call::Hide(_), Call::SendAgain(_), Call::Hide(anew)] = calls.as_slice() else {
+            panic!("{calls:?}")
+        };
+        let own = anew.iter().all(|(_, secs)| *secs == 1);
+        assert_eq!(own, plan == Batch::Fails, "refused, each has its own wait: {plan:?}, {anew:?}");
         assert_eq!((kept(&report).len(), report.moves.made, report.moves.failed), (3, 0, 3), "{plan:?}");
         assert!(report.moves.problem.is_some(), "{plan:?}");
         assert!(report.outcomes.iter().all(|outcome| outcome.problem.is_none()), "{plan:?}");
@@ -156,8 +164,10 @@ fn after_a_lost_answer_the_message_comes_back_an_hour_later() {
     let record = record(body("7"));
     let report = world.handle(std::slice::from_ref(&record), &moving(), NOW);
     let calls = world.calls.borrow();
-    let [Call::SendAgain(_), Call::Hide(hidden)] = calls.as_slice() else { panic!("{calls:?}") };
-    assert!((3_600..=7_200).contains(&hidden[0].1), "{hidden:?}");
+    let [Call::Hide(_), Call::SendAgain(_), Call::Hide(hidden)] = calls.as_slice() else {
+        panic!("{calls:?}")
+    };
+    assert!((3_660..=7_260).contains(&hidden[0].1), "{hidden:?}");
     let outcome = &report.outcomes[0];
     assert_eq!(outcome.visibility_timeout(), Some(Duration::from_secs(hidden[0].1)));
     assert!(!outcome.settled());
