@@ -102,8 +102,8 @@ export interface PolicyProps {
   readonly metrics?: HandlerMetrics;
 
   /**
-   * Globs (`*`, `?`) for `errorType`s that go straight to the dead-letter queue. Each is compared with the whole type and
-   * with its simple name, so `Refused` also matches `com.acme.RefusedException`.
+   * Globs (`*`, `?`) for `errorType`s that go straight to the dead-letter queue. Each is compared with the whole type,
+   * its class name and its simple name: `Refused` and `RefusedException` both match `com.acme.RefusedException`.
    *
    * @default []
    */

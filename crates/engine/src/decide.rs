@@ -18,8 +18,8 @@
 //!    of our dead-letters, or a record whose `timestamp` is more than 24 h before `SentTimestamp`.
 //! 2. An event of a function that `TARGET_FUNCTIONS` does not allow is dead-lettered (`target_not_allowed`).
 //! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error is not retryable
-//!    (`non_retryable_error`): the error's type or [simple name](crate::simple_name()) matches `NON_RETRYABLE_ERRORS`,
-//!    or the simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
+//!    (`non_retryable_error`): one of its type's [names](crate::error_names()) matches `NON_RETRYABLE_ERRORS`, or its
+//!    simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, or if
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`).
 //! 5. The delay is a whole number of seconds, drawn as `JITTER` says:

@@ -80,14 +80,29 @@ fn http_date(text: &str) -> Option<Timestamp> {
 /// assert_eq!(simple_name("java.lang.Error"), "Error");
 /// ```
 pub fn simple_name(error_type: &str) -> &str {
+    let class = class_name(error_type);
+    let shorter = ENDINGS.iter().find_map(|ending| class.strip_suffix(ending));
+    shorter.filter(|name| !name.is_empty()).unwrap_or(class)
+}
+
+/// The names that globs are compared with: the whole `errorType`, the name of its class as written, and its
+/// [simple name](simple_name).
+///
+/// ```
+/// let names = comeback_engine::error_names("com.acme.ValidationError");
+/// assert_eq!(names, ["com.acme.ValidationError", "ValidationError", "Validation"]);
+/// ```
+pub fn error_names(error_type: &str) -> [&str; 3] {
+    [error_type, class_name(error_type), simple_name(error_type)]
+}
+
+fn class_name(error_type: &str) -> &str {
     let inner = error_type.strip_prefix("Function<").and_then(|rest| rest.strip_suffix('>'));
     let name = inner.unwrap_or(error_type).trim_start_matches('&');
     let last = name.rsplit(SEPARATORS).next().unwrap_or(name);
     // Names are short: to prepare a search for `::` would take longer than to look at each pair.
     let pairs = last.as_bytes().windows(PATH.len());
-    let last = pairs.rev().position(|pair| pair == PATH).map_or(last, |after| &last[last.len() - after..]);
-    let shorter = ENDINGS.iter().find_map(|ending| last.strip_suffix(ending));
-    shorter.filter(|name| !name.is_empty()).unwrap_or(last)
+    pairs.rev().position(|pair| pair == PATH).map_or(last, |after| &last[last.len() - after..])
 }
 
 #[cfg(test)]
@@ -114,6 +129,7 @@ mod tests {
             ("2h", 7_200),
             ("1h 30m", 5_400),
             ("14d", 1_209_600),
+            ("2 weeks", 1_209_600),
             (" 900 ", 900),
             ("900;", 900),
             ("900; the quota is used up", 900),
@@ -169,10 +185,14 @@ mod tests {
             "900,",
             "1.5",
             "500ms",
+            // Months and years: nobody waits so long, and `15M` was meant as minutes.
+            "15M",
+            "1 month",
+            "2y",
             "1e400",
             // It makes humantime panic, and so would each look at the message.
             "18446744073709551615s1000000000ns",
-            "584542046090y 7h 15s 1000000000ns",
+            "30500568904943w 7h 15s 1000000000ns",
             "18446744073709551616",
             "٩٠٠",
             "\u{0}",

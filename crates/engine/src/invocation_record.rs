@@ -98,6 +98,15 @@ impl<'a> Odd<'a> {
     }
 }
 
+/// Lambda may leave out the payload of an event that is too large for its record.
+fn without_payload(error: String) -> String {
+    if error.starts_with("missing field `requestPayload`") {
+        return "it has no requestPayload, so the event is lost: Lambda may leave out one that is too large"
+            .into();
+    }
+    error
+}
+
 impl<'a> InvocationRecord<'a> {
     /// Reads a message's body.
     ///
@@ -108,7 +117,7 @@ impl<'a> InvocationRecord<'a> {
     pub fn read(body: &'a str) -> Result<Self, String> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,
-            Err(_) => object::<Odd<'a>>(body)?.in_parts()?,
+            Err(_) => object::<Odd<'a>>(body).map_err(without_payload)?.in_parts()?,
         };
         let Object(context) = wire.request_context;
         if context.condition.is_some_and(|condition| condition.get() == r#""Success""#) {

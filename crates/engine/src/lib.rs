@@ -56,7 +56,7 @@ pub use arn::{BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnAr
 pub use batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
 pub use dead_letter::{Attribute, DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, QUEUE_VISIBILITY_TIMEOUT, decide};
-pub use directive::{Directive, simple_name};
+pub use directive::{Directive, error_names, simple_name};
 pub use due::HOLD;
 pub use environment::Environment;
 pub use failed_event::FailedEvent;
@@ -73,4 +73,4 @@ pub use policy::{
 pub use record::{GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
 pub use room::Room;
-pub use time::{Timestamp, seconds};
+pub use time::{Timestamp, duration, seconds};

@@ -11,7 +11,7 @@ use comeback_envelope::Style;
 use wildmatch::WildMatch;
 
 use crate::arn::{BadPattern, FunctionPattern, HandlerFunction};
-use crate::directive::simple_name;
+use crate::directive::error_names;
 use crate::time::seconds;
 
 /// `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
@@ -133,10 +133,10 @@ impl Policy {
         self.target_functions.is_empty()
     }
 
-    /// Whether an error of this type goes straight to the dead-letter queue, by its whole type or its simple name.
+    /// Whether an error of this type goes straight to the dead-letter queue, by one of its [names](error_names).
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
-        let matches = |glob: &WildMatch| glob.matches(error_type) || glob.matches(simple_name(error_type));
-        self.non_retryable_errors.iter().any(matches)
+        let names = error_names(error_type);
+        self.non_retryable_errors.iter().any(|glob| names.iter().any(|name| glob.matches(name)))
     }
 }
 
@@ -197,7 +197,7 @@ pub struct Settings {
     pub hide_up_to: HideUpTo,
     /// `MAXIMUM_CONCURRENCY`: the event source mapping's, and so the most pollers.
     pub maximum_concurrency: u64,
-    /// `NON_RETRYABLE_ERRORS`: `errorType` globs, `*` and `?`, of the whole type or its simple name.
+    /// `NON_RETRYABLE_ERRORS`: `errorType` globs, `*` and `?`, of one of its [names](error_names).
     pub non_retryable_errors: Vec<String>,
     /// `TARGET_FUNCTIONS`: function ARNs, with `*` allowed in the name. Without any, every message is kept.
     pub target_functions: Vec<String>,

@@ -86,17 +86,32 @@ impl Serialize for Timestamp {
 ///
 /// Says what a duration must be.
 pub fn seconds(text: &str) -> Result<u64, String> {
-    // humantime panics where a sum ends a nanosecond before u64's end. Ten digits a number are years enough.
-    let is_short = text.len() <= 64 && text.split(|it: char| !it.is_ascii_digit()).all(|run| run.len() <= 10);
-    let duration = match text.parse() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) if is_short => humantime::parse_duration(text).ok(),
-        Err(_) => None,
-    };
-    duration
+    duration(text)
         .filter(|duration| duration.subsec_nanos() == 0)
         .map(|duration| duration.as_secs())
         .ok_or_else(|| "must be whole seconds, or a duration such as 90s, 24h or 14d".into())
+}
+
+/// A duration: plain seconds, or with units, from `200ms` to weeks; `None` for anything else. Months and years are
+/// refused: `15M` is 15 months to the parser, and 15 minutes to whoever wrote it.
+///
+/// ```
+/// use std::time::Duration;
+/// use comeback_engine::duration;
+///
+/// assert_eq!(duration("1h 30m"), Some(Duration::from_secs(5_400)));
+/// assert_eq!(duration("15M"), None);
+/// ```
+pub fn duration(text: &str) -> Option<Duration> {
+    // humantime panics where a sum ends a nanosecond before u64's end. Ten digits a number are years enough.
+    let is_short = text.len() <= 64 && text.split(|it: char| !it.is_ascii_digit()).all(|run| run.len() <= 10);
+    let mut units = text.split(|it: char| !it.is_ascii_alphabetic());
+    let is_long = units.any(|unit| unit == "M" || unit.starts_with("mon") || unit.starts_with('y'));
+    match text.parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) if is_short && !is_long => humantime::parse_duration(text).ok(),
+        Err(_) => None,
+    }
 }
 
 /// The duration's seconds. A part of a second counts as a whole one, so that no wait ends early.

@@ -56,6 +56,24 @@ fn malformed_envelope() {
 }
 
 #[test]
+fn non_retryable_errors_match_the_type_its_class_name_and_its_simple_name() {
+    for (glob, written, matches) in [
+        ("ValidationError", "com.acme.ValidationError", true),
+        ("OrderRefusedException", "com.acme.OrderRefusedException", true),
+        ("Validation", "com.acme.ValidationError", true),
+        ("com.acme.*", "com.acme.ValidationError", true),
+        ("ValidationError", "Function<Acme::ValidationError>", true),
+        ("acme.ValidationError", "com.acme.ValidationError", false),
+        ("ValidationException", "com.acme.ValidationError", false),
+    ] {
+        let policy = policy(|settings| settings.non_retryable_errors = vec![glob.into()]);
+        let record = record(replaced(&body("7"), "Timeout", written));
+        let is_given_up = decided(&record, &policy, SENT) == Seen::DeadLetter("non_retryable_error");
+        assert_eq!(is_given_up, matches, "{glob} and {written}");
+    }
+}
+
+#[test]
 fn non_retryable_error() {
     let policy = policy(|settings| settings.non_retryable_errors = vec!["Time*".into()]);
     let record = record(body("7"));

@@ -37,7 +37,10 @@ fn says_what_is_missing() {
         (r#"[{},{"functionArn":"f"},7]"#, "not a JSON object"),
         ("{", "EOF while parsing an object at line 1 column 1"),
         (r#"{"requestPayload":7}"#, "missing field `requestContext` at line 1 column 20"),
-        (r#"{"requestContext":{"functionArn":"f"}}"#, "missing field `requestPayload` at line 1 column 38"),
+        (
+            r#"{"requestContext":{"functionArn":"f"}}"#,
+            "it has no requestPayload, so the event is lost: Lambda may leave out one that is too large",
+        ),
         (
             r#"{"requestContext":{},"requestPayload":7}"#,
             "requestContext: missing field `functionArn` at line 1 column 2",
