@@ -47,13 +47,17 @@ scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## measure the cost
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 	python3 tests/scale/dead_letters.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 
-# Built as it ships, for this machine. You may put ARTICLE there.
+# Built as it ships, for this machine. You may put ARTICLE there, and name a commit to compare with, such as BEFORE=v0.1.0.
 ARTICLE := $(wildcard tests/handler_speed/article/article.py)
+BEFORE ?=
 bench-handler: $(TOOLS)/sam/.installed $(if $(ARTICLE),$(TOOLS)/clients/.installed) ## measure the handler's start, batches and size beside an empty function
 	cargo lambda build --release --$(subst aarch64,arm64,$(subst x86_64,x86-64,$(shell uname -m))) -p retry-handler -p comeback-handler-speed
+	$(if $(BEFORE),rm -rf target/before && git worktree prune && git worktree add --detach target/before $(BEFORE))
+	$(if $(BEFORE),cd target/before && CARGO_TARGET_DIR=$(CURDIR)/target/before-built cargo lambda build --release \
+		--$(subst aarch64,arm64,$(subst x86_64,x86-64,$(shell uname -m))) -p retry-handler)
 	built="$${CARGO_TARGET_DIR:-target}/lambda" && \
 		"$$built/bench-handler/bootstrap" "$$built/retry-handler/bootstrap" "$$built/bare-bootstrap/bootstrap" \
-		$(if $(ARTICLE),tests/handler_speed/article/bootstrap)
+		$(if $(BEFORE),before=target/before-built/lambda/retry-handler/bootstrap) $(if $(ARTICLE),tests/handler_speed/article/bootstrap)
 
 # Each policy runs with every seed. Some hide every message, some none, and some a few. The last reaches SQS's longest
 # waits and its oldest messages.

@@ -1,5 +1,6 @@
 //! How soon the retry handler is ready, how long its batches take and how large it is, beside an empty function on the
-//! same runtime; and the article's handler, where somebody has its code. `make bench-handler`
+//! same runtime; beside the handler of an earlier commit; and the article's handler, where somebody has its code.
+//! `make bench-handler`
 //!
 //! Read the ratios: the milliseconds are this machine's. Each is of medians, and handler and empty function take turns.
 
@@ -25,21 +26,26 @@ const MB: f64 = 1e6;
 
 fn main() -> io::Result<()> {
     let programs: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [handler, bare, article @ ..] = programs.as_slice() else {
+    let [handler, bare, others @ ..] = programs.as_slice() else {
         return Err(io::Error::other(
-            "name the handler's bootstrap, the empty one and, if you have it, the article's",
+            "name the handler's bootstrap, the empty one and, if you have them, before=EARLIER and the article's",
         ));
     };
+    let earlier = |program: &PathBuf| program.to_str()?.strip_prefix("before=").map(PathBuf::from);
     // The first run of a program takes longer.
     for bootstrap in &programs {
-        Environment::start(bootstrap, &AS_DEPLOYED)?;
+        Environment::start(&earlier(bootstrap).unwrap_or(bootstrap.clone()), &AS_DEPLOYED)?;
     }
     println!("| | empty function | retry handler | ratio |\n|---|---:|---:|---:|");
     starts(handler, bare)?;
     sizes(handler, bare)?;
     let call = batches(handler)?;
     first_batches(handler, call)?;
-    for article in article {
+    for before in others.iter().filter_map(earlier) {
+        println!("\n| | before | now | ratio |\n|---|---:|---:|---:|");
+        by_turns(&before, handler)?;
+    }
+    for article in others.iter().filter(|program| earlier(program).is_none()) {
         println!("\n| | retry handler | the article's, in Python | ratio |\n|---|---:|---:|---:|");
         starts(article, handler)?;
         println!("\n| | a call | the article's, in Python | ratio |\n|---|---:|---:|---:|");
@@ -99,6 +105,27 @@ fn batches(handler: &Path) -> io::Result<f64> {
     }
     println!("| memory at its most | | {:.2} MB | |", environment.memory("VmHWM")? * 1024.0 / MB);
     Ok(call)
+}
+
+/// The same batches of an earlier handler and of this one.
+fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
+    let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
+    for (batch, what, kept) in [
+        (events::deferrals as fn(usize) -> String, "ten deferrals", 10),
+        (events::re_invocations, "ten re-invocations", 0),
+    ] {
+        let mut times = [Vec::new(), Vec::new()];
+        for round in 0..BATCHES {
+            for (times, environment) in times.iter_mut().zip(&environments) {
+                let (took, _, answer) = environment.handle(batch(round))?;
+                expect_kept(&answer, kept)?;
+                times.push(milliseconds(took));
+            }
+        }
+        let [before, now] = times.map(median);
+        row(what, before, now, "ms");
+    }
+    Ok(())
 }
 
 /// What a first batch takes once the environment is ready, in calls.
