@@ -1,12 +1,17 @@
 """Where does a failure record over 1 MiB go?"""
 
+import json
 from datetime import datetime, timedelta, timezone
 
 import make
 from facts import Fact
 
-DROPPED = Fact("a failure record over 1 MiB is dropped", "no message, and `DestinationDeliveryFailures` is 1")
+DROPPED = Fact(
+    "a failure record over 1 MiB is dropped, or arrives without its payload",
+    "no message, and `DestinationDeliveryFailures` is 1; or a record without `requestPayload`",
+)
 FACTS = [DROPPED]
+NO_MESSAGE, WITHOUT_PAYLOAD = "no message", "a record without `requestPayload`"
 
 
 def check(run):
@@ -15,13 +20,14 @@ def check(run):
     begun = datetime.now(timezone.utc)
     make.invoke(run, function, {"failures": 1, "filling": "x" * (1_048_576 - 100)})
     arrived, failures = run.until("message, and no failed delivery,", 600, lambda: outcome(run, function, queue, begun))
-    seen = f"{'a message' if arrived else 'no message'}, and `DestinationDeliveryFailures` is {failures}"
-    yield DROPPED, seen, (arrived, failures) == (False, 1)
+    seen = f"{arrived}, and `DestinationDeliveryFailures` is {failures}"
+    yield DROPPED, seen, (arrived, failures) in [(NO_MESSAGE, 1), (WITHOUT_PAYLOAD, 0)]
 
 
 def outcome(run, function, queue, begun):
-    """Returns whether a message has arrived and how many deliveries have failed, once either has happened."""
-    arrived = make.receive(run, queue) is not None
+    """Returns what has arrived and how many deliveries have failed, once either has happened."""
+    message = make.receive(run, queue)
+    arrived = what(message)
     answer = run.account.metrics.get_metric_statistics(
         Namespace="AWS/Lambda",
         MetricName="DestinationDeliveryFailures",
@@ -32,4 +38,10 @@ def outcome(run, function, queue, begun):
         Statistics=["Sum"],
     )
     failures = round(sum(point["Sum"] for point in answer["Datapoints"]))
-    return (arrived, failures) if arrived or failures else None
+    return (arrived, failures) if message or failures else None
+
+
+def what(message):
+    if message is None:
+        return NO_MESSAGE
+    return "a whole record" if "requestPayload" in json.loads(message["Body"]) else WITHOUT_PAYLOAD
