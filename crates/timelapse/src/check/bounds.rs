@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Jitter, Policy, ReasonCode, Timestamp};
+use comeback_engine::{HANDLER_TIMEOUT, HideUpTo, Jitter, Policy, ReasonCode, Timestamp};
 use comeback_envelope::Metadata;
 
 use super::books::{Origin, Window};
@@ -197,6 +197,15 @@ impl Bounds {
         let detail =
             format!("hidden at {now} for {hidden} s ({after:?}), instead of {shortest} to {longest} s");
         Err(case.broken(invariant, detail))
+    }
+
+    /// How long a message is hidden at least before a call: an hour from the end of its batch at the latest, less only if
+    /// there would be no time for a last retry.
+    pub(super) fn shortest_guard(&self, case: &Case<'_>) -> Duration {
+        let cut = self.end(case).since(case.now).saturating_sub(self.last_retry());
+        let cut = if cut >= self.last_retry() { cut } else { Duration::MAX };
+        // The end of MAX_AGE is known to the second here.
+        cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start() + HANDLER_TIMEOUT)
     }
 
     /// The longest wait of a hold or of a message whose pauses are unknown; `None` if `wait` is longer.

@@ -69,6 +69,12 @@ struct InHand {
     overlooked: bool,
     /// The call about it that was tried; `None` if it only got its backoff.
     after: Option<After>,
+    /// How long the handler asked to hide it, if that is long enough before a call. Judged when it shows what it was for.
+    guard: Option<Duration>,
+    /// Its guard was followed by a call.
+    guarded: bool,
+    /// SQS hides it until then.
+    hidden_until: Option<Timestamp>,
     /// A re-invocation, a dead-letter or a copy of it was accepted, whether or not the handler knows.
     settled: bool,
     reason: Option<ReasonCode>,
@@ -203,6 +209,9 @@ impl Oracle {
             look: self.look(&start, carried, record, now),
             overlooked,
             after: None,
+            guard: None,
+            guarded: false,
+            hidden_until: None,
             settled: false,
             reason: None,
         };
@@ -260,6 +269,14 @@ impl Oracle {
 
     /// The handler is done with its batch. Returns what its environment knows of the pauses from now on.
     pub(crate) fn finished(&mut self) -> Reads {
+        // A handler that dies may have been about to call.
+        if self.hands().start.can_act {
+            for position in 0..self.hands().messages.len() {
+                if let Some(hidden_for) = self.in_hand(position).guard {
+                    self.judge_hiding(position, hidden_for);
+                }
+            }
+        }
         self.hands.take().expect("BUG: a batch ends that never began").start.reads
     }
 
@@ -305,7 +322,17 @@ impl Oracle {
 
 /// Calls of the handler, each about the message at a position of its batch.
 impl Oracle {
+    /// The handler asks to hide a message. If it is long enough, that may be for a call that follows.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
+        let guards = hidden_for >= self.bounds.shortest_guard(&self.case(position));
+        self.mark(position, |copy| copy.guard = guards.then_some(hidden_for));
+        if !guards {
+            self.judge_hiding(position, hidden_for);
+        }
+    }
+
+    /// Checks a hiding that no call has followed.
+    fn judge_hiding(&mut self, position: usize, hidden_for: Duration) {
         let (case, message) = (self.case(position), *self.in_hand(position));
         if let Some(after) = message.after {
             let checked = self.bounds.hiding(&case, after, hidden_for);
@@ -327,6 +354,7 @@ impl Oracle {
     }
 
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
+        self.mark(position, |copy| copy.hidden_until = Some(until));
         let InHand { entry, after, .. } = *self.in_hand(position);
         if after >= Some(After::Unanswered) {
             self.books.change(entry, |book| book.no_invoke_before = until);
@@ -337,6 +365,17 @@ impl Oracle {
         let checked = self.check_reinvocation(position, function_arn, payload);
         self.note(checked);
         self.mark_after(position, After::Failure);
+    }
+
+    /// Checks that the handler has hidden a message, or tried to, before a call that must not be repeated soon.
+    fn check_guard(&mut self, position: usize) -> Result<(), Broken> {
+        let InHand { guard, guarded, .. } = *self.in_hand(position);
+        self.mark(position, |copy| (copy.guard, copy.guarded) = (None, true));
+        if guard.is_none() && !guarded {
+            let detail = "re-invoked or moved, and not hidden for an hour before";
+            return Err(self.case(position).broken(Invariant::SpacedInvokes, detail));
+        }
+        Ok(())
     }
 
     fn check_reinvocation(
@@ -351,6 +390,7 @@ impl Oracle {
         }
         let claim = self.check_envelope(event, payload)?;
         self.check_paused(event)?;
+        self.check_guard(position)?;
         self.bounds.reinvocation(&self.case(position), &claim)
     }
 
@@ -412,10 +452,10 @@ impl Oracle {
 
     /// Checks an invoke that is not refused. If nothing hides its message, it is back after the queue's own timeout.
     fn space(&mut self, position: usize, now: Timestamp) {
-        let InHand { entry, look, .. } = *self.in_hand(position);
+        let InHand { entry, look, hidden_until, .. } = *self.in_hand(position);
         let unhidden = self.hands().start.received_at.saturating_add(UNHIDDEN);
         let Some(book) = self.books.get(entry) else { return };
-        let earliest = std::mem::replace(&mut book.no_invoke_before, unhidden);
+        let earliest = std::mem::replace(&mut book.no_invoke_before, hidden_until.unwrap_or(unhidden));
         if now < earliest && !book.duplicated {
             let detail = format!("invoked at {now}; an invoke before it keeps the next until {earliest}");
             self.broke(Invariant::SpacedInvokes, look.origin.attempt.event, detail);
@@ -481,6 +521,8 @@ impl Oracle {
 
     /// The handler sends a message again; `altered` if the copy has another body.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
+        let guarded = self.check_guard(position);
+        self.note(guarded);
         let case = self.case(position);
         if altered {
             let event = case.look.origin.attempt.event;

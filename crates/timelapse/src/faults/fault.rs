@@ -68,7 +68,7 @@ faults! {
     /// Of the batches: the handler dies before its first call.
     HandlerDiedBefore = "handler_died_before", 0.005, Full;
     /// Of the batches: the handler dies with some of its calls made. Strikes only batches with more than one.
-    HandlerDiedBetween = "handler_died_between", 0.1, Full;
+    HandlerDiedBetween = "handler_died_between", 0.02, Full;
     /// Of the batches: the handler dies with all of its calls made and nothing answered.
     HandlerDiedAfter = "handler_died_after", 0.005, Full;
     /// Of the batches: the handler is slow, makes some calls and is stopped by its timeout.

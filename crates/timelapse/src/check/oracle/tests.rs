@@ -81,13 +81,20 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
+    /// Asks to hide the message before a call. SQS refuses, so nothing but the call itself spaces the next.
+    fn guard(&mut self) {
+        self.oracle.hides(0, Duration::from_secs(3_660));
+    }
+
     fn invoke(&mut self, function_arn: &str, payload: &str) {
+        self.guard();
         self.oracle.reinvokes(0, function_arn, payload);
         self.oracle.reinvoked(0, at(2));
     }
 
     /// Without an answer.
     fn invoke_unanswered(&mut self, accepted: bool, now: Timestamp) {
+        self.guard();
         self.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
         if accepted {
             self.oracle.reinvoked(0, now);
@@ -105,6 +112,7 @@ impl Fixture {
     /// Moves the message. Returns the copy.
     fn send_again(&mut self, seconds: u64, now: Timestamp) -> Entry {
         let delay = Duration::from_secs(seconds);
+        self.guard();
         self.oracle.moves(0, delay, false);
         self.oracle.moved(0, delay, id(2), now)
     }
@@ -194,6 +202,47 @@ fn a_second_retry_that_no_fault_explains() {
 }
 
 #[test]
+fn a_call_that_no_hiding_precedes() {
+    for hidden_for in [None, Some(1), Some(3_659)] {
+        let mut invoked = Fixture::due();
+        hidden_for.into_iter().for_each(|seconds| invoked.oracle.hides(0, Duration::from_secs(seconds)));
+        invoked.oracle.broken = None;
+        invoked.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
+        assert_eq!(invoked.broken(), Some(Invariant::SpacedInvokes), "{hidden_for:?}");
+    }
+    let mut moved = Fixture::new();
+    moved.oracle.moves(0, Duration::from_secs(1), false);
+    assert_eq!(moved.broken(), Some(Invariant::SpacedInvokes));
+}
+
+#[test]
+fn an_invoke_within_the_hiding_of_the_one_before() {
+    for (after, broken) in [(3_662, None), (3_661, Some(Invariant::SpacedInvokes))] {
+        let mut fixture = Fixture::due();
+        fixture.hide(3_660);
+        fixture.invoke(FUNCTION, &envelope(&payload()));
+        fixture.oracle.kept_after_all();
+        fixture.reads = fixture.oracle.finished();
+        fixture.receive(fixture.entry, 3, at(after));
+        fixture.guard();
+        fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
+        fixture.oracle.reinvoked(0, at(after));
+        assert_eq!(fixture.broken(), broken, "after {after} s");
+    }
+}
+
+#[test]
+fn a_hiding_for_hours_that_no_call_follows() {
+    for (lives, broken) in [(true, Some(Invariant::LongestWait)), (false, None)] {
+        let mut fixture = Fixture::due();
+        fixture.guard();
+        fixture.oracle.hands_mut().start.can_act = lives;
+        fixture.oracle.finished();
+        assert_eq!(fixture.broken(), broken, "lives: {lives}");
+    }
+}
+
+#[test]
 fn an_unanswered_invoke_that_is_hidden_or_repeated_too_early() {
     let broken = Some(Invariant::SpacedInvokes);
     for accepted in [false, true] {
@@ -245,6 +294,7 @@ fn a_chain_starts_anew_only_in_an_old_copy_without_its_past() {
             let since = if right == 1 { at(sent) } else { START }.as_secs();
             let metadata = format!(r#""attempt":{attempt},"initial_timestamp":{since}"#);
             let first = format!(r#""attempt":1,"initial_timestamp":{}"#, START.as_secs());
+            fixture.guard();
             fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()).replace(&first, &metadata));
             let by_one = fixture.broken() != Some(Invariant::AttemptsByOne);
             assert_eq!(by_one, attempt == right, "{attempt} instead of {right}, sent at {sent} s");
@@ -259,6 +309,7 @@ fn too_long_a_wait() {
     assert_eq!(fixture.broken(), Some(Invariant::LongestWait));
     // After a failed call the bound is another one: 4 s on the second receive.
     let mut fixture = Fixture::due();
+    fixture.guard();
     fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
     fixture.hide(4);
     assert_eq!(fixture.broken(), None);
@@ -293,6 +344,7 @@ fn a_move_that_ends_with_its_backoff_breaks_nothing() {
 #[test]
 fn another_body_or_a_second_copy_or_too_long_a_delay() {
     let mut fixture = Fixture::new();
+    fixture.guard();
     fixture.oracle.moves(0, Duration::from_secs(1), true);
     assert_eq!(fixture.broken(), Some(Invariant::PayloadVerbatim));
     let mut fixture = Fixture::new();
@@ -309,6 +361,7 @@ fn another_body_or_a_second_copy_or_too_long_a_delay() {
 fn more_hops_than_a_wait_takes() {
     let mut fixture = Fixture::due();
     // After a failed call the wait may be longer, but not in steps of a second.
+    fixture.guard();
     fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
     let mut copy = fixture.send_again(1, at(2));
     for (now, broken) in [(3, None), (4, Some(Invariant::FewestHops))] {

@@ -64,10 +64,10 @@ fn hidden_messages_save_moves_and_what_is_left_has_a_price() {
     // 4 moves a second if none is hidden, and 3 with 900 hidden: 10,800 an hour.
     let moves = Moves::of(4.0, 2_700.0, 900.0);
     assert_eq!((moves.delayed, moves.per_second), (1_800.0, 3.0));
-    assert!((moves.usd_per_hour - 10_800.0 * 0.208_433_5e-6).abs() < 1e-9, "{moves:?}");
+    assert!((moves.usd_per_hour - 10_800.0 * 0.248_433_5e-6).abs() < 1e-9, "{moves:?}");
     // 6 moves for each hour of an event.
     let usd = moves.usd_per_million_event_hours.unwrap();
-    assert!((usd - 6.0 * 0.208_433_5).abs() < 1e-9, "{usd}");
+    assert!((usd - 6.0 * 0.248_433_5).abs() < 1e-9, "{usd}");
 }
 
 #[test]
