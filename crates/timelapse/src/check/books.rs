@@ -50,12 +50,17 @@ impl Origin {
     }
 
     /// The same for a handler that counts a copy, sent at this moment, as a new message. It takes a copy of an old record
-    /// for one that an operator moved back, and starts the event anew.
+    /// for one that an operator moved back, and starts the event anew. Where neither record nor envelope has a time, it
+    /// counts from the copy's sending.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
-        if self.written.is_none_or(|written| sent.since(written) <= LATEST_DELIVERY) {
-            return self;
+        let Attempt { number, .. } = self.attempt;
+        match self.written {
+            Some(written) if sent.since(written) > LATEST_DELIVERY => {
+                Self { attempt: Attempt { number: 0, anew: Some(sent), ..self.attempt }, asked: None, ..self }
+            }
+            None if number == 0 => Self { attempt: Attempt { anew: Some(sent), ..self.attempt }, ..self },
+            _ => self,
         }
-        Self { attempt: Attempt { number: 0, anew: Some(sent), ..self.attempt }, asked: None, ..self }
     }
 }
 

@@ -183,7 +183,7 @@ impl Bounds {
         let (shortest, longest) = match after {
             After::Failure => (Duration::ZERO, self.longest_after_failure(case.look, false)),
             After::Unanswered => (cut.min(*AFTER_UNANSWERED.start()), cut.min(*AFTER_UNANSWERED.end())),
-            After::LostCopy => (cut.min(*AFTER_UNANSWERED.start()), LONGEST_HIDING),
+            After::LostCopy => (self.shortest_guard(case), LONGEST_HIDING),
         };
         let invariant = if hidden_for.as_secs() < shortest.as_secs() {
             Invariant::SpacedInvokes

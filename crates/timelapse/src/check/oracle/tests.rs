@@ -376,9 +376,9 @@ fn a_message_that_is_back_within_the_hour_though_a_copy_may_be_on_its_way() {
     let mut fixture = Fixture::new();
     fixture.send_again(1, at(0));
     fixture.oracle.move_unanswered(0);
-    fixture.hide(3_600);
+    fixture.hide(3_660);
     assert_eq!(fixture.broken(), None);
-    fixture.hide(3_599);
+    fixture.hide(3_659);
     assert_eq!(fixture.broken(), Some(Invariant::SpacedInvokes));
 }
 
