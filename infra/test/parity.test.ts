@@ -95,7 +95,7 @@ const INTENDED: Record<string, string> = {
 
 function samTemplate(parameters: Record<string, string> = {}): Record<string, unknown> {
   const python = path.join(REPOSITORY, '.tools', 'sam', 'bin', 'python');
-  const transform = path.join(__dirname, 'parity', 'transform.py');
+  const transform = path.join(REPOSITORY, 'packaging', 'expand.py');
   const printed = execFileSync(python, [transform, path.join(REPOSITORY, 'template.yaml')], {
     encoding: 'utf8',
   });

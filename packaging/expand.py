@@ -1,0 +1,45 @@
+"""Expands a SAM template to plain CloudFormation, by the SAM CLI's own rules. Needs the SAM CLI's Python.
+
+As a program, prints a template as CloudFormation sees it after `sam package`.
+"""
+
+import json
+import os
+import sys
+
+from samtranslator.public.translator import ManagedPolicyLoader
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+
+class NoManagedPolicies(ManagedPolicyLoader):
+    """The template names none, and asking IAM for their ARNs needs an account."""
+
+    def __init__(self):
+        super().__init__(None)
+
+    def load(self):
+        return {}
+
+
+def read(path: str) -> dict:
+    """Returns a template with its short intrinsics (`!Ref`) in their long form."""
+    with open(path, encoding="utf-8") as template:
+        return yaml_parse(template)
+
+
+def functions(template: dict) -> list[dict]:
+    return [it for it in template["Resources"].values() if it["Type"] == "AWS::Serverless::Function"]
+
+
+def expand(template: dict) -> dict:
+    # The translator asks for a region, but expands this template alike for each.
+    os.environ.setdefault("AWS_DEFAULT_REGION", "eu-west-1")
+    return transform(template, {}, NoManagedPolicies())
+
+
+if __name__ == "__main__":
+    packaged = read(sys.argv[1])
+    for function in functions(packaged):
+        function["Properties"]["CodeUri"] = "s3://bucket/key"
+    json.dump(expand(packaged), sys.stdout)
