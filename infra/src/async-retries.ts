@@ -7,7 +7,13 @@ import { Construct } from 'constructs';
 import { type AttachOptions, sendFailures } from './attach';
 import { checkTopic, Monitor, type MonitorOptions } from './monitor';
 import { policyVariables, waitingVariables } from './policy';
-import { type AsyncRetriesProps, checkProps } from './props';
+import {
+  type AsyncRetriesProps,
+  checkProps,
+  LARGEST_MESSAGE,
+  LONGEST_RETENTION,
+  warnOfShortRetention,
+} from './props';
 import { RetryHandler } from './retry-handler';
 import { checkTarget, entryFor, unqualified } from './target';
 import { targetFunctions } from './target-functions';
@@ -61,6 +67,7 @@ export class AsyncRetries extends Construct {
     this.patterns = targetFunctions(Stack.of(this), typed.targetFunctions ?? [], refusals);
     throwAll(refusals);
     const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
+    warnOfShortRetention(deadLetterQueue);
     this.retryQueue = this.newQueue('Queue', props, {
       visibilityTimeout: VISIBILITY_TIMEOUT,
       // The most SQS allows, so that the handler dead-letters an event, with a reason, long before SQS would without one.
@@ -165,9 +172,8 @@ export class AsyncRetries extends Construct {
     return new sqs.Queue(this, id, {
       ...props,
       removalPolicy: removalPolicy ?? RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
-      // The limit of both Lambda and SQS.
-      maxMessageSizeBytes: 1_048_576,
-      retentionPeriod: Duration.days(14),
+      maxMessageSizeBytes: LARGEST_MESSAGE,
+      retentionPeriod: LONGEST_RETENTION,
       enforceSSL: true,
       encryption: encryptionKey ? sqs.QueueEncryption.KMS : sqs.QueueEncryption.SQS_MANAGED,
       encryptionMasterKey: encryptionKey,

@@ -1,6 +1,6 @@
 import { Duration, Token, Tokenization } from 'aws-cdk-lib';
 
-import { isOutside, shown, wholeNumber } from './values';
+import { isOutside, shown, textProblem, wholeNumber } from './values';
 
 /** How a backoff is drawn under its ceiling: `JITTER`. */
 export enum Jitter {
@@ -144,6 +144,9 @@ export const DEFAULT_MAX_CONCURRENCY = 10;
 
 const HIDE_UP_TO = 'it must be 0 to 55000; to hide without a limit, set alwaysHide';
 
+/** A dead-letter carries this much of an `errorType`. */
+const LONGEST_GLOB = 256;
+
 /** SQS counts its 12 hours from the receive, so in practice it refuses 43,200 s. Hence 30 s less. */
 const LONGEST_BACKOFF = 43_170;
 
@@ -197,10 +200,10 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   }
   for (const glob of props.nonRetryableErrors ?? []) {
     // The handler would split a glob at a comma, and ignore a blank one.
-    if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {
-      refusals.push(
-        `nonRetryableErrors (NON_RETRYABLE_ERRORS) has ${shown(glob)}; each must be one errorType glob`,
-      );
+    const isOne = Token.isUnresolved(glob) || !(glob.includes(',') || glob.trim() === '');
+    const problem = isOne ? textProblem(glob, LONGEST_GLOB) : 'each must be one errorType glob';
+    if (problem !== undefined) {
+      refusals.push(`nonRetryableErrors (NON_RETRYABLE_ERRORS) has ${shown(glob)}; ${problem}`);
     }
   }
   return {

@@ -1,11 +1,11 @@
-import { type RemovalPolicy, type Stack, Token, TokenComparison } from 'aws-cdk-lib';
+import { Annotations, Duration, type RemovalPolicy, type Stack, Token, TokenComparison } from 'aws-cdk-lib';
 import type * as kms from 'aws-cdk-lib/aws-kms';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as logs from 'aws-cdk-lib/aws-logs';
-import type * as sqs from 'aws-cdk-lib/aws-sqs';
+import * as sqs from 'aws-cdk-lib/aws-sqs';
 
 import { type PolicyProps, type WaitingProps } from './policy';
-import { shown } from './values';
+import { isOutside, shown } from './values';
 
 /** The properties of {@link AsyncRetries}. */
 export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
@@ -68,7 +68,9 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly removalPolicy?: RemovalPolicy;
 
   /**
-   * The key that encrypts the two queues. The roles of attached functions are allowed to use it.
+   * The key that encrypts the two queues. The handler's role and those of attached functions are allowed to use it.
+   *
+   * Must be in this stack's account and region.
    *
    * @default - a key that SQS manages (SSE-SQS)
    */
@@ -82,26 +84,52 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly deadLetterQueue?: sqs.IQueue;
 }
 
+/** The largest message that SQS accepts, in bytes. Lambda's largest asynchronous payload is the same. */
+export const LARGEST_MESSAGE = 1_048_576;
+
+/** The longest that SQS keeps a message. */
+export const LONGEST_RETENTION = Duration.days(14);
+
+/** What SQS does with a queue that does not say how long it keeps messages, in seconds. */
+const DEFAULT_RETENTION = 345_600;
+
+/** A key in another account could work, if its policy named every role. */
+const KEY_ELSEWHERE =
+  ', because a role that may not use the key cannot send to the queue, and Lambda then silently drops the failed event';
+
 /**
- * Checks the dead-letter queue and the numbers that are not variables of the retry handler.
+ * Checks the dead-letter queue, the key and the numbers that are not variables of the retry handler.
  *
  * @param refusals receives a line for each refused property
  */
 export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: string[]): void {
-  const { deadLetterQueue } = props;
+  const { deadLetterQueue, encryptionKey } = props;
   if (deadLetterQueue?.fifo === true) {
     const queue = Token.isUnresolved(deadLetterQueue.queueUrl) ? deadLetterQueue : deadLetterQueue.queueUrl;
     refusals.push(
       `deadLetterQueue (DEAD_LETTER_QUEUE_URL) is ${shown(queue)}; it must be a standard queue, not a FIFO one`,
     );
   }
-  for (const place of ['account', 'region'] as const) {
-    const theirs = deadLetterQueue?.env[place];
-    if (theirs !== undefined && Token.compareStrings(theirs, stack[place]) === TokenComparison.DIFFERENT) {
-      refusals.push(
-        `deadLetterQueue is in ${place} ${theirs}; it must be in ${stack[place]}, like this AsyncRetries`,
-      );
+  for (const [name, resource, reason] of [
+    ['deadLetterQueue', deadLetterQueue, ''],
+    ['encryptionKey', encryptionKey, KEY_ELSEWHERE],
+  ] as const) {
+    for (const place of ['account', 'region'] as const) {
+      const theirs = resource?.env[place];
+      if (theirs !== undefined && Token.compareStrings(theirs, stack[place]) === TokenComparison.DIFFERENT) {
+        const own = stack[place];
+        refusals.push(
+          `${name} is in ${place} ${theirs}; it must be in ${own}, like this AsyncRetries${reason}`,
+        );
+      }
     }
+  }
+  const { maximumMessageSize } = resourceOf(deadLetterQueue) ?? {};
+  if (maximumMessageSize !== undefined && isOutside(String(maximumMessageSize), LARGEST_MESSAGE, Infinity)) {
+    refusals.push(
+      `deadLetterQueue accepts messages of up to ${String(maximumMessageSize)} bytes; it must accept ` +
+        `${String(LARGEST_MESSAGE)} (maxMessageSizeBytes), because SQS would refuse a larger dead-letter every time`,
+    );
   }
   const ranges: [string, number | undefined, number, number][] = [
     ['memorySize', props.memorySize, 128, 10_240],
@@ -114,4 +142,23 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: str
       refusals.push(`${name} is ${String(value)}; it must be a whole number from ${range}`);
     }
   }
+}
+
+/** Warns of a dead-letter queue that deletes dead-letters sooner than it could. */
+export function warnOfShortRetention(deadLetterQueue: sqs.IQueue): void {
+  const own = resourceOf(deadLetterQueue);
+  const retention = own?.messageRetentionPeriod ?? DEFAULT_RETENTION;
+  if (own !== undefined && isOutside(String(retention), LONGEST_RETENTION.toSeconds(), Infinity)) {
+    Annotations.of(deadLetterQueue).addWarningV2(
+      'comeback-cdk:deadLettersExpire',
+      `SQS deletes dead-letters from this queue after ${String(retention)} s; with retentionPeriod: ` +
+        'Duration.days(14) there is more time to redrive them',
+    );
+  }
+}
+
+/** The queue's own resource, if this app creates it. */
+function resourceOf(queue?: sqs.IQueue): sqs.CfnQueue | undefined {
+  const resource = queue?.node.defaultChild;
+  return resource instanceof sqs.CfnQueue ? resource : undefined;
 }

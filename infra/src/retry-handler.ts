@@ -5,6 +5,7 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 
+import { environmentProblems } from './environment';
 import { handlerFunction } from './handler-code';
 import { DEFAULT_MAX_CONCURRENCY } from './policy';
 import { type AsyncRetriesProps } from './props';
@@ -38,6 +39,16 @@ export class RetryHandler extends Construct {
       removalPolicy: RemovalPolicy.DESTROY,
     });
     this.pauses = `comeback/${Aws.STACK_NAME}/${Names.uniqueResourceName(scope, { maxLength: 64 })}/pauses`;
+    const environment = {
+      RETRY_QUEUE_URL: props.queue.queueUrl,
+      DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
+      TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
+      // The first pause creates it, and each environment reads it twice a minute.
+      PAUSES: `/${this.pauses}`,
+      ...props.settings,
+    };
+    // Only when the app is complete, because each attached function adds to it.
+    this.node.addValidation({ validate: () => environmentProblems(Stack.of(this), environment) });
     this.role = new iam.Role(this, 'Role', { assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com') });
     this.grant(props);
     this.function = handlerFunction(this, 'Function', props.bootstrap, {
@@ -49,14 +60,7 @@ export class RetryHandler extends Construct {
       logGroup: this.logGroup,
       // Lambda would stop this Lambda→SQS→Lambda loop after 16 rounds. The policy bounds it instead.
       recursiveLoop: lambda.RecursiveLoop.ALLOW,
-      environment: {
-        RETRY_QUEUE_URL: props.queue.queueUrl,
-        DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
-        TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
-        // The first pause creates it, and each environment reads it twice a minute.
-        PAUSES: `/${this.pauses}`,
-        ...props.settings,
-      },
+      environment,
     });
     new lambda.EventSourceMapping(this, 'Mapping', {
       target: this.function,

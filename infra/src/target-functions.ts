@@ -78,6 +78,9 @@ function problemOf(arn: string): string | undefined {
   if ([partition, region, account, qualifier ?? ''].some((field) => field.includes('*'))) {
     return "has a * outside the function's name";
   }
+  if (name.replaceAll('*', '').length > LONGEST_NAME) {
+    return `has a name of more than ${String(LONGEST_NAME)} characters`;
+  }
   if (!/^[\w*-]+$/.test(name) || !/^([\w-]+|\$LATEST(\.PUBLISHED)?)$/.test(qualifier ?? '1')) {
     return "has a character that no function's name or qualifier has";
   }

@@ -22,6 +22,11 @@ export function resourceOf(fn: lambda.IFunction): lambda.CfnFunction | undefined
   return resource instanceof lambda.CfnFunction ? resource : undefined;
 }
 
+/** The function's own name, if its app gives it one. */
+export function givenName({ functionName }: lambda.CfnFunction): string | undefined {
+  return Token.isUnresolved(functionName) ? undefined : functionName;
+}
+
 /** The logical id that the template will have, even if the app overrides it. */
 export function logicalIdOf(resource: CfnElement): string {
   return resource.stack.resolve(resource.logicalId) as string;
@@ -33,7 +38,7 @@ export function logicalIdOf(resource: CfnElement): string {
  * A function in another stack refers to this stack for the queue's ARN, so this stack must not refer to the function.
  *
  * @param entries the `TARGET_FUNCTIONS` entries that were given as patterns
- * @returns undefined if the function has no name yet, but one of the patterns allows it
+ * @returns undefined if one of the patterns allows it
  * @throws if the function is in another stack, has no name yet, and none of the patterns allows it
  */
 export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]): string | undefined {
@@ -41,16 +46,16 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
   if (resource === undefined) {
     return functionArn(stack, fn.functionName);
   }
+  const given = givenName(resource);
+  const name = given ?? generatedName(resource.stack.stackName, logicalIdOf(resource));
+  if (entries.some((entry) => allows(stack, entry, name))) {
+    return undefined;
+  }
   if (resource.stack === stack) {
     return fn.functionArn;
   }
-  if (resource.functionName !== undefined && !Token.isUnresolved(resource.functionName)) {
-    return functionArn(stack, resource.functionName);
-  }
-  const { stackName } = resource.stack;
-  const name = generatedName(stackName, logicalIdOf(resource));
-  if (entries.some((entry) => allows(stack, entry, name))) {
-    return undefined;
+  if (given !== undefined) {
+    return functionArn(stack, given);
   }
   throw new Error(
     `${fn.node.path} is in another stack, has no functionName, and no pattern of targetFunctions allows it; allowing ` +

@@ -5,13 +5,19 @@ import { Construct } from 'constructs';
 /** Stands in a message for anything that only the deployment knows. */
 const UNKNOWN = '…';
 
+/** Longer than any ARN of a function. */
+const LONGEST_SHOWN = 256;
+
 /** A value as a message shows it. */
 export function shown(value: unknown): string {
   if (Construct.isConstruct(value)) {
     return value.node.path;
   }
   if (typeof value === 'string') {
-    return JSON.stringify(literal(value));
+    const text = literal(value);
+    const cut = text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
+    // JSON escapes only the older control characters.
+    return JSON.stringify(cut).replace(/\p{Cc}/gu, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
   }
   return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
 }
@@ -27,6 +33,17 @@ export function replaceTokens(text: string, by: string): string {
   }
   const mapped = Tokenization.reverseString(text).mapTokens({ mapToken: () => by });
   return String(mapped.join({ join: (left: string, right: string) => left + right }));
+}
+
+/** What is wrong with a text of the handler's environment. Tokens count as nothing. */
+export function textProblem(text: string, longest: number): string | undefined {
+  const known = replaceTokens(text, '');
+  if (/\p{Cc}/u.test(known)) {
+    return 'it must not have control characters';
+  }
+  return known.length > longest
+    ? `it has ${String(known.length)} characters, and must have at most ${String(longest)}`
+    : undefined;
 }
 
 /** A whole number as text. A token stays a token; a refused value becomes empty. */

@@ -341,7 +341,11 @@ test('a key of the customer encrypts both queues, and both sides may use it', ()
   retries.attach(orders);
   for (const queue of [retries.queue, retries.deadLetterQueue]) {
     const { Properties } = resource(queue);
-    expect(Properties.KmsMasterKeyId).toEqual(arn(encryptionKey));
+    expect(Properties).toMatchObject({
+      MaximumMessageSize: 1_048_576,
+      MessageRetentionPeriod: 14 * 24 * 3_600,
+      KmsMasterKeyId: arn(encryptionKey),
+    });
     expect(Properties).not.toHaveProperty('SqsManagedSseEnabled');
   }
   const use = {
@@ -363,6 +367,25 @@ test('messages to the retry queue are encrypted even if the dead-letter queue ha
     Resource: arn(encryptionKey),
   });
 });
+
+test.each<[sqs.QueueProps, string[]]>([
+  [
+    {},
+    [
+      'SQS deletes dead-letters from this queue after 345600 s; with retentionPeriod: Duration.days(14) there is more ' +
+        'time to redrive them [ack: comeback-cdk:deadLettersExpire]',
+    ],
+  ],
+  [{ retentionPeriod: Duration.days(14) }, []],
+])(
+  "a dead-letter queue of the app's own, with %j, is warned of if it keeps dead-letters too short",
+  (props, expected) => {
+    const stack = newStack();
+    newRetries(stack, { deadLetterQueue: new sqs.Queue(stack, 'Own', props), targetFunctions: ['orders'] });
+    const warnings = Annotations.fromStack(stack).findWarning('*', Match.anyValue());
+    expect(warnings.map(({ entry }) => entry.data)).toEqual(expected);
+  },
+);
 
 test("a dead-letter queue of the app's own, with the app's own key", () => {
   const stack = newStack();

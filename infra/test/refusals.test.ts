@@ -6,6 +6,7 @@ import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { describe, expect, test } from 'vitest';
 
 import { type AsyncRetriesProps, type EnvelopeStyle, type HandlerMetrics, type Jitter } from '../src';
+import { environmentProblems } from '../src/environment';
 import { ENV, newFunction, newRetries, newStack, refusal, REPOSITORY } from './support';
 
 type Variables = Record<string, string>;
@@ -140,6 +141,19 @@ test.each<[AsyncRetriesProps, string]>([
     { nonRetryableErrors: ['A', ' '] },
     'nonRetryableErrors (NON_RETRYABLE_ERRORS) has " "; each must be one errorType glob',
   ],
+  [
+    { nonRetryableErrors: ['A\0', 'B\u009b'] },
+    'nonRetryableErrors (NON_RETRYABLE_ERRORS) has "A\\u0000"; it must not have control characters\n' +
+      'nonRetryableErrors (NON_RETRYABLE_ERRORS) has "B\\u009b"; it must not have control characters',
+  ],
+  [
+    { nonRetryableErrors: ['E'.repeat(257)] },
+    `nonRetryableErrors (NON_RETRYABLE_ERRORS) has "${'E'.repeat(256)}…"; it has 257 characters, and must have at most 256`,
+  ],
+  [
+    { targetFunctions: ['o'.repeat(65)] },
+    `targetFunctions (TARGET_FUNCTIONS) entry "${'o'.repeat(65)}" has a name of more than 64 characters`,
+  ],
 ])('%j is refused', (props, text) => {
   expect(refusal(() => newRetries(newStack(), props))).toBe(text);
 });
@@ -153,6 +167,78 @@ test.each([
   expect(refusal(() => newRetries(stack, { deadLetterQueue }))).toBe(
     `deadLetterQueue is in ${place}; it must be in ${own}, like this AsyncRetries`,
   );
+});
+
+test('a glob and a name of the greatest length are accepted', () => {
+  newRetries(newStack(), { nonRetryableErrors: ['E'.repeat(256)], targetFunctions: [`*${'o'.repeat(64)}*`] });
+});
+
+test.each([
+  ['arn:aws:kms:us-east-1:123456789012:key/k', 'region us-east-1', 'eu-west-1'],
+  ['arn:aws:kms:eu-west-1:999999999999:key/k', 'account 999999999999', '123456789012'],
+])('the key %s is refused', (arn, place, own) => {
+  const stack = newStack('Stack', { env: ENV });
+  const encryptionKey = kms.Key.fromKeyArn(stack, 'Key', arn);
+  expect(refusal(() => newRetries(stack, { encryptionKey }))).toBe(
+    `encryptionKey is in ${place}; it must be in ${own}, like this AsyncRetries, because a role that may not use the ` +
+      'key cannot send to the queue, and Lambda then silently drops the failed event',
+  );
+});
+
+test('a key of the same account and region is accepted, and one of which they are unknown', () => {
+  const arn = 'arn:aws:kms:eu-west-1:123456789012:key/k';
+  for (const stack of [newStack('Stack', { env: ENV }), newStack()]) {
+    newRetries(stack, { encryptionKey: kms.Key.fromKeyArn(stack, 'Key', arn) });
+  }
+});
+
+test('a dead-letter queue for small messages is refused', () => {
+  const stack = newStack();
+  const deadLetterQueue = new sqs.Queue(stack, 'Dead', { maxMessageSizeBytes: 262_144 });
+  expect(refusal(() => newRetries(stack, { deadLetterQueue }))).toBe(
+    'deadLetterQueue accepts messages of up to 262144 bytes; it must accept 1048576 (maxMessageSizeBytes), because SQS ' +
+      'would refuse a larger dead-letter every time',
+  );
+});
+
+describe('the environment', () => {
+  /** What synthesis says about a stack with this many functions attached. */
+  const synthesized = (count: number, targetFunctions: string[] = []) => {
+    const stack = newStack();
+    const retries = newRetries(stack, { targetFunctions });
+    for (let n = 0; n < count; n++) {
+      retries.attach(newFunction(stack, `Function${String(n)}`));
+    }
+    return refusal(() => {
+      Stage.of(stack)?.synth();
+      throw new Error('it fits');
+    });
+  };
+
+  test('is refused at synthesis if it cannot fit into 4 KB', () => {
+    expect(synthesized(40)).toBe('it fits');
+    const message = synthesized(60);
+    expect(message).toContain('Stack/Retries/Handler');
+    expect(message).toMatch(
+      /the retry handler's environment has at least 5\d{3} bytes, and Lambda allows 4096; one pattern in targetFunctions can allow many functions$/m,
+    );
+  });
+
+  test('holds no function that a pattern allows', () => {
+    expect(synthesized(60, ['Stack-Function*'])).toBe('it fits');
+  });
+
+  test.each([
+    [4_096, undefined],
+    [4_097, /at least 4097 bytes, and Lambda allows 4096; one glob in nonRetryableErrors/],
+  ])('of %d bytes', (bytes, expected) => {
+    const stack = newStack('Stack', { env: ENV });
+    const variables = { NON_RETRYABLE_ERRORS: '', TARGET_FUNCTIONS: 'arn' };
+    variables.NON_RETRYABLE_ERRORS = 'é'.repeat(10);
+    variables.NON_RETRYABLE_ERRORS += 'E'.repeat(bytes - Buffer.byteLength(JSON.stringify(variables)));
+    const problems = environmentProblems(stack, variables);
+    expect(problems).toEqual(expected === undefined ? [] : [expect.stringMatching(expected)]);
+  });
 });
 
 test('a key that no role can be allowed to use is refused', () => {
