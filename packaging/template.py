@@ -63,12 +63,12 @@ def take_code_from_zips(resources: dict, arch: str) -> None:
         function["Properties"]["CodeUri"] = f"{program}-{arch}.zip"
 
 
-def deploy_from_here(commands: object, arch: str) -> None:
+def deploy_from_here(commands: list, arch: str) -> None:
     """Lets the commands that attach a function deploy this template."""
-    if commands.value.count(DEPLOY) != 1:
-        raise Refused(f"the output AttachCommands of template.yaml should hold {DEPLOY!r} once: {commands.value}")
+    if commands[0].count(DEPLOY) != 1:
+        raise Refused(f"the output AttachCommands of template.yaml should hold {DEPLOY!r} once: {commands[0]}")
     deploy = f"{DEPLOY}--template-file {name(arch)} --resolve-s3 --capabilities CAPABILITY_IAM "
-    commands.value = commands.value.replace(DEPLOY, deploy)
+    commands[0] = LiteralScalarString(commands[0].replace(DEPLOY, deploy))
 
 
 def application(version: str, licence: str) -> dict:

@@ -25,6 +25,9 @@ import { checkIsFunction, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './t
  */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
+/** SQS bills a call to KMS for each caller and period. After this time at most, it notices a disabled key. */
+const DATA_KEY_REUSE = Duration.hours(1);
+
 /**
  * Durable retries for asynchronous Lambda functions, with exponential backoff and jitter.
  *
@@ -177,6 +180,7 @@ export class AsyncRetries extends Construct {
       enforceSSL: true,
       encryption: encryptionKey ? sqs.QueueEncryption.KMS : sqs.QueueEncryption.SQS_MANAGED,
       encryptionMasterKey: encryptionKey,
+      dataKeyReuse: encryptionKey && DATA_KEY_REUSE,
     });
   }
 }

@@ -70,7 +70,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * The key that encrypts the two queues. The handler's role and those of attached functions are allowed to use it.
    *
-   * Must be in this stack's account and region.
+   * Must be in this stack's account and region. Read the repository's page `docs/encryption.md` before you change it.
    *
    * @default - a key that SQS manages (SSE-SQS)
    */

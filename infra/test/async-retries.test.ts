@@ -345,6 +345,7 @@ test('a key of the customer encrypts both queues, and both sides may use it', ()
       MaximumMessageSize: 1_048_576,
       MessageRetentionPeriod: 14 * 24 * 3_600,
       KmsMasterKeyId: arn(encryptionKey),
+      KmsDataKeyReusePeriodSeconds: 3_600,
     });
     expect(Properties).not.toHaveProperty('SqsManagedSseEnabled');
   }

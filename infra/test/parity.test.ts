@@ -2,12 +2,13 @@ import { execFileSync } from 'node:child_process';
 import * as path from 'node:path';
 import { type CfnElement, CfnResource, type Stack } from 'aws-cdk-lib';
 import { Template as Synthesized } from 'aws-cdk-lib/assertions';
+import { Key } from 'aws-cdk-lib/aws-kms';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { expect, test } from 'vitest';
 
 import { type AsyncRetriesProps, type MonitorOptions } from '../src';
 import { canonical, differences, type Template } from './parity/canonical';
-import { newRetries, newStack, REPOSITORY, withOne } from './support';
+import { newFunction, newRetries, newStack, REPOSITORY, withOne } from './support';
 
 /** Each resource of the construct by the name of its counterpart in template.yaml, after the SAM transform. */
 const COUNTERPARTS = new Map([
@@ -162,6 +163,31 @@ test.each<[Record<string, string>, AsyncRetriesProps, boolean]>([
   expect(found(sam, constructsTemplate(stack))).toEqual(intended(() => false));
   expect(sam).toHaveProperty('RetryDashboard');
   expect(JSON.stringify(sam).split(`["${TOPIC}"]`).length - 1).toBe(withTopic ? 18 : 0);
+});
+
+const KEY = 'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';
+const USE_KEY = `kms:Decrypt kms:GenerateDataKey on ${KEY}.Sid`;
+
+test('the same with a key', () => {
+  const stack = newStack();
+  const retries = newRetries(stack, { encryptionKey: Key.fromKeyArn(stack, 'Key', KEY) });
+  retries.attach(newFunction(stack));
+  retries.monitor();
+  const sam = samTemplate({ KmsKeyArn: KEY });
+  // The construct's grants have no Sid. Everything else about the key is equal.
+  const sids = ['RetryHandlerRole', 'ExampleTargetRole'].map((role) => `${role}.Allowed.${USE_KEY}`);
+  const all = found(sam, constructsTemplate(stack)).map(
+    (difference) => difference.split(': template.yaml')[0],
+  );
+  expect(all.sort()).toEqual([...intended(() => false), ...sids].sort());
+  for (const queue of ['RetryQueue', 'DeadLetterQueue']) {
+    const expected = {
+      KmsMasterKeyId: KEY,
+      KmsDataKeyReusePeriodSeconds: '3600',
+      SqsManagedSseEnabled: undefined,
+    };
+    expect(sam[queue]).toMatchObject(expected);
+  }
 });
 
 test('without alarms and a dashboard nothing is monitored', () => {

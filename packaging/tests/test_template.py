@@ -51,7 +51,7 @@ class Template(unittest.TestCase):
             ("Parameters", "Example", "Default"),
             ("Globals", "Function", "Architectures", 0),
             ("Metadata", "AWS::ServerlessRepo::Application"),
-            ("Outputs", "AttachCommands", "Value"),
+            ("Outputs", "AttachCommands", "Value", 0),
             GROUP,
             *[(*function, place) for function in (HANDLER, EXAMPLE) for place in ("Metadata",)],
             *[(*function, "Properties", "CodeUri") for function in (HANDLER, EXAMPLE)],
@@ -73,7 +73,7 @@ class Template(unittest.TestCase):
         self.assertEqual({comment for comment in comments if comment not in made}, set())
 
     def test_a_function_is_attached_by_deploying_this_file(self):
-        commands = generated("x86_64")["Outputs"]["AttachCommands"]["Value"].value
+        commands = generated("x86_64")["Outputs"]["AttachCommands"]["Value"][0]
         deploy = "sam deploy --template-file comeback-x86_64.yaml --resolve-s3 --capabilities CAPABILITY_IAM --stack-name"
         self.assertIn(deploy, commands)
 

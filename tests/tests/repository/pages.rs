@@ -7,7 +7,7 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, where they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 19] = [
+const CLAIMS: [(&str, &str, &str); 21] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
     ("docs/alarms.md", "An alarm for each function", "tests/tests/operate/alarms.rs"),
@@ -21,6 +21,8 @@ const CLAIMS: [(&str, &str, &str); 19] = [
     ("docs/deploy-cdk.md", "The example", "tests/tests/stack/deploy.rs"),
     ("docs/deploy-sam.md", "Without Rust", "tests/tests/release/sam.rs"),
     ("docs/deploy-sam.md", "From a checkout", "tests/tests/stack/deploy.rs"),
+    ("docs/encryption.md", "A key of your own", "tests/tests/stack/encryption.rs"),
+    ("docs/encryption.md", "Change the key", "tests/tests/stack/encryption.rs"),
     ("docs/envelope.md", "Open the envelope", "tests/tests/envelope_targets/page.rs"),
     ("docs/operate.md", "Install the command", "tests/tests/release/sam.rs"),
     ("docs/operate.md", "Rehearse a broken deployment", "tests/tests/operate/walk.rs"),
@@ -84,7 +86,7 @@ fn installed_tools_come_first_on_the_path() {
             in_front += 1;
         }
     }
-    assert_eq!(in_front, 4, "four pages");
+    assert_eq!(in_front, 5, "five pages");
 }
 
 #[test]

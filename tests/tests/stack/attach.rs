@@ -37,7 +37,7 @@ pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &
 }
 
 /// An example target of this name is retried until it succeeds.
-async fn is_retried(ministack: &MiniStack, function: &str) {
+pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
     let succeeded = eventually(&format!("{function} to succeed"), LIMIT, async || {
         successes(ministack, &format!("/aws/lambda/{function}"), "Attached").await.pop()

@@ -28,13 +28,41 @@ fn both_queues_outlive_the_stack() {
 }
 
 #[test]
-fn both_queues_are_encrypted_and_keep_large_messages_for_14_days() {
+fn both_queues_keep_large_messages_for_14_days() {
     for queue in ["RetryQueue", "DeadLetterQueue"] {
         let queue = properties(queue);
         assert_eq!(queue["MaximumMessageSize"], 1_048_576);
         assert_eq!(queue["MessageRetentionPeriod"], 14 * 24 * 3_600);
-        assert_eq!(queue["SqsManagedSseEnabled"], true);
     }
+}
+
+/// SQS refuses a queue with both. `infra/test/parity.test.ts` compares either case with the construct.
+#[test]
+fn both_queues_are_encrypted_by_sqs_or_by_the_given_key() {
+    let none = json!({"Ref": "AWS::NoValue"});
+    assert_eq!(template()["Parameters"]["KmsKeyArn"]["Default"], "");
+    assert_eq!(
+        template()["Conditions"]["WithKey"],
+        json!({"Fn::Not": [{"Fn::Equals": [{"Ref": "KmsKeyArn"}, ""]}]})
+    );
+    for queue in ["RetryQueue", "DeadLetterQueue"] {
+        let queue = properties(queue);
+        assert_eq!(queue["SqsManagedSseEnabled"], json!({"Fn::If": ["WithKey", none, true]}));
+        assert_eq!(queue["KmsMasterKeyId"], json!({"Fn::If": ["WithKey", {"Ref": "KmsKeyArn"}, none]}));
+        assert_eq!(queue["KmsDataKeyReusePeriodSeconds"], json!({"Fn::If": ["WithKey", 3_600, none]}));
+    }
+}
+
+#[test]
+fn example_may_use_the_key_that_encrypts_its_failures() {
+    let statements = &properties("ExampleTargetRole")["Policies"][0]["PolicyDocument"]["Statement"];
+    let use_key = json!({
+        "Sid": "UseKey",
+        "Effect": "Allow",
+        "Action": ["kms:GenerateDataKey", "kms:Decrypt"],
+        "Resource": {"Ref": "KmsKeyArn"},
+    });
+    assert_eq!(statements[1], json!({"Fn::If": ["WithKey", use_key, {"Ref": "AWS::NoValue"}]}));
 }
 
 #[test]
@@ -160,11 +188,13 @@ fn handlers_role_allows_exactly_what_it_needs() {
         "sqs:GetQueueAttributes",
         "sqs:ChangeMessageVisibility"
     ]);
+    let key = (json!(["kms:GenerateDataKey", "kms:Decrypt"]), json!({"Ref": "KmsKeyArn"}));
     let parameter = "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter/comeback/${AWS::StackName}/pauses";
     let expected = [
         (None, &queue, &arn("RetryQueue")),
         (None, &json!("sqs:SendMessage"), &arn("DeadLetterQueue")),
         (None, &json!("sqs:SendMessage"), &arn("RetryQueue")),
+        (Some("WithKey"), &key.0, &key.1),
         (None, &json!("ssm:GetParameter"), &json!({"Fn::Sub": parameter})),
         (Some("WithExample"), &json!("lambda:InvokeFunction"), &example),
         (Some("WithTargetFunctions"), &json!("lambda:InvokeFunction"), &targets),

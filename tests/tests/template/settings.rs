@@ -156,6 +156,10 @@ fn template_refuses_odd_parameters() {
         ("AlarmTopicArn", "on-call"),
         ("AlarmTopicArn", "arn:aws:sns:eu-west-1:123456789012:on-call.fifo"),
         ("Dashboard", "maybe"),
+        // A policy cannot allow the use of a key by the name of an alias.
+        ("KmsKeyArn", "alias/orders"),
+        ("KmsKeyArn", "arn:aws:kms:eu-west-1:123456789012:alias/orders"),
+        ("KmsKeyArn", "1234abcd-12ab-34cd-56ef-1234567890ab"),
         ("TargetFunctions", "orders"),
         ("TargetFunctions", "arn:aws:lambda:eu-west-1:123456789012:function:orders:$latest"),
     ] {
