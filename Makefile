@@ -153,6 +153,7 @@ check-dist: tomllib tools faketime $(TOOLS)/packaging/.installed ## check the re
 	cd packaging/tests && $(TOOLS)/packaging/bin/python -m unittest
 	cd packaging/verify_aws/tests && $(TOOLS)/clients/bin/python -m unittest
 	for template in dist/comeback*.yaml; do AWS_DEFAULT_REGION=us-east-1 sam validate --lint --template-file $$template; cfn-lint $$template; done
+	cfn-lint dist/comeback.cfn.json
 	cargo test $(ALL) --test release
 	cargo test $(ALL) --test stack -- --ignored
 	$(TOOLS)/packaging/bin/python packaging/check/crates.py
@@ -183,6 +184,7 @@ lint-licences: $(TOOLS)/deny/bin/cargo-deny
 lint-templates: $(TOOLS)/sam/.installed
 	sam validate --lint
 	cfn-lint template.yaml
+	$(TOOLS)/sam/bin/python packaging/cloudformation.py 1.0.0 | cfn-lint
 
 # zizmor looks for security holes, check-jsonschema for errors in the syntax.
 lint-workflows: CHECK := $(TOOLS)/workflows/bin/check-jsonschema --quiet --builtin-schema

@@ -6,7 +6,8 @@
 | `build.py` | the programs, reproducibly |
 | `elf.py` | requirements of a program on its machine |
 | `archive.py` | zips and tarballs, reproducibly |
-| `template.py` | the template of a release |
+| `template.py` | the templates of a release for SAM |
+| `cloudformation.py`, `expand.py` | its template for CloudFormation alone; they run in the SAM CLI's Python |
 | `command.py` | the `comeback` command's tarballs and `install.sh` |
 | `bill.py`, `licences.py` | SBOMs and third-party licences |
 | `refused.py` | the error of a release that cannot be built |
@@ -14,6 +15,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 
 import bill
@@ -37,6 +39,7 @@ def main() -> None:
         for name, program in build.functions(arch).items():
             write_zip(DIST / f"{name}-{arch}.zip", program)
         write_template(arch)
+    write_cloudformation()
     bill.write(DIST, archs)
     command.write(DIST, archs)
     print(f"made {DIST} for {' and '.join(archs)}")
@@ -55,6 +58,12 @@ def write_template(arch: str) -> None:
     source = (ROOT / "template.yaml").read_text()
     licence = (ROOT / "LICENSE-MIT").read_text()
     (DIST / template.name(arch)).write_text(template.generate(source, arch, build.version(), licence))
+
+
+def write_cloudformation() -> None:
+    python = str(ROOT / ".tools/sam/bin/python")
+    text = build.run(python, "packaging/cloudformation.py", build.version(), stdout=subprocess.PIPE)
+    (DIST / "comeback.cfn.json").write_text(text)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,11 @@ class Release(unittest.TestCase):
             self.assertEqual([name for name in expected if name not in self.names], [])
             self.assertIn(digest(DIST / archive), (DIST / "install.sh").read_text())
 
+    def test_the_template_for_cloudformation_is_of_this_version(self):
+        made = json.loads((DIST / "comeback.cfn.json").read_text())
+        self.assertNotIn("Transform", made)
+        self.assertTrue(made["Metadata"]["Comeback"].startswith(f"Comeback {version()}."))
+
     def test_the_functions_are_for_their_architecture_and_amazon_linux_2023(self):
         for arch in self.archs:
             for function in ("retry-handler", "flaky-target"):

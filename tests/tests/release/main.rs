@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     let trials = trials![
         sam::sam_cli_deploys_the_release_and_a_function_is_retried,
         sam::aws_cli_deploys_the_release_and_its_output_attaches_a_function,
+        sam::aws_cli_deploys_the_template_for_cloudformation,
         sam::installer_installs_the_command,
         sam::handler_runs_under_the_runtime_interface_emulator,
         packages::typescript_app_retries_until_success,

@@ -30,12 +30,7 @@ pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_functi
     let by_aws = format!("BUCKET=release-of-comeback\n{by_aws}");
     outside.run_block(&by_aws).unwrap_or_else(|error| panic!("{error}"));
     let stack = ministack.stack("comeback").await.unwrap_or_else(|error| panic!("{error}"));
-    let handler = stack.output("RetryHandlerName");
-    let deployed = format!(
-        "aws lambda get-function --function-name {handler} --query Configuration.CodeSha256 --output text"
-    );
-    let code = format!("openssl dgst -sha256 -binary retry-handler-{ARCHITECTURE}.zip | base64");
-    assert_eq!(run(&deployed), run(&code), "the deployed code is that of the release");
+    assert_code_of_the_release(&outside, &stack);
 
     enveloped_target(&ministack, FUNCTION).await;
     run(&format!("FUNCTION={FUNCTION}\n{}", stack.output("AttachCommands")));
@@ -46,6 +41,28 @@ pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_functi
     assert_eq!(destination.trim(), stack.output("RetryQueueArn"));
     let stack = ministack.stack("comeback").await.unwrap_or_else(|error| panic!("{error}"));
     assert!(stack.output("AllowedTargetFunctions").ends_with(&format!(":function:{FUNCTION}")));
+}
+
+/// `tests/tests/stack` has the rest of the page.
+pub(crate) async fn aws_cli_deploys_the_template_for_cloudformation(_: &World) {
+    let (ministack, outside) = released("release-cloudformation").await;
+    let blocks = pages::blocks("docs/deploy-cloudformation.md", "With the AWS CLI");
+    let [block] = <[String; 1]>::try_from(blocks).unwrap_or_else(|blocks| panic!("{blocks:#?}"));
+    outside.run("aws s3 mb s3://release-of-comeback").unwrap_or_else(|error| panic!("{error}"));
+    let block = format!("BUCKET=release-of-comeback\n{block}");
+    outside.run_block(&block).unwrap_or_else(|error| panic!("{error}"));
+    let stack = ministack.stack("comeback").await.unwrap_or_else(|error| panic!("{error}"));
+    assert_code_of_the_release(&outside, &stack);
+}
+
+fn assert_code_of_the_release(outside: &Outside, stack: &Stack) {
+    let run = |script: &str| outside.run(script).unwrap_or_else(|error| panic!("{error}"));
+    let handler = stack.output("RetryHandlerName");
+    let deployed = format!(
+        "aws lambda get-function --function-name {handler} --query Configuration.CodeSha256 --output text"
+    );
+    let code = format!("openssl dgst -sha256 -binary retry-handler-{ARCHITECTURE}.zip | base64");
+    assert_eq!(run(&deployed), run(&code));
 }
 
 /// `packaging/tests` has what the installer refuses.

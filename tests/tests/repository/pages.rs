@@ -7,7 +7,7 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, where they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 21] = [
+const CLAIMS: [(&str, &str, &str); 22] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
     ("docs/alarms.md", "An alarm for each function", "tests/tests/operate/alarms.rs"),
@@ -19,6 +19,7 @@ const CLAIMS: [(&str, &str, &str); 21] = [
     ("docs/deploy-cdk.md", "TypeScript", "tests/tests/release/packages.rs"),
     ("docs/deploy-cdk.md", "Python", "tests/tests/release/packages.rs"),
     ("docs/deploy-cdk.md", "The example", "tests/tests/stack/deploy.rs"),
+    ("docs/deploy-cloudformation.md", "With the AWS CLI", "tests/tests/stack/cloudformation.rs"),
     ("docs/deploy-sam.md", "Without Rust", "tests/tests/release/sam.rs"),
     ("docs/deploy-sam.md", "From a checkout", "tests/tests/stack/deploy.rs"),
     ("docs/encryption.md", "A key of your own", "tests/tests/stack/encryption.rs"),

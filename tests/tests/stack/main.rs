@@ -6,11 +6,12 @@
 //! |---|---|
 //! | `retries`, `orders` | events retried on the real clock and on one that is 60 times as fast |
 //! | `attach`, `deploy` | the commands of the pages on attaching, removing, SAM, the CDK and cargo-lambda |
-//! | `encryption` | the commands of the page on a KMS key |
+//! | `cloudformation`, `encryption` | the commands of the pages on plain CloudFormation and on a KMS key |
 //! | `releases` | for `make check-dist`: an update of the release before, and `make verify-aws` |
 //! | `contract` | SQS, the mapping and asynchronous invocations: MiniStack and the simulation's model behave alike |
 
 mod attach;
+mod cloudformation;
 mod contract;
 mod deploy;
 mod encryption;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         attach::deleted_stack_leaves_its_queues_to_another,
         deploy::commands_of_the_sam_page_work,
         deploy::commands_of_the_cdk_page_work,
+        cloudformation::commands_of_the_cloudformation_page_work,
         encryption::stack_is_given_a_key_and_then_another,
         deploy::cdk_example_retries_its_python_function_inline,
         deploy::sample_is_rehearsed_with_cargo_lambda_watch,

@@ -3,10 +3,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `settings` | defaults, ranges and refusals: the handler's, the page's and the template's |
+//! | `cloudformation` | the release's template for CloudFormation alone |
 //! | `alarms` | each alarm in its situation |
 //! | `cloudwatch` | how CloudWatch evaluates an alarm |
 
 mod alarms;
+mod cloudformation;
 mod cloudwatch;
 mod settings;
 
