@@ -14,8 +14,9 @@ const LOW: u64 = 10;
 /// How many messages of one retry queue one environment of the handler may still hide.
 ///
 /// A look at the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
-/// `MAXIMUM_CONCURRENCY`) messages, or for none if *n* is larger. Each message that the environment keeps in flight
-/// takes one place. An environment has no room before its first look, or after a failed one.
+/// `MAXIMUM_CONCURRENCY`) messages, or for none if *n* is larger. Each message that stays hidden when a batch ends
+/// takes one place. Hiding a message before it is re-invoked or moved takes none: it leaves the queue in the same batch,
+/// or is hidden anew. An environment has no room before its first look, or after a failed one.
 ///
 /// # Why this bounds the messages in flight
 ///
@@ -27,8 +28,9 @@ const LOW: u64 = 10;
 /// 2. the room that one look gives it, at most *H* / 2*P*. Only a look within a minute of *s* can still find a
 ///    count below *H*, and looks are a minute apart.
 ///
-/// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller. So at most
-/// 2 × *H* messages and one batch for each poller are in flight. With the highest `HIDE_UP_TO`, 55,000, and 1,000
+/// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, whatever it has
+/// hidden of it so far. So at most 2 × *H* messages and one batch for each poller are in flight, and the batches of
+/// handlers that died within the last two hours. With the highest `HIDE_UP_TO`, 55,000, and 1,000
 /// pollers, that is SQS's limit of 120,000.
 #[derive(Clone, Debug)]
 pub struct Room {
