@@ -21,7 +21,6 @@ ALL := --workspace --all-features
 # The tests that need servers, a browser, Node or what `make tools` installs. tests/Cargo.toml says `test = false` for them,
 # so that `cargo test` runs the others.
 SERVERS := $(addprefix --test ,delivery envelope_targets operate report_page stack template)
-EVERY_TARGET := --lib --bins --examples --test '*'
 # Stages call plain `make`: `make --dry-run` would run a line with make's own variable.
 STAGE := python3 tests/tools/stage.py
 
@@ -90,7 +89,8 @@ test: ## every test, also those against the real stack
 
 # Without make's flags, in which cargo would look for make's job server.
 build-tests:
-	MAKEFLAGS= cargo test $(ALL) $(EVERY_TARGET) --no-run
+	MAKEFLAGS= cargo test $(ALL) --no-run
+	MAKEFLAGS= cargo test $(ALL) $(SERVERS) --no-run
 
 test-servers:
 	MAKEFLAGS= cargo test $(ALL) $(SERVERS)
@@ -167,7 +167,7 @@ lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	cargo fmt --all --check
-	cargo clippy $(ALL) $(EVERY_TARGET) --benches -- -D warnings
+	cargo clippy $(ALL) --lib --bins --examples --test '*' --benches -- -D warnings
 	@# With the examples, whose dependencies keep the features as clippy has them.
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps $(ALL) --lib --bin retry-handler --bin flaky-target --examples
 

@@ -70,6 +70,8 @@ fn without_room_a_message_is_sent_again_and_waits_until_the_same_moment() {
     let text = printed("replay events/first-failure.json --hide-up-to 0");
     let expected = r#"
     first receive; its backoff ends at 2026-09-14T15:46:55.187Z
+  → sqs:ChangeMessageVisibilityBatch
+    ac0cc4b9-406c-5db5-80f1-400cbb736fc1 for 4260 s
   → sqs:SendMessageBatch (retry queue)
     ac0cc4b9-406c-5db5-80f1-400cbb736fc1 with a delay of 1 s
     Comeback={"message_id":"ac0cc4b9-406c-5db5-80f1-400cbb736fc1","sent":1789400814187,"first_receive":1789400814233,"receives":1,"moves":1}
@@ -84,8 +86,8 @@ fn without_room_a_message_is_sent_again_and_waits_until_the_same_moment() {
     let handled = handled(&format!("{moved} --hide-up-to 0"));
     let decision = &handled["decisions"][0];
     assert_eq!((&decision["visibility_timeout"], &decision["delay"]), (&Value::Null, &889.into()));
-    let call = &handled["calls"][0];
-    assert_eq!(call["operation"], "sqs:SendMessageBatch (retry queue)");
+    let call = &handled["calls"][1];
+    assert_eq!(call["operation"], "sqs:SendMessageBatch (retry queue)", "after its message is hidden");
     let comeback = call["copies"][0]["comeback"].as_str().expect("text");
     assert!(comeback.contains(r#""message_id":"4741e6aa-b04c-5b84-b546-81019587b4e3""#), "{comeback}");
     assert!(comeback.ends_with(r#""receives":2,"moves":3}"#), "{comeback}");

@@ -94,7 +94,7 @@ fn a_rate_says_how_many_wait_and_what_that_takes() {
 At 10 a second, failing events wait for 4h 33m each on average: 164,000 at once, when as many are given up as arrive.
 There is no limit on waiting events. About 45,000 are hidden (HIDE_UP_TO), 90,000 at most.
 The other 119,000 are delayed messages, of which 250 a second are sent again, at most.
-In batches of ten that costs 0.188 USD an hour, or 1.58 USD for a million hours that an event is delayed.
+In batches of ten that costs 0.224 USD an hour, or 1.88 USD for a million hours that an event is delayed.
 It takes a MAXIMUM_CONCURRENCY of at least 6, if the handler takes 100ms for a batch of ten.
 ";
     assert!(over.ends_with(expected), "{over}");
