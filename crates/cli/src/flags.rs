@@ -39,7 +39,7 @@ pub(crate) struct PolicyFlags {
     /// MAXIMUM_CONCURRENCY: batches under way at once, which are the pollers; 2 to 1000 [default: 10]
     #[arg(long, value_name = "N")]
     maximum_concurrency: Option<String>,
-    /// NON_RETRYABLE_ERRORS: globs of the errorTypes, or of their simple names, that are dead-lettered at once, comma-separated
+    /// NON_RETRYABLE_ERRORS: globs of the errorTypes, or of their class or simple names, that are dead-lettered at once, comma-separated
     #[arg(long, value_name = "GLOBS")]
     non_retryable_errors: Option<String>,
 }
