@@ -75,8 +75,9 @@ impl Environment {
     /// Handles one batch: decides for each message, then performs, deferrals first. While `TARGET_FUNCTIONS` is empty,
     /// every message is kept, until SQS would soon delete it. A batch with a message that has no id is kept whole.
     ///
-    /// What is about to be re-invoked or moved is hidden for one to two hours first, in the same call as the deferrals. A
-    /// handler that dies after its calls then repeats none of them within the hour.
+    /// What is about to be re-invoked or moved is hidden for at least one to two hours first, in the same call as the
+    /// deferrals. If this handler dies after its calls, none of them is repeated within the hour, except for a last retry
+    /// before `MAX_AGE` ends.
     ///
     /// The pauses are read first, if that is due; events of a paused function are held.
     ///
@@ -216,7 +217,8 @@ impl Environment {
             None => isolated(|| FailedEvent::read(record).ok()).ok().flatten(),
         };
         let event = message.event.as_ref().or(read.as_ref());
-        guard(record, event.map(|event| self.case(event, record, now)).as_ref())
+        let case = event.map(|event| self.case(event, record, now));
+        isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
     }
 
     fn case<'c, 'r>(

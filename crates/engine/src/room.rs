@@ -29,9 +29,9 @@ const LOW: u64 = 10;
 ///    count below *H*, and looks are a minute apart.
 ///
 /// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, whatever it has
-/// hidden of it so far. So at most 2 × *H* messages and one batch for each poller are in flight, and the batches of
-/// handlers that died within the last two hours. With the highest `HIDE_UP_TO`, 55,000, and 1,000
-/// pollers, that is SQS's limit of 120,000.
+/// hidden of it so far. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
+/// `HIDE_UP_TO`, 55,000, and 1,000 pollers, that is SQS's limit of 120,000. Handlers that die add what they had hidden:
+/// their batches for two hours, and the originals of what they had moved for up to 12.
 #[derive(Clone, Debug)]
 pub struct Room {
     hide_up_to: HideUpTo,

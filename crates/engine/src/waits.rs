@@ -87,12 +87,14 @@ fn after_unanswered(case: &Case<'_, '_>) -> Duration {
     Duration::from_secs(wait.as_secs().max(1))
 }
 
-/// How long a message is hidden before a call that may be accepted unknown to any handler: an hour at least, from the
-/// last moment at which this handler can make the call. Cut by rule 6, if its event could be parsed.
+/// How long a message is hidden before a call that may be accepted unknown to any handler: one to two hours from the last
+/// moment at which this handler can make the call, cut by rule 6 if its event could be parsed. It always outlasts the
+/// handler, or the message would come back while its call is under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
-    let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED)) + HANDLER_TIMEOUT;
-    let wait = case.and_then(|case| case.cut(drawn, case.now, case.end_of_max_age())).unwrap_or(drawn);
-    Duration::from_secs(wait.as_secs().max(1))
+    let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
+    let cut = case
+        .and_then(|case| case.cut(drawn, case.now.saturating_add(HANDLER_TIMEOUT), case.end_of_max_age()));
+    HANDLER_TIMEOUT + Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
 /// A different one on each receive.

@@ -25,8 +25,8 @@ texts! {
     PayloadVerbatim = "a payload is byte-identical from first failure to end",
     AllowList = "a function off the list is never invoked",
     ExplainedDuplicates = "duplicates happen only where a fault explains them",
-    SpacedInvokes = "an invoke that was not refused is repeated after an hour at the earliest, or after 1,230 s if \
-                     its message could not be hidden before",
+    SpacedInvokes = "an invoke that was not refused is repeated after an hour at the earliest, or for its \
+                     last retry before MAX_AGE ends, or after 1,230 s if its message could not be hidden",
     LeavesForAReason = "a message leaves the queue re-invoked, dead-lettered or with an accepted copy",
     HopsEndInTime = "no hop ends more than a second after the due time",
     FewestHops = "a wait takes no more hops than its length in delays of 900 s, rounded up",

@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 /// A message counts as due this long before its due time: rule 8 of the engine's `decide.rs`.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Longest visibility timeout on a first receive: SQS's 12 hours, which count from the receive, less 30 s.
-const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
+pub(super) const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 /// The same on a later receive, which a throttled poller may have held for all of the queue's timeout.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// How long a receive hides a message that the handler does not hide.
@@ -183,7 +183,7 @@ impl Bounds {
         let (shortest, longest) = match after {
             After::Failure => (Duration::ZERO, self.longest_after_failure(case.look, false)),
             After::Unanswered => (cut.min(*AFTER_UNANSWERED.start()), cut.min(*AFTER_UNANSWERED.end())),
-            After::LostCopy => (self.shortest_guard(case), LONGEST_HIDING),
+            After::LostCopy => (*self.guard(case).start(), LONGEST_HIDING),
         };
         let invariant = if hidden_for.as_secs() < shortest.as_secs() {
             Invariant::SpacedInvokes
@@ -199,13 +199,16 @@ impl Bounds {
         Err(case.broken(invariant, detail))
     }
 
-    /// How long a message is hidden at least before a call: an hour from the end of its batch at the latest, less only if
-    /// there would be no time for a last retry.
-    pub(super) fn shortest_guard(&self, case: &Case<'_>) -> Duration {
-        let cut = self.end(case).since(case.now).saturating_sub(self.last_retry());
-        let cut = if cut >= self.last_retry() { cut } else { Duration::MAX };
-        // The end of MAX_AGE is known to the second here.
-        cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start() + HANDLER_TIMEOUT)
+    /// How long a message is hidden before a call, from and to: one to two hours from the end of its batch at the latest,
+    /// less only if there would be no time for a last retry.
+    pub(super) fn guard(&self, case: &Case<'_>) -> RangeInclusive<Duration> {
+        let cut =
+            self.end(case).since(case.now.saturating_add(HANDLER_TIMEOUT)).saturating_sub(self.last_retry());
+        let cut = if cut >= self.last_retry() { cut } else { Duration::from_secs(86_400) };
+        // Where it is cut, the end of MAX_AGE is known to the second here.
+        let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
+        let longest = cut.saturating_add(SECOND).min(*AFTER_UNANSWERED.end());
+        HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
     /// The longest wait of a hold or of a message whose pauses are unknown; `None` if `wait` is longer.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
-use super::bounds::{After, Bounds, Case, InFlightBound, Look, UNHIDDEN};
+use super::bounds::{After, Bounds, Case, InFlightBound, LONGEST_HIDING, Look, UNHIDDEN};
 use super::ledger::Ledger;
 use super::pauses::Known;
 use super::{Broken, Invariant};
@@ -71,8 +71,6 @@ struct InHand {
     after: Option<After>,
     /// How long the handler asked to hide it, if that is long enough before a call. Judged when it shows what it was for.
     guard: Option<Duration>,
-    /// Its guard was followed by a call.
-    guarded: bool,
     /// SQS hides it until then.
     hidden_until: Option<Timestamp>,
     /// A re-invocation, a dead-letter or a copy of it was accepted, whether or not the handler knows.
@@ -210,7 +208,6 @@ impl Oracle {
             overlooked,
             after: None,
             guard: None,
-            guarded: false,
             hidden_until: None,
             settled: false,
             reason: None,
@@ -272,7 +269,8 @@ impl Oracle {
         // A handler that dies may have been about to call.
         if self.hands().start.can_act {
             for position in 0..self.hands().messages.len() {
-                if let Some(hidden_for) = self.in_hand(position).guard {
+                let InHand { guard, settled, after, .. } = *self.in_hand(position);
+                if let Some(hidden_for) = guard.filter(|_| !settled && after < Some(After::Unanswered)) {
                     self.judge_hiding(position, hidden_for);
                 }
             }
@@ -324,7 +322,7 @@ impl Oracle {
 impl Oracle {
     /// The handler asks to hide a message. If it is long enough, that may be for a call that follows.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
-        let guards = hidden_for >= self.bounds.shortest_guard(&self.case(position));
+        let guards = hidden_for >= *self.bounds.guard(&self.case(position)).start();
         self.mark(position, |copy| copy.guard = guards.then_some(hidden_for));
         if !guards {
             self.judge_hiding(position, hidden_for);
@@ -368,14 +366,16 @@ impl Oracle {
     }
 
     /// Checks that the handler has hidden a message, or tried to, before a call that must not be repeated soon.
-    fn check_guard(&mut self, position: usize) -> Result<(), Broken> {
-        let InHand { guard, guarded, .. } = *self.in_hand(position);
-        self.mark(position, |copy| (copy.guard, copy.guarded) = (None, true));
-        if guard.is_none() && !guarded {
-            let detail = "re-invoked or moved, and not hidden for an hour before";
-            return Err(self.case(position).broken(Invariant::SpacedInvokes, detail));
+    fn check_guard(&mut self, position: usize, longest: Duration) -> Result<(), Broken> {
+        let case = self.case(position);
+        match self.in_hand(position).guard {
+            None => Err(case.broken(Invariant::SpacedInvokes, "called, and not hidden for an hour before")),
+            Some(guard) if guard > longest => {
+                let detail = format!("hidden for {} s before it is called", guard.as_secs());
+                Err(case.broken(Invariant::LongestWait, detail))
+            }
+            Some(_) => Ok(()),
         }
-        Ok(())
     }
 
     fn check_reinvocation(
@@ -390,7 +390,7 @@ impl Oracle {
         }
         let claim = self.check_envelope(event, payload)?;
         self.check_paused(event)?;
-        self.check_guard(position)?;
+        self.check_guard(position, *self.bounds.guard(&self.case(position)).end())?;
         self.bounds.reinvocation(&self.case(position), &claim)
     }
 
@@ -521,7 +521,7 @@ impl Oracle {
 
     /// The handler sends a message again; `altered` if the copy has another body.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
-        let guarded = self.check_guard(position);
+        let guarded = self.check_guard(position, LONGEST_HIDING);
         self.note(guarded);
         let case = self.case(position);
         if altered {

@@ -232,6 +232,26 @@ fn an_invoke_within_the_hiding_of_the_one_before() {
 }
 
 #[test]
+fn a_refused_call_whose_message_stays_hidden_for_hours() {
+    for (hidden_anew, broken) in [(None, Some(Invariant::LongestWait)), (Some(4), None)] {
+        let mut fixture = Fixture::due();
+        fixture.guard();
+        fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
+        hidden_anew.into_iter().for_each(|seconds| fixture.hide(seconds));
+        fixture.oracle.finished();
+        assert_eq!(fixture.broken(), broken, "{hidden_anew:?}");
+    }
+}
+
+#[test]
+fn a_call_whose_message_is_hidden_for_too_long() {
+    let mut fixture = Fixture::due();
+    fixture.hide(7_261);
+    fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
+    assert_eq!(fixture.broken(), Some(Invariant::LongestWait));
+}
+
+#[test]
 fn a_hiding_for_hours_that_no_call_follows() {
     for (lives, broken) in [(true, Some(Invariant::LongestWait)), (false, None)] {
         let mut fixture = Fixture::due();
