@@ -121,6 +121,7 @@ const CHECKS: &[Check] = &[
     stack("CB012", "queues", "SQS redrives after 1,000 receives", queues::receives),
     stack("CB013", "queues", "SQS redrives to the handler's dead-letter queue", queues::redrive_target),
     stack("CB014", "queues", "both queues keep messages for 14 days", queues::retention),
+    stack("CB015", "queues", "both queues take messages of 1 MiB", queues::largest_message),
     stack("CB020", "handler", "the handler's settings", handler::settings),
     stack("CB021", "handler", "the handler's timeout is a minute", handler::timeout),
     stack("CB022", "handler", "Lambda lets the handler loop", handler::recursion),

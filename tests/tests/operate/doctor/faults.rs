@@ -83,6 +83,12 @@ pub(super) const FAULTS: &[Fault] = &[
         Fix,
     ),
     warning("CB014", "queue \"$DEAD_URL\" MessageRetentionPeriod=345600", "the dead-letter queue keeps", Fix),
+    broken(
+        "CB015",
+        "queue \"$DEAD_URL\" MaximumMessageSize=262144",
+        "the dead-letter queue takes messages of at most 262144 bytes",
+        Fix,
+    ),
     broken("CB020", "variable MAX_AGE 30", "MAX_AGE is 30 s", By("variable MAX_AGE 86400")),
     warning("CB021", "handler --timeout 30", "30 s", Fix),
     broken(

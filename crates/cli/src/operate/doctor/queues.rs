@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{MAX_AGE_RANGE, QUEUE_VISIBILITY_TIMEOUT, Settings};
+use comeback_engine::{MAX_AGE_RANGE, QUEUE_VISIBILITY_TIMEOUT, SQS_MESSAGE_BYTES, Settings};
 
 use crate::operate::deployment::{Deployment, Mapping};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
@@ -232,6 +232,28 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
     Ok(ok("14 days in both"))
 }
 
+/// A queue that is older than SQS's limit of 1 MiB may still refuse more than 256 KiB.
+pub(crate) fn largest_message(facts: &Facts) -> Judged {
+    let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
+    for (queue, settings, name, means) in [
+        (retry_queue, &facts.retry_queue, "retry", "Lambda silently drops failed events with larger records"),
+        (
+            dead_letter_queue,
+            &facts.dead_letter_queue,
+            "dead-letter",
+            "SQS refuses larger dead-letters: they stay in the retry queue, and are deleted after 14 days",
+        ),
+    ] {
+        let bytes = seen(settings)?.largest_message;
+        if bytes < SQS_MESSAGE_BYTES {
+            let found = format!("the {name} queue takes messages of at most {bytes} bytes");
+            let fix = fix::queue(&queue.url, format!("MaximumMessageSize={SQS_MESSAGE_BYTES}"));
+            return Ok(broken(found, means, fix));
+        }
+    }
+    Ok(ok("1 MiB in both"))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
@@ -364,11 +386,23 @@ mod tests {
     }
 
     #[test]
+    fn both_queues_take_the_largest_message() {
+        let retries = with_queue(|queue| queue.largest_message = 262_144);
+        let found = "the retry queue takes messages of at most 262144 bytes";
+        assert_found(largest_message(&retries), Outcome::Broken, found);
+        let mut dead = healthy();
+        dead.dead_letter_queue.as_mut().unwrap().largest_message = 1_048_575;
+        assert_found(largest_message(&dead), Outcome::Broken, "the dead-letter queue takes");
+        let fix = largest_message(&dead).unwrap().fix.unwrap();
+        assert!(fix.ends_with("/dead --attributes MaximumMessageSize=1048576"), "{fix}");
+    }
+
+    #[test]
     fn a_queue_that_was_not_read_is_not_judged() {
         let mut unseen = healthy();
         unseen.retry_queue =
             Err(crate::operate::account::Failure::CouldNot("sqs:GetQueueAttributes denied".into()));
-        for check in [visibility, receives, redrive_target, retention] {
+        for check in [visibility, receives, redrive_target, retention, largest_message] {
             assert!(check(&unseen).is_err());
         }
     }

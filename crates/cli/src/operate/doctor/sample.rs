@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{Pauses, Timestamp};
+use comeback_engine::{Pauses, SQS_MESSAGE_BYTES, Timestamp};
 
 use crate::operate::account::Verdict;
 use crate::operate::alarms::Alarm;
@@ -81,6 +81,7 @@ fn settings(dead_letter_queue: Option<String>) -> QueueSettings {
     QueueSettings {
         visibility: Duration::from_secs(1_230),
         retention: Duration::from_secs(14 * 86_400),
+        largest_message: SQS_MESSAGE_BYTES,
         redrive: dead_letter_queue.map(|target_arn| Redrive { target_arn, max_receive_count: 1_000 }),
         key: Ok(None),
         allows_by_itself: false,

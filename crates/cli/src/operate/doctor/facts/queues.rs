@@ -13,6 +13,8 @@ use crate::operate::deployment::Queue;
 pub(crate) struct QueueSettings {
     pub(crate) visibility: Duration,
     pub(crate) retention: Duration,
+    /// `MaximumMessageSize`, in bytes.
+    pub(crate) largest_message: usize,
     pub(crate) redrive: Option<Redrive>,
     /// The ARN of the key that encrypts it, if it is not one that AWS manages: using that takes no permission.
     pub(crate) key: Result<Option<String>, Failure>,
@@ -34,7 +36,8 @@ impl QueueSettings {
         let attributes = answer.attributes().cloned().unwrap_or_default();
         let key = customer_key(account, attributes.get(&QueueAttributeName::KmsMasterKeyId)).await;
         Self::of(&attributes, key).ok_or_else(|| {
-            Failure::CouldNot(format!("SQS gave no visibility timeout or retention of {}", queue.url))
+            let what = "visibility timeout, retention or message size";
+            Failure::CouldNot(format!("SQS gave no {what} of {}", queue.url))
         })
     }
 
@@ -47,6 +50,7 @@ impl QueueSettings {
         Some(Self {
             visibility: seconds(QueueAttributeName::VisibilityTimeout)?,
             retention: seconds(QueueAttributeName::MessageRetentionPeriod)?,
+            largest_message: attributes.get(&QueueAttributeName::MaximumMessageSize)?.parse().ok()?,
             redrive: json(QueueAttributeName::RedrivePolicy).as_ref().and_then(Redrive::of),
             key,
             allows_by_itself: json(QueueAttributeName::Policy).as_ref().is_some_and(allows),
@@ -81,6 +85,7 @@ mod tests {
         let mut attributes = HashMap::from([
             (QueueAttributeName::VisibilityTimeout, "1230".to_owned()),
             (QueueAttributeName::MessageRetentionPeriod, "345600".to_owned()),
+            (QueueAttributeName::MaximumMessageSize, "262144".to_owned()),
         ]);
         attributes.extend(extra.iter().map(|(name, value)| (name.clone(), value.to_string())));
         QueueSettings::of(&attributes, Ok(None)).unwrap()
@@ -90,6 +95,7 @@ mod tests {
     fn attributes_are_read() {
         let plain = read(&[]);
         assert_eq!((plain.visibility.as_secs(), plain.retention.as_secs()), (1_230, 345_600));
+        assert_eq!(plain.largest_message, 262_144);
         assert_eq!((plain.redrive, plain.allows_by_itself), (None, false));
         for count in [json!(7), json!("7")] {
             let policy = json!({"deadLetterTargetArn": "arn:dead", "maxReceiveCount": count});
