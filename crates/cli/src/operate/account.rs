@@ -7,7 +7,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_iam::types::PolicyEvaluationDecisionType;
-use aws_sdk_kms::types::KeyManagerType;
+use aws_sdk_kms::types::{KeyManagerType, KeyState};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
@@ -126,12 +126,35 @@ impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T, E> for Result<T, SdkErr
     }
 }
 
-/// The ARN of a queue's key; `None` if AWS manages it: whoever may use SQS may use that one.
-pub(crate) async fn customer_key(account: &Account, id: Option<&String>) -> Result<Option<String>, Failure> {
-    let Some(id) = id.filter(|id| !id.is_empty() && !id.ends_with("alias/aws/sqs")) else { return Ok(None) };
-    let answer = account.kms.describe_key().key_id(id).send().await.or_failure("kms:DescribeKey", id)?;
-    let key = answer.key_metadata().filter(|key| key.key_manager() != Some(&KeyManagerType::Aws));
-    Ok(key.and_then(|key| key.arn()).map(ToOwned::to_owned))
+/// A key of the customer's own that encrypts a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CustomerKey {
+    pub(crate) arn: String,
+    /// `None` if the key does not exist.
+    pub(crate) state: Option<KeyState>,
+}
+
+impl CustomerKey {
+    /// Describes a queue's key; `None` if AWS manages it: whoever may use SQS may use that one.
+    pub(crate) async fn read(account: &Account, id: Option<&String>) -> Result<Option<Self>, Failure> {
+        let Some(id) = id.filter(|id| !id.is_empty() && !id.ends_with("alias/aws/sqs")) else {
+            return Ok(None);
+        };
+        let answer = account.kms.describe_key().key_id(id).send().await;
+        let answer = answer.unless(|it| it.is_not_found_exception(), "kms:DescribeKey", id)?;
+        let Some(answer) = answer else { return Ok(Some(Self { arn: id.clone(), state: None })) };
+        let key = answer.key_metadata.filter(|key| key.key_manager != Some(KeyManagerType::Aws));
+        Ok(key.and_then(|key| Some(Self { arn: key.arn?, state: key.key_state })))
+    }
+
+    /// Why nobody can use it, whatever their permissions; `None` if they can.
+    pub(crate) fn problem(&self) -> Option<String> {
+        match &self.state {
+            Some(KeyState::Enabled | KeyState::Updating) => None,
+            Some(state) => Some(format!("the key {} is {}", self.arn, state.as_str())),
+            None => Some(format!("there is no key {}", self.arn)),
+        }
+    }
 }
 
 /// The simulator's answer by the role's policies, its boundary and the organization's. It ignores the policies of the

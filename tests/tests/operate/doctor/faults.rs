@@ -131,6 +131,12 @@ pub(super) const FAULTS: &[Fault] = &[
             "queue \"$DEAD_URL\" SqsManagedSseEnabled=true; queue \"$DEAD_URL\" KmsMasterKeyId=; restored CB035",
         ),
     ),
+    broken(
+        "CB035",
+        "queue \"$DEAD_URL\" KmsMasterKeyId=\"$(disabled_key)\"",
+        " is Disabled",
+        FixAnd("queue \"$DEAD_URL\" SqsManagedSseEnabled=true; queue \"$DEAD_URL\" KmsMasterKeyId="),
+    ),
     // What puts it right makes the one alarm that the next two break.
     warning(
         "CB040",

@@ -31,3 +31,4 @@ paused() {
 }
 comeback() { "$COMEBACK" "$@" --yes; }
 new_key() { aws kms create-key --query KeyMetadata.Arn --output text; }
+disabled_key() { key=$(new_key); aws kms disable-key --key-id "$key"; echo "$key"; }

@@ -2,7 +2,7 @@
 
 use aws_sdk_sqs::types::QueueAttributeName;
 
-use crate::operate::account::{Account, Failure, Or as _, Verdict, customer_key, may};
+use crate::operate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::allow_list;
 use crate::operate::attach::policy::Grant;
@@ -14,9 +14,11 @@ pub(crate) struct Attachment {
     pub(crate) target: Target,
     pub(crate) deployment: Deployment,
     /// The customer's key that encrypts the retry queue, if there is one.
-    pub(crate) key_arn: Option<String>,
+    pub(crate) key: Option<CustomerKey>,
     /// Whether the function's role may send to the retry queue, and use its key.
     pub(crate) may_send: Verdict,
+    /// What of that a policy denies, such as `kms:Decrypt on KEY`.
+    pub(crate) denied: Vec<String>,
     /// Whether `attach` has let it do so.
     pub(crate) send_policy: bool,
     pub(crate) may_invoke: Verdict,
@@ -51,8 +53,9 @@ impl Attachment {
         let (queue, role, arn) = (&deployment.retry_queue, &deployment.role_arn, target.invoked_arn());
         let [key] = attributes(account, &queue.url, [QueueAttributeName::KmsMasterKeyId]).await?;
         let mut attachment = Self {
-            key_arn: customer_key(account, key.as_ref()).await?,
+            key: CustomerKey::read(account, key.as_ref()).await?,
             may_send: Verdict::Allowed,
+            denied: Vec::new(),
             send_policy: false,
             may_invoke: may(account, role, "lambda:InvokeFunction", &arn).await?,
             invoke_policy: false,
@@ -67,6 +70,9 @@ impl Attachment {
             for action in actions {
                 let verdict = may(account, &attachment.target.role_arn, action, &resource[0]).await?;
                 attachment.may_send = attachment.may_send.max(verdict);
+                if verdict == Verdict::Denied {
+                    attachment.denied.push(format!("{action} on {}", resource[0]));
+                }
             }
         }
         attachment.send_policy = sending.is_given(account).await?;
@@ -91,8 +97,8 @@ impl Attachment {
     /// Lets the function's role send to the retry queue.
     pub(crate) fn sending(&self) -> Grant {
         let queue = &self.deployment.retry_queue;
-        let key = self.key_arn.iter();
-        let key = key.map(|key| (vec!["kms:GenerateDataKey", "kms:Decrypt"], vec![key.clone()]));
+        let key = self.key.iter();
+        let key = key.map(|key| (vec!["kms:GenerateDataKey", "kms:Decrypt"], vec![key.arn.clone()]));
         let send = (vec!["sqs:SendMessage"], vec![queue.arn.clone()]);
         let (role, policy) = (self.target.role().to_owned(), format!("comeback-{}", queue.name()));
         Grant { role, policy, statements: std::iter::once(send).chain(key).collect() }

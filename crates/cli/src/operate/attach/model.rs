@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use aws_sdk_kms::types::KeyState;
 use comeback_engine::Timestamp;
 use proptest::prelude::*;
 
-use crate::operate::account::{Failure, Verdict};
+use crate::operate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::allow_list::ListPlace;
 use crate::operate::attach::attachment::{Attachment, Place};
@@ -45,8 +46,9 @@ pub(crate) fn attachment() -> Attachment {
     Attachment {
         target: target(),
         deployment,
-        key_arn: None,
+        key: None,
         may_send: Verdict::NotAllowed,
+        denied: Vec::new(),
         send_policy: false,
         may_invoke: Verdict::NotAllowed,
         invoke_policy: false,
@@ -165,7 +167,9 @@ fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_alrea
 
 #[test]
 fn a_customers_key_is_allowed_too() {
-    let plan = Attachment { key_arn: Some("arn:key".into()), ..attachment() }.attach().unwrap();
+    let mut attachment = attachment();
+    attachment.key = Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Enabled) });
+    let plan = attachment.attach().unwrap();
     let allowed = plan.changes.iter().find_map(|change| match change {
         Change::Allow(grant) => Some(grant.statements.clone()),
         _ => None,
@@ -175,6 +179,9 @@ fn a_customers_key_is_allowed_too() {
         (vec!["kms:GenerateDataKey", "kms:Decrypt"], vec!["arn:key".to_owned()]),
     ];
     assert_eq!(allowed, Some(expected));
+    let note = "role orders-role can use the key arn:key only if the key's own policy allows that";
+    assert!(plan.notes.len() == 1 && plan.notes[0].starts_with(note), "{:?}", plan.notes);
+    assert_eq!(all(&attachment, &plan).attach().unwrap().notes, [""; 0]);
 }
 
 /// What stands in the way of attaching, and a part of what is said.
@@ -187,8 +194,19 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
     let cases = [
         (Attachment { owner: Some("shop".into()), ..attachment() }, "stack shop owns the settings"),
         (
-            Attachment { may_send: Verdict::Denied, ..attachment() },
-            "a policy denies arn:aws:iam::123456789012:role/orders-role to send",
+            Attachment {
+                may_send: Verdict::Denied,
+                denied: vec!["kms:Decrypt on arn:key".into()],
+                ..attachment()
+            },
+            "a policy denies arn:aws:iam::123456789012:role/orders-role kms:Decrypt on arn:key: remove",
+        ),
+        (
+            Attachment {
+                key: Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Disabled) }),
+                ..attachment()
+            },
+            "failed events: the key arn:key is Disabled; comeback doctor",
         ),
         (
             in_place(Place::Template { stack: "app".into() }),
@@ -204,7 +222,10 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         ),
         (full.clone(), "function:shop-*"),
         (Attachment { place: Place::Environment, ..full }, "one pattern"),
-        (Attachment { may_invoke: Verdict::Denied, ..attachment() }, "denies the role handler-role"),
+        (
+            Attachment { may_invoke: Verdict::Denied, ..attachment() },
+            "denies the role handler-role of the handler lambda:InvokeFunction",
+        ),
     ];
     for (attachment, said) in cases {
         let Err(Failure::Undone(text)) = attachment.attach() else { panic!("{said}") };

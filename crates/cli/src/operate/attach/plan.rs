@@ -1,6 +1,6 @@
 //! The changes that attach a function, and those that detach it.
 
-use crate::operate::account::{Failure, Verdict};
+use crate::operate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::attach::allow_list::{ENVIRONMENT_BYTES, ListPlace, PARAMETER_BYTES};
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
@@ -19,6 +19,7 @@ impl Attachment {
     /// Plans the changes that attach the function. The order is safe: the handler can retry the function before the first
     /// failure reaches it.
     pub(crate) fn attach(&self) -> Result<AttachPlan, Failure> {
+        self.can_be_retried()?;
         let mut plan = self.no_changes();
         let settings = self.target.settings();
         let goal = InvokeSettings {
@@ -34,11 +35,17 @@ impl Attachment {
         // Step 1 of docs/attach.md.
         match self.may_send {
             Verdict::Allowed => {}
-            Verdict::NotAllowed => plan.changes.push(Change::Allow(self.sending())),
-            Verdict::Denied => {
-                let queue = &self.deployment.retry_queue.arn;
-                return Err(denied(&self.target.role_arn, &format!("send to {queue}")));
+            Verdict::NotAllowed => {
+                plan.changes.push(Change::Allow(self.sending()));
+                plan.notes.extend(self.key.iter().map(|key| {
+                    let (role, key) = (self.target.role(), &key.arn);
+                    format!(
+                        "role {role} can use the key {key} only if the key's own policy allows that, or leaves it to IAM \
+                         as by default; docs/encryption.md says what it needs"
+                    )
+                }));
             }
+            Verdict::Denied => return Err(denied(&self.target.role_arn, &self.denied.join(", "))),
         }
         self.allow_retrying(&mut plan.changes)?;
         if !self.target.recursion_allowed {
@@ -59,6 +66,16 @@ impl Attachment {
             ));
         }
         Ok(plan)
+    }
+
+    fn can_be_retried(&self) -> Result<(), Failure> {
+        match self.key.as_ref().and_then(CustomerKey::problem) {
+            None => Ok(()),
+            Some(problem) => Err(Failure::Undone(format!(
+                "the retry queue's key cannot be used, and Lambda would silently drop the function's failed events: \
+                 {problem}; comeback doctor names the command that fixes it"
+            ))),
+        }
     }
 
     /// Keeps the earlier settings of a qualifier, unless it is attached: then its settings are Comeback's.
@@ -95,7 +112,7 @@ impl Attachment {
         }
         if self.may_invoke == Verdict::Denied {
             let who = format!("the role {} of the handler", self.deployment.role());
-            return Err(denied(&who, &format!("invoke {arn}")));
+            return Err(denied(&who, &format!("lambda:InvokeFunction on {arn}")));
         }
         match &self.place {
             Place::Parameter { stack, value } => {
@@ -289,6 +306,6 @@ impl Attachment {
 
 fn denied(who: &str, what: &str) -> Failure {
     Failure::Undone(format!(
-        "a policy denies {who} to {what}: remove the denial: no other policy can outweigh it"
+        "a policy denies {who} {what}: remove the denial: no other policy can outweigh it"
     ))
 }

@@ -2,9 +2,11 @@
 
 use std::fmt::Display;
 
+use aws_sdk_kms::types::KeyState;
 use serde_json::json;
 
-use crate::operate::deployment::{Deployment, Mapping};
+use crate::operate::account::CustomerKey;
+use crate::operate::deployment::{Deployment, Mapping, Queue};
 
 pub(crate) fn mapping(mapping: &Mapping, flags: impl Display) -> String {
     format!("aws lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid)
@@ -12,6 +14,18 @@ pub(crate) fn mapping(mapping: &Mapping, flags: impl Display) -> String {
 
 pub(crate) fn queue(url: &str, attributes: impl Display) -> String {
     format!("aws sqs set-queue-attributes --queue-url {url} --attributes {attributes}")
+}
+
+/// Restores a queue's key if that is possible.
+pub(crate) fn key(queue: &Queue, key: &CustomerKey) -> String {
+    let enable = format!("aws kms enable-key --key-id {}", key.arn);
+    match &key.state {
+        Some(KeyState::Disabled) => enable,
+        Some(KeyState::PendingDeletion | KeyState::PendingReplicaDeletion) => {
+            format!("aws kms cancel-key-deletion --key-id {}; {enable}", key.arn)
+        }
+        _ => self::queue(&queue.url, "KmsMasterKeyId=ARN_OF_ANOTHER_KEY"),
+    }
 }
 
 pub(crate) fn redrive(deployment: &Deployment) -> String {

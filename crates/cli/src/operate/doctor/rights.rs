@@ -3,11 +3,13 @@
 use serde_json::json;
 
 use crate::operate::account::{Failure, Verdict};
+use crate::operate::deployment::Deployment;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::Entrance;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Right, Rights};
+use crate::operate::doctor::fix;
 use crate::operate::doctor::functions::attach;
 
 pub(crate) fn take(facts: &Facts) -> Judged {
@@ -40,6 +42,21 @@ pub(crate) fn read_pauses(facts: &Facts) -> Judged {
 }
 
 pub(crate) fn use_keys(facts: &Facts) -> Judged {
+    let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
+    for (queue, settings, means) in [
+        (retry_queue, &facts.retry_queue, "Lambda silently drops failed events, and nothing is retried"),
+        (
+            dead_letter_queue,
+            &facts.dead_letter_queue,
+            "events that are given up stay in the retry queue, and are deleted after 14 days",
+        ),
+    ] {
+        let Some(key) = seen(settings)?.key.clone()? else { continue };
+        if let Some(problem) = key.problem() {
+            let found = format!("{}: {problem}", queue.name());
+            return Ok(broken(found, means, fix::key(queue, &key)));
+        }
+    }
     if seen(&facts.rights.use_keys)?.is_empty() {
         return Ok(ok("AWS manages the queues' keys"));
     }
@@ -53,7 +70,11 @@ pub(crate) fn function_sends(facts: &Facts, entrance: &Entrance) -> Judged {
     judged(&entrance.send, "CB105", Outcome::Broken, DROPPED, of_queue(&facts.retry_queue))
 }
 
-pub(crate) fn function_uses_key(_: &Facts, entrance: &Entrance) -> Judged {
+pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
+    let key = seen(&facts.retry_queue)?.key.clone()?;
+    if key.is_some_and(|key| key.problem().is_some()) {
+        return Ok(skipped("nobody can use the queue's key (CB035)"));
+    }
     if seen(&entrance.use_key)?.is_empty() {
         return Ok(ok("AWS manages the queue's key"));
     }
@@ -127,6 +148,10 @@ fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str>
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_kms::types::KeyState;
+
+    use crate::operate::account::CustomerKey;
+    use crate::operate::deployment::Queue;
     use crate::operate::doctor::facts::rights::HandlerRights;
     use crate::operate::doctor::sample::{assert_found, healthy, right};
 
@@ -200,6 +225,40 @@ mod tests {
             *of(&mut facts.rights) = Err(Failure::CouldNot("simulate denied".into()));
             assert!(check(&facts).is_err());
         }
+    }
+
+    #[test]
+    fn a_key_that_nobody_can_use_is_broken_whatever_the_roles_may_do() {
+        let cancel = "aws kms cancel-key-deletion --key-id arn:key; aws kms enable-key --key-id arn:key";
+        let other = |queue: &str| {
+            let url = Queue::sample(queue).url;
+            format!(
+                "aws sqs set-queue-attributes --queue-url {url} --attributes KmsMasterKeyId=ARN_OF_ANOTHER_KEY"
+            )
+        };
+        for (state, found, fix) in [
+            (
+                Some(KeyState::Disabled),
+                "retries: the key arn:key is Disabled",
+                "aws kms enable-key --key-id arn:key",
+            ),
+            (Some(KeyState::PendingDeletion), "retries: the key arn:key is PendingDeletion", cancel),
+            (None, "retries: there is no key arn:key", &other("retries")),
+        ] {
+            let mut facts = healthy();
+            let key = CustomerKey { arn: "arn:key".into(), state };
+            facts.retry_queue.as_mut().unwrap().key = Ok(Some(key.clone()));
+            assert_found(use_keys(&facts), Outcome::Broken, found);
+            assert_eq!(use_keys(&facts).unwrap().fix.as_deref(), Some(fix));
+            assert_found(judged(function_uses_key, &facts), Outcome::Skipped, "CB035");
+            facts.retry_queue.as_mut().unwrap().key = Ok(None);
+            facts.dead_letter_queue.as_mut().unwrap().key = Ok(Some(key));
+            assert_found(use_keys(&facts), Outcome::Broken, "dead: the");
+        }
+        let mut usable = healthy();
+        let key = CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Enabled) };
+        usable.retry_queue.as_mut().unwrap().key = Ok(Some(key));
+        assert_found(use_keys(&usable), Outcome::Ok, "kms:Decrypt");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 
-use crate::operate::account::{Account, Failure, Or as _, customer_key};
+use crate::operate::account::{Account, CustomerKey, Failure, Or as _};
 use crate::operate::deployment::Queue;
 
 #[derive(Clone, Debug)]
@@ -16,8 +16,8 @@ pub(crate) struct QueueSettings {
     /// `MaximumMessageSize`, in bytes.
     pub(crate) largest_message: usize,
     pub(crate) redrive: Option<Redrive>,
-    /// The ARN of the key that encrypts it, if it is not one that AWS manages: using that takes no permission.
-    pub(crate) key: Result<Option<String>, Failure>,
+    /// The key that encrypts it, if it is not one that AWS manages: using that takes no permission.
+    pub(crate) key: Result<Option<CustomerKey>, Failure>,
     /// Whether the queue's own policy allows anything at all: then a role may send by it.
     pub(crate) allows_by_itself: bool,
 }
@@ -34,7 +34,7 @@ impl QueueSettings {
             account.sqs.get_queue_attributes().queue_url(&queue.url).attribute_names(QueueAttributeName::All);
         let answer = call.send().await.or_failure("sqs:GetQueueAttributes", &queue.url)?;
         let attributes = answer.attributes().cloned().unwrap_or_default();
-        let key = customer_key(account, attributes.get(&QueueAttributeName::KmsMasterKeyId)).await;
+        let key = CustomerKey::read(account, attributes.get(&QueueAttributeName::KmsMasterKeyId)).await;
         Self::of(&attributes, key).ok_or_else(|| {
             let what = "visibility timeout, retention or message size";
             Failure::CouldNot(format!("SQS gave no {what} of {}", queue.url))
@@ -43,7 +43,7 @@ impl QueueSettings {
 
     fn of(
         attributes: &HashMap<QueueAttributeName, String>,
-        key: Result<Option<String>, Failure>,
+        key: Result<Option<CustomerKey>, Failure>,
     ) -> Option<Self> {
         let seconds = |name: QueueAttributeName| attributes.get(&name)?.parse().ok().map(Duration::from_secs);
         let json = |name: QueueAttributeName| serde_json::from_str::<Value>(attributes.get(&name)?).ok();

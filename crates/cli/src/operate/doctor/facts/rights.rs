@@ -64,7 +64,7 @@ impl HandlerRights {
     }
 }
 
-/// Whether a role may use the keys of queues; nothing is asked of a key that AWS manages.
+/// Whether a role may use the keys of queues; nothing is asked of a key that AWS manages, or that does not exist.
 pub(crate) async fn ask_of_keys(
     account: &Account,
     role_arn: &str,
@@ -72,9 +72,9 @@ pub(crate) async fn ask_of_keys(
 ) -> Rights {
     let mut keys = Vec::new();
     for queue in queues {
-        keys.extend(seen(queue)?.key.clone()?);
+        keys.extend(seen(queue)?.key.clone()?.filter(|key| key.state.is_some()));
     }
-    ask(account, role_arn, &USE_KEY, keys.iter().map(String::as_str)).await
+    ask(account, role_arn, &USE_KEY, keys.iter().map(|key| &*key.arn)).await
 }
 
 /// Whether a role may do each of these actions to each resource.
