@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
-use aws_sdk_lambda::types::{FunctionEventInvokeConfig, RecursiveLoop};
+use aws_sdk_lambda::types::{FunctionConfiguration, FunctionEventInvokeConfig, RecursiveLoop};
 use comeback_engine::FunctionArn;
 use serde::Serialize;
 
@@ -94,6 +94,8 @@ pub(crate) struct Target {
     pub(crate) timeout: Duration,
     /// By qualifier; `None` is the function itself.
     pub(crate) invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
+    /// Why Comeback cannot retry a function of its kind, and what to do instead.
+    pub(crate) unfit: Option<&'static str>,
     pub(crate) recursion_allowed: bool,
     pub(crate) reserved_concurrency: Option<u32>,
     pub(crate) tags: BTreeMap<String, String>,
@@ -118,6 +120,7 @@ impl Target {
         let recursion = recursion.or_failure("lambda:GetFunctionRecursionConfig", &name)?;
         let lacks = |what: &str| Failure::CouldNot(format!("Lambda gave no {what} of {function}"));
         let configuration = configuration.ok_or_else(|| lacks("configuration"))?;
+        let unfit = unfit(&configuration);
         let arn = configuration.function_arn.ok_or_else(|| lacks("ARN"))?;
         let unqualified = arn.parse::<FunctionArn>().map(|arn| arn.unqualified().to_string());
         Ok(Self {
@@ -126,6 +129,7 @@ impl Target {
             role_arn: configuration.role.ok_or_else(|| lacks("role"))?,
             runtime: configuration.runtime.map(|runtime| runtime.as_str().to_owned()),
             timeout: Duration::from_secs(configuration.timeout.unwrap_or_default().unsigned_abs().into()),
+            unfit,
             invoke_settings,
             recursion_allowed: recursion.recursive_loop == Some(RecursiveLoop::Allow),
             reserved_concurrency: reserved.map(i32::unsigned_abs),
@@ -153,6 +157,22 @@ impl Target {
 
     pub(crate) fn stack(&self) -> Option<&str> {
         self.tags.get(STACK_TAG).map(String::as_str)
+    }
+}
+
+fn unfit(configuration: &FunctionConfiguration) -> Option<&'static str> {
+    if configuration.tenancy_config.is_some() {
+        Some(
+            "is in tenant isolation mode: Lambda takes no invocation of it without a tenant id, and a retry has none; \
+             attach a function that invokes this one with its tenant id, and fails if that does",
+        )
+    } else if configuration.durable_config.is_some() {
+        Some(
+            "is a durable function: Lambda sends its failed events to a dead-letter queue of its own, and to no \
+             destination; let its steps retry, and set its DeadLetterConfig",
+        )
+    } else {
+        None
     }
 }
 
@@ -207,7 +227,9 @@ impl InvokeSettings {
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_lambda::types::{DestinationConfig, OnFailure, OnSuccess};
+    use aws_sdk_lambda::types::{
+        DestinationConfig, DurableConfig, OnFailure, OnSuccess, TenancyConfig, TenantIsolationMode,
+    };
 
     use super::*;
 
@@ -267,6 +289,17 @@ mod tests {
     }
 
     const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+    #[test]
+    fn tenants_and_durable_executions_cannot_be_retried() {
+        let ordinary = FunctionConfiguration::builder();
+        assert_eq!(unfit(&ordinary.clone().build()), None);
+        let durable = ordinary.clone().durable_config(DurableConfig::builder().execution_timeout(60).build());
+        assert!(unfit(&durable.build()).is_some_and(|why| why.starts_with("is a durable function")));
+        let tenancy = TenancyConfig::builder().tenant_isolation_mode(TenantIsolationMode::PerTenant);
+        let of_tenants = ordinary.tenancy_config(tenancy.build().unwrap()).build();
+        assert!(unfit(&of_tenants).is_some_and(|why| why.starts_with("is in tenant isolation mode")));
+    }
 
     #[test]
     fn latest_is_the_function_itself() {

@@ -32,6 +32,7 @@ pub(crate) fn target() -> Target {
         runtime: Some("python3.12".into()),
         timeout: Duration::from_secs(3),
         invoke_settings: BTreeMap::new(),
+        unfit: None,
         recursion_allowed: false,
         reserved_concurrency: None,
         tags: BTreeMap::new(),
@@ -231,6 +232,14 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         let Err(Failure::Undone(text)) = attachment.attach() else { panic!("{said}") };
         assert!(text.contains(said), "{text}");
     }
+}
+
+#[test]
+fn a_function_that_cannot_be_retried_is_detached_but_never_attached() {
+    let mut attached = all(&attachment(), &attachment().attach().unwrap());
+    attached.target.unfit = Some("is durable");
+    assert_eq!(attached.attach(), Err(Failure::Refused("orders is durable".into())));
+    assert!(!all(&attached, &attached.detach(&left()).unwrap()).is_attached());
 }
 
 #[test]

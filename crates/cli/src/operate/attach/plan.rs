@@ -69,6 +69,9 @@ impl Attachment {
     }
 
     fn can_be_retried(&self) -> Result<(), Failure> {
+        if let Some(why) = self.target.unfit {
+            return Err(Failure::Refused(format!("{} {why}", self.target.name)));
+        }
         match self.key.as_ref().and_then(CustomerKey::problem) {
             None => Ok(()),
             Some(problem) => Err(Failure::Undone(format!(

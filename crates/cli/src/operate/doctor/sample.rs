@@ -103,6 +103,7 @@ fn target(name: &str, arn: &str) -> Target {
         runtime: Some("python3.12".into()),
         timeout: Duration::from_secs(60),
         invoke_settings: BTreeMap::from([(None, attached)]),
+        unfit: None,
         recursion_allowed: true,
         reserved_concurrency: None,
         tags: BTreeMap::new(),
