@@ -231,8 +231,14 @@ pub(crate) struct Mapping {
     pub(crate) window: Duration,
     /// Whether `ReportBatchItemFailures` is on.
     pub(crate) reports_failures: bool,
+    /// The most invocations of the handler at a time; `None` without a limit.
     pub(crate) maximum_concurrency: Option<i32>,
+    /// `None` unless the mapping is in provisioned mode, which has no `MaximumConcurrency` of its own.
+    pub(crate) maximum_pollers: Option<i32>,
 }
+
+/// Lambda's limit of concurrent invocations by one provisioned poller.
+pub(crate) const INVOCATIONS_OF_A_POLLER: u16 = 10;
 
 impl Mapping {
     /// The handler's mappings of SQS queues.
@@ -246,6 +252,8 @@ impl Mapping {
     fn read(mapping: &EventSourceMappingConfiguration) -> Option<Self> {
         let queue_arn = mapping.event_source_arn().filter(|arn| arn.parse::<QueueArn>().is_ok())?;
         let window = mapping.maximum_batching_window_in_seconds().unwrap_or(0);
+        let maximum_pollers = mapping.provisioned_poller_config().and_then(|config| config.maximum_pollers());
+        let maximum_concurrency = mapping.scaling_config().and_then(|scaling| scaling.maximum_concurrency());
         Some(Self {
             uuid: mapping.uuid()?.to_owned(),
             queue_arn: queue_arn.to_owned(),
@@ -255,7 +263,9 @@ impl Mapping {
             reports_failures: mapping
                 .function_response_types()
                 .contains(&FunctionResponseType::ReportBatchItemFailures),
-            maximum_concurrency: mapping.scaling_config().and_then(|scaling| scaling.maximum_concurrency()),
+            maximum_concurrency: maximum_concurrency
+                .or_else(|| Some(maximum_pollers?.saturating_mul(INVOCATIONS_OF_A_POLLER.into()))),
+            maximum_pollers,
         })
     }
 }
@@ -318,5 +328,27 @@ impl Deployment {
             retry_queue,
             dead_letter_queue,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_lambda::types::{ProvisionedPollerConfig, ScalingConfig};
+
+    use super::*;
+
+    #[test]
+    fn each_provisioned_poller_makes_ten_invocations_at_a_time() {
+        let mapping =
+            EventSourceMappingConfiguration::builder().uuid("1").event_source_arn(Queue::sample("q").arn);
+        let limits = |mapping: EventSourceMappingConfiguration| {
+            let mapping = Mapping::read(&mapping).unwrap();
+            (mapping.maximum_concurrency, mapping.maximum_pollers)
+        };
+        assert_eq!(limits(mapping.clone().build()), (None, None));
+        let scaling = ScalingConfig::builder().maximum_concurrency(7).build();
+        assert_eq!(limits(mapping.clone().scaling_config(scaling).build()), (Some(7), None));
+        let pollers = ProvisionedPollerConfig::builder().minimum_pollers(2).maximum_pollers(200).build();
+        assert_eq!(limits(mapping.provisioned_poller_config(pollers).build()), (Some(2_000), Some(200)));
     }
 }

@@ -3,13 +3,26 @@
 use std::fmt::Display;
 
 use aws_sdk_kms::types::KeyState;
+use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use serde_json::json;
 
 use crate::operate::account::CustomerKey;
-use crate::operate::deployment::{Deployment, Mapping, Queue};
+use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
 
 pub(crate) fn mapping(mapping: &Mapping, flags: impl Display) -> String {
     format!("aws lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid)
+}
+
+/// Has the handler assume what provisioned pollers come to, and lowers their number if it cannot.
+pub(crate) fn provisioned(deployment: &Deployment, mapping: &Mapping, invocations: u64) -> String {
+    let most = *MAXIMUM_CONCURRENCY_RANGE.end();
+    let assume = variable(deployment, "MAXIMUM_CONCURRENCY", &invocations.min(most).to_string());
+    if invocations <= most {
+        return assume;
+    }
+    let pollers = most / u64::from(INVOCATIONS_OF_A_POLLER);
+    let fewer = format!("--provisioned-poller-config MaximumPollers={pollers}");
+    format!("{}; {assume}", self::mapping(mapping, fewer))
 }
 
 pub(crate) fn queue(url: &str, attributes: impl Display) -> String {

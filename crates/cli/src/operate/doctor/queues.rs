@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use comeback_engine::{MAX_AGE_RANGE, QUEUE_VISIBILITY_TIMEOUT, SQS_MESSAGE_BYTES, Settings};
+use comeback_engine::{
+    MAX_AGE_RANGE, MAXIMUM_CONCURRENCY_RANGE, QUEUE_VISIBILITY_TIMEOUT, SQS_MESSAGE_BYTES, Settings,
+};
 
 use crate::operate::deployment::{Deployment, Mapping};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
@@ -90,14 +92,22 @@ pub(crate) fn no_window(facts: &Facts) -> Judged {
 pub(crate) fn concurrency(facts: &Facts) -> Judged {
     let set = concurrency_of_handler(facts);
     of_mapping(facts, |mapping| {
-        let pollers = mapping.maximum_concurrency.map(|limit| u64::from(limit.unsigned_abs()));
-        let (is_fewer, has) = match pollers {
-            Some(pollers) if pollers == set => return ok(format!("{set}, as the handler assumes")),
-            Some(pollers) => (pollers < set, format!("the mapping's is {pollers}")),
-            None => (false, "the mapping has none".into()),
+        let limit = mapping.maximum_concurrency.map(|limit| u64::from(limit.unsigned_abs()));
+        let (is_fewer, has) = match (limit, mapping.maximum_pollers) {
+            (Some(limit), _) if limit == set => return ok(format!("{set}, as the handler assumes")),
+            (Some(limit), None) => (limit < set, format!("the mapping's is {limit}")),
+            (Some(limit), Some(pollers)) => {
+                (limit < set, format!("the mapping's {pollers} provisioned pollers come to {limit}"))
+            }
+            (None, _) => (false, "the mapping has none".into()),
         };
-        let found = format!("{has}, and the handler assumes {set}");
-        let fix = fix::mapping(mapping, format!("--scaling-config MaximumConcurrency={set}"));
+        let most = *MAXIMUM_CONCURRENCY_RANGE.end();
+        let beyond = if limit > Some(most) { format!(" of at most {most}") } else { String::new() };
+        let found = format!("{has}, and the handler assumes {set}{beyond}");
+        let fix = match (limit, mapping.maximum_pollers) {
+            (Some(limit), Some(_)) => fix::provisioned(&facts.deployment, mapping, limit),
+            _ => fix::mapping(mapping, format!("--scaling-config MaximumConcurrency={set}")),
+        };
         if is_fewer {
             let means = "the handler sends messages again that it could hide, which costs requests";
             return warning(found, means, fix);
@@ -320,6 +330,28 @@ mod tests {
         let mut set = limited(Some(25));
         set.deployment.variables.insert("MAXIMUM_CONCURRENCY".into(), "25".into());
         assert_found(concurrency(&set), Outcome::Ok, "25");
+    }
+
+    #[test]
+    fn the_concurrency_of_provisioned_pollers_is_the_handlers() {
+        let judged = |pollers: i32, assumed: &str| {
+            let mut facts = with_mapping(|mapping| {
+                (mapping.maximum_pollers, mapping.maximum_concurrency) = (Some(pollers), Some(pollers * 10));
+            });
+            facts.deployment.variables.insert("MAXIMUM_CONCURRENCY".into(), assumed.into());
+            concurrency(&facts)
+        };
+        assert_found(judged(3, "30"), Outcome::Ok, "30");
+        assert_found(judged(2, "30"), Outcome::Warning, "2 provisioned pollers come to 20, and");
+        assert_found(judged(3, "10"), Outcome::Broken, "3 provisioned pollers come to 30, and");
+        let fix = |pollers| judged(pollers, "10").unwrap().fix.unwrap();
+        assert!(fix(3).contains("{MAXIMUM_CONCURRENCY: '30'}"), "{}", fix(3));
+        let lowered = fix(200);
+        assert!(
+            lowered.contains("MaximumPollers=100; ") && lowered.contains("{MAXIMUM_CONCURRENCY: '1000'}")
+        );
+        let found = "come to 2000, and the handler assumes 10 of at most 1000";
+        assert_found(judged(200, "10"), Outcome::Broken, found);
     }
 
     fn with_queue(change: impl FnOnce(&mut QueueSettings)) -> Facts {

@@ -29,6 +29,7 @@ pub(crate) fn healthy() -> Facts {
         window: Duration::ZERO,
         reports_failures: true,
         maximum_concurrency: Some(10),
+        maximum_pollers: None,
     };
     Facts {
         deployment: Deployment { mapping: Some(mapping.clone()), ..Deployment::sample() },
