@@ -127,6 +127,7 @@ const CHECKS: &[Check] = &[
     stack("CB022", "handler", "Lambda lets the handler loop", handler::recursion),
     stack("CB023", "handler", "no concurrency is reserved for the handler", handler::concurrency),
     stack("CB024", "handler", "ERRORs in the handler's log", handler::errors),
+    stack("CB025", "handler", "the account can run it and its functions", handler::executions),
     stack("CB030", "role", "it may receive, hide and delete retries", rights::take),
     stack("CB031", "role", "it may send retries again", rights::send_again),
     stack("CB032", "role", "it may send dead-letters", rights::dead_letter),
@@ -306,8 +307,8 @@ mod tests {
         let good = findings(&facts, CHECKS);
         let good = ids(&good, |outcome| outcome == Outcome::Ok);
         let expected = [
-            "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB030", "CB031",
-            "CB032", "CB033", "CB034", "CB040",
+            "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB025", "CB030",
+            "CB031", "CB032", "CB033", "CB034", "CB040",
         ];
         assert_eq!(good[..expected.len()], expected, "those alone look at something else");
     }

@@ -111,6 +111,12 @@ pub(super) const FAULTS: &[Fault] = &[
         "1 in the last 24 h; the newest, at ",
         By("aws logs delete-log-stream --log-group-name \"$LOGS\" --log-stream-name planted"),
     ),
+    warning(
+        "CB025",
+        "mapping --scaling-config MaximumConcurrency=600",
+        "takes up to 600, which leaves ",
+        By("mapping --scaling-config MaximumConcurrency=10"),
+    ),
     broken("CB030", "without TakeFromTheRetryQueue", "sqs:ChangeMessageVisibility", FixAnd("restored CB030")),
     warning("CB031", "without Move", "sqs:SendMessage", FixAnd("restored CB031")),
     broken("CB032", "without DeadLetter", "sqs:SendMessage", FixAnd("restored CB032")),

@@ -7,7 +7,7 @@ pub(crate) mod rights;
 
 use comeback_engine::{Pauses, Timestamp};
 
-use crate::operate::account::{Account, Failure};
+use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
 use crate::operate::deployment::{Deployment, Mapping};
 use crate::operate::doctor::facts::functions::Function;
@@ -26,12 +26,35 @@ pub(crate) struct Facts {
     pub(crate) retry_queue: Result<QueueSettings, Failure>,
     pub(crate) dead_letter_queue: Result<QueueSettings, Failure>,
     pub(crate) errors: Result<LoggedErrors, Failure>,
+    pub(crate) executions: Result<Executions, Failure>,
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     pub(crate) rights: HandlerRights,
     pub(crate) functions: Vec<Function>,
     /// Whether the functions that the allow-list's patterns match could be looked for.
     pub(crate) matched: Result<(), Failure>,
+}
+
+/// The functions that the account may run at a time in this region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Executions {
+    pub(crate) all: u64,
+    /// What all functions without reserved concurrency share.
+    pub(crate) unreserved: u64,
+}
+
+impl Executions {
+    async fn read(account: &Account) -> Result<Self, Failure> {
+        let answer = account.lambda.get_account_settings().send().await;
+        let answer = answer.or_failure("lambda:GetAccountSettings", "the account")?;
+        let limits = answer.account_limit().map(|limit| {
+            let all = limit.concurrent_executions();
+            [all, limit.unreserved_concurrent_executions().unwrap_or(all)].map(|it| it.unsigned_abs().into())
+        });
+        let [all, unreserved] =
+            limits.ok_or_else(|| Failure::CouldNot("Lambda gave no limits of the account".into()))?;
+        Ok(Self { all, unreserved })
+    }
 }
 
 impl Facts {
@@ -47,10 +70,11 @@ impl Facts {
             QueueSettings::read(account, &deployment.dead_letter_queue),
         );
         // Their rights to the queues' keys need the queues.
-        let (handler, mappings, errors, alarms, pauses, rights, (functions, matched)) = tokio::join!(
+        let (handler, mappings, errors, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
             Mapping::all(account, &deployment.handler),
             LoggedErrors::read(account, &deployment.log_group, now),
+            Executions::read(account),
             Alarm::all(account, &deployment),
             pauses::read(account, &deployment),
             HandlerRights::read(account, &deployment, &retry_queue, &dead_letter_queue),
@@ -64,6 +88,7 @@ impl Facts {
             retry_queue,
             dead_letter_queue,
             errors,
+            executions,
             alarms,
             pauses,
             rights,

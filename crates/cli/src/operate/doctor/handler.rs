@@ -1,11 +1,11 @@
 //! Checks of the retry handler, its alarms and its pauses.
 
-use comeback_engine::{HANDLER_TIMEOUT, LONG_PAUSE, Pause, PauseTarget};
+use comeback_engine::{HANDLER_TIMEOUT, LONG_PAUSE, MAXIMUM_CONCURRENCY_RANGE, Pause, PauseTarget};
 
 use crate::operate::alarms::Alarm;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
-use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::log::BACK;
+use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::doctor::fix;
 use crate::operate::function::Target;
 
@@ -83,6 +83,34 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
         format!("{at_least}{} in the last 24 h; the newest, at {}: {}", errors.count, newest.at, newest.text),
         newest.remedy.as_deref().unwrap_or("the handler could not do what it should have done"),
         read,
+    ))
+}
+
+/// The functions should get at least as many of the executions that none reserves as the handler may take.
+pub(crate) fn executions(facts: &Facts) -> Judged {
+    let Executions { all, unreserved } = *seen(&facts.executions)?;
+    let limit = facts.deployment.mapping.as_ref().and_then(|mapping| mapping.maximum_concurrency);
+    let Some(handlers) = limit.map(|limit| u64::from(limit.unsigned_abs())) else {
+        return Ok(skipped("nothing limits the handler (CB001, CB006)"));
+    };
+    let left = unreserved.saturating_sub(handlers);
+    let found = format!(
+        "of {all} concurrent executions, {unreserved} are unreserved; the handler takes up to {handlers}, which leaves \
+         {left} to its functions"
+    );
+    if left >= handlers {
+        return Ok(ok(found));
+    }
+    let wanted = (all + 2 * handlers - unreserved).max(1_000);
+    let lower = (unreserved / 2).max(*MAXIMUM_CONCURRENCY_RANGE.start());
+    Ok(warning(
+        found,
+        "when many retries are due, the account throttles them and every other function without reserved concurrency",
+        format!(
+            "raise the quota: aws service-quotas request-service-quota-increase --service-code lambda \
+             --quota-code L-B99A9384 --desired-value {wanted}; or lower MaximumConcurrency, and MAXIMUM_CONCURRENCY with \
+             it, to {lower}"
+        ),
     ))
 }
 
@@ -242,6 +270,23 @@ mod tests {
         let found = errors(&facts).unwrap();
         assert_eq!(found.means.as_deref(), Some("allow it"));
         assert!(found.fix.unwrap().contains("--start-time 1699913600000"));
+    }
+
+    #[test]
+    fn the_account_has_room_for_the_handler_and_its_functions() {
+        let judged = |all, unreserved| {
+            executions(&Facts { executions: Ok(Executions { all, unreserved }), ..healthy() })
+        };
+        assert_found(judged(1_000, 20), Outcome::Ok, "of 1000 concurrent executions, 20 are unreserved");
+        assert_found(judged(1_000, 19), Outcome::Warning, "up to 10, which leaves 9 to its functions");
+        assert_found(judged(10, 10), Outcome::Warning, "leaves 0");
+        let fix = judged(10, 10).unwrap().fix.unwrap();
+        assert!(fix.contains("--desired-value 1000; or lower") && fix.ends_with("to 5"), "{fix}");
+        let fix = judged(2_000, 3).unwrap().fix.unwrap();
+        assert!(fix.contains("--desired-value 2017;") && fix.ends_with("to 2"), "{fix}");
+        let mut unlimited = healthy();
+        unlimited.deployment.mapping.as_mut().unwrap().maximum_concurrency = None;
+        assert_found(executions(&unlimited), Outcome::Skipped, "CB006");
     }
 
     fn with(change: impl FnOnce(&mut Vec<Alarm>)) -> Facts {

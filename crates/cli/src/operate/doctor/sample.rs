@@ -9,11 +9,11 @@ use crate::operate::account::Verdict;
 use crate::operate::alarms::Alarm;
 use crate::operate::deployment::{Deployment, Mapping, Queue};
 use crate::operate::doctor::diagnosis::{Judged, Outcome};
-use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::doctor::facts::log::LoggedErrors;
 use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
 use crate::operate::doctor::facts::rights::{HandlerRights, Right, Rights};
+use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::function::{InvokeSettings, Target};
 use crate::operate::metrics::Dropped;
 
@@ -39,6 +39,7 @@ pub(crate) fn healthy() -> Facts {
         retry_queue: Ok(settings(Some(Queue::sample("dead").arn))),
         dead_letter_queue: Ok(settings(None)),
         errors: Ok(LoggedErrors { count: 0, newest: None, all_were_read: true }),
+        executions: Ok(Executions { all: 1_000, unreserved: 1_000 }),
         alarms: Ok(vec![Alarm { name: "dead-letters".into(), state: "OK".into(), notifies: true }]),
         pauses: Ok(Some(Pauses::default())),
         rights: HandlerRights {
