@@ -4,6 +4,8 @@ use std::process::ExitCode;
 use comeback_engine::SettingError;
 use comeback_timelapse::{RunError, ScenarioError, Violation};
 
+use crate::text::terminal::shown_lines;
+
 /// Failures of the command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -66,7 +68,7 @@ impl Failure {
         if matches!(&self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
-        anstream::eprintln!("error: {self}");
+        anstream::eprintln!("error: {}", shown_lines(&self.to_string()));
         ExitCode::from(match self {
             Self::BadFile(_) | Self::Output(_) => 1,
             Self::Refused(_) => 2,

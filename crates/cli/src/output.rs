@@ -7,12 +7,19 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::text::terminal::shown_json;
 
 /// Prints a result as JSON: the same result gives the same bytes.
 pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(result).expect("BUG: a result is plain JSON");
-    writeln!(anstream::stdout().lock(), "{json}")?;
+    writeln!(anstream::stdout().lock(), "{}", shown_json(&json))?;
     Ok(())
+}
+
+/// A result as one line of JSON.
+#[cfg(feature = "operate")]
+pub(crate) fn json_line(result: &impl Serialize) -> String {
+    shown_json(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
 }
 
 /// Creates a file, and its folder if it is missing.

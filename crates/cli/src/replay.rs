@@ -1,5 +1,6 @@
 //! `comeback replay FILE…`: the retry handler on recorded events.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::failure::{BadFile, Failure};
 use crate::flags::{PolicyFlags, moment};
 use crate::output::print_json;
+use crate::text::terminal::{shown, shown_lines};
 
 /// What `--target-functions` allows by default: the function of the samples in `events/`.
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
@@ -274,7 +276,7 @@ fn write_decision(out: &mut impl Write, decision: &MessageDecision) -> io::Resul
         _ => AnsiColor::Cyan,
     };
     let style = color.on_default();
-    write!(out, "  {}: {style}{step}{style:#}", shown(&decision.message_id))?;
+    write!(out, "  {}: {style}{step}{style:#}", id_text(&decision.message_id))?;
     if let Some(reason) = decision.reason {
         write!(out, " {reason}")?;
     }
@@ -282,9 +284,9 @@ fn write_decision(out: &mut impl Write, decision: &MessageDecision) -> io::Resul
         write!(out, ", retry {retry}")?;
     }
     if let Some(function_arn) = &decision.function_arn {
-        write!(out, " of {function_arn}")?;
+        write!(out, " of {}", shown(function_arn))?;
     }
-    writeln!(out, "\n    {}", decision.why)
+    writeln!(out, "\n    {}", shown(&decision.why))
 }
 
 fn write_call(out: &mut impl Write, call: &Call) -> io::Result<()> {
@@ -292,28 +294,25 @@ fn write_call(out: &mut impl Write, call: &Call) -> io::Result<()> {
         Call::ChangeMessageVisibilityBatch { entries } => {
             writeln!(out, "  → sqs:ChangeMessageVisibilityBatch")?;
             entries.iter().try_for_each(|entry| {
-                writeln!(out, "    {} for {} s", entry.message_id, entry.visibility_timeout)
+                writeln!(out, "    {} for {} s", shown(&entry.message_id), entry.visibility_timeout)
             })
         }
         Call::Invoke { function_name, payload } => {
-            writeln!(out, "  → lambda:Invoke {function_name}\n    {payload}")
+            writeln!(out, "  → lambda:Invoke {}\n    {}", shown(function_name), shown_lines(payload))
         }
         Call::SendMessageBatch { messages } => {
             writeln!(out, "  → sqs:SendMessageBatch")?;
             messages.iter().try_for_each(|message| {
                 let attributes: Vec<_> =
                     message.attributes.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                writeln!(out, "    {}\n    {}", attributes.join(" "), message.body)
+                writeln!(out, "    {}\n    {}", shown(&attributes.join(" ")), shown_lines(&message.body))
             })
         }
         Call::SendAgain { copies } => {
             writeln!(out, "  → sqs:SendMessageBatch (retry queue)")?;
             copies.iter().try_for_each(|copy| {
-                writeln!(
-                    out,
-                    "    {} with a delay of {} s\n    Comeback={}",
-                    copy.message_id, copy.delay, copy.comeback
-                )
+                let (id, comeback) = (shown(&copy.message_id), shown(&copy.comeback));
+                writeln!(out, "    {id} with a delay of {} s\n    Comeback={comeback}", copy.delay)
             })
         }
     }
@@ -323,20 +322,31 @@ fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     match handled.batch_item_failures.as_slice() {
         [] => writeln!(out, "  batchItemFailures: none; SQS deletes every message\n"),
         kept => {
-            let kept: Vec<&str> = kept.iter().map(|id| shown(id)).collect();
+            let kept: Vec<_> = kept.iter().map(|id| id_text(id)).collect();
             writeln!(out, "  batchItemFailures: {}\n", kept.join(", "))
         }
     }
 }
 
 /// A missing id is an empty one.
-fn shown(message_id: &str) -> &str {
-    if message_id.is_empty() { "\"\"" } else { message_id }
+fn id_text(message_id: &str) -> Cow<'_, str> {
+    if message_id.is_empty() { "\"\"".into() } else { shown(message_id) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+
+    #[test]
+    fn a_recorded_event_cannot_command_the_terminal() {
+        let mut written = Vec::new();
+        write_decision(&mut written, &MessageDecision::kept(HOSTILE, HOSTILE.into())).unwrap();
+        let invoke = Call::Invoke { function_name: HOSTILE.into(), payload: HOSTILE.into() };
+        write_call(&mut written, &invoke).unwrap();
+        let written = String::from_utf8(written).unwrap();
+        assert!(written.contains("\\u{9b}2J") && !is_obeyed_anywhere(&written), "{written}");
+    }
 
     fn read(text: &str) -> Result<Option<BatchEvent>, String> {
         sqs_event(Path::new("event.json"), text).map_err(|error| error.to_string())

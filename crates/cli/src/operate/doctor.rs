@@ -26,7 +26,9 @@ use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, Session};
+use crate::output::json_line;
 use crate::text::numbers::counted;
+use crate::text::terminal::shown;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -73,7 +75,7 @@ pub(crate) async fn run(arguments: &DoctorArguments, session: Session) -> Result
     let mut out = anstream::stdout();
     let healthy = is_healthy(&findings, arguments.strict);
     if session.common.json {
-        writeln!(out, "{}", serde_json::json!({"healthy": healthy, "checks": findings}))?;
+        writeln!(out, "{}", json_line(&serde_json::json!({"healthy": healthy, "checks": findings})))?;
     } else {
         write(&mut out, &facts, &findings)?;
     }
@@ -249,19 +251,21 @@ fn write_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
         Outcome::Broken => ("broken ", AnsiColor::Red.on_default()),
     };
     let about = about.iter().map(|about| format!("{about}: ")).collect::<String>();
-    writeln!(out, "{style}{mark}{style:#} {id} {about}{title}: {}", diagnosis.found)?;
+    writeln!(out, "{style}{mark}{style:#} {id} {about}{title}: {}", shown(&diagnosis.found))?;
     if let Some(means) = &diagnosis.means {
-        writeln!(out, "        means: {means}")?;
+        writeln!(out, "        means: {}", shown(means))?;
     }
     if let Some(fix) = &diagnosis.fix {
-        writeln!(out, "        fix:   {fix}")?;
+        writeln!(out, "        fix:   {}", shown(fix))?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::operate::doctor::facts::log::{LoggedError, LoggedErrors};
     use crate::operate::doctor::sample::healthy;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     use super::*;
 
@@ -323,6 +327,18 @@ mod tests {
             "about": "orders:live", "outcome": "ok", "found": "retries", "means": null, "fix": null,
         }]);
         assert_eq!(serde_json::json!(found), expected);
+    }
+
+    #[test]
+    fn a_logged_error_cannot_command_the_terminal() {
+        let mut facts = healthy();
+        let text = HOSTILE.to_owned();
+        let newest = Some(LoggedError { at: facts.now, remedy: Some(text.clone()), text });
+        facts.errors = Ok(LoggedErrors { count: 1, newest, all_were_read: true });
+        let mut written = Vec::new();
+        write(&mut written, &facts, &findings(&facts, selected(&["CB024"], &[]))).unwrap();
+        let written = String::from_utf8(written).unwrap();
+        assert!(written.contains("means: a\\u{1b}]") && !is_obeyed_anywhere(&written), "{written}");
     }
 
     #[test]

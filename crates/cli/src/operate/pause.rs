@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use comeback_engine::{Concurrency, EditError, HOLD, LONG_PAUSE, Pause, PauseTarget, Pauses, Timestamp};
-use comfy_table::{Attribute, Cell};
+use comfy_table::{Attribute, Cell, Table};
 use serde_json::json;
 
 use crate::clock::now;
@@ -17,8 +17,9 @@ use crate::operate::pauses::{
     self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, concurrency, edit, named, noticed_within,
 };
 use crate::operate::session::{Common, Session, confirm};
+use crate::output::json_line;
 use crate::text::durations;
-use crate::text::terminal::table;
+use crate::text::terminal::{shown, table};
 
 pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
@@ -80,11 +81,11 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     if session.common.json {
         let noticed = noticed.map(|noticed| noticed.as_secs());
         let report = json!({"pause": pause, "was_open": was_open, "noticed_within_seconds": noticed});
-        writeln!(out, "{report}")?;
+        writeln!(out, "{}", json_line(&report))?;
         return Ok(());
     }
-    let by = pause.by.as_deref().unwrap_or("somebody");
-    let why = pause.why.as_deref().unwrap_or_default();
+    let by = shown(pause.by.as_deref().unwrap_or("somebody"));
+    let why = shown(pause.why.as_deref().unwrap_or_default());
     if was_open {
         writeln!(out, "{name}: paused already, since {} by {by} ({why})", pause.from)?;
     } else {
@@ -111,30 +112,35 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
 fn print(pauses: &[OpenPause], json: bool) -> Result<(), failure::Failure> {
     let mut out = anstream::stdout();
     if json {
-        pauses.iter().try_for_each(|pause| writeln!(out, "{}", json!(pause)))?;
+        pauses.iter().try_for_each(|pause| writeln!(out, "{}", json_line(&json!(pause))))?;
     } else if pauses.is_empty() {
         writeln!(out, "nothing is paused")?;
     } else {
-        let mut table = table();
-        let heads = ["function", "since", "until", "by", "why", "new events"];
-        table.set_header(heads.map(|head| Cell::new(head).add_attribute(Attribute::Bold)));
-        for pause in pauses {
-            table.add_row([
-                pause.name(),
-                &pause.from.to_string(),
-                &pause.until.map_or_else(|| "resume".to_owned(), |until| until.to_string()),
-                pause.by.as_deref().unwrap_or_default(),
-                pause.why.as_deref().unwrap_or_default(),
-                if pause.is_hard { "stopped too" } else { "run" },
-            ]);
-        }
-        writeln!(out, "{table}")?;
+        writeln!(out, "{}", listed(pauses))?;
     }
     for pause in pauses.iter().filter(|pause| Duration::from_secs(pause.open_seconds) > LONG_PAUSE) {
         let (name, open) = (pause.name(), durations::short(pause.open_seconds as f64));
         anstream::eprintln!("warning: {name} is paused for {open}: has it been forgotten?");
     }
     Ok(())
+}
+
+fn listed(pauses: &[OpenPause]) -> Table {
+    let mut table = table();
+    let heads = ["function", "since", "until", "by", "why", "new events"];
+    table.set_header(heads.map(|head| Cell::new(head).add_attribute(Attribute::Bold)));
+    for pause in pauses {
+        let row = [
+            pause.name(),
+            &pause.from.to_string(),
+            &pause.until.map_or_else(|| "resume".to_owned(), |until| until.to_string()),
+            pause.by.as_deref().unwrap_or_default(),
+            pause.why.as_deref().unwrap_or_default(),
+            if pause.is_hard { "stopped too" } else { "run" },
+        ];
+        table.add_row(row.map(shown));
+    }
+    table
 }
 
 /// The pause that is asked for, as far as it can be checked without reading the pauses.
@@ -278,7 +284,7 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
             "spread_seconds": arguments.spread.as_secs(),
             "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
         });
-        writeln!(out, "{report}")?;
+        writeln!(out, "{}", json_line(&report))?;
     } else if ended.is_empty() {
         writeln!(out, "{name}: no pause of its own is open")?;
     } else {
@@ -327,4 +333,25 @@ async fn close(
     let make = |pauses: &Pauses| pauses.close(target, spread, now).map(|(closed, _)| closed);
     edit(parameter, now, make, |pauses| pauses.iter().all(is_closed)).await?;
     Ok((ended, other_concurrency))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+
+    #[test]
+    fn a_reason_cannot_command_the_terminal() {
+        let hostile = OpenPause {
+            target: "*".into(),
+            from: Timestamp::from_secs(0),
+            until: None,
+            open_seconds: 0,
+            by: Some(HOSTILE.into()),
+            why: Some(HOSTILE.into()),
+            is_hard: false,
+        };
+        let list = listed(&[hostile]).to_string();
+        assert!(list.contains("\\u") && !is_obeyed_anywhere(&list), "{list}");
+    }
 }

@@ -19,8 +19,10 @@ use crate::operate::deployment::{Depth, Queue};
 use crate::operate::metrics::LastHour;
 use crate::operate::pauses::OpenPause;
 use crate::operate::session::{Common, Session, coloured};
+use crate::output::json_line;
 use crate::text::durations::short;
 use crate::text::numbers::{counted, rounded};
+use crate::text::terminal::shown;
 
 /// Between two screens of `--watch`. SQS's counts are a minute old anyway.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -48,7 +50,7 @@ pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result
     loop {
         let status = session.interrupt.or(Status::read(&session, before.as_ref())).await?;
         if session.common.json {
-            writeln!(out, "{}", serde_json::json!(status))?;
+            writeln!(out, "{}", json_line(&serde_json::json!(status)))?;
         } else {
             if arguments.watch && std::io::stdout().is_terminal() {
                 write!(std::io::stdout(), "{CLEAR}")?;
@@ -261,7 +263,7 @@ fn pause(pause: &OpenPause) -> String {
         part(pause.why.as_ref().map(|why| format!(": {why}"))),
     );
     let colour = if pause.open_seconds > LONG_PAUSE.as_secs() { AnsiColor::Red } else { AnsiColor::Yellow };
-    coloured(colour, &text)
+    coloured(colour, &shown(&text))
 }
 
 fn alarms(alarms: &[Alarm]) -> String {

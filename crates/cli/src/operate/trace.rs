@@ -13,8 +13,9 @@ use crate::clock::now;
 use crate::failure::Failure;
 use crate::operate::session::{Common, Session, coloured};
 use crate::operate::trace::story::{End, Invocation, Report, Step, Trace, What};
+use crate::output::json_line;
 use crate::text::durations::{self, short};
-use crate::text::terminal::Progress;
+use crate::text::terminal::{Progress, shown};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -51,7 +52,7 @@ pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<
     drop(progress);
     let mut out = anstream::stdout();
     if session.common.json {
-        writeln!(out, "{}", serde_json::json!(trace))?;
+        writeln!(out, "{}", json_line(&serde_json::json!(trace)))?;
     } else {
         write!(out, "{}", text(&trace, now))?;
     }
@@ -64,7 +65,7 @@ const MARGIN: usize = 14;
 /// The timeline of an event, with what is known of its end.
 pub(crate) fn text(trace: &Trace, now: Timestamp) -> String {
     let story = &trace.story;
-    let mut text = format!("event   {}\ntarget  {}\n", story.key, story.target);
+    let mut text = format!("event   {}\ntarget  {}\n", shown(&story.key), shown(&story.target));
     let mut date = String::new();
     for step in &story.steps {
         let at = step.at.to_string();
@@ -76,8 +77,9 @@ pub(crate) fn text(trace: &Trace, now: Timestamp) -> String {
         text += &format!("{clock}  {}\n", sentence(step));
         // The log of an attempt stands below its start, or below its failure if we did not start it.
         if let What::Invoked { request_id, .. } | What::Failed { attempt: 0, request_id, .. } = &step.what {
-            let lines = invocation(trace, request_id).into_iter().flat_map(|invocation| &invocation.lines);
-            lines.for_each(|line| text += &format!("{:MARGIN$}| {}\n", "", line.line));
+            let logged = invocation(trace, request_id).into_iter().flat_map(|invocation| &invocation.lines);
+            let lines = logged.flat_map(|logged| logged.line.lines());
+            lines.for_each(|line| text += &format!("{:MARGIN$}| {}\n", "", shown(line)));
         }
     }
     if story.copies > 0 {
@@ -93,8 +95,8 @@ fn invocation<'t>(trace: &'t Trace, request_id: &Option<String>) -> Option<&'t I
 
 /// A step in words, without its time.
 pub(crate) fn sentence(step: &Step) -> String {
-    let red = |text: String| coloured(AnsiColor::Red, &text);
-    let id = |id: &Option<String>| id.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
+    let red = |text: String| coloured(AnsiColor::Red, &shown(&text));
+    let id = |id: &Option<String>| id.as_ref().map(|id| format!("  {}", shown(id))).unwrap_or_default();
     match &step.what {
         What::Failed { attempt, request_id, error_type } => {
             let error = error_type.as_deref().unwrap_or("an unknown error");
@@ -149,7 +151,7 @@ fn end(trace: &Trace, now: Timestamp) -> String {
                 Some(Report::Unread { why }) => format!("the function's log could not be read: {why}"),
                 None => "the id of its invocation is not known, so its log was not searched".into(),
             };
-            coloured(AnsiColor::Green, &format!("No failure since, for {since}; {seen}."))
+            coloured(AnsiColor::Green, &shown(&format!("No failure since, for {since}; {seen}.")))
         }
     }
 }
@@ -158,6 +160,7 @@ fn end(trace: &Trace, now: Timestamp) -> String {
 mod tests {
     use super::*;
     use crate::operate::trace::story::{LoggedLine, Story};
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     fn at(second: u64) -> Timestamp {
         Timestamp::from_secs(1_789_400_000 + second)
@@ -210,6 +213,27 @@ target  arn:f
 No failure since, for 1m; the function's REPORT was seen at 2026-09-14T15:33:25.000Z.
 ";
         assert_eq!(plain(&trace, 64), expected);
+    }
+
+    #[test]
+    fn nothing_logged_can_command_the_terminal() {
+        let hostile = || HOSTILE.to_owned();
+        let steps = [
+            What::Failed { attempt: 0, request_id: Some(hostile()), error_type: Some(hostile()) },
+            What::Invoked { retry: 1, request_id: Some(hostile()), late_ms: None },
+            What::Kept { action: hostile(), problem: hostile(), remedy: Some(hostile()) },
+            What::GivenUp { reason: hostile(), detail: Some(hostile()) },
+        ];
+        let invocation = Invocation {
+            request_id: hostile(),
+            report: Report::Seen { at: at(5), status: Some(hostile()) },
+            lines: vec![LoggedLine { at: at(4), line: hostile() }],
+        };
+        let end = End::Invoked { request_id: Some(hostile()), at: at(4) };
+        let mut trace = trace(steps.map(|what| (0, what)).into(), end, vec![invocation]);
+        (trace.story.key, trace.story.target) = (hostile(), hostile());
+        let text = text(&trace, at(64));
+        assert!(text.contains("failed with a\\u{1b}]") && !is_obeyed_anywhere(&text), "{text}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::operate::function::short_name;
 use crate::operate::session::Session;
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::terminal::{Progress, table};
+use crate::text::terminal::{Progress, shown, table};
 
 /// The two queues of a deployment, and the command that works on them.
 pub(crate) struct DeadLetters {
@@ -189,14 +189,15 @@ impl Survey {
         let mut table = table();
         table.set_header(["letters", "reason", "function", "error", "oldest", "newest"]);
         for group in self.groups() {
-            table.add_row([
-                HumanCount(group.count).to_string().as_str(),
+            let row: [&str; 6] = [
+                &HumanCount(group.count).to_string(),
                 group.reason,
                 short_name(group.target.as_deref().unwrap_or_default()),
                 group.error_type.as_deref().unwrap_or_default(),
                 &age(group.oldest, now),
                 &age(group.newest, now),
-            ]);
+            ];
+            table.add_row(row.map(shown));
         }
         table
     }
@@ -205,14 +206,15 @@ impl Survey {
         let mut table = table();
         table.set_header(["key", "function", "reason", "error", "retries", "age"]);
         for letter in &self.letters {
-            table.add_row([
+            let row: [&str; 6] = [
                 letter.key.as_ref().unwrap_or(&letter.message_id),
                 short_name(letter.target.as_deref().unwrap_or_default()),
                 letter.reason,
                 letter.error_type.as_deref().unwrap_or_default(),
                 &letter.retries.map(|retries| retries.to_string()).unwrap_or_default(),
                 &age(letter.given_up, now),
-            ]);
+            ];
+            table.add_row(row.map(shown));
         }
         table
     }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use clap::Args;
 use comeback_engine::{Letter, Timestamp};
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::clock;
@@ -14,7 +15,9 @@ use crate::operate::dead::filter::Filter;
 use crate::operate::dead::plan::{DeadLetters, Described, Survey};
 use crate::operate::dead::queue::Received;
 use crate::operate::session::{Common, Session};
+use crate::output::json_line;
 use crate::text::numbers::counted;
+use crate::text::terminal::{shown, shown_json, shown_lines};
 
 pub(crate) const LIST_EXAMPLES: &str = "\
 Examples:
@@ -51,9 +54,9 @@ pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<
     let count = |count| counted(count, "letter", "letters");
     let is_json = letters.session.common.json;
     if is_json && one_by_one {
-        survey.letters.iter().try_for_each(|letter| writeln!(out, "{}", serde_json::json!(letter)))?;
+        survey.letters.iter().try_for_each(|letter| writeln!(out, "{}", json_line(&json!(letter))))?;
     } else if is_json {
-        survey.groups().iter().try_for_each(|group| writeln!(out, "{}", serde_json::json!(group)))?;
+        survey.groups().iter().try_for_each(|group| writeln!(out, "{}", json_line(&json!(group))))?;
     } else {
         writeln!(out, "{} of about {}", count(survey.chosen), count(read.letters))?;
         if survey.chosen > 0 {
@@ -106,8 +109,7 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
     };
     let mut out = anstream::stdout();
     if letters.session.common.json {
-        let json = serde_json::to_string(&letter).expect("BUG: strings, numbers and raw JSON are JSON");
-        writeln!(out, "{json}")?;
+        writeln!(out, "{}", json_line(&letter))?;
     } else {
         write!(out, "{}", letter.in_words())?;
     }
@@ -122,7 +124,7 @@ struct Whole {
     detail: Option<String>,
     error_message: Option<String>,
     first_failure: Option<Timestamp>,
-    /// The event, byte for byte.
+    /// The event, as it was sent.
     payload: Option<Box<RawValue>>,
     /// The message's body, where no event was found in it.
     body: Option<String>,
@@ -162,14 +164,14 @@ impl Whole {
         ];
         let mut text = String::new();
         for (name, value) in lines {
-            text +=
-                &value.filter(|it| !it.is_empty()).map(|it| format!("{name:<14}{it}\n")).unwrap_or_default();
+            let value = value.filter(|it| !it.is_empty());
+            text += &value.map(|it| format!("{name:<14}{}\n", shown(it))).unwrap_or_default();
         }
         if let Some(payload) = &self.payload {
-            text.push_str(&format!("payload\n{}\n", pretty(payload.get())));
+            text.push_str(&format!("payload\n{}\n", shown_json(&pretty(payload.get()))));
         }
         if let Some(body) = &self.body {
-            text.push_str(&format!("body\n{body}\n"));
+            text.push_str(&format!("body\n{}\n", shown_lines(body)));
         }
         text
     }
@@ -213,6 +215,7 @@ mod tests {
     use crate::operate::dead::scan::{End, Read, Reader, Scan};
     use crate::operate::dead::simulated::{NOW, Put, Simulated, event, unknown};
     use crate::operate::session::Interrupt;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     async fn find(simulated: &Simulated, key: &str) -> (Option<Whole>, Read) {
         let (_raise, interrupt) = Interrupt::new();
@@ -244,6 +247,30 @@ mod tests {
         let (nothing, read) = find(&simulated, "no key").await;
         assert_eq!((nothing.is_none(), read.end, read.letters), (true, End::All, 201));
         assert_eq!(simulated.depth().in_flight, 0);
+    }
+
+    /// `dead show`, and the tables of `dead list`, `redrive` and `discard`.
+    #[test]
+    fn a_letter_cannot_command_the_terminal() {
+        let mut letter = event("Timeout");
+        let hostile = serde_json::to_string(HOSTILE).unwrap();
+        for text in ["\"why\"", "\"Timeout\"", "\"m\"", &format!("\"{}\"", letter.key)] {
+            letter.body = letter.body.replace(text, &hostile);
+        }
+        letter.body = letter.body.replace("function:orders", "function:\u{9b}2J");
+        for letter in [letter, Put { body: HOSTILE.into(), ..unknown() }] {
+            let received = Simulated::with([letter]).dead().remove(0);
+            let mut survey = Survey::default();
+            survey.count(&received, &Filter::default(), |_| Ok(()), 1, NOW);
+            let whole = Whole::named(&received.record.message_id, &received).expect("it is its id");
+            let [groups, letters] =
+                [survey.groups_table(NOW), survey.letters_table(NOW)].map(|it| it.to_string());
+            let texts = [whole.in_words(), json_line(&whole), groups, letters];
+            for text in &texts {
+                assert!(!is_obeyed_anywhere(text), "{text}");
+            }
+            assert!(texts[0].contains("\\u{202e}g") && texts[1].contains("\\u202eg"), "{texts:?}");
+        }
     }
 
     #[test]

@@ -17,7 +17,9 @@ use crate::operate::dead::plan::{DeadLetters, Plan};
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
 use crate::operate::dead::work::{LetterAction, Pace, Work};
 use crate::operate::session::{Common, Session, confirm};
+use crate::output::json_line;
 use crate::text::numbers::{counted, read_rate};
+use crate::text::terminal::shown;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -75,8 +77,9 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
             if !is_refused {
                 report["dry_run"] = dry_run.into();
             }
-            writeln!(out, "{report}")?;
+            writeln!(out, "{}", json_line(&report))?;
         } else if !not_allowed.is_empty() && dry_run {
+            let functions = shown(&functions);
             writeln!(out, "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {functions}")?;
         }
         if is_refused {
@@ -95,7 +98,7 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
     if is_json {
         let (plan, outcome) = (plan.json(), done.json(&read));
         let report = json!({"plan": plan, "dry_run": false, "redriven": done.letters, "outcome": outcome});
-        writeln!(out, "{report}")?;
+        writeln!(out, "{}", json_line(&report))?;
     } else {
         writeln!(out, "{summary}")?;
     }
