@@ -128,7 +128,7 @@ fn block_on(history: impl Future<Output = ()>) {
 async fn run(simulated: &Simulated, action: &impl LetterAction, work: &Work) -> Option<(Done, Read)> {
     let (_raise, interrupt) = Interrupt::new();
     let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
-    work.run(&reader, action).await.ok()
+    work.run(&reader, &simulated.ids(), action).await.ok()
 }
 
 /// Each is a history of its own: letters, a filter, a pace, faults, and up to a dozen kills.

@@ -1,7 +1,7 @@
 //! What the `dead` commands share: finding the letters, counting them by group, and the plan of a redrive or discard.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Write};
 
 use comeback_engine::{Letter, LetterKind, Policy, Reason, ReasonCode, Timestamp};
@@ -137,7 +137,8 @@ pub(crate) struct Described {
 }
 
 impl Survey {
-    /// Counts a letter, and describes it if it is one of the first `most`. `judge` says whether it can be acted on.
+    /// Counts a letter, and describes it if it is one of the first `most`. `judge` says whether it can be acted on. Gives
+    /// whether the filter takes it and it can be.
     pub(crate) fn count(
         &mut self,
         received: &Received,
@@ -145,11 +146,11 @@ impl Survey {
         judge: impl Fn(&Received) -> Result<(), Reason>,
         most: usize,
         now: Timestamp,
-    ) {
+    ) -> bool {
         self.newest = self.newest.max(Some(received.record.sent));
         let letter = received.letter();
         if !filter.takes(&letter, now) {
-            return;
+            return false;
         }
         let target = letter.function_arn.as_deref().map(ToOwned::to_owned);
         if let Err(Reason { code, .. }) = judge(received) {
@@ -157,7 +158,7 @@ impl Survey {
             if code == ReasonCode::TargetNotAllowed && self.not_allowed.len() < MOST_NAMED {
                 self.not_allowed.extend(target);
             }
-            return;
+            return false;
         }
         self.chosen += 1;
         if self.letters.len() < most {
@@ -176,6 +177,7 @@ impl Survey {
         group.count += 1;
         group.oldest = moment.min(group.oldest);
         group.newest = moment.max(group.newest);
+        true
     }
 
     /// The groups, the largest first.
@@ -252,6 +254,8 @@ pub(crate) struct Plan<'a> {
     verb: &'static str,
     work: Work,
     pub(crate) survey: Survey,
+    /// Ids of the chosen letters: nothing else is acted on. 110,000 take about 10 MB.
+    ids: HashSet<String>,
     pub(crate) read: Read,
 }
 
@@ -264,9 +268,11 @@ impl<'a> Plan<'a> {
         judge: impl Fn(&Received) -> Result<(), Reason>,
         letters: &'a DeadLetters,
     ) -> Result<Self, failure::Failure> {
-        let mut survey = Survey::default();
+        let (mut survey, mut ids) = (Survey::default(), HashSet::new());
         let look = |received: &Received| {
-            survey.count(received, &work.filter, &judge, 0, work.now);
+            if survey.count(received, &work.filter, &judge, 0, work.now) {
+                ids.insert(received.record.message_id.clone());
+            }
             false
         };
         let read = letters.look(work.now, look).await?;
@@ -276,7 +282,7 @@ impl<'a> Plan<'a> {
             End::All | End::Enough | End::TooManyHidden => {}
         }
         let until = survey.newest.unwrap_or(work.until);
-        let plan = Self { letters, verb, work: Work { until, ..work }, survey, read };
+        let plan = Self { letters, verb, work: Work { until, ..work }, survey, ids, read };
         if !letters.session.common.json {
             plan.print(&mut anstream::stdout())?;
         }
@@ -284,7 +290,7 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) async fn carry_out(&self, action: &impl LetterAction) -> Result<(Done, Read), Failure> {
-        self.work.run(&self.letters.reader(self.letters()), action).await
+        self.work.run(&self.letters.reader(self.letters()), &self.ids, action).await
     }
 
     /// Letters to act on.

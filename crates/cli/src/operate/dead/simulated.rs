@@ -2,7 +2,7 @@
 //! the real ones (`tests/tests/stack/contract`); calls can fail, and a command can be killed at any call.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 use aws_sdk_sqs::types::MessageAttributeValue;
@@ -190,6 +190,11 @@ impl Simulated {
             Received { record, attributes }
         };
         records.into_iter().map(with_attributes).collect()
+    }
+
+    /// The message ids of the dead-letter queue; everything must be visible.
+    pub(crate) fn ids(&self) -> HashSet<String> {
+        self.dead().into_iter().map(|received| received.record.message_id).collect()
     }
 
     /// What there is in the retry queue.

@@ -1,6 +1,6 @@
 //! Acting on letters: each is deleted once it is safe elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -84,19 +84,21 @@ struct Run<'a, Q, A> {
     scan: Scan<'a, Q>,
     action: &'a A,
     work: &'a Work,
+    planned: &'a HashSet<String>,
     tried: u64,
     done: Done,
 }
 
 impl Work {
-    /// Does `action` with every letter that the work names.
+    /// Does `action` with every letter that the work names and whose message id is among those `planned`.
     pub(crate) async fn run<Q: LetterQueue, A: LetterAction>(
         &self,
         reader: &Reader<'_, Q>,
+        planned: &HashSet<String>,
         action: &A,
     ) -> Result<(Done, Read), Failure> {
         let scan = Scan::new(reader, self.until);
-        let mut run = Run { reader, scan, action, work: self, tried: 0, done: Done::default() };
+        let mut run = Run { reader, scan, action, work: self, planned, tried: 0, done: Done::default() };
         let Err(end) = run.until_its_end().await;
         let Run { scan, done, .. } = run;
         let read = scan.give_back(end).await?;
@@ -138,10 +140,16 @@ impl<Q: LetterQueue, A: LetterAction> Run<'_, Q, A> {
             if chosen.len() == room || !self.work.filter.takes(&received.letter(), self.work.now) {
                 continue;
             }
-            match self.action.prepare(&received) {
-                Ok(prepared) => chosen.push((received, prepared)),
-                Err(reason) => *self.done.left.entry(reason.code.to_string()).or_default() += 1,
-            }
+            let why = match self.action.prepare(&received) {
+                Ok(prepared) if self.planned.contains(&received.record.message_id) => {
+                    chosen.push((received, prepared));
+                    continue;
+                }
+                // Another reader had hidden it, or there were too many letters to read them all.
+                Ok(_) => "not in the plan".to_owned(),
+                Err(reason) => reason.code.to_string(),
+            };
+            *self.done.left.entry(why).or_default() += 1;
         }
         Ok(chosen)
     }
@@ -196,7 +204,7 @@ mod tests {
         let (_raise, interrupt) = Interrupt::new();
         let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
         let policy = policy();
-        order.run(&reader, &Redrive::new(&policy, None).unwrap()).await
+        order.run(&reader, &simulated.ids(), &Redrive::new(&policy, None).unwrap()).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -219,6 +227,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn letters_that_another_reader_hid_from_the_plan_are_left() {
+        let simulated = with(10);
+        let planned = simulated.ids();
+        (0..90).for_each(|_| drop(simulated.put(&event("Timeout"))));
+        let (_raise, interrupt) = Interrupt::new();
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let policy = policy();
+        let redrive = Redrive::new(&policy, None).unwrap();
+        let (done, _) = order(50.0).run(&reader, &planned, &redrive).await.unwrap();
+        assert_eq!(done.summary("redrove"), "redrove 10 letters; left 90: not in the plan");
+        assert_eq!((simulated.depth().visible, simulated.retried().len()), (90, 10));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn ctrl_c_ends_the_work_after_the_letters_at_hand() {
         let simulated = with(150);
         let (raise, interrupt) = Interrupt::new();
@@ -226,7 +248,7 @@ mod tests {
         let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
         let policy = policy();
         let redrive = Redrive::new(&policy, None).unwrap();
-        let (done, read) = order(10.0).run(&reader, &redrive).await.unwrap();
+        let (done, read) = order(10.0).run(&reader, &simulated.ids(), &redrive).await.unwrap();
         assert_eq!((done.letters, read.end), (1, End::Interrupted));
         assert_eq!((simulated.depth().visible, simulated.retried().len()), (149, 1));
     }
