@@ -7,6 +7,7 @@
 
 mod discard;
 mod filter;
+mod import;
 #[cfg(test)]
 mod kills;
 mod move_task;
@@ -54,14 +55,14 @@ enum DeadCommand {
     /// Write letters to a file and delete them
     ///
     /// A letter is deleted only when the file is on disk with it. `comeback dead import` brings the file back.
-    #[command(after_help = discard::DISCARD_EXAMPLES)]
+    #[command(after_help = discard::EXAMPLES)]
     Discard(Box<discard::DiscardArguments>),
     /// Bring the letters of a file back that `dead discard` wrote
     ///
     /// They are letters of the dead-letter queue again; redrive them from there. What was imported is recorded in
     /// FILE.done, so that repeating the command imports only what is missing.
-    #[command(after_help = discard::IMPORT_EXAMPLES)]
-    Import(discard::ImportArguments),
+    #[command(after_help = import::EXAMPLES)]
+    Import(import::ImportArguments),
 }
 
 pub(crate) fn run(arguments: &DeadArguments) -> Result<(), Failure> {
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &DeadArguments) -> Result<(), Failure> {
         List(it) => run_in_session(&it.common, |session| reading::list(it, session)),
         Show(it) => run_in_session(&it.common, |session| reading::show(it, session)),
         Redrive(it) => run_in_session(&it.common, |session| redrive::run(it, session)),
-        Discard(it) => run_in_session(&it.common, |session| discard::discard(it, session)),
-        Import(it) => run_in_session(&it.common, |session| discard::import(it, session)),
+        Discard(it) => run_in_session(&it.common, |session| discard::run(it, session)),
+        Import(it) => run_in_session(&it.common, |session| import::run(it, session)),
     }
 }

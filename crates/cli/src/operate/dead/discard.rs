@@ -1,9 +1,8 @@
-//! `comeback dead discard` and `comeback dead import`: write letters to a file and delete them, and bring them back. What was
-//! imported is recorded beside the file, so that a repeated import goes on where it was.
+//! `comeback dead discard`: write letters to a file and delete them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use aws_sdk_sqs::primitives::Blob;
@@ -12,7 +11,6 @@ use aws_smithy_types::base64;
 use clap::Args;
 use comeback_delivery::sqs::Message;
 use comeback_engine::Reason;
-use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -20,14 +18,14 @@ use crate::clock;
 use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::plan::{DeadLetters, Plan, left_over};
-use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
-use crate::operate::dead::scan::Reader;
-use crate::operate::dead::work::{Done, LetterAction, Pace, Work};
+use crate::operate::dead::plan::{DeadLetters, Plan};
+use crate::operate::dead::queue::{CallFailure, LetterQueue, Received};
+use crate::operate::dead::work::{LetterAction, Pace, Work};
 use crate::operate::session::{Common, Session, confirm};
+use crate::output::json_line;
 use crate::text::numbers::{counted, read_rate};
 
-pub(crate) const DISCARD_EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback dead discard --older 7d --export old.jsonl --dry-run
   comeback dead discard --reason malformed_record --export malformed.jsonl
@@ -56,7 +54,7 @@ pub(crate) struct DiscardArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn discard(arguments: &DiscardArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Result<(), failure::Failure> {
     let export = arguments.export.display();
     if arguments.export.exists() {
         return Err(Failure::Refused(format!(
@@ -73,7 +71,8 @@ pub(crate) async fn discard(arguments: &DiscardArguments, session: Session) -> R
     let is_json = letters.session.common.json;
     if dry_run || plan.letters() == 0 {
         if is_json {
-            writeln!(out, "{}", json!({"plan": plan.json(), "dry_run": dry_run, "discarded": 0}))?;
+            let report = json!({"plan": plan.json(), "dry_run": dry_run, "discarded": 0});
+            writeln!(out, "{}", json_line(&report))?;
         }
         return Ok(plan.read.result("nothing was changed")?);
     }
@@ -87,7 +86,7 @@ pub(crate) async fn discard(arguments: &DiscardArguments, session: Session) -> R
             "plan": plan.json(), "dry_run": false, "discarded": done.letters, "export": arguments.export,
             "outcome": done.json(&read),
         });
-        writeln!(out, "{report}")?;
+        writeln!(out, "{}", json_line(&report))?;
     } else {
         writeln!(out, "{summary}; `comeback dead import {export}` brings back what the file holds")?;
     }
@@ -183,15 +182,20 @@ impl Export {
         Ok(Self { path: path.to_owned(), file })
     }
 
-    /// Writes lines, and waits until they are on disk.
+    /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to what it was: their letters
+    /// stay in the queue, and an import must not send them too.
     fn write(&self, lines: &[Line]) -> io::Result<()> {
         let mut text = Vec::new();
         for line in lines {
             serde_json::to_writer(&mut text, line)?;
             text.push(b'\n');
         }
-        (&self.file).write_all(&text)?;
-        self.file.sync_all()
+        let before = self.file.metadata()?.len();
+        let written = (&self.file).write_all(&text).and_then(|()| self.file.sync_all());
+        if written.is_err() {
+            self.file.set_len(before)?;
+        }
+        written
     }
 }
 
@@ -221,190 +225,11 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-pub(crate) const IMPORT_EXAMPLES: &str = "\
-Examples:
-  comeback dead import old.jsonl";
-
-#[derive(Debug, Args)]
-pub(crate) struct ImportArguments {
-    /// What `comeback dead discard --export` wrote
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Letters a second at most
-    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
-    rate: f64,
-    /// Show what would be imported and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-pub(crate) async fn import(arguments: &ImportArguments, session: Session) -> Result<(), failure::Failure> {
-    let importing = Importing::read(&arguments.file)?;
-    let letters = DeadLetters::find(session).await?;
-    let &Importing { letters: count, before, cut_off, .. } = &importing;
-    let to_send =
-        format!("{} to {}", counted(count, "letter", "letters"), letters.deployment.dead_letter_queue.name());
-    let mut out = anstream::stdout();
-    let is_json = letters.session.common.json;
-    if !is_json {
-        writeln!(out, "to import: {to_send}")?;
-        if before > 0 {
-            let (before, path) = (HumanCount(before), importing.done_path.display());
-            writeln!(out, "left: {before}, which were imported before ({path})")?;
-        }
-        if cut_off {
-            writeln!(out, "left: the last line, which is cut off; its letter was never deleted")?;
-        }
-    }
-    let (mut done, mut interrupted) = (Done::default(), false);
-    let is_idle = arguments.dry_run || count == 0;
-    if !is_idle {
-        confirm(&format!("send {to_send}?"), &letters.session).await?;
-        (done, interrupted) = importing.run(&letters.reader(count), Pace(arguments.rate)).await?;
-    }
-    let summary = done.summary("imported");
-    if is_json {
-        let report = json!({
-            "letters": count, "imported": done.letters, "before": before, "cut_off": cut_off,
-            "dry_run": arguments.dry_run, "left": done.left,
-        });
-        writeln!(out, "{report}")?;
-    } else if !is_idle {
-        writeln!(out, "{summary}")?;
-    }
-    if interrupted {
-        return Err(Failure::Interrupted(summary).into());
-    }
-    if done.left.is_empty() { Ok(()) } else { Err(left_over(&summary).into()) }
-}
-
-/// An export that was read, and what is still to be imported of it.
-#[derive(Debug)]
-pub(crate) struct Importing {
-    path: PathBuf,
-    /// Where imported messages are recorded, by id.
-    done_path: PathBuf,
-    done: HashSet<String>,
-    /// Lines to import.
-    letters: u64,
-    /// Lines imported before.
-    before: u64,
-    /// The last line is cut off: `discard` was killed while writing it, and never deleted its letter.
-    cut_off: bool,
-}
-
-impl Importing {
-    /// Reads the file, and the record of what was imported: the same path, and `.done`. Any other line is refused.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let done_path = path.with_added_extension("done");
-        let done = match std::fs::read_to_string(&done_path) {
-            Ok(ids) => ids.lines().map(ToOwned::to_owned).collect(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => HashSet::new(),
-            Err(error) => return Err(unreadable(&done_path, &error)),
-        };
-        let (mut letters, mut before, mut ids) = (0, 0, HashSet::new());
-        let mut lines = Lines::of(path)?;
-        while let Some(line) = lines.next()? {
-            line.clone().message().map_err(|problem| lines.bad(&problem))?;
-            let kind = if done.contains(&line.message_id) { &mut before } else { &mut letters };
-            *kind += 1;
-            if let Some(twice) = ids.replace(line.message_id) {
-                return Err(lines.bad(&format!("message {twice:?} is there twice")));
-            }
-        }
-        Ok(Self { path: path.to_owned(), done_path, done, letters, before, cut_off: lines.cut_off })
-    }
-
-    /// Sends the letters, and says whether Ctrl-C ended that early.
-    pub(crate) async fn run<Q: LetterQueue>(
-        self,
-        reader: &Reader<'_, Q>,
-        pace: Pace,
-    ) -> Result<(Done, bool), Failure> {
-        let mut done = Done::default();
-        let unrecorded = |error: io::Error| unreadable(&self.done_path, &error);
-        let record = OpenOptions::new().append(true).create(true).open(&self.done_path);
-        let mut record = record.map_err(unrecorded)?;
-        let mut lines = Lines::of(&self.path)?;
-        loop {
-            let (mut ids, mut messages) = (Vec::new(), Vec::new());
-            while ids.len() < pace.at_once(done.letters) {
-                let Some(line) = lines.next()? else { break };
-                if !self.done.contains(&line.message_id) {
-                    ids.push(line.message_id.clone());
-                    messages.push(line.message().map_err(|problem| lines.bad(&problem))?);
-                }
-            }
-            if ids.is_empty() {
-                return Ok((done, false));
-            }
-            let turn = tokio::time::sleep(pace.time_for(ids.len() as u64));
-            let answers = reader.queue.send(Destination::DeadLetterQueue, messages).await;
-            let mut end = Ok(());
-            for (id, answer) in ids.iter().zip(answers) {
-                match answer {
-                    Ok(()) => {
-                        // The line's end comes first, so that an id that was cut off stays alone.
-                        write!(record, "\n{id}").map_err(unrecorded)?;
-                        done.letters += 1;
-                    }
-                    Err(cause) => end = end.and(done.leave(CallFailure::of("sqs:SendMessage", &cause))),
-                }
-            }
-            record.sync_data().map_err(unrecorded)?;
-            (reader.progress)(done.letters);
-            match end {
-                Err(failure) if done.letters == 0 => return Err(failure),
-                Err(_) => return Ok((done, false)),
-                Ok(()) => {}
-            }
-            tokio::select! {
-                () = turn => {}
-                () = reader.interrupt.raised() => return Ok((done, true)),
-            }
-        }
-    }
-}
-
-/// The letters of a file, one after another.
-struct Lines {
-    path: PathBuf,
-    file: BufReader<File>,
-    number: u64,
-    cut_off: bool,
-}
-
-impl Lines {
-    fn of(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-        Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, cut_off: false })
-    }
-
-    fn next(&mut self) -> Result<Option<Line>, Failure> {
-        let mut text = String::new();
-        self.file.read_line(&mut text).map_err(|error| unreadable(&self.path, &error))?;
-        let Some(line) = text.strip_suffix('\n') else {
-            self.cut_off = !text.is_empty();
-            return Ok(None);
-        };
-        self.number += 1;
-        serde_json::from_str(line).map(Some).map_err(|error| self.bad(&error.to_string()))
-    }
-
-    fn bad(&self, problem: &str) -> Failure {
-        let (path, line) = (self.path.display(), self.number);
-        Failure::CouldNot(format!("{path}: line {line} is not a letter that `dead discard` wrote: {problem}"))
-    }
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::CouldNot(format!("{}: {error}", path.display()))
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::process::Command;
+    use std::slice;
+
     use comeback_engine::{Record, Timestamp};
     use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
@@ -462,45 +287,28 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     }
 
-    const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
+    pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
 
-    /// What reading a file with this text gives.
-    fn reading(text: &str) -> Result<Importing, String> {
+    /// A limit on the size of files stands in for a full disk. It holds for a whole process, so this test runs itself.
+    #[cfg(unix)]
+    #[test]
+    fn a_full_disk_leaves_no_letter_in_the_file_that_stays_in_the_queue() {
+        let name =
+            "operate::dead::discard::tests::a_full_disk_leaves_no_letter_in_the_file_that_stays_in_the_queue";
+        let line: Line = serde_json::from_str(LINE).unwrap();
+        if let Some(path) = std::env::var_os("FULL_DISK") {
+            let export = Export::create(Path::new(&path)).unwrap();
+            assert!(export.write(slice::from_ref(&line)).is_ok());
+            assert!(export.write(&vec![line; 20]).is_err());
+            return;
+        }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("letters.jsonl");
-        std::fs::write(&path, text).unwrap();
-        let folder = folder.path().display().to_string();
-        Importing::read(&path).map_err(|failure| failure.to_string().replace(&folder, ""))
-    }
-
-    #[test]
-    fn a_line_of_the_wire_is_read() {
-        let importing = reading(&format!("{LINE}\n")).unwrap();
-        assert_eq!((importing.letters, importing.before, importing.cut_off), (1, 0, false));
-    }
-
-    #[test]
-    fn a_last_line_that_is_cut_off_is_left() {
-        for end in 1..LINE.len() {
-            let importing = reading(&format!("{LINE}\n{}", &LINE.replace("m-1", "m-2")[..end])).unwrap();
-            assert_eq!((importing.letters, importing.cut_off), (1, true));
-        }
-    }
-
-    #[test]
-    fn any_other_line_is_refused_with_its_number() {
-        let binary = LINE.replace("String", "Binary").replace("max_age", "?");
-        for (text, line, problem) in [
-            (format!("{LINE}\n\n"), 2, "EOF while parsing a value"),
-            (format!("{LINE}\n{LINE}\n"), 2, "message \"m-1\" is there twice"),
-            ("{}\n".into(), 1, "missing field `message_id`"),
-            (format!("{binary}\n"), 1, "attribute \"Reason\": its value is not Base64"),
-            (LINE.replace("\"body\"", "\"Body\"") + "\n", 1, "unknown field `Body`"),
-        ] {
-            let refused = reading(&text).unwrap_err();
-            let expected =
-                format!("/letters.jsonl: line {line} is not a letter that `dead discard` wrote: {problem}");
-            assert!(refused.starts_with(&expected), "{refused}");
-        }
+        let limited = r#"trap '' XFSZ && ulimit -f 1 && exec "$0" --exact "$1""#;
+        let test = std::env::current_exe().unwrap();
+        let mut shell = Command::new("sh");
+        let ran = shell.arg("-c").arg(limited).arg(test).arg(name).env("FULL_DISK", &path).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{LINE}\n"));
     }
 }

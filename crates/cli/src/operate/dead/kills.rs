@@ -9,8 +9,9 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use crate::operate::account::Failure;
-use crate::operate::dead::discard::{Export, Importing, Line};
+use crate::operate::dead::discard::{Export, Line};
 use crate::operate::dead::filter::Filter;
+use crate::operate::dead::import::Importing;
 use crate::operate::dead::plan::Survey;
 use crate::operate::dead::queue::Received;
 use crate::operate::dead::redrive::Redrive;

@@ -1,0 +1,333 @@
+//! `comeback dead import`: bring letters back from the file that `dead discard` wrote. What was imported is recorded beside
+//! the file, so that a repeated import goes on where it was.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::HumanCount;
+use serde_json::json;
+
+use crate::failure;
+use crate::operate::account::Failure;
+use crate::operate::dead::discard::Line;
+use crate::operate::dead::plan::{DeadLetters, left_over};
+use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue};
+use crate::operate::dead::scan::Reader;
+use crate::operate::dead::work::{Done, Pace};
+use crate::operate::session::{Common, Session, confirm};
+use crate::text::numbers::{counted, read_rate};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback dead import old.jsonl";
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// What `comeback dead discard --export` wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Letters a second at most
+    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
+    rate: f64,
+    /// Show what would be imported and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result<(), failure::Failure> {
+    let importing = Importing::read(&arguments.file)?;
+    let letters = DeadLetters::find(session).await?;
+    let &Importing { letters: count, before, cut_off, .. } = &importing;
+    let to_send =
+        format!("{} to {}", counted(count, "letter", "letters"), letters.deployment.dead_letter_queue.name());
+    let mut out = anstream::stdout();
+    let is_json = letters.session.common.json;
+    if !is_json {
+        writeln!(out, "to import: {to_send}")?;
+        if before > 0 {
+            let (before, path) = (HumanCount(before), importing.done_path.display());
+            writeln!(out, "left: {before}, which were imported before ({path})")?;
+        }
+        if cut_off {
+            writeln!(out, "left: the last line, which is cut off; its letter was never deleted")?;
+        }
+    }
+    let (mut done, mut interrupted) = (Done::default(), false);
+    let is_idle = arguments.dry_run || count == 0;
+    if !is_idle {
+        confirm(&format!("send {to_send}?"), &letters.session).await?;
+        (done, interrupted) = importing.run(&letters.reader(count), Pace(arguments.rate)).await?;
+    }
+    let summary = done.summary("imported");
+    if is_json {
+        let report = json!({
+            "letters": count, "imported": done.letters, "before": before, "cut_off": cut_off,
+            "dry_run": arguments.dry_run, "left": done.left,
+        });
+        writeln!(out, "{report}")?;
+    } else if !is_idle {
+        writeln!(out, "{summary}")?;
+    }
+    if interrupted {
+        return Err(Failure::Interrupted(summary).into());
+    }
+    if done.left.is_empty() { Ok(()) } else { Err(left_over(&summary).into()) }
+}
+
+/// An export that was read, and what is still to be imported of it.
+#[derive(Debug)]
+pub(crate) struct Importing {
+    /// Where imported messages are recorded, by id.
+    done_path: PathBuf,
+    done: HashSet<String>,
+    /// Lines to import.
+    letters: u64,
+    /// Lines imported before.
+    before: u64,
+    /// The last line is cut off: `discard` was killed while writing it, and never deleted its letter.
+    cut_off: bool,
+    /// Locked until this is dropped.
+    lines: Lines,
+}
+
+impl Importing {
+    /// Reads the file, and the record of what was imported: the same path, and `.done`. Any other line is refused, and so is
+    /// a file that another import is reading.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let mut lines = Lines::of(path)?;
+        let done_path = path.with_added_extension("done");
+        let done = match std::fs::read_to_string(&done_path) {
+            Ok(ids) => ids.lines().map(ToOwned::to_owned).collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => HashSet::new(),
+            Err(error) => return Err(unreadable(&done_path, &error)),
+        };
+        let (mut letters, mut before, mut ids) = (0, 0, HashSet::new());
+        while let Some(line) = lines.next()? {
+            line.clone().message().map_err(|problem| lines.bad(&problem))?;
+            let kind = if done.contains(&line.message_id) { &mut before } else { &mut letters };
+            *kind += 1;
+            if let Some(twice) = ids.replace(line.message_id) {
+                return Err(lines.bad(&format!("message {twice:?} is there twice")));
+            }
+        }
+        let cut_off = lines.cut_off;
+        lines.rewind()?;
+        Ok(Self { done_path, done, letters, before, cut_off, lines })
+    }
+
+    /// Sends the letters, and says whether Ctrl-C ended that early.
+    pub(crate) async fn run<Q: LetterQueue>(
+        self,
+        reader: &Reader<'_, Q>,
+        pace: Pace,
+    ) -> Result<(Done, bool), Failure> {
+        let Self { done_path, done: imported_before, mut lines, .. } = self;
+        let mut done = Done::default();
+        let mut record = Progress::open(&done_path)?;
+        loop {
+            let (mut ids, mut messages) = (Vec::new(), Vec::new());
+            while ids.len() < pace.at_once(done.letters) {
+                let Some(line) = lines.next()? else { break };
+                if !imported_before.contains(&line.message_id) {
+                    ids.push(line.message_id.clone());
+                    messages.push(line.message().map_err(|problem| lines.bad(&problem))?);
+                }
+            }
+            if ids.is_empty() {
+                return Ok((done, false));
+            }
+            record.reserve(&ids).map_err(|error| unreadable(&done_path, &error))?;
+            let turn = tokio::time::sleep(pace.time_for(ids.len() as u64));
+            let answers = reader.queue.send(Destination::DeadLetterQueue, messages).await;
+            let (mut imported, mut end) = (Vec::new(), Ok(()));
+            for (id, answer) in ids.into_iter().zip(answers) {
+                match answer {
+                    Ok(()) => imported.push(id),
+                    Err(cause) => end = end.and(done.leave(CallFailure::of("sqs:SendMessage", &cause))),
+                }
+            }
+            done.letters += imported.len() as u64;
+            record.add(&imported).map_err(|error| unreadable(&done_path, &error))?;
+            (reader.progress)(done.letters);
+            match end {
+                Err(failure) if done.letters == 0 => return Err(failure),
+                Err(_) => return Ok((done, false)),
+                Ok(()) => {}
+            }
+            tokio::select! {
+                () = turn => {}
+                () = reader.interrupt.raised() => return Ok((done, true)),
+            }
+        }
+    }
+}
+
+/// The record of imported messages: their ids, each after a line's end, so that one that was cut off stays alone.
+struct Progress(File);
+
+impl Progress {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let at_end = |mut file: File| file.seek(SeekFrom::End(0)).map(|_| Self(file));
+        file.and_then(at_end).map_err(|error| unreadable(path, &error))
+    }
+
+    /// Fills the room of these ids with empty lines, so that a full disk is noticed before their letters are sent.
+    fn reserve(&mut self, ids: &[String]) -> io::Result<()> {
+        let room: usize = ids.iter().map(|id| id.len() + 1).sum();
+        self.0.write_all(&vec![b'\n'; room])?;
+        self.0.sync_data()?;
+        self.0.seek_relative(-(room as i64))
+    }
+
+    /// Writes ids into the room that was reserved.
+    fn add(&mut self, ids: &[String]) -> io::Result<()> {
+        let text: String = ids.iter().flat_map(|id| ["\n", id]).collect();
+        self.0.write_all(text.as_bytes())?;
+        self.0.sync_data()
+    }
+}
+
+/// The letters of a file, one after another. Nobody else can import it meanwhile.
+#[derive(Debug)]
+struct Lines {
+    path: PathBuf,
+    file: BufReader<File>,
+    number: u64,
+    cut_off: bool,
+}
+
+impl Lines {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                Failure::CouldNot(format!("{}: another import of this file is running", path.display()))
+            }
+            TryLockError::Error(error) => unreadable(path, &error),
+        })?;
+        Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, cut_off: false })
+    }
+
+    /// The last line may lack its end, as an editor leaves it, or be cut off.
+    fn next(&mut self) -> Result<Option<Line>, Failure> {
+        let mut text = Vec::new();
+        self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, &error))?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        self.number += 1;
+        let whole = text.strip_suffix(b"\n");
+        match serde_json::from_slice(whole.unwrap_or(&text)) {
+            Err(error) if whole.is_some() => Err(self.bad(&error.to_string())),
+            line => {
+                self.cut_off = line.is_err();
+                Ok(line.ok())
+            }
+        }
+    }
+
+    fn rewind(&mut self) -> Result<(), Failure> {
+        self.number = 0;
+        self.file.rewind().map_err(|error| unreadable(&self.path, &error))
+    }
+
+    fn bad(&self, problem: &str) -> Failure {
+        let (path, line) = (self.path.display(), self.number);
+        Failure::CouldNot(format!("{path}: line {line} is not a letter that `dead discard` wrote: {problem}"))
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::CouldNot(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operate::dead::discard::tests::LINE;
+    use crate::operate::dead::simulated::Simulated;
+    use crate::operate::session::Interrupt;
+
+    /// What reading a file with this text gives.
+    fn reading(text: impl AsRef<[u8]>) -> Result<Importing, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters.jsonl");
+        std::fs::write(&path, text).unwrap();
+        let folder = folder.path().display().to_string();
+        Importing::read(&path).map_err(|failure| failure.to_string().replace(&folder, ""))
+    }
+
+    #[test]
+    fn a_line_of_the_wire_is_read() {
+        let importing = reading(format!("{LINE}\n")).unwrap();
+        assert_eq!((importing.letters, importing.before, importing.cut_off), (1, 0, false));
+    }
+
+    #[test]
+    fn a_last_line_that_is_cut_off_is_left() {
+        let last = LINE.replace("m-1", "é");
+        for end in 1..last.len() {
+            let importing = reading([LINE.as_bytes(), b"\n", &last.as_bytes()[..end]].concat()).unwrap();
+            assert_eq!((importing.letters, importing.cut_off), (1, true));
+        }
+    }
+
+    #[test]
+    fn a_last_line_without_its_end_is_read_if_it_is_whole() {
+        let importing = reading(LINE).unwrap();
+        assert_eq!((importing.letters, importing.cut_off), (1, false));
+        let importing = reading(format!("{LINE}\n{}", LINE.replace("m-1", "m-2"))).unwrap();
+        assert_eq!((importing.letters, importing.cut_off), (2, false));
+    }
+
+    #[test]
+    fn any_other_line_is_refused_with_its_number() {
+        let binary = LINE.replace("String", "Binary").replace("max_age", "?");
+        for (text, line, problem) in [
+            (format!("{LINE}\n\n"), 2, "EOF while parsing a value"),
+            (format!("{LINE}\n{LINE}\n"), 2, "message \"m-1\" is there twice"),
+            ("{}\n".into(), 1, "missing field `message_id`"),
+            (format!("{binary}\n"), 1, "attribute \"Reason\": its value is not Base64"),
+            (LINE.replace("\"body\"", "\"Body\"") + "\n", 1, "unknown field `Body`"),
+        ] {
+            let refused = reading(&text).unwrap_err();
+            let expected =
+                format!("/letters.jsonl: line {line} is not a letter that `dead discard` wrote: {problem}");
+            assert!(refused.starts_with(&expected), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_imported_once_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters.jsonl");
+        std::fs::write(&path, LINE).unwrap();
+        let first = Importing::read(&path).unwrap();
+        let second = Importing::read(&path).unwrap_err().to_string();
+        assert_eq!(second, format!("{}: another import of this file is running", path.display()));
+        drop(first);
+        assert!(Importing::read(&path).is_ok());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_sent_that_cannot_be_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters.jsonl");
+        std::fs::write(&path, LINE).unwrap();
+        let importing = Importing::read(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/full", &importing.done_path).unwrap();
+        let simulated = Simulated::with([]);
+        let (_raise, interrupt) = Interrupt::new();
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let failure = importing.run(&reader, Pace(500.0)).await.unwrap_err();
+        assert!(failure.to_string().contains("letters.jsonl.done: No space left"), "{failure}");
+        assert_eq!(simulated.depth().visible, 0);
+    }
+}
