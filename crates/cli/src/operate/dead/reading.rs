@@ -177,6 +177,9 @@ impl Whole {
     }
 }
 
+/// Values nested deeper stay on one line: a payload may be nothing but brackets, and each would be indented further.
+const DEEPEST_INDENTED: usize = 16;
+
 /// JSON over several lines, indented by two spaces. Values keep their text and their order: parsing would change large
 /// numbers and the order of keys.
 fn pretty(json: &str) -> String {
@@ -195,7 +198,8 @@ fn pretty(json: &str) -> String {
         let closes = matches!(character, '}' | ']');
         depth = depth.saturating_sub(closes.into());
         // Nothing stands between the brackets of an empty list or object.
-        if text.ends_with(',') || text.ends_with(['{', '[']) != closes {
+        let breaks = text.ends_with(',') || text.ends_with(['{', '[']) != closes;
+        if breaks && depth <= DEEPEST_INDENTED {
             text.push('\n');
             text.push_str(&"  ".repeat(depth));
         }
@@ -290,5 +294,13 @@ mod tests {
         assert_eq!(pretty(json), expected);
         assert_eq!(pretty(expected), expected);
         assert_eq!(pretty(" \"a b\" "), "\"a b\"");
+    }
+
+    #[test]
+    fn deep_nesting_grows_by_a_constant_factor() {
+        let nested = |depth| pretty(&["[".repeat(depth), "]".repeat(depth)].concat()).len();
+        assert_eq!(nested(20_000) - nested(10_000), 20_000);
+        let wide = pretty(&["[".repeat(16), "1,".repeat(10_000), "1".into(), "]".repeat(16)].concat());
+        assert!(wide.len() < 40 * 20_000, "{}", wide.len());
     }
 }
