@@ -2,6 +2,7 @@
 //! `PAUSES` names; the commands edit and write it, and the handler reads it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -69,9 +70,10 @@ pub const LONGEST_SPREAD: Duration = Duration::from_secs(14 * 86_400);
 pub(crate) static NO_PAUSES: Pauses = Pauses(Vec::new());
 
 impl Pauses {
-    /// Sorts them by their beginning.
+    /// Sorts them by their beginning. Those that begin together have an order too, which does not depend on how they are
+    /// written.
     pub(crate) fn of(mut pauses: Vec<Pause>) -> Self {
-        pauses.sort_by_key(|pause| pause.from);
+        pauses.sort_by_cached_key(|pause| (pause.from, pause.is_bare(), pause.target.to_string()));
         Self(pauses)
     }
 
@@ -132,6 +134,8 @@ impl fmt::Display for PauseTarget {
 
 // The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}.
 // Times are in seconds since the epoch. Unknown members are left to later versions; an unknown `v` is refused.
+// Where the document would be too long, it has a member more, with the beginnings, ends and spreads of pauses that are
+// nothing else: "ended":{"arn:…":[[1700000000,1700003600,1800]]}.
 
 const VERSION: u64 = 1;
 /// 9999-12-31T23:59:59Z, in seconds. Anything later is a mistake, such as milliseconds.
@@ -146,13 +150,20 @@ struct Versioned {
 struct Document<'a> {
     #[serde(borrow)]
     pauses: Vec<&'a RawValue>,
+    #[serde(default)]
+    ended: Ended,
 }
 
 #[derive(Serialize)]
 struct Written<'a> {
     v: u64,
     pauses: Vec<Wire<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    ended: Ended,
 }
+
+/// The beginning, the end and the spread of each pause, by target.
+type Ended = BTreeMap<String, Vec<(u64, u64, u64)>>;
 
 #[derive(Deserialize, Serialize)]
 struct Wire<'a> {
@@ -191,24 +202,53 @@ impl Pauses {
         if v != VERSION {
             return Err(GarbledPauses(format!("v is {v}, and this version reads {VERSION} only")));
         }
-        let Document { pauses } = object(text).map_err(GarbledPauses)?;
-        let numbered = pauses.into_iter().zip(1..);
-        let read = |(pause, number): (&RawValue, u32)| {
-            Pause::read(pause.get()).map_err(|what| GarbledPauses(format!("pause {number}: {what}")))
+        let Document { pauses, ended } = object(text).map_err(GarbledPauses)?;
+        let ended =
+            ended.iter().flat_map(|(target, all)| all.iter().map(move |times| Wire::ended(target, *times)));
+        let all = pauses.into_iter().map(|pause| object(pause.get())).chain(ended.map(Ok));
+        let read = |(wire, number): (Result<Wire<'_>, String>, u32)| {
+            wire.and_then(Pause::read).map_err(|what| GarbledPauses(format!("pause {number}: {what}")))
         };
-        numbered.map(read).collect::<Result<_, _>>().map(Self::of)
+        all.zip(1..).map(read).collect::<Result<_, _>>().map(Self::of)
     }
 
-    /// The parameter's text, in as few bytes as JSON allows.
+    /// The parameter's text. If it is too long for the parameter, bare pauses are written short.
     pub fn write(&self) -> String {
-        let document = Written { v: VERSION, pauses: self.iter().map(Wire::of).collect() };
-        serde_json::to_string(&document).expect("BUG: strings and numbers are JSON")
+        let long = Written { v: VERSION, pauses: self.iter().map(Wire::of).collect(), ended: Ended::new() };
+        let long = long.text();
+        if long.len() <= LONGEST_PAUSES { long } else { self.write_short() }
+    }
+
+    fn write_short(&self) -> String {
+        let (mut pauses, mut ended) = (Vec::new(), Ended::new());
+        for pause in self.iter() {
+            let wire = Wire::of(pause);
+            match wire.until {
+                Some(until) if pause.is_bare() => {
+                    ended.entry(wire.target).or_default().push((wire.from, until, wire.spread));
+                }
+                _ => pauses.push(wire),
+            }
+        }
+        Written { v: VERSION, pauses, ended }.text()
+    }
+}
+
+impl Written<'_> {
+    /// In as few bytes as JSON allows.
+    fn text(&self) -> String {
+        serde_json::to_string(self).expect("BUG: strings and numbers are JSON")
     }
 }
 
 impl Pause {
-    fn read(text: &str) -> Result<Self, String> {
-        let Wire { target, from, until, spread, by, why, concurrency } = object(text)?;
+    /// Whether it has an end, and nothing that only an open pause has.
+    fn is_bare(&self) -> bool {
+        self.until.is_some() && self.by.is_none() && self.why.is_none() && self.concurrency.is_untouched()
+    }
+
+    fn read(wire: Wire<'_>) -> Result<Self, String> {
+        let Wire { target, from, until, spread, by, why, concurrency } = wire;
         if from > LATEST || until.is_some_and(|until| until > LATEST) {
             return Err("from and until must be seconds since the epoch, before the year 10000".into());
         }
@@ -241,6 +281,11 @@ impl<'a> Wire<'a> {
             why: pause.why.as_deref().map(Into::into),
             concurrency: pause.concurrency,
         }
+    }
+
+    fn ended(target: &str, (from, until, spread): (u64, u64, u64)) -> Self {
+        let (target, until, concurrency) = (target.to_owned(), Some(until), Concurrency::Untouched);
+        Self { target, from, until, spread, by: None, why: None, concurrency }
     }
 }
 
@@ -303,10 +348,22 @@ pub enum EditError {
     #[error("{0} is not paused: pauses are listed by pause --list")]
     NotPaused(Box<PauseTarget>),
     /// Over [`LONGEST_PAUSES`].
-    #[error(
-        "the pauses would take {0} bytes; the parameter holds 4096: shorten the reasons, or resume a function"
-    )]
-    TooLarge(usize),
+    #[error("the pauses would take {bytes} bytes; the parameter holds 4096: shorten the reasons{}", or_wait(.forgotten))]
+    TooLarge {
+        /// What they would take.
+        bytes: usize,
+        /// When the first pause with an end will be forgotten.
+        forgotten: Option<Timestamp>,
+    },
+}
+
+fn or_wait(forgotten: &Option<Timestamp>) -> String {
+    match forgotten {
+        Some(at) => {
+            format!(", resume a function, or wait until {at}: a pause is forgotten 14 days after its end")
+        }
+        None => ", or resume a function".into(),
+    }
 }
 
 fn shown(Pause { by, why, .. }: &Pause) -> String {
@@ -387,10 +444,14 @@ impl Pauses {
     ///
     /// # Errors
     ///
-    /// [`EditError::TooLarge`], with the bytes that they would take.
+    /// [`EditError::TooLarge`].
     pub fn check_size(&self) -> Result<(), EditError> {
         let bytes = self.write().len();
-        if bytes <= LONGEST_PAUSES { Ok(()) } else { Err(EditError::TooLarge(bytes)) }
+        if bytes <= LONGEST_PAUSES {
+            return Ok(());
+        }
+        let first_end = self.iter().filter_map(|pause| pause.until).min();
+        Err(EditError::TooLarge { bytes, forgotten: first_end.map(|end| end.saturating_add(KEPT)) })
     }
 }
 

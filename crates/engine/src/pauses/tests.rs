@@ -137,6 +137,8 @@ fn anything_else_is_garbled_and_says_where() {
             &with("10", "1700000000000"),
             "pause 1: from and until must be seconds since the epoch, before the year 10000",
         ),
+        (r#"{"v":1,"pauses":[],"ended":7}"#, "wrong type, expected a map at line 1 column 28"),
+        (r#"{"v":1,"pauses":[],"ended":{"*":[[9,8,0]]}}"#, "pause 1: it ends before it begins"),
         (&with(":5", ":1209601"), "pause 1: spread must be seconds, at most 1209600 (14 days)"),
         (
             &with(r#""*""#, r#""orders""#),
@@ -153,6 +155,7 @@ fn anything_else_is_garbled_and_says_where() {
 proptest! {
     #[test]
     fn what_is_written_is_read_back(pauses in any_pauses()) {
+        prop_assert_eq!(Pauses::read(&pauses.write_short()), Ok(pauses.clone()));
         prop_assert_eq!(Pauses::read(&pauses.write()), Ok(pauses));
     }
 
@@ -264,6 +267,24 @@ fn what_the_parameter_cannot_hold_is_refused() {
         why(4_097 - rest).check_size().unwrap_err().to_string(),
         "the pauses would take 4097 bytes; the parameter holds 4096: shorten the reasons, or resume a function"
     );
+    let with_ended: Vec<_> = why(4_097 - rest).iter().cloned().chain([pause(ORDERS, 0, Some(10))]).collect();
+    let refused = pauses(&with_ended).check_size().unwrap_err().to_string();
+    let expected = "shorten the reasons, resume a function, or wait until 2023-11-28T22:13:30.000Z: a pause is forgotten 14 \
+        days after its end";
+    assert!(refused.ends_with(expected), "{refused}");
+}
+
+#[test]
+fn ended_pauses_leave_room_for_a_new_one() {
+    let three_a_day: Vec<_> = (0..42).map(|n| pause(ORDERS, n * 28_800, Some(n * 28_800 + 3_600))).collect();
+    let of_many: Vec<_> = (0..33).map(|n| pause(&format!("{ORDERS}-{n}"), n, Some(n + 3_600))).collect();
+    for ended in [three_a_day, of_many] {
+        let now = at(14 * 86_400);
+        let new = Pause { why: Some("a bad deploy".into()), ..pause(PAYMENTS, 14 * 86_400, None) };
+        let all = pauses(&ended).open(new, now).unwrap().tidied(now);
+        assert_eq!((all.iter().count(), all.check_size()), (ended.len() + 1, Ok(())));
+        assert_eq!(Pauses::read(&all.write()), Ok(all), "nothing of them is lost");
+    }
 }
 
 proptest! {
