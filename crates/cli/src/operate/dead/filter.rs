@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{Letter, LetterKind, ReasonCode, Timestamp};
+use comeback_engine::{Letter, LetterKind, ReasonCode, Timestamp, error_names};
 use serde_json::Value;
 use wildmatch::WildMatch;
 
@@ -24,7 +24,8 @@ pub(crate) struct Filter {
     /// Of this function; without a qualifier, of any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) target: Option<FunctionName>,
-    /// With an error type like this: * stands for any text, ? for one character
+    /// With an error type like this, as a whole, by the name of its class or by its simple name: * stands for any text,
+    /// ? for one character
     #[arg(long, value_name = "GLOB")]
     pub(crate) error: Option<String>,
     /// Given up longer ago than this
@@ -56,7 +57,10 @@ impl Filter {
             || letter.kind != LetterKind::Unknown
                 && self.reason.is_none_or(|reason| reason == reason_of(letter))
                 && holds(&self.target, &letter.function_arn, |target, arn| target.names(arn))
-                && holds(&self.error, &letter.error_type, |glob, error| WildMatch::new(glob).matches(error))
+                && holds(&self.error, &letter.error_type, |glob, error| {
+                    let glob = WildMatch::new(glob);
+                    error_names(error).iter().any(|name| glob.matches(name))
+                })
                 && self.older.is_none_or(|older| age > older)
                 && self.newer.is_none_or(|newer| age < newer)
                 && holds(&self.retries, &letter.retries_made, RangeInclusive::contains)
@@ -160,7 +164,7 @@ mod tests {
     /// Whether a filter takes a letter of seven retries that timed out, an hour after it was given up.
     fn takes(filter: Filter) -> bool {
         let now = Timestamp::from_secs(1_000_003_600);
-        filter.takes(&received(&event("Timeout")).letter(), now)
+        filter.takes(&received(&event("com.acme.TimeoutException")).letter(), now)
     }
 
     fn only(set: impl FnOnce(&mut Filter)) -> Filter {
@@ -176,7 +180,7 @@ mod tests {
         let hours = |hours: u64| Some(Duration::from_secs(hours * 3_600));
         let reason = |name: &str| Some(read_reason(name).unwrap());
         let target = |name: &str| Some(name.parse().unwrap());
-        let tests: [(Set<'_>, bool); 15] = [
+        let tests: [(Set<'_>, bool); 18] = [
             (&|_| (), true),
             (&|it| it.reason = reason("max_age"), true),
             (&|it| it.reason = reason("max_retries"), false),
@@ -185,6 +189,9 @@ mod tests {
             (&|it| it.target = target("orders:live"), false),
             (&|it| it.error = Some("Time*".into()), true),
             (&|it| it.error = Some("time*".into()), false),
+            (&|it| it.error = Some("TimeoutException".into()), true),
+            (&|it| it.error = Some("Timeout".into()), true),
+            (&|it| it.error = Some("com.acme.Time*".into()), true),
             (&|it| it.older = Some(Duration::from_secs(3_599)), true),
             (&|it| it.older = hours(1), false),
             (&|it| it.newer = hours(1), false),
