@@ -1,11 +1,13 @@
 //! Which letters a command is about.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::Args;
 use comeback_engine::{Letter, LetterKind, ReasonCode, Timestamp, error_names};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use wildmatch::WildMatch;
 
 use crate::operate::function::FunctionName;
@@ -69,9 +71,8 @@ impl Filter {
     }
 
     fn takes_payload(&self, letter: &Letter<'_>) -> bool {
-        let parsed = || serde_json::from_str(letter.payload.as_ref()?.get()).ok();
-        self.payload.is_empty()
-            || parsed().is_some_and(|payload| self.payload.iter().all(|test| test.holds(&payload)))
+        let holds = |test: &PayloadTest| letter.payload.as_ref().is_some_and(|payload| test.holds(payload));
+        self.payload.iter().all(holds)
     }
 }
 
@@ -117,8 +118,7 @@ fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PayloadTest {
     pointer: String,
-    text: String,
-    json: Option<Value>,
+    value: String,
 }
 
 impl PayloadTest {
@@ -128,20 +128,51 @@ impl PayloadTest {
         let (pointer, value) = parts.ok_or_else(|| {
             format!("{text:?} is not a JSON pointer and a value; give them as in '/customer/id=42'")
         })?;
-        let json = serde_json::from_str(value).ok();
-        Ok(Self { pointer: pointer.to_owned(), text: value.to_owned(), json })
+        Ok(Self { pointer: pointer.to_owned(), value: value.to_owned() })
     }
 
-    fn holds(&self, payload: &Value) -> bool {
-        let found = payload.pointer(&self.pointer);
-        found.is_some_and(|found| found.as_str() == Some(&self.text) || self.json.as_ref() == Some(found))
+    fn holds(&self, payload: &RawValue) -> bool {
+        let found = self.pointer.split('/').skip(1).try_fold(payload, member);
+        found.is_some_and(|found| {
+            let text: Option<String> = parsed(found);
+            let json = serde_json::from_str(&self.value);
+            text.as_ref() == Some(&self.value) || json.is_ok_and(|json| is_same(json, found))
+        })
     }
+}
+
+/// A member of an object or of a list, by a token of a JSON pointer.
+fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
+    let name = token.replace("~1", "/").replace("~0", "~");
+    match parsed::<Members<'_>>(json) {
+        Some(members) => members.get(&name).copied(),
+        None => parsed::<Vec<_>>(json)?.get(name.parse::<usize>().ok()?).copied(),
+    }
+}
+
+type Members<'j> = BTreeMap<String, &'j RawValue>;
+
+/// Whether two values are the same. Numbers are compared as text: an id may have more digits than a float.
+fn is_same(one: &RawValue, other: &RawValue) -> bool {
+    let text = |json| parsed::<String>(json);
+    if let (Some(one), Some(other)) = (parsed::<Vec<&RawValue>>(one), parsed::<Vec<_>>(other)) {
+        return one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other));
+    }
+    if let (Some(one), Some(other)) = (parsed::<Members<'_>>(one), parsed::<Members<'_>>(other)) {
+        let is_in_other =
+            |(name, value): (&String, &&RawValue)| other.get(name).is_some_and(|other| is_same(value, other));
+        return one.len() == other.len() && one.iter().all(is_in_other);
+    }
+    one.get() == other.get() || text(one).is_some() && text(one) == text(other)
+}
+
+fn parsed<'j, T: Deserialize<'j>>(json: &'j RawValue) -> Option<T> {
+    serde_json::from_str(json.get()).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use comeback_engine::Record;
-    use serde_json::json;
 
     use super::*;
     use crate::operate::dead::queue::Received;
@@ -227,7 +258,8 @@ mod tests {
 
     #[test]
     fn a_payload_is_looked_into_by_pointer() {
-        let payload = json!({"id": 42, "name": "42", "list": [true, null], "a/b": "x", "k=v": 1});
+        let payload = r#"{"id": 42, "name": "42", "list": [true, null], "a/b": "x", "k=v": 1, "long": 12345678901234567890123,
+            "deep": {"list": [12345678901234567890123, "é"], "at": 7}}"#;
         let body = event("E").body;
         let start = body.find(r#","payload":"#).unwrap();
         let body = format!(r#"{},"payload":{payload}}}"#, &body[..start]);
@@ -243,6 +275,11 @@ mod tests {
             ("/list=[true,null]", true),
             ("/a~1b=x", true),
             ("/nowhere=", false),
+            ("/long=12345678901234567890123", true),
+            ("/long=12345678901234567890124", false),
+            ("/deep={\"at\":7, \"list\":[12345678901234567890123,\"\\u00e9\"]}", true),
+            ("/deep={\"at\":7, \"list\":[12345678901234567890124,\"\\u00e9\"]}", false),
+            ("/deep/at={}", false),
         ] {
             let filter = only(|filter| filter.payload = vec![PayloadTest::read(test).unwrap()]);
             assert_eq!(filter.takes(&letter.letter(), NOW), expected, "{test}");
