@@ -14,6 +14,7 @@ use hyper_util::client::legacy::Error as HttpError;
 pub(super) struct Remedies {
     permission: &'static str,
     missing: Option<&'static str>,
+    too_large: Option<&'static str>,
 }
 
 const NO_RETRY_QUEUE: Option<&str> =
@@ -22,28 +23,41 @@ const NO_RETRY_QUEUE: Option<&str> =
 pub(super) const HIDE: Remedies = Remedies {
     permission: "allow sqs:ChangeMessageVisibility on the retry queue, and the use of its KMS key if it has one",
     missing: NO_RETRY_QUEUE,
+    too_large: None,
 };
 
 const MOVE: Remedies = Remedies {
     permission: "allow sqs:SendMessage on the retry queue, and the use of its KMS key if it has one: \
         without it every message is hidden, and SQS has room for 120,000",
     missing: NO_RETRY_QUEUE,
+    too_large: None,
 };
 
-const LOOK: Remedies =
-    Remedies { permission: "allow sqs:GetQueueAttributes on the retry queue", missing: NO_RETRY_QUEUE };
+const LOOK: Remedies = Remedies {
+    permission: "allow sqs:GetQueueAttributes on the retry queue",
+    missing: NO_RETRY_QUEUE,
+    too_large: None,
+};
 
 pub(super) const DEAD_LETTER: Remedies = Remedies {
     permission: "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one",
     missing: Some("the dead-letter queue does not exist: correct DEAD_LETTER_QUEUE_URL, or create the queue"),
+    too_large: Some(
+        "raise the dead-letter queue's limit: aws sqs set-queue-attributes --queue-url DEAD_LETTER_QUEUE_URL \
+         --attributes MaximumMessageSize=1048576",
+    ),
 };
 
-const READ_PAUSES: Remedies =
-    Remedies { permission: "allow ssm:GetParameter on the parameter that PAUSES names", missing: None };
+const READ_PAUSES: Remedies = Remedies {
+    permission: "allow ssm:GetParameter on the parameter that PAUSES names",
+    missing: None,
+    too_large: None,
+};
 
 const INVOKE: Remedies = Remedies {
     permission: "allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role",
     missing: None,
+    too_large: None,
 };
 
 const CREDENTIALS: &str = "the handler's credentials are not valid: check that its role exists, and that its \
@@ -89,9 +103,18 @@ impl Remedies {
             ErrorKind::Missing => self.missing,
             ErrorKind::Denied if lacks_permission(error) => Some(self.permission),
             ErrorKind::Denied => Some(CREDENTIALS),
+            _ if is_over_queues_limit(error) => self.too_large,
             _ => None,
         }
     }
+}
+
+/// Whether a message is over its queue's `MaximumMessageSize`. SQS refuses the entry with a code that says nothing of
+/// sizes, or the whole call, which by then has no other entry.
+fn is_over_queues_limit(error: &ServiceError) -> bool {
+    let code = error.code.as_str();
+    code.ends_with("BatchRequestTooLong")
+        || code.starts_with("InvalidParameterValue") && error.message.contains("must be shorter than")
 }
 
 /// A failed look.

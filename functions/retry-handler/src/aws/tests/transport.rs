@@ -137,17 +137,51 @@ async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
 }
 
 /// A server that ends every connection with this, after a request.
-async fn ending_with(bytes: &'static [u8]) -> String {
+async fn ending_with(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         loop {
             let (mut connection, _) = listener.accept().await.unwrap();
             read_request(&mut connection).await;
-            connection.write_all(bytes).await.unwrap();
+            connection.write_all(bytes.as_ref()).await.unwrap();
         }
     });
     address.to_string()
+}
+
+#[tokio::test]
+async fn a_letter_over_the_queues_own_limit_comes_with_the_command_that_raises_it() {
+    let of_entry = |reason: &str| {
+        let failed =
+            json!([{"Id": "0", "Code": "InvalidParameterValue", "SenderFault": true, "Message": reason}]);
+        format!("HTTP/1.1 200 OK\r\n\r\n{}", json!({"Successful": [], "Failed": failed}))
+    };
+    let of_call = |code: &str, reason: &str| {
+        let body = json!({"__type": "com.amazonaws.sqs#Error", "message": reason});
+        format!("HTTP/1.1 400 Bad Request\r\nx-amzn-query-error: {code};Sender\r\n\r\n{body}")
+    };
+    let too_long = "One or more parameters are invalid. Reason: Message must be shorter than 262144 bytes.";
+    let batch = "Batch requests cannot be longer than 262144 bytes. You have sent 300000 bytes.";
+    for (answer, has_remedy) in [
+        (of_entry(too_long), true),
+        (of_call("InvalidParameterValue", too_long), true),
+        (of_call("AWS.SimpleQueueService.BatchRequestTooLong", batch), true),
+        (of_entry("Value 901 for parameter DelaySeconds is invalid."), false),
+    ] {
+        let endpoint = ending_with(answer.clone()).await;
+        let aws = calling(&format!("http://{endpoint}"), connecting());
+        let sent = account(&aws).send_dead_letters(&[given_up(&letter("{}"))], IN_TIME).await.remove(0);
+        let CallFailure { cause, remedy } = sent.unwrap_err();
+        let command = "aws sqs set-queue-attributes --queue-url DEAD_LETTER_QUEUE_URL \
+                       --attributes MaximumMessageSize=1048576";
+        assert!(cause.starts_with("refused: "), "{answer}: {cause}");
+        assert_eq!(
+            remedy.is_some_and(|remedy| remedy.ends_with(command)),
+            has_remedy,
+            "{answer}: {remedy:?}"
+        );
+    }
 }
 
 #[tokio::test]
