@@ -58,6 +58,12 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
 pub(crate) fn report(report: &BatchReport<'_>) {
     report.outcomes.iter().filter(|it| !it.only_waits_on()).for_each(outcome);
     moves(&report.moves);
+    if let Some(failure) = &report.unguarded {
+        failed(
+            failure,
+            "messages could not be hidden before their calls; if the handler dies, it repeats the calls after 1,230 s",
+        );
+    }
     if let Some(failure) = &report.look_failure {
         failed(failure, "the messages in flight could not be counted");
     }
@@ -368,6 +374,21 @@ pub(crate) mod tests {
             ]
         );
         assert_eq!(lines(Vec::new(), Moves::default(), None), [] as [Value; 0]);
+    }
+
+    #[test]
+    fn calls_without_a_hiding_before_them_are_said_once_a_batch() {
+        let said = |remedy| {
+            let event = BatchEvent::default();
+            let unguarded = Some(CallFailure { cause: "denied".into(), remedy });
+            lines_of(&BatchReport { unguarded, ..BatchReport::new(&event) })
+        };
+        let message = "messages could not be hidden before their calls; if the handler dies, it repeats the calls after 1,230 s";
+        assert_eq!(said(None), [json!({"level": "WARN", "problem": "denied", "message": message})]);
+        assert_eq!(
+            said(Some("allow it")),
+            [json!({"level": "ERROR", "problem": "denied", "remedy": "allow it", "message": message})]
+        );
     }
 
     #[test]
