@@ -20,6 +20,7 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::retry::ErrorKind;
 use http::Uri;
+use http_body_util::Limited;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::{CaptureConnection, HttpConnector, capture_connection};
 use hyper_util::client::legacy::{Client, Error as HttpError};
@@ -37,6 +38,10 @@ use super::failure::chain;
 /// A connection that was idle for longer is not reused. Its other end may have closed it while the function's environment
 /// was frozen, and an `Invoke` sent on it would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes of an answer's body. No answer to the handler has more than a few KiB; a larger one comes from something between
+/// here and the service, and would take the handler's memory.
+pub(super) const LARGEST_ANSWER: usize = 1_048_576;
 
 pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
     let connections = Client::builder(TokioExecutor::new())
@@ -65,7 +70,8 @@ impl SmithyConnector for Connections {
         let answer = self.0.request(request);
         HttpConnectorFuture::new(async move {
             let answer = answer.await.map_err(failure)?;
-            HttpResponse::try_from(answer.map(SdkBody::from_body_1_x))
+            let limited = |body| SdkBody::from_body_1_x(Limited::new(body, LARGEST_ANSWER));
+            HttpResponse::try_from(answer.map(limited))
                 .map_err(|error| ConnectorError::other(error.into(), None))
         })
     }

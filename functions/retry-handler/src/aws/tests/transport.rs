@@ -20,7 +20,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::*;
-use crate::aws::transport::{CONNECT_TIMEOUT, IDLE_TIMEOUT, http_client, trusted};
+use crate::aws::transport::{CONNECT_TIMEOUT, IDLE_TIMEOUT, LARGEST_ANSWER, http_client, trusted};
 
 /// The request did nothing, and may work elsewhere.
 const FAILED: &str =
@@ -144,10 +144,21 @@ async fn ending_with(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> String 
         loop {
             let (mut connection, _) = listener.accept().await.unwrap();
             read_request(&mut connection).await;
-            connection.write_all(bytes.as_ref()).await.unwrap();
+            // The client may not read it all.
+            let _ = connection.write_all(bytes.as_ref()).await;
         }
     });
     address.to_string()
+}
+
+#[tokio::test]
+async fn an_answer_that_would_take_the_memory_is_not_read() {
+    for (bytes, is_read) in [(LARGEST_ANSWER, true), (LARGEST_ANSWER + 1, false)] {
+        let endpoint = ending_with(format!("HTTP/1.1 202 Accepted\r\n\r\n{}", "x".repeat(bytes))).await;
+        let answer = invoke(&calling(&format!("http://{endpoint}"), connecting())).await;
+        assert_eq!(answer.is_ok(), is_read, "{answer:?}");
+        assert_eq!(matches!(answer, Err(InvokeFailure::Unanswered(_))), !is_read, "{answer:?}");
+    }
 }
 
 #[tokio::test]
