@@ -4,11 +4,8 @@ use std::time::Duration;
 
 /// Reads `200ms`, `90s`, `3h`, `1h 30m`, or plain seconds.
 pub(crate) fn read(text: &str) -> Result<Duration, String> {
-    let duration = match text.trim().parse() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => humantime::parse_duration(text).ok(),
-    };
-    duration.ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
+    comeback_engine::duration(text.trim())
+        .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
 /// Writes a duration for people: milliseconds below a minute, whole seconds above, days from the third on.
@@ -46,7 +43,9 @@ pub(crate) fn flag(duration: Duration) -> String {
     if read(&short) == Ok(duration) {
         return short;
     }
-    humantime::format_duration(duration).to_string().replace(' ', "")
+    let (whole, rest) = (Duration::from_secs(duration.as_secs()), duration.subsec_nanos());
+    let rest = humantime::format_duration(Duration::from_nanos(rest.into()));
+    format!("{}{rest}", text(whole)).replace(' ', "")
 }
 
 #[cfg(test)]
@@ -61,7 +60,7 @@ mod tests {
         assert_eq!(ms("3h"), Ok(10_800_000));
         assert_eq!(ms("250ms"), Ok(250));
         assert_eq!(ms("1h 30m"), Ok(5_400_000));
-        for refused in ["", "soon", "-1", "1.5", "3 parsecs"] {
+        for refused in ["", "soon", "-1", "1.5", "3 parsecs", "15M", "18446744073709551615s1000000000ns"] {
             let expected = "must be whole seconds, or a duration such as 200ms, 90s or 3h";
             assert_eq!(ms(refused), Err(expected.into()), "{refused}");
         }
@@ -76,8 +75,9 @@ mod tests {
 
     #[test]
     fn flags_are_read_as_they_were_written() {
-        let flags = [0, 90_000, 90_001, 10_800_000, 200, 86_400_000 * 365].map(Duration::from_millis);
-        assert_eq!(flags.map(flag), ["0s", "1m30s", "1m30s1ms", "3h", "200ms", "365d"]);
+        let year = 86_400_000 * 365;
+        let flags = [0, 90_000, 90_001, 10_800_000, 200, year, year + 1].map(Duration::from_millis);
+        assert_eq!(flags.map(flag), ["0s", "1m30s", "1m30s1ms", "3h", "200ms", "365d", "365d1ms"]);
         assert_eq!(flags.map(|duration| read(&flag(duration))), flags.map(Ok));
     }
 
