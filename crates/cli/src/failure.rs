@@ -56,6 +56,7 @@ impl Failure {
         match error {
             RunError::Refused(scenario) => Self::refused(Vec::new(), scenario),
             RunError::Violated(violation) => Self::Violated { violation, repeat },
+            RunError::Multiplied { .. } => Self::Refused(vec![error.to_string()]),
         }
     }
 
@@ -127,5 +128,16 @@ repeat with: comeback simulate --chaos --seed 7
 please report it with this text";
         assert_eq!(failure.to_string(), expected);
         assert_eq!(failure.report(), ExitCode::from(3));
+    }
+
+    #[test]
+    fn a_run_that_would_hardly_end_is_refused() {
+        let event = comeback_timelapse::EventNumber(3);
+        let error = RunError::Multiplied { event, at: Duration::from_secs(3_661) };
+        let failure = Failure::of_run(error, String::new());
+        let expected = "at +01:01:01.000, the faults have given event 3 more than 10000 copies: lower a fault's rate, \
+                        or shorten its window or the run";
+        assert_eq!(failure.to_string(), expected);
+        assert_eq!(failure.report(), ExitCode::from(2));
     }
 }

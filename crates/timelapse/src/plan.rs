@@ -98,7 +98,7 @@ impl Plan {
             grid(goal, settings).par_iter().map(rehearse).collect();
         let candidates = candidates.into_iter().collect::<Result<_, _>>().map_err(|error| match error {
             RunError::Violated(violation) => PlanError::Violated(violation),
-            RunError::Refused(refused) => panic!("BUG: a plan's scenario was refused: {refused:?}"),
+            error => panic!("BUG: a plan's scenario was refused: {error}"),
         })?;
         Ok(Self::chosen(goal.clone(), candidates))
     }

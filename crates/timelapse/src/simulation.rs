@@ -7,10 +7,12 @@ use crate::account::SimulatedAccount;
 use crate::aws::agenda::START;
 use crate::aws::mapping::kept;
 use crate::check::Broken;
+use crate::check::ledger::MOST_COPIES;
+use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::Summary;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::watch::{Recorder, Violation, Watcher};
+use crate::watch::{Recorder, Violation, Watcher, elapsed};
 use crate::world::World;
 use crate::world::batch::{Batch, Death};
 
@@ -26,6 +28,24 @@ pub enum RunError {
     /// An invariant did not hold.
     #[error(transparent)]
     Violated(Box<Violation>),
+    /// The faults gave an event so many copies that the run would hardly end.
+    #[error(
+        "at {}, the faults have given event {event} more than {MOST_COPIES} copies: lower a fault's rate, or shorten its \
+         window or the run",
+        elapsed(*at)
+    )]
+    Multiplied {
+        /// The event.
+        event: EventNumber,
+        /// When, counted from the run's start.
+        at: Duration,
+    },
+}
+
+/// What ends a run early.
+enum End {
+    Broken(Broken),
+    Multiplied(EventNumber),
 }
 
 /// Runs a scenario under a policy, to the end of its time or to the first broken [`Invariant`](crate::Invariant).
@@ -34,14 +54,17 @@ pub enum RunError {
 ///
 /// # Errors
 ///
-/// The scenario was refused, or an invariant did not hold.
+/// The scenario was refused, an invariant did not hold, or an event multiplied without end.
 pub fn run(scenario: &Scenario, policy: &Policy, watcher: &mut impl Watcher) -> Result<Summary, RunError> {
     scenario.check().map_err(RunError::Refused)?;
-    simulate(scenario, policy, watcher).map_err(|(broken, _)| {
-        let mut recorder = Recorder::of(broken.event);
-        let again = simulate(scenario, policy, &mut recorder);
-        let (broken, at) = again.expect_err("BUG: the same seed did not give the same run");
-        RunError::Violated(Box::new(recorder.violation(broken, scenario.seed, at)))
+    simulate(scenario, policy, watcher).map_err(|(end, at)| match end {
+        End::Multiplied(event) => RunError::Multiplied { event, at },
+        End::Broken(broken) => {
+            let mut recorder = Recorder::of(broken.event);
+            let again = simulate(scenario, policy, &mut recorder);
+            assert!(again.is_err(), "BUG: the same seed did not give the same run");
+            RunError::Violated(Box::new(recorder.violation(broken, scenario.seed, at)))
+        }
     })
 }
 
@@ -49,7 +72,7 @@ fn simulate(
     scenario: &Scenario,
     policy: &Policy,
     watcher: &mut impl Watcher,
-) -> Result<Summary, (Broken, Duration)> {
+) -> Result<Summary, (End, Duration)> {
     let account = SimulatedAccount::new(World::new(scenario, policy));
     let old_handler = Environment::new(policy.clone()).hiding_everything();
     let mut happenings = 0u64;
@@ -63,8 +86,9 @@ fn simulate(
         let world = &mut *account.service.borrow_mut();
         world.follow_up();
         report_strikes(world, watcher);
-        if let Some(broken) = world.oracle.broken.take() {
-            return Err((broken, world.now.since(START)));
+        let multiplied = world.oracle.ledger.multiplied.map(End::Multiplied);
+        if let Some(end) = world.oracle.broken.take().map(End::Broken).or(multiplied) {
+            return Err((end, world.now.since(START)));
         }
         happenings += 1;
         if happenings.is_multiple_of(HAPPENINGS_PER_CLOCK) {
@@ -74,7 +98,8 @@ fn simulate(
     let mut world = account.service.into_inner();
     world.finish();
     let World { oracle, tallies, dice, .. } = world;
-    Summary::of(scenario, tallies, oracle.ledger, dice.struck()).map_err(|broken| (broken, scenario.duration))
+    Summary::of(scenario, tallies, oracle.ledger, dice.struck())
+        .map_err(|broken| (End::Broken(broken), scenario.duration))
 }
 
 fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {

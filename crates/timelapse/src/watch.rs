@@ -95,7 +95,7 @@ impl Watcher for Trace {
 }
 
 /// As `+03:25:45.678`.
-fn elapsed(time: Duration) -> String {
+pub(crate) fn elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
     format!("+{hours:02}:{minutes:02}:{:02}.{:03}", seconds % 60, time.subsec_millis())

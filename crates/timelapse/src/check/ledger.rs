@@ -8,6 +8,9 @@ use serde::Serialize;
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
+/// Nothing that real faults do multiplies an event this often; a run in which it does would hardly end.
+pub(crate) const MOST_COPIES: u32 = 10_000;
+
 /// One event's life. Its invocations and its messages carry it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Life {
@@ -23,6 +26,8 @@ pub(super) struct Life {
 pub(crate) struct Ledger {
     pub(super) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
+    /// An event with more than [`MOST_COPIES`].
+    pub(crate) multiplied: Option<EventNumber>,
 }
 
 /// How often faults struck in a run, and the duplicates they led to.
@@ -48,11 +53,21 @@ pub(crate) struct Balance {
 
 impl Ledger {
     pub(crate) fn new(events: usize) -> Self {
-        Self { lives: vec![Life::default(); events], faults: FaultCounts::default() }
+        Self { lives: vec![Life::default(); events], faults: FaultCounts::default(), multiplied: None }
     }
 
     pub(super) fn life(&mut self, event: EventNumber) -> &mut Life {
         &mut self.lives[event.0]
+    }
+
+    /// One more invocation or message carries the event.
+    pub(super) fn carry(&mut self, event: EventNumber) -> &mut Life {
+        let life = &mut self.lives[event.0];
+        life.carriers += 1;
+        if life.carriers > MOST_COPIES {
+            self.multiplied = Some(event);
+        }
+        life
     }
 
     /// An invocation or a message of the event is gone. If it has not ended, something else must carry it.
@@ -64,8 +79,7 @@ impl Ledger {
 
     /// A retry begins, which carries the event. If an event has several chains, the longest counts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
-        let life = self.life(event);
-        life.carriers += 1;
+        let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);
     }
 

@@ -102,9 +102,7 @@ impl Oracle {
     }
 
     pub(crate) fn arrived(&mut self, event: EventNumber, now: Timestamp) {
-        let life = self.ledger.life(event);
-        life.arrived = Some(now);
-        life.carriers += 1;
+        self.ledger.carry(event).arrived = Some(now);
     }
 
     /// An invocation ends. If it fails, Lambda has [sent](Self::sent) its record.
@@ -121,9 +119,7 @@ impl Oracle {
     }
 
     pub(crate) fn sent(&mut self, id: Id, event: EventNumber, now: Timestamp) -> Entry {
-        let life = self.ledger.life(event);
-        life.first_failure.get_or_insert(now);
-        life.carriers += 1;
+        self.ledger.carry(event).first_failure.get_or_insert(now);
         self.books.open(Book::new(id, now))
     }
 
@@ -565,7 +561,7 @@ impl Oracle {
             Err(detail) => self.broke(Invariant::FewestHops, event, detail),
         }
         self.ledger.faults.duplicate_moves += u64::from(self.settle(position));
-        self.ledger.life(event).carriers += 1;
+        self.ledger.carry(event);
         self.books.open(book.of_copy(copy, now))
     }
 

@@ -11,7 +11,7 @@ use comeback_timelapse::{
 };
 use rayon::prelude::*;
 
-use super::{HOUR, summary, watched};
+use super::{HOUR, policy, summary, watched};
 
 fn chaos(seed: u64, scenario: Scenario) -> Scenario {
     let faults = Faults::chaos(seed, scenario.duration);
@@ -118,6 +118,16 @@ fn hundreds_of_storms_break_no_invariant() {
         let (scenario, settings) = varied(seed);
         summary(&Scenario { faults: Faults::storm(seed, scenario.duration), ..scenario }, settings);
     });
+}
+
+#[test]
+fn an_event_that_multiplies_without_end_ends_the_run() {
+    let faults = Faults::default().with(Fault::DeleteLost, Strikes::always(0.5));
+    let scenario = Scenario { events: 3, failure_rate: 1.0, faults, ..Scenario::default() };
+    let error = run(&scenario, &policy(Settings::default()), &mut ()).unwrap_err();
+    assert!(matches!(error, RunError::Multiplied { .. }), "{error}");
+    let remedy = " more than 10000 copies: lower a fault's rate, or shorten its window or the run";
+    assert!(error.to_string().ends_with(remedy), "{error}");
 }
 
 /// An old handler takes copies of a record that is over a day old for one that an operator moved back.
