@@ -28,6 +28,12 @@ const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
 /// An invoke counts as unanswered after this long.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
+/// The largest message that SQS takes, in bytes.
+const LARGEST_MESSAGE: usize = 1_048_576;
+/// How much larger than this one the record of the next failure may be, apart from the envelope.
+const RECORD_ALLOWANCE: usize = 64 * 1_024;
+/// No envelope takes as many bytes.
+const ENVELOPE: usize = 256;
 
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
@@ -54,6 +60,8 @@ pub(super) struct Look {
     pub(super) receive_count: u32,
     pub(super) first_receive: Timestamp,
     pub(super) sent: Timestamp,
+    /// Size of its body.
+    pub(super) bytes: usize,
     /// When its target asked to be retried.
     pub(super) asked: Option<Window>,
     /// No re-invocation before: by the visibility timeouts that the handler has set so far.
@@ -92,6 +100,13 @@ impl Bounds {
                 Invariant::MaxRetries,
                 format!("attempt {retry} of {}", self.policy.max_retries()),
             );
+        }
+        let next_record = look.bytes + RECORD_ALLOWANCE;
+        if next_record > LARGEST_MESSAGE + ENVELOPE {
+            let detail = format!(
+                "re-invoked, though Lambda would drop the record of its next failure, of {next_record} bytes"
+            );
+            return broken(Invariant::NoneVanishes, detail);
         }
         if claim.initial_timestamp != first_failure.as_secs() {
             let claimed = Timestamp::from_secs(claim.initial_timestamp);
@@ -155,11 +170,9 @@ impl Bounds {
             ReasonCode::MalformedRecord => look.origin.flaw == Some(Flaw::Unreadable),
             // The policy does not show which errors these are; its own tests check them.
             ReasonCode::NonRetryableError => true,
+            ReasonCode::PayloadTooLarge => look.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
             // Nothing in the simulated world gives rise to these.
-            ReasonCode::TargetNotFound
-            | ReasonCode::TargetRefused
-            | ReasonCode::PayloadTooLarge
-            | ReasonCode::MalformedEnvelope => false,
+            ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
         };
         if is_true {
             return Ok(());

@@ -235,6 +235,7 @@ impl Oracle {
             receive_count: record.receive_count,
             first_receive: record.first_receive,
             sent: record.sent,
+            bytes: record.body.len(),
             asked: origin.window(first_sent),
             not_before: book.map_or(START, |book| book.not_before),
             held_until: book.and_then(|book| book.hops.held_until),

@@ -61,8 +61,10 @@ const HOSTILE: [(&str, Option<Duration>); 10] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// The digits of 10^400, and nearly a megabyte of digits: with more, Lambda would drop the record.
+/// The digits of 10^400, and nearly a megabyte of digits.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
+/// Lambda would drop a record that is much larger.
+const LARGEST_RECORD: usize = 1_000_000;
 
 /// Makes a record's failure a `RetryAfter` that nobody would write. Returns the wait that it still asks for.
 pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
@@ -77,7 +79,7 @@ pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256Plu
         }
         None => {
             let digits = MANY_DIGITS[rng.random_range(0..MANY_DIGITS.len())];
-            record.extend(std::iter::repeat_n('9', digits));
+            record.extend(std::iter::repeat_n('9', digits.min(LARGEST_RECORD.saturating_sub(record.len()))));
             None
         }
     };

@@ -82,6 +82,13 @@ fn every_limit_gives_its_reason() {
         only(Settings { non_retryable_errors: globs, ..Settings::default() }),
         ["non_retryable_error"]
     );
+    // Around the size from which on a failure's record could not come back.
+    for payload_size in [981_000, 983_000, 1_046_528] {
+        let large = Scenario { payload_size, events: 2, ..Scenario::default() };
+        let reasons = summary(&large, Settings::default()).dead_lettered.into_keys().collect::<Vec<_>>();
+        let too_large = if payload_size > 982_000 { vec!["payload_too_large"] } else { vec![] };
+        assert_eq!(reasons, too_large, "{payload_size}");
+    }
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn look(receive_count: u32) -> Look {
         receive_count,
         first_receive: at(10.0),
         sent: at(9.0),
+        bytes: 700,
         asked: None,
         not_before: at(9.0),
     }
@@ -84,6 +85,20 @@ fn no_retry_after_max_age_and_an_envelope_has_its_start() {
     let later = &Metadata { initial_timestamp: RIGHT.initial_timestamp + 1, ..RIGHT };
     let reset = hourly().reinvocation(&case(&look(2), at(20.0)), later);
     assert_eq!(invariant(reset), Invariant::MaxAge);
+}
+
+#[test]
+fn a_payload_is_too_large_if_the_record_of_its_next_failure_would_be() {
+    let largest = 1_048_576 - 64 * 1_024;
+    let checked = |bytes| {
+        let look = Look { bytes, ..look(2) };
+        let given_up = hourly().dead_letter(&case(&look, at(20.0)), ReasonCode::PayloadTooLarge);
+        let reinvoked = hourly().reinvocation(&case(&look, at(20.0)), &RIGHT);
+        (given_up.map_err(|broken| broken.invariant), reinvoked.map_err(|broken| broken.invariant))
+    };
+    assert_eq!(checked(largest - 256), (Err(Invariant::TrueReasons), Ok(())));
+    assert_eq!(checked(largest), (Ok(()), Ok(())), "it depends on the envelope");
+    assert_eq!(checked(largest + 257), (Ok(()), Err(Invariant::NoneVanishes)));
 }
 
 #[test]
