@@ -106,7 +106,7 @@ async fn dead_letters_and_hidings_go_out_though_no_invoke_is_answered() {
         assert_eq!(start.elapsed().as_secs(), waited, "of {timeout} s");
         assert_eq!(response.batch_item_failures.len(), 9);
         let requests = requests.lock().unwrap();
-        let [sent, hidden] = requests.as_slice() else { panic!("{requests:?}") };
+        let [_guarded, sent, hidden] = requests.as_slice() else { panic!("{requests:?}") };
         assert!(sent.body.contains("garbage") && sent.operation.ends_with("SendMessageBatch"), "{sent:?}");
         let hidden: Value = serde_json::from_str(&hidden.body).unwrap();
         let hidden = hidden["Entries"].as_array().unwrap();
@@ -194,7 +194,7 @@ async fn a_first_move_is_a_delayed_copy_with_a_line() {
     let (kept, log) = logged_in(kept_of(&handler, batch.clone())).await;
     assert_eq!(kept, [] as [&str; 0]);
     let requests = requests.lock().unwrap();
-    let [sent] = requests.as_slice() else { panic!("{requests:?}") };
+    let [_guarded, sent] = requests.as_slice() else { panic!("{requests:?}") };
     let sent: Value = serde_json::from_str(&sent.body).unwrap();
     assert_eq!(sent["QueueUrl"], "https://sqs.eu-west-1.amazonaws.com/123456789012/retries");
     let attribute =
@@ -227,8 +227,10 @@ async fn without_the_permission_messages_are_hidden_and_the_remedy_logged() {
     let handler = Handler::new(config, aws);
     let (kept, log) = logged_in(kept_of(&handler, json!([message("m-1", "retries")]))).await;
     assert_eq!(kept, ["m-1"]);
-    assert_eq!(operations(&requests), ["SendMessageBatch", "ChangeMessageVisibilityBatch"]);
+    let hiding = "ChangeMessageVisibilityBatch";
+    assert_eq!(operations(&requests), [hiding, "SendMessageBatch", hiding]);
     assert!(log.contains("allow sqs:SendMessage on the retry queue"), "{log}");
+    assert!(log.contains("messages could not be hidden before their calls"), "{log}");
 }
 
 #[tokio::test(start_paused = true)]
