@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(180);
 const STACK: &str = "--stack attaching";
 
 /// What the AWS CLI answers.

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::World;
 use crate::retries::{enable, held, successes};
 
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// The page's function `attached`, as the stack's output spells it out.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;

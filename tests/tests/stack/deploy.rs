@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::World;
 use crate::retries::successes;
 
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// The stack `comeback` was deployed with the first block, for this machine's architecture.
 pub(crate) async fn commands_of_the_sam_page_work(world: &World) {

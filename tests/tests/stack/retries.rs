@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::World;
 use crate::attach::send_failures_to;
 
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// With every setting as shipped. All attempts but the first share one idempotency key.
 pub(crate) async fn succeeds_on_the_fourth_invocation(world: &World) {
