@@ -19,39 +19,28 @@
 //!
 //! [`limits`] names the sources.
 //!
-//! # What is guaranteed
+//! # Guarantees
 //!
-//! - **Nothing is lost.** Delivered and undelivered entries together are the input, whatever fails and
-//!   whenever the delivery ends, even if the operation panics. Where the future itself may be dropped,
-//!   [`Sender::start`] keeps the entries outside of it.
-//! - **At least once.** An entry is sent again only if the service answered that it failed, or did not
-//!   answer. In the latter case it may have arrived, and may arrive twice.
+//! - **Nothing is lost.** Delivered and undelivered entries together are the input, even if the operation panics. If you may
+//!   drop the future, use [`Sender::start`], which keeps the entries outside of it.
+//! - **At least once.** An entry is sent again only if the service said that it failed, or did not answer. In the second
+//!   case it may arrive twice.
 //! - **Only errors that may pass are retried**: throttles, transient errors and unknown ones
-//!   ([`ErrorKind::is_retriable`]). An entry is sent at most once more than [`Retries`] has waits. One
-//!   layer retries: the adapters switch the SDK's own retries off for their calls.
-//! - **One bad entry harms no other.** A call that is refused whole, as invalid or too large, is sent
-//!   again in halves, down to the one entry that is refused alone. The halves wait for nothing and use up
-//!   no retry. To find one bad entry of *n* takes about 2 · log₂ *n* calls; if every entry is bad, all of them
-//!   take 2 · *n* − 1 calls.
-//! - **Batches are few.** Without lanes and failures there are at most
-//!   3 · max(⌈entries / count⌉, ⌈bytes / limit⌉) + 1 calls, each within every limit. An entry that can
-//!   never fit is handed back with its size before anything is sent.
-//! - **Order.** Results are in the order of the input. Calls run concurrently, so entries are sent in no
-//!   set order, except those of one [`Lane`]: a FIFO queue's message group, or a DynamoDB item.
-//! - **Throttles slow the sender, not the batch.** The rate of calls falls with the share of entries that is throttled,
-//!   and rises again until it is. A `Retry-After` of the service is waited for.
-//! - **It fails fast.** What a missing permission, a missing queue or a service that is down leaves unsent is
-//!   [`Cause::Halted`].
-//! - **A deadline** is [`Sender::send_until`], even if a call hangs, or [`Sender::send_while`], which only starts no more.
-//! - **Memory is bounded** where entries come as a [stream](Sender::send_stream) or from
-//!   [many tasks](Sender::batcher).
-//! - **No entry is ever logged**: spans, errors and their `Debug` forms hold numbers and the service's
-//!   codes. (A [`ServiceError`]'s message is the service's own, and may quote an entry.)
+//!   ([`ErrorKind::is_retriable`]). [`Retries`] limits how often.
+//! - **Halves cost few calls.** Finding one bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it
+//!   takes 2 · *n* − 1. The halves are sent at once, and use up no retry.
+//! - **Batches are full.** Without lanes and failures, a delivery makes at most
+//!   3 · max(⌈entries / count⌉, ⌈bytes / limit⌉) + 1 calls, each within every limit. An entry that is too large for any call
+//!   is returned before anything is sent.
+//! - **Order.** Receipts are in the order of the input. Calls run concurrently, so entries arrive in any order, except those
+//!   of one [`Lane`]: a FIFO queue's message group, or a DynamoDB item.
+//! - **No entry is logged.** Spans, errors and their `Debug` forms contain only numbers and the service's codes. A
+//!   [`ServiceError`]'s message is the service's own, and may quote an entry.
 //!
 //! # Files
 //!
-//! A [`Sender`] is an [`Operation`] and how it is retried. A [`Delivery`] puts entries on a board, which decides, and
-//! runs a loop, which calls and waits.
+//! A [`Sender`] is an [`Operation`] with the settings of its retries. A [`Delivery`] puts entries on a board, which decides
+//! what goes next. A loop makes the calls and waits.
 //!
 //! | file | holds |
 //! |---|---|
