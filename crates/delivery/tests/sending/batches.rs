@@ -100,14 +100,6 @@ const LANE: Option<u8> = Some(1);
 const OTHER: Option<u8> = Some(2);
 
 #[test]
-fn entries_of_a_lane_go_one_at_a_time_beside_others() {
-    let service = Service { polls: 2, ..Service::new([Fate::Ok]) };
-    let delivered = complete(service.sender().send(entries([LANE, LANE, None, OTHER, LANE, OTHER]))).unwrap();
-    assert_eq!(service.sent(), [vec![0, 2, 3], vec![1, 5], vec![4]]);
-    assert_eq!((delivered.calls, delivered.retries), (3, 0));
-}
-
-#[test]
 fn a_lane_waits_for_its_first_and_the_others_do_not() {
     let service =
         Service { polls: 2, ..Service::new([Fate::Error(ErrorKind::Transient), Fate::Ok, Fate::Ok]) };

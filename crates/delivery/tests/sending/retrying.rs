@@ -59,16 +59,6 @@ fn batches_that_fail_at_once_draw_apart() {
 }
 
 #[test]
-fn a_panic_takes_its_own_batch_and_is_not_repeated() {
-    let limits = Limits { entries: 2, ..ROOMY };
-    let service = Service { limits, ..Service::new([Fate::Panic, Fate::Ok, Fate::Ok, Fate::Ok]) };
-    let undelivered = complete(service.sender().send(entries([None; 4]))).unwrap_err();
-    assert_eq!((undelivered.delivered.len(), undelivered.calls), (2, 2));
-    let causes: Vec<String> = undelivered.entries.iter().map(|left| left.cause.to_string()).collect();
-    assert_eq!(causes, ["refused: the operation panicked"; 2]);
-}
-
-#[test]
 fn the_last_error_is_the_cause() {
     let script = [PASSING, Fate::Error(ErrorKind::Throttled)];
     let service = Service::new(script);

@@ -89,16 +89,6 @@ fn two_weeks() -> Scenario {
 }
 
 #[test]
-fn the_in_flight_limit_stalls_retries_and_loses_nothing() {
-    let scenario = Scenario { events: 200, ..Scenario::default() };
-    let free = summary(&scenario, Settings::default());
-    let limited = summary(&Scenario { in_flight_limit: 20, ..scenario }, Settings::default());
-    assert_eq!(limited.peak_in_flight, 20);
-    assert_eq!(limited.delivered + limited.waiting, 200);
-    assert!(limited.retries < free.retries / 2, "{} of {}", limited.retries, free.retries);
-}
-
-#[test]
 fn too_few_pollers_show_as_visible_messages_not_as_messages_in_flight() {
     let scenario = Scenario { events: 500, ..Scenario::default() };
     let slow = Duration::from_secs(28);
