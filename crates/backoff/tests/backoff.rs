@@ -1,4 +1,4 @@
-//! Every backoff against its formula, computed in wide arithmetic; and what is refused.
+//! Every wait against its ceiling, and what is refused.
 
 #![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
 
@@ -37,33 +37,23 @@ fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Each wait lies in its jitter's range under min(cap, formula), for every tick and jitter.
+/// Each wait lies in its jitter's range under its ceiling, for every tick and jitter. The ceilings are tested beside
+/// `Growth`.
 fn check(
-    cap: u64,
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
-    formula: impl Fn(u128) -> u128,
 ) -> Result<(), TestCaseError> {
     for tick in TICKS {
         for jitter in UNCHAINED {
             let backoff = backoff(&|ticks| times(tick, ticks)).unwrap().with_tick(tick).unwrap();
             let backoff = backoff.with_jitter(jitter).unwrap();
             for (n, wait) in (1..=WAITS).zip(backoff.seeded(7)) {
-                let ceiling = u64::try_from(formula(n.into()).min(cap.into())).unwrap();
-                prop_assert_eq!(ticks(backoff.ceiling(n), tick), ceiling);
+                let (wait, ceiling) = (ticks(wait, tick), ticks(backoff.ceiling(n), tick));
                 let low = match jitter {
                     Jitter::Full => 1,
                     Jitter::Equal => ceiling / 2 + ceiling % 2,
                     Jitter::None | Jitter::Decorrelated => ceiling,
                 };
-                let wait = ticks(wait, tick);
-                prop_assert!(
-                    (low..=ceiling).contains(&wait),
-                    "{} of {}..={} for n = {}",
-                    wait,
-                    low,
-                    ceiling,
-                    n
-                );
+                prop_assert!((low..=ceiling).contains(&wait), "{wait} of {low}..={ceiling} for n = {n}");
             }
         }
     }
@@ -74,31 +64,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn exponential((base, cap) in first_and_cap()) {
-        let power = |n: u128| 2u128.checked_pow(n as u32 - 1);
-        let formula = |n| power(n).and_then(|power| power.checked_mul(base.into())).unwrap_or(u128::MAX);
-        check(cap, |time| Backoff::exponential(time(base), time(cap)), formula)?;
-    }
-
-    #[test]
-    fn constant((delay, _) in first_and_cap()) {
-        check(delay, |time| Backoff::constant(time(delay)), |_| delay.into())?;
-    }
-
-    #[test]
-    fn linear((step, cap) in first_and_cap()) {
-        check(cap, |time| Backoff::linear(time(step), time(cap)), |n| u128::from(step) * n)?;
-    }
-
-    #[test]
-    fn squared((step, cap) in first_and_cap()) {
-        check(cap, |time| Backoff::squared(time(step), time(cap)), |n| u128::from(step) * n * n)?;
-    }
-
-    #[test]
-    fn list(list in proptest::collection::vec(1..=1u64 << 34, 1..50)) {
-        let nth = |n: u128| list[n as usize - 1].into();
-        check(u64::MAX, |time| Backoff::list(list.iter().map(|&ticks| time(ticks))), nth)?;
+    fn every_wait_lies_under_its_ceiling(
+        (base, cap) in first_and_cap(), list in proptest::collection::vec(1..=1u64 << 34, 1..50),
+    ) {
+        check(|time| Backoff::exponential(time(base), time(cap)))?;
+        check(|time| Backoff::constant(time(base)))?;
+        check(|time| Backoff::linear(time(base), time(cap)))?;
+        check(|time| Backoff::squared(time(base), time(cap)))?;
+        check(|time| Backoff::list(list.iter().map(|&ticks| time(ticks))))?;
     }
 
     #[test]
@@ -145,6 +118,25 @@ proptest! {
 fn seconds(base: u64, cap: u64, jitter: Jitter) -> Backoff {
     let backoff = Backoff::exponential(SECOND * base as u32, SECOND * cap as u32).unwrap();
     backoff.with_tick(SECOND).unwrap().with_jitter(jitter).unwrap()
+}
+
+#[test]
+fn backoffs_grow_as_named() {
+    for (backoff, expected) in [
+        (Backoff::exponential(MS * 3, MS * 40), [3, 6, 12, 24, 40]),
+        (Backoff::exponential_by(1.5, MS * 10, MS * 99), [10, 15, 23, 34, 51]),
+        (Backoff::constant(MS * 3), [3; 5]),
+        (Backoff::linear(MS * 3, MS * 13), [3, 6, 9, 12, 13]),
+        (Backoff::squared(MS * 3, MS * 40), [3, 12, 27, 40, 40]),
+        (Backoff::list([5, 50, 7].map(|ticks| MS * ticks)), [5, 50, 7, 7, 7]),
+    ] {
+        let backoff = backoff.unwrap();
+        assert_eq!(
+            [1, 2, 3, 4, 5].map(|n| backoff.ceiling(n)),
+            expected.map(|ticks| MS * ticks),
+            "{backoff:?}"
+        );
+    }
 }
 
 #[test]

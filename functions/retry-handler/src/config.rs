@@ -257,16 +257,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_template_and_the_page_say_the_same_of_metrics() {
-        let read = |file: &str| {
-            std::fs::read_to_string(format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-        };
-        let parameter = "  Metrics:\n    Type: String\n    Default: \"off\"\n    AllowedValues: [\"off\", stack, target]\n";
-        assert!(read("template.yaml").contains(parameter));
-        assert!(read("docs/settings.md").contains("\n| `METRICS` | `off` | `off`, `stack`, `target` |"));
-    }
-
     /// What infra's construct refuses is held to the same file, so that both say the same words.
     #[test]
     fn golden_refusals() {

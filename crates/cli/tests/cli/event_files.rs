@@ -26,27 +26,6 @@ events/target-null.json: not an SQS event: a payload for the target; nothing for
 }
 
 #[test]
-fn a_message_without_an_id_keeps_its_whole_batch_as_the_handler_does() {
-    let folder = scratch();
-    let mut event: Value = serde_json::from_str(&read("events/first-failure.json")).expect("JSON");
-    let mut nameless = event["Records"][0].clone();
-    nameless["messageId"] = Value::Null;
-    event["Records"].as_array_mut().expect("records").push(nameless);
-    let file = folder.path().join("nameless.json");
-    std::fs::write(&file, event.to_string()).expect("a scratch file can be written");
-    let handled = handled(&format!("replay {}", file.display()));
-    assert_eq!(handled["calls"], serde_json::json!([]), "nothing is done");
-    let id = "ac0cc4b9-406c-5db5-80f1-400cbb736fc1";
-    assert_eq!(handled["batch_item_failures"], serde_json::json!([id, ""]));
-    for decision in handled["decisions"].as_array().expect("decisions") {
-        assert_eq!(decision["step"], Value::Null);
-        assert_eq!(decision["why"], "a message has no messageId; the whole batch is kept");
-    }
-    let text = printed(&format!("replay {}", file.display()));
-    assert!(text.contains(&format!("batchItemFailures: {id}, \"\"\n")), "{text}");
-}
-
-#[test]
 fn the_clock_the_policy_and_the_allow_list_can_be_set() {
     for (arguments, expected) in [
         (

@@ -220,22 +220,13 @@ fn a_page_that_cannot_be_written_is_known_before_the_run() {
 fn refusals_name_what_is_wrong() {
     for (flags, error) in [
         ("--vs jitter=none", "the following required arguments were not provided:\n  --report <FILE.html>\n"),
-        ("--report never.pdf", "invalid value 'never.pdf' for '--report <FILE.html>': the page is HTML: "),
         (
-            "--report never.html --vs jiter=none",
-            "invalid value 'jiter=none' for '--vs <FLAG=VALUE,…>': \"jiter\" is not a flag of the policy: ",
-        ),
-        (
-            "--report never.html --vs jitter=wild,max-age=1s --events 0",
-            "JITTER is \"wild\"; it must be full, equal, decorrelated or none\n       MAX_AGE is 1 s; it must be 60 s to 1209600 s (14 days)\n       --events is 0; it must be 1 to 10000000\n",
+            "--report never.html --vs max-age=1s --events 0",
+            "MAX_AGE is 1 s; it must be 60 s to 1209600 s (14 days)\n       --events is 0; it must be 1 to 10000000\n",
         ),
         (
             "--report never.html --jitter wild --vs max-age=1h",
             "JITTER is \"wild\"; it must be full, equal, decorrelated or none\n",
-        ),
-        (
-            "--report never.html sample.json",
-            "unexpected argument 'sample.json' found\n\n  tip: 'comeback replay' takes a file: ",
         ),
     ] {
         assert_refused(&format!("simulate {flags}"), &format!("error: {error}"));

@@ -89,15 +89,7 @@ const FOURTEEN_RETRIES: &str = "--events 2 --jitter none --max-retries 14";
 
 #[test]
 fn a_rate_says_how_many_wait_and_what_that_takes() {
-    let over = schedule(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 45000"));
-    let expected = "
-At 10 a second, failing events wait for 4h 33m each on average: 164,000 at once, when as many are given up as arrive.
-There is no limit on waiting events. About 45,000 are hidden (HIDE_UP_TO), 90,000 at most.
-The other 119,000 are delayed messages, of which 250 a second are sent again, at most.
-In batches of ten that costs 0.224 USD an hour, or 1.88 USD for a million hours that an event is delayed.
-It takes a MAXIMUM_CONCURRENCY of at least 6, if the handler takes 100ms for a batch of ten.
-";
-    assert!(over.ends_with(expected), "{over}");
+    // `pages` compares the text where some are hidden.
     let none_hidden = schedule(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 0"));
     assert!(
         none_hidden.contains(" events. None is hidden (HIDE_UP_TO).\nThe other 164,000 "),
@@ -172,16 +164,11 @@ fn retries_without_a_row_are_counted() {
 fn refused_values_are_named() {
     for (line, error) in [
         ("schedule --rate -3/s", "invalid value '-3/s' for '--rate <EVENTS>': must be a rate such as 10/s, "),
-        ("schedule --plot a.png", "invalid value 'a.png' for '--plot <FILE.svg|DIR>': the picture is SVG: "),
-        ("contention --plot a.svg", "invalid value 'a.svg' for '--plot <DIR>': several pictures are "),
         (
             "contention --clients 20000 --strategy none",
             "20000 clients with strategy none: must be at most 10000",
         ),
-        (
-            "schedule --max-age 59s --events 0",
-            "MAX_AGE is 59 s; it must be 60 s to 1209600 s (14 days)\n       --events is 0; it must be 1 to 100000\n",
-        ),
+        ("schedule --events 0", "--events is 0; it must be 1 to 100000\n"),
     ] {
         assert_refused(line, &format!("error: {error}"));
     }

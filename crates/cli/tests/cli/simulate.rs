@@ -128,22 +128,6 @@ fn moves_have_rows_where_there_were_some() {
 }
 
 #[test]
-fn the_wrong_number_of_pollers_is_warned_of() {
-    let warning = |flags: &str| {
-        let output = comeback(&format!("simulate --json {flags}"));
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stderr).expect("text")
-    };
-    let many = "--events 4000 --outage 10m --for 20m --handler-run-time 5s";
-    let few = warning(&format!("{many} --maximum-concurrency 2"));
-    let expected = " messages were visible, and not received although fewer were in flight than can be: 2 pollers are too few";
-    assert!(few.starts_with("warning: for ") && few.contains(expected) && few.lines().count() == 1, "{few}");
-    assert_eq!(warning(&format!("{many} --maximum-concurrency 1000 --hide-up-to always")), "");
-    let shared = warning("--events 50 --hide-up-to 500 --maximum-concurrency 1000");
-    assert!(shared.contains(": 1,000 pollers share that room") && shared.lines().count() == 1, "{shared}");
-}
-
-#[test]
 fn large_payloads_cost_a_request_for_each_64_kib() {
     let run = |size| json(&format!("simulate --events 20 --outage 10m --for 2h --payload-size {size}"));
     let (small, large) = (run(0), run(200_000));
@@ -238,17 +222,9 @@ fn refused_flags_are_named() {
         ("--seeds 7 --csv=minutes.csv", "the argument '--seeds <N>' cannot be used with '--csv <FILE>'\n"),
         (
             "--fault clock_skew",
-            "invalid value 'clock_skew' for '--fault <NAME=RATE[@FROM..UNTIL]>': must be NAME=RATE or ",
-        ),
-        (
-            "--fault clock_skew=1.5",
-            "--fault is clock_skew=1.5; it must be a rate of 0 to 1, within a window that is not empty\n",
+            "invalid value 'clock_skew' for '--fault <NAME=RATE[@FROM..UNTIL]>': must be ",
         ),
         ("--retry-after 0", "--retry-after is 0ns; it must be whole seconds, 1 s to 14 days\n"),
-        (
-            "--outage soon",
-            "invalid value 'soon' for '--outage <TIME>': must be whole seconds, or a duration such as 200ms, 90s or 3h\n",
-        ),
     ] {
         assert_refused(&format!("simulate {flags}"), &format!("error: {error}"));
     }

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use comeback_engine::{
-    FunctionPattern, HandlerFunction, Policy, SettingError, seconds,
-};
+use comeback_engine::{FunctionPattern, HandlerFunction, Policy, SettingError, seconds};
 
 use crate::support::*;
 

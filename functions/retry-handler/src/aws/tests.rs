@@ -210,19 +210,6 @@ fn entries(requests: &Requests) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deferrals_are_calls_of_ten() {
-    let (aws, requests) = answering(200, "", &done(0..10));
-    let results = account(&aws).change_visibility(&[hidden(43_170); 13], IN_TIME).await;
-    assert_eq!(results, vec![Ok(()); 13]);
-    let entry = json!({"Id": "9", "ReceiptHandle": "handle", "VisibilityTimeout": 43_170});
-    assert_eq!(entries(&requests)[0][9], entry);
-    assert_eq!(entries(&requests)[1].as_array().unwrap().len(), 3);
-    let requests = requests.lock().unwrap();
-    assert_eq!(requests[0].operation, "AmazonSQS.ChangeMessageVisibilityBatch");
-    assert!(requests[0].body.contains(QUEUE));
-}
-
-#[tokio::test(start_paused = true)]
 async fn each_entry_has_its_own_failure() {
     let failed =
         json!([{"Id": "2", "Code": "ReceiptHandleIsInvalid", "SenderFault": true, "Message": "old"}]);
