@@ -60,39 +60,6 @@ fn a_thousand_items_are_put_counted_and_deleted() {
 }
 
 #[test]
-fn of_several_writes_of_one_key_the_last_stands() {
-    on_ministack(async |server| {
-        let client = Client::new(server.config());
-        table(
-            &client,
-            "states",
-            &[
-                ("customer", KeyType::Hash, ScalarAttributeType::S),
-                ("number", KeyType::Range, ScalarAttributeType::N),
-            ],
-        )
-        .await;
-        let deliver = Sender::new(client.clone(), [Table::new("states", "customer").sort("number")]);
-        let write = |round: u32, number: u32| Write::put("states", order(1, number, &round.to_string()));
-        let writes = (0..6).flat_map(|round| (0..30).map(move |number| write(round, number)));
-        // The last one by another spelling of the same number.
-        let again = Attributes::from([
-            ("customer".into(), S("1".into())),
-            ("number".into(), N("7.0".into())),
-            ("state".into(), S("again".into())),
-        ]);
-        deliver.send(writes.chain([Write::put("states", again)])).await.unwrap();
-        let items = items(&client, "states").await;
-        assert_eq!(items.len(), 30);
-        for item in items {
-            let number = item["number"].as_n().unwrap().parse::<f64>().unwrap();
-            let expected = if number == 7.0 { "again" } else { "5" };
-            assert_eq!(item["state"].as_s().unwrap(), expected, "{item:?}");
-        }
-    });
-}
-
-#[test]
 fn the_example() {
     on_ministack(async |server| {
         let client = Client::new(server.config());

@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use aws_sdk_sqs::types::{MessageAttributeValue, MessageSystemAttributeName, QueueAttributeName};
+use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
 use comeback_delivery::sqs::{Deleter, Message, Sender, Visibility, VisibilityChanger};
-use comeback_tests::{MiniStack, eventually};
+use comeback_tests::MiniStack;
 
 use crate::{example, in_calls, on_ministack};
 
@@ -103,37 +103,6 @@ fn messages_are_shown_again_and_deleted() {
             call.attribute_names(QueueAttributeName::All).send().await.unwrap().attributes.unwrap();
         assert_eq!(attributes[&QueueAttributeName::ApproximateNumberOfMessages], "0");
         assert_eq!(attributes[&QueueAttributeName::ApproximateNumberOfMessagesNotVisible], "0");
-    });
-}
-
-#[test]
-fn a_delayed_message_is_neither_visible_nor_in_flight() {
-    on_ministack(async |server| {
-        let queue_url = queue(server, "delayed").await;
-        let reason =
-            MessageAttributeValue::builder().data_type("String").string_value("why").build().unwrap();
-        let delayed = |body: &str, secs| Message {
-            attributes: vec![("Reason".into(), reason.clone())],
-            ..Message::new(body).delayed(Duration::from_secs(secs))
-        };
-        let deliver = Sender::new(server.sqs.clone(), &queue_url);
-        deliver.send([delayed("later", 900), delayed("soon", 1)]).await.unwrap();
-        let call = server.sqs.get_queue_attributes().queue_url(&queue_url);
-        let counts = call.attribute_names(QueueAttributeName::All).send().await.unwrap().attributes.unwrap();
-        assert_eq!(counts[&QueueAttributeName::ApproximateNumberOfMessagesDelayed], "2");
-        assert_eq!(counts[&QueueAttributeName::ApproximateNumberOfMessages], "0");
-        assert_eq!(counts[&QueueAttributeName::ApproximateNumberOfMessagesNotVisible], "0");
-
-        let receive = async || {
-            let call = server.sqs.receive_message().queue_url(&queue_url).max_number_of_messages(10);
-            let received = call.message_attribute_names("All").send().await.unwrap();
-            received.messages.filter(|messages| !messages.is_empty())
-        };
-        let received = eventually("the shorter delay to end", Duration::from_secs(30), receive).await;
-        let [message] = received.as_slice() else { panic!("{received:?}") };
-        assert_eq!(message.body.as_deref(), Some("soon"));
-        let attributes = message.message_attributes.as_ref().unwrap();
-        assert_eq!(attributes["Reason"].string_value(), Some("why"));
     });
 }
 

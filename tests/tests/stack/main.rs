@@ -49,7 +49,6 @@ fn main() -> ExitCode {
     let mut trials = trials![
         retries::succeeds_on_the_fourth_invocation,
         retries::gives_up_after_max_retries,
-        retries::function_outside_the_allow_list_is_not_invoked,
         orders::outages_and_restarts_lose_nothing,
         orders::moved_messages_are_not_lost,
         attach::function_is_attached_to_a_stack_and_detached,

@@ -3,12 +3,11 @@ use std::time::Duration;
 
 use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_sdk_sqs::types::QueueAttributeName;
-use comeback_tests::{MiniStack, dead_letter, eventually, log_lines, plain_target, scratch};
+use comeback_tests::{MiniStack, dead_letter, eventually, log_lines};
 use comeback_timelapse::Depth;
 use serde_json::{Value, json};
 
 use crate::World;
-use crate::attach::send_failures_to;
 
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -50,28 +49,6 @@ pub(crate) async fn gives_up_after_max_retries(world: &World) {
     {
         assert_eq!(letter.attributes[name], value, "{name}");
     }
-}
-
-pub(crate) async fn function_outside_the_allow_list_is_not_invoked(world: &World) {
-    let (ministack, stack) = (world.ministack().await, world.comeback().await);
-    plain_target(ministack, "stranger").await;
-    send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), "stranger");
-    let event = json!({"order": 8, "refusals": 1, "ledger": scratch("strange").join("ledger")});
-    ministack.invoke("stranger", &event.to_string()).await;
-    let letter =
-        dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the stranger's event", |letter| {
-            letter.body.contains("function:stranger")
-        })
-        .await;
-    let body: Value = serde_json::from_str(&letter.body).expect("the body is JSON");
-    assert_eq!((&body["reason"], &body["payload"]), (&json!("target_not_allowed"), &event));
-    let invoked = eventually("the stranger's log", Duration::from_secs(30), async || {
-        let lines = log_lines(ministack, "/aws/lambda/stranger").await;
-        let invoked = lines.iter().filter(|line| line.get("received").is_some()).count();
-        (invoked > 0).then_some(invoked)
-    })
-    .await;
-    assert_eq!(invoked, 1, "only its own first invocation");
 }
 
 /// The log lines of the example target about failures with this error.

@@ -47,6 +47,7 @@ fn variables() -> Vec<Variable> {
         choice("JITTER", settings.jitter.name(), Jitter::ALL.map(Jitter::name).to_vec()),
         choice("ENVELOPE", settings.envelope.name(), Style::ALL.map(Style::name).to_vec()),
         choice("DIRECTIVES", directives, vec!["on", "off"]),
+        choice("METRICS", "off", vec!["off", "stack", "target"]),
         // A string in the template, because it may also be `always`.
         text("HIDE_UP_TO", settings.hide_up_to.to_string()),
         text("NON_RETRYABLE_ERRORS", settings.non_retryable_errors.join(",")),
@@ -120,12 +121,11 @@ fn template_passes_the_variables_that_the_handler_reads() {
     let template = template();
     let passed = &template["Resources"]["RetryHandler"]["Properties"]["Environment"]["Variables"];
     let mut known: Vec<_> = variables().iter().map(|variable| variable.name).collect();
-    known.extend(["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "PAUSES", "METRICS"]);
+    known.extend(["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "PAUSES"]);
     let mut names: Vec<_> = passed.as_object().unwrap().keys().map(String::as_str).collect();
     known.sort_unstable();
     names.sort_unstable();
     assert_eq!(names, known);
-    assert_eq!(passed["METRICS"], json!({"Ref": "Metrics"}));
 }
 
 /// The handler's tests and the construct's read the same list. It marks what the template cannot refuse.

@@ -84,15 +84,6 @@ fn with_one() -> Fixture {
 }
 
 #[test]
-fn a_visibility_can_be_cut_short_down_to_nothing() {
-    let mut fixture = with_one();
-    let (_, _, record) = fixture.receive_one(1.0);
-    fixture.hide(2.0, &record.receipt_handle, 0).unwrap();
-    assert_eq!(fixture.receive(2.0, 10).len(), 1);
-    assert!(fixture.receive(181.5, 10).is_empty(), "the first receive's timeout is void");
-}
-
-#[test]
 fn twelve_hours_count_from_the_receive() {
     let mut fixture = with_one();
     let (_, _, record) = fixture.receive_one(100.0);
@@ -211,16 +202,6 @@ fn delayed_messages_need_no_room_in_flight() {
     fixture.advance(60.0);
     assert_eq!(depth(&fixture), [5, 1, 0]);
     assert!(fixture.receive(61.0, 10).is_empty(), "now they do");
-}
-
-#[test]
-fn a_delay_is_served_once() {
-    let mut fixture = with_one_delayed(600);
-    let (_, _, record) = fixture.receive_one(600.0);
-    fixture.hide(601.0, &record.receipt_handle, 10).unwrap();
-    assert!(fixture.receive(610.9, 10).is_empty());
-    assert_eq!(fixture.receive_one(611.0).2.receive_count, 2);
-    assert_eq!(fixture.receive(791.0, 10).len(), 1, "after the queue's own 180 s");
 }
 
 #[test]
