@@ -23,14 +23,6 @@ fn one_call_that_is_denied_is_enough() {
 }
 
 #[test]
-fn calls_under_way_when_another_is_denied_may_deliver() {
-    let service =
-        Service { limits: ONE, polls: 2, ..Service::new([Fate::Whole(ErrorKind::Denied), Fate::Ok]) };
-    let undelivered = complete(service.sender().concurrency(2).send(entries([None; 3]))).unwrap_err();
-    assert_eq!((undelivered.delivered.len(), undelivered.delivered[0].index), (1, 1));
-}
-
-#[test]
 fn nobody_waits_for_the_retry_of_what_was_handed_back() {
     let script = [Fate::Whole(ErrorKind::Transient), Fate::Whole(ErrorKind::Denied)];
     let service = Service { limits: ONE, polls: 1, ..Service::new(script) };
