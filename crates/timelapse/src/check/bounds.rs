@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 /// A message counts as due this long before its due time: rule 8 of the engine's `decide.rs`.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Longest visibility timeout on a first receive: SQS's 12 hours, which count from the receive, less 30 s.
-pub(super) const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
+const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 /// The same on a later receive, which a throttled poller may have held for all of the queue's timeout.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// How long a receive hides a message that the handler does not hide.
@@ -196,7 +196,7 @@ impl Bounds {
         let (shortest, longest) = match after {
             After::Failure => (Duration::ZERO, self.longest_after_failure(case.look, false)),
             After::Unanswered => (cut.min(*AFTER_UNANSWERED.start()), cut.min(*AFTER_UNANSWERED.end())),
-            After::LostCopy => (*self.guard(case).start(), LONGEST_HIDING),
+            After::LostCopy => (*self.guard(case).start(), self.longest_of_original(case, hidden_for)),
         };
         let invariant = if hidden_for.as_secs() < shortest.as_secs() {
             Invariant::SpacedInvokes
@@ -222,6 +222,13 @@ impl Bounds {
         let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
         let longest = cut.saturating_add(SECOND).min(*AFTER_UNANSWERED.end());
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
+    }
+
+    /// The longest that the original of a copy may be hidden: as before any call, whatever is left of MAX_AGE, or for its
+    /// own wait if that is longer.
+    pub(super) fn longest_of_original(&self, case: &Case<'_>, hidden_for: Duration) -> Duration {
+        let is_its_wait = case.is_held(hidden_for) || self.deferral(case, hidden_for).is_ok();
+        if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
     /// The longest wait of a hold or of a message whose pauses are unknown; `None` if `wait` is longer.

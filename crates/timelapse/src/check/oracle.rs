@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
-use super::bounds::{After, Bounds, Case, InFlightBound, LONGEST_HIDING, Look, UNHIDDEN};
+use super::bounds::{After, Bounds, Case, InFlightBound, Look, UNHIDDEN};
 use super::ledger::Ledger;
 use super::pauses::Known;
 use super::{Broken, Invariant};
@@ -518,7 +518,9 @@ impl Oracle {
 
     /// The handler sends a message again; `altered` if the copy has another body.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
-        let guarded = self.check_guard(position, LONGEST_HIDING);
+        let guard = self.in_hand(position).guard.unwrap_or_default();
+        let longest = self.bounds.longest_of_original(&self.case(position), guard);
+        let guarded = self.check_guard(position, longest);
         self.note(guarded);
         let case = self.case(position);
         if altered {

@@ -361,6 +361,17 @@ fn a_move_that_ends_with_its_backoff_breaks_nothing() {
     assert_eq!(fixture.broken(), None);
 }
 
+/// If its handler dies, or SQS refuses the copy, it would come back late.
+#[test]
+fn a_move_whose_original_is_hidden_for_longer_than_it_waits() {
+    for (hidden_for, broken) in [(7_260, None), (7_261, Some(Invariant::LongestWait))] {
+        let mut fixture = Fixture::new();
+        fixture.oracle.hides(0, Duration::from_secs(hidden_for));
+        fixture.oracle.moves(0, Duration::from_secs(1), false);
+        assert_eq!(fixture.broken(), broken, "{hidden_for} s");
+    }
+}
+
 #[test]
 fn another_body_or_a_second_copy_or_too_long_a_delay() {
     let mut fixture = Fixture::new();
