@@ -14,6 +14,7 @@ mod pauses;
 mod session;
 mod status;
 mod trace;
+mod waiting;
 
 use clap::Subcommand;
 
@@ -40,6 +41,12 @@ pub(crate) enum OperateCommand {
     /// Show what waits, what is due, what was given up, and whether retries run
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusArguments),
+    /// Show which events wait, for what and until when, from the handler's log
+    ///
+    /// SQS cannot list a queue, so the handler's log is the index: its last line about a message says whether it waits. This
+    /// reads no further back than a wait can last, and compares what it found with SQS's own counts.
+    #[command(after_help = waiting::EXAMPLES)]
+    Waiting(waiting::WaitingArguments),
     /// Show one event's life as a timeline: its failures, waits and retries, and how it stands
     ///
     /// The handler's log is the index: it has an event from its first failure on, without its payload. A success leaves
@@ -62,12 +69,13 @@ pub(crate) enum OperateCommand {
 }
 
 pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
-    use OperateCommand::{Attach, Dead, Detach, Doctor, Pause, Resume, Status, Trace};
+    use OperateCommand::{Attach, Dead, Detach, Doctor, Pause, Resume, Status, Trace, Waiting};
     match command {
         Attach(it) => run_in_session(&it.common, |session| attach::attach(it, session)),
         Detach(it) => run_in_session(&it.common, |session| attach::detach(it, session)),
         Doctor(it) => run_in_session(&it.common, |session| doctor::run(it, session)),
         Status(it) => run_in_session(&it.common, |session| status::run(it, session)),
+        Waiting(it) => run_in_session(&it.common, |session| waiting::run(it, session)),
         Trace(it) => run_in_session(&it.common, |session| trace::run(it, session)),
         Pause(it) => run_in_session(&it.common, |session| pause::pause(it, session)),
         Resume(it) => run_in_session(&it.common, |session| pause::resume(it, session)),

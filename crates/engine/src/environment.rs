@@ -24,8 +24,8 @@ use crate::report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
 use crate::waits::{Wait, guard, isolated};
 use crate::{Envelope, Pauses, Policy, Record, Room, Timestamp};
 
-/// Remedy for a re-invocation that may have been accepted.
-const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
+/// Remedy for a re-invocation that may have been accepted. Commands recognize such a wait by it in the handler's log.
+pub const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
     look for an outage of Lambda or of the network";
 /// Remedy for moves that may have been accepted.
 const LOST_COPY: &str = "the copies may be on their way, and the messages themselves come back in one to two hours at \
@@ -446,6 +446,9 @@ impl<'a> Message<'a> {
     }
 
     fn moved(&mut self, copy: &Move<'_>) {
+        if let Next::Move(wait) = &self.next {
+            self.outcome.not_before = wait.not_before;
+        }
         self.outcome.moved = Some(copy.delay);
         self.next = Next::Nothing;
     }

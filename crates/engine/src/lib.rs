@@ -58,7 +58,7 @@ pub use dead_letter::{Attribute, DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYT
 pub use decide::{Action, QUEUE_VISIBILITY_TIMEOUT, decide};
 pub use directive::{Directive, error_names, simple_name};
 pub use due::HOLD;
-pub use environment::Environment;
+pub use environment::{Environment, UNANSWERED};
 pub use failed_event::FailedEvent;
 pub use invocation_record::{InvocationError, InvocationRecord};
 pub use known_pauses::{LONG_PAUSE, longest_between_reads};

@@ -95,6 +95,9 @@ pub struct Outcome<'a> {
     pub hidden_for: Option<Duration>,
     /// The delay with which it was sent again instead of being hidden. The copy takes its place.
     pub moved: Option<Duration>,
+    /// When the handler checks that copy again, if it waits for a reason other than its backoff; several moves may take it
+    /// there.
+    pub not_before: Option<Timestamp>,
     /// Whether the message is such a copy itself.
     pub is_copy: bool,
     /// Whether nobody received it before: the event has just failed.
@@ -203,6 +206,7 @@ impl<'a> Outcome<'a> {
             problem: None,
             hidden_for: None,
             moved: None,
+            not_before: None,
             is_copy: record.moved.is_some(),
             is_first_receive: record.is_first_receive(),
             trace: TraceHeader::of(record).map(TraceHeader::root),

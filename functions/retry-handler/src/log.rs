@@ -165,6 +165,7 @@ fn outcome(outcome: &Outcome<'_>) {
         action = outcome.step.as_ref().map(Step::name),
         delay = outcome.moved.or(outcome.visibility_timeout()).map(|wait| wait.as_secs()),
         due = outcome.due().map(tracing::field::display),
+        not_before = outcome.not_before.map(tracing::field::display),
         request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
         invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
         trace = outcome.trace,
@@ -267,6 +268,7 @@ pub(crate) mod tests {
             problem: None,
             hidden_for: None,
             moved: None,
+            not_before: None,
             is_copy: false,
             trace: None,
             is_first_receive: false,
@@ -350,12 +352,13 @@ pub(crate) mod tests {
         let failed = Outcome {
             step: Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_000) }),
             problem: Some(CallFailure { cause: "throttled".into(), remedy: None }),
+            not_before: Some(Timestamp::from_secs(1_700_001_400)),
             ..moved()
         };
         let of_failed = &lines(vec![failed, moved()], made, None)[0];
         assert_eq!(
-            (&of_failed["action"], &of_failed["problem"], &of_failed["delay"]),
-            (&json!("reinvoke"), &json!("throttled"), &json!(700)),
+            (&of_failed["action"], &of_failed["problem"], &of_failed["delay"], &of_failed["not_before"]),
+            (&json!("reinvoke"), &json!("throttled"), &json!(700), &json!("2023-11-14T22:36:40.000Z")),
             "a message whose step failed has its own line all the same"
         );
     }

@@ -187,6 +187,7 @@ mod tests {
             problem: None,
             hidden_for: None,
             moved: None,
+            not_before: None,
             is_copy: false,
             trace: None,
             is_first_receive: false,

@@ -9,6 +9,7 @@ mod doctor;
 mod pause;
 mod status;
 mod trace;
+mod waiting;
 mod walk;
 mod world;
 
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         pause::what_cannot_be_paused_is_said,
         doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
         status::the_status_shows_what_waits_and_what_was_given_up,
+        waiting::what_waits_is_found_in_the_log,
         walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,
         dead::dead_letters_are_listed_shown_and_redriven_to_success,

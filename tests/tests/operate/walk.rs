@@ -17,8 +17,8 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     let operator = Operator::on_clock_of(ministack);
     let shell = operator.shell().clone().with("FUNCTION", FUNCTION);
     let blocks = pages::blocks("docs/operate.md", "Rehearse a broken deployment");
-    let [attach, refuse, fail, status, trace, pause, resume, redrive, detach] =
-        <[String; 9]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not nine blocks: {blocks:#?}"));
+    let [attach, refuse, fail, status, waiting, trace, pause, resume, waiting_after, redrive, detach] =
+        <[String; 11]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not eleven blocks: {blocks:#?}"));
     let functions: String =
         refuse.lines().filter(|line| line.contains("() {")).map(|line| format!("{line}\n")).collect();
     let run = |block: &str| {
@@ -38,6 +38,16 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     eventually("the second order to wait", LIMIT, waits).await;
     let status = run(&status);
     assert!(status.contains("Dead letters  1, the oldest"), "{status}");
+    // Between a re-invocation and its failure, the event does not wait.
+    let found = async || {
+        let said = run(&waiting);
+        (said.matches("1 waiting event found").count() == 2).then_some(said)
+    };
+    let waiting = eventually("the log to show the second order waiting", LIMIT, found).await;
+    for expected in ["┆ orders   ┆ TargetDown ┆", " backoff\n", "Of about 1 message hidden and delayed"]
+    {
+        assert!(waiting.contains(expected), "{waiting}");
+    }
 
     let trace = run(&trace);
     assert!(trace.contains("failed with TargetDown"), "{trace}");
@@ -50,6 +60,8 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     eventually("the second order to be held", LIMIT, held).await;
     run(&resume);
     taken(ministack, 1).await;
+    let is_gone = async || run(&waiting_after).contains("No waiting event was found").then_some(());
+    eventually("the log to show that nothing waits", LIMIT, is_gone).await;
 
     let redriven = run(&redrive);
     assert!(redriven.contains("OrderRefused"), "{redriven}");

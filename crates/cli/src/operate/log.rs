@@ -50,6 +50,25 @@ impl Search<'_> {
         progress: &dyn Fn(usize),
         mut take: impl FnMut(LogEvent),
     ) -> Result<bool, Failure> {
+        let mut found = 0;
+        let look = |event: LogEvent| {
+            if event.message.contains(self.term) {
+                found += 1;
+                progress(found);
+                take(event);
+            }
+        };
+        self.each_by_pattern(account, pattern(self.term)?, look).await
+    }
+
+    /// Each line that one of CloudWatch's filter patterns lets pass, instead of a term, as it comes. Not every server that
+    /// stands in for CloudWatch knows every pattern. Gives whether there is such a log group.
+    pub(crate) async fn each_by_pattern(
+        &self,
+        account: &Account,
+        pattern: Option<String>,
+        mut take: impl FnMut(LogEvent),
+    ) -> Result<bool, Failure> {
         let time = |time: Timestamp| time.as_millis() as i64;
         let call = account
             .logs
@@ -58,9 +77,8 @@ impl Search<'_> {
             .set_log_stream_names(self.stream.map(|stream| vec![stream.to_owned()]))
             .start_time(time(self.since))
             .set_end_time(self.until.map(time))
-            .set_filter_pattern(pattern(self.term)?);
+            .set_filter_pattern(pattern);
         let mut pages = call.into_paginator().send();
-        let mut found = 0;
         while let Some(page) = pages.next().await {
             let page = match page {
                 Err(error)
@@ -70,16 +88,11 @@ impl Search<'_> {
                 }
                 page => page.or_failure("logs:FilterLogEvents", self.group)?,
             };
-            let matching = page.events.unwrap_or_default().into_iter().filter_map(|event| {
-                let message = event.message.filter(|message| message.contains(self.term))?;
+            let events = page.events.unwrap_or_default().into_iter().filter_map(|event| {
                 let at = Timestamp::from_millis(u64::try_from(event.timestamp?).ok()?);
-                Some(LogEvent { at, stream: event.log_stream_name?, message })
+                Some(LogEvent { at, stream: event.log_stream_name?, message: event.message? })
             });
-            for event in matching {
-                found += 1;
-                take(event);
-            }
-            progress(found);
+            events.for_each(&mut take);
         }
         Ok(true)
     }
@@ -94,7 +107,7 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
 }
 
-/// A line that the handler writes about a message, as far as a trace needs it.
+/// A line that the handler writes about a message, as far as the commands need it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct HandlerLine {
@@ -113,6 +126,10 @@ pub(crate) struct HandlerLine {
     #[serde(deserialize_with = "time")]
     pub(crate) due: Option<Timestamp>,
     pub(crate) delay: Option<u64>,
+    #[serde(deserialize_with = "time")]
+    pub(crate) not_before: Option<Timestamp>,
+    #[serde(deserialize_with = "time")]
+    pub(crate) retry_after: Option<Timestamp>,
     pub(crate) reason: Option<String>,
     pub(crate) detail: Option<String>,
     pub(crate) problem: Option<String>,

@@ -186,7 +186,7 @@ fn text(status: &Status) -> String {
     ];
     let lines = lines.map(|(title, line)| format!("{title:<13} {line}\n")).concat();
     format!(
-        "{}{of_stack}\n\n{lines}\nCounts of messages are approximate, and a minute old.\n",
+        "{}{of_stack}\n\n{lines}\nCounts of messages are approximate, and a minute old. `comeback waiting` shows what waits.\n",
         status.handler
     )
 }
@@ -316,7 +316,7 @@ Handler       its mapping is enabled, for 10 invocations at a time
 Pauses        none
 Alarms        none is set
 
-Counts of messages are approximate, and a minute old.
+Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.
 ";
         assert_eq!(plain(&quiet()), expected);
     }
@@ -376,7 +376,7 @@ Pauses        orders:live, new events too, for 25h, by anna: deploy 4711
               every function, for 1m and until 2023-11-14T22:13:20.000Z
 Alarms        1 of 2 alarms in state ALARM: letters
 
-Counts of messages are approximate, and a minute old.
+Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.
 ";
         assert_eq!(plain(&busy), expected);
     }

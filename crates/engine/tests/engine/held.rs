@@ -142,6 +142,7 @@ fn what_is_held_may_be_moved() {
     let mut environment = new_environment(&moving);
     let report = world.handle_in(&mut environment, &records, NOW, usize::MAX);
     assert!(kept(&report).is_empty() && report.moves.made == 1);
+    assert_eq!(report.outcomes[0].not_before, Some(after(NOW, 1_344_000)));
     let copy = world.copies.borrow()[0].clone();
     assert_eq!(copy.delay, 672);
     let mut received: Record = copy.received(NOW);

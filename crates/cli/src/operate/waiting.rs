@@ -1,0 +1,502 @@
+//! `comeback waiting`: which events wait, for what, and until when.
+//!
+//! SQS cannot list a queue, and shows nothing of a hidden message. The handler's log is the only index: its last line about
+//! a message says whether it waits.
+
+mod events;
+mod wanted;
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Timestamp};
+use comfy_table::{ContentArrangement, Table, presets};
+use indicatif::HumanCount;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::clock;
+use crate::failure;
+use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::deployment::{Deployment, Depth};
+use crate::operate::function::short_name;
+use crate::operate::log::{HandlerLine, LogEvent, Search};
+use crate::operate::pauses;
+use crate::operate::session::{Common, Session};
+use crate::operate::waiting::events::{Group, WaitingEvent, Waits, Why};
+use crate::operate::waiting::wanted::Wanted;
+use crate::output::json_line;
+use crate::text::durations::{self, short};
+use crate::text::numbers::counted;
+use crate::text::terminal::{Progress, align_right, shown, table};
+
+/// SQS hides a message for 12 hours at most. Then the handler receives it, and writes a line about it; if it was throttled,
+/// after another visibility timeout of the queue.
+const LONGEST_HIDDEN: Duration = Duration::from_secs(12 * 3_600 + QUEUE_VISIBILITY_TIMEOUT.as_secs());
+/// SQS keeps no message for longer.
+const RETENTION: Duration = Duration::from_secs(14 * 86_400);
+const DAY: Duration = Duration::from_secs(86_400);
+/// The log levels that hide lines of level INFO.
+const HIDING: [&str; 3] = ["WARN", "ERROR", "FATAL"];
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback waiting
+  comeback waiting orders --error 'Timeout*' --each
+  comeback waiting --due-within 1h --each --limit 20
+  comeback waiting --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct WaitingArguments {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Due by then
+    #[arg(long, value_name = "TIME", value_parser = durations::read, help_heading = "Which events (all that is given must hold)")]
+    due_within: Option<Duration>,
+    /// List the events one by one too, the first due first
+    #[arg(long)]
+    each: bool,
+    /// Events that --each lists, at most
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// How far back to read the log [default: as long as a wait can last]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    since: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Result<(), failure::Failure> {
+    let now = clock::now();
+    let reading = session.interrupt.or(Reading::read(&session, arguments, now)).await?;
+    let report = reading.report(arguments, now);
+    let mut out = anstream::stdout();
+    if session.common.json {
+        writeln!(out, "{}", json_line(&json!(report)))?;
+    } else {
+        write!(out, "{}", text(&report, now))?;
+    }
+    Ok(reading.unknown_functions(&arguments.wanted)?)
+}
+
+/// What a deployment's queue and log say.
+struct Reading {
+    deployment: Deployment,
+    retry_queue: Depth,
+    since: Timestamp,
+    /// How long ago the last line about an event that waits may have been written.
+    reach: Duration,
+    /// How long the log group keeps a line; `None` if that is no shorter.
+    kept_for: Option<Duration>,
+    has_log: bool,
+    waits: Waits,
+    /// Lines about the events that the filter takes.
+    lines: u64,
+    /// Functions of the filter of which there are lines.
+    logged: BTreeSet<usize>,
+}
+
+impl Reading {
+    async fn read(session: &Session, arguments: &WaitingArguments, now: Timestamp) -> Result<Self, Failure> {
+        let account = &session.account;
+        let deployment = session.deployment().await?;
+        let retry_queue = Depth::read(account, &deployment.retry_queue).await?;
+        let reach = reach(account, &deployment, &retry_queue, now).await;
+        let since = before(now, arguments.since.unwrap_or(reach).min(RETENTION));
+        let group = deployment.log_group.as_str();
+        // No log group keeps lines for less than a day.
+        let kept_for = if reach > DAY { kept_for(account, group).await? } else { None };
+        let kept_for = kept_for.filter(|kept_for| *kept_for < reach);
+        let search = Search { group, term: "", since, until: Some(now), stream: None };
+        let progress = Progress::endless("reading the handler's log: {pos} lines");
+        let (mut waits, mut lines, mut logged) = (Waits::default(), 0, BTreeSet::new());
+        let functions = || arguments.wanted.functions.iter().enumerate();
+        let take = |event: LogEvent| {
+            let Some(line) = HandlerLine::read(&event.message) else { return };
+            logged.extend(functions().filter(|(_, it)| it.names(&line.target)).map(|(index, _)| index));
+            if arguments.wanted.takes(&line) {
+                waits.take(&line);
+                lines += 1;
+                progress.set(lines);
+            }
+        };
+        let has_log = search.each_by_pattern(account, Some(arguments.wanted.pattern()), take).await?;
+        Ok(Self { deployment, retry_queue, since, reach, kept_for, has_log, waits, lines, logged })
+    }
+
+    fn report(&self, arguments: &WaitingArguments, now: Timestamp) -> Report<'_> {
+        let by = arguments.due_within.map(|within| now.saturating_add(within));
+        let groups = Group::all(self.waits.due_by(by));
+        let events = arguments.each.then(|| self.waits.first_due_by(by, arguments.limit as usize));
+        let is_everything =
+            arguments.wanted.takes_everything() && by.is_none() && before(now, self.reach) >= self.since;
+        Report {
+            since: self.since,
+            lines: self.lines,
+            found: groups.iter().map(|group| group.count).sum(),
+            is_everything,
+            retry_queue: self.retry_queue,
+            notes: self.notes(&groups, now),
+            groups,
+            events,
+        }
+    }
+
+    /// What the log does not show, and why.
+    fn notes(&self, groups: &[Group<'_>], now: Timestamp) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |is_so: bool, text: String| notes.extend(is_so.then_some(text));
+        let Self { deployment, retry_queue, since, reach, .. } = self;
+        let group = &deployment.log_group;
+        note(
+            !self.has_log,
+            format!("There is no log group {group}: the handler has never run, or it was deleted."),
+        );
+        let level = deployment.log_level.as_deref().unwrap_or_default();
+        note(
+            HIDING.contains(&level),
+            format!("The handler's log level is {level}, which hides most of what waits: set it to INFO."),
+        );
+        let visible = retry_queue.visible;
+        note(
+            visible > 0,
+            format!(
+                "About {} more {} due, and the handler has not received {} yet: `comeback status` says whether it runs.",
+                HumanCount(visible),
+                if visible == 1 { "message is" } else { "messages are" },
+                if visible == 1 { "it" } else { "them" },
+            ),
+        );
+        note(
+            *since > before(now, *reach),
+            format!(
+                "An event may wait for {} without a line: some may be missing that have none since {since}.",
+                durations::text(*reach)
+            ),
+        );
+        note(
+            self.kept_for.is_some(),
+            format!(
+                "{group} keeps lines for only {}, and an event may wait for {} without one: some may be missing.",
+                durations::text(self.kept_for.unwrap_or_default()),
+                durations::text(*reach)
+            ),
+        );
+        let held: u64 = groups.iter().map(|group| group.held).sum();
+        note(
+            held > 0,
+            format!(
+                "{} held by a pause, and due when it ends: `comeback pause --list`.",
+                if held == 1 { "1 event is".into() } else { format!("{} events are", HumanCount(held)) }
+            ),
+        );
+        notes
+    }
+
+    /// Fails for the functions that the handler does not retry, and of which it has logged nothing.
+    fn unknown_functions(&self, wanted: &Wanted) -> Result<(), Failure> {
+        let is_known = |function| self.deployment.retries(&self.deployment.arn_of(function));
+        let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
+        let unknown =
+            unlogged.filter(|(_, function)| !is_known(function)).map(|(_, function)| function.to_string());
+        let unknown: Vec<_> = unknown.collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Undone(format!(
+            "{} retries no function {}, and has logged none of its events since {}: check the name, or attach it",
+            self.deployment.handler,
+            unknown.join(", "),
+            self.since
+        )))
+    }
+}
+
+/// How long ago the last line about an event that waits may have been written.
+///
+/// A hidden message comes back to the handler, which writes a line. A message that is sent again with a delay comes back
+/// too, but only its first move and its end have lines. So its wait may be as long as `MAX_AGE` allows. That clock stops
+/// while the function is paused, so then only SQS's retention ends it.
+async fn reach(account: &Account, deployment: &Deployment, queue: &Depth, now: Timestamp) -> Duration {
+    if queue.delayed == 0 {
+        return LONGEST_HIDDEN;
+    }
+    let Ok(policy) = deployment.policy() else { return RETENTION };
+    let Ok(pauses) = pauses::read(account, deployment).await else { return RETENTION };
+    let begin = before(now, policy.max_age());
+    let is_recent = |until: Option<Timestamp>| until.is_none_or(|until| until > begin);
+    if pauses.unwrap_or_default().iter().any(|pause| is_recent(pause.until)) {
+        return RETENTION;
+    }
+    policy.max_age().clamp(LONGEST_HIDDEN, RETENTION)
+}
+
+/// How long a log group keeps a line; `None` if for ever, or if there is no such group.
+async fn kept_for(account: &Account, group: &str) -> Result<Option<Duration>, Failure> {
+    let pages = account.logs.describe_log_groups().log_group_name_prefix(group).into_paginator();
+    let groups = pages.items().send().try_collect().await.or_failure("logs:DescribeLogGroups", group)?;
+    let days =
+        groups.iter().find(|it| it.log_group_name() == Some(group)).and_then(|it| it.retention_in_days());
+    Ok(days.map(|days| DAY * days.unsigned_abs()))
+}
+
+fn before(now: Timestamp, duration: Duration) -> Timestamp {
+    let back = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_sub(back))
+}
+
+/// What waits, as far as the log shows it.
+#[derive(Clone, Debug, Serialize)]
+struct Report<'r> {
+    /// The log was read from here on.
+    since: Timestamp,
+    /// Lines about the events that the filter takes.
+    lines: u64,
+    /// Events that wait, and that the filter takes.
+    found: u64,
+    /// Nothing was filtered, so `found` can be compared with the queue.
+    is_everything: bool,
+    /// SQS's own counts: approximate, and a minute old.
+    retry_queue: Depth,
+    groups: Vec<Group<'r>>,
+    /// `None` without `--each`.
+    events: Option<Vec<WaitingEvent<'r>>>,
+    /// What is not known, and why.
+    notes: Vec<String>,
+}
+
+fn text(report: &Report<'_>, now: Timestamp) -> String {
+    let Report { since, found, groups, events, .. } = report;
+    let mut text = match found {
+        0 => format!("No waiting event was found in the handler's log since {since}\n"),
+        _ => format!(
+            "{} found in the handler's log since {since}\n",
+            counted(*found, "waiting event", "waiting events")
+        ),
+    };
+    if !groups.is_empty() {
+        text += &format!("{}\n", groups_table(groups, now));
+    }
+    if let Some(events) = events.as_deref().filter(|events| !events.is_empty()) {
+        text += &format!("\n{}\n", lines_of(events, now));
+        let listed = events.len() as u64;
+        if listed < *found {
+            text += &format!("{} listed; --limit {found} lists all\n", HumanCount(listed));
+        }
+    }
+    text += "\n";
+    let hidden = report.retry_queue.in_flight + report.retry_queue.delayed;
+    let hidden_and_delayed = counted(hidden, "message", "messages");
+    text += &if report.is_everything {
+        format!(
+            "Of about {hidden_and_delayed} hidden and delayed, {} were found in the log.\n",
+            HumanCount(*found)
+        )
+    } else {
+        format!("About {hidden_and_delayed} of all events are hidden and delayed.\n")
+    };
+    report.notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
+}
+
+fn groups_table(groups: &[Group<'_>], now: Timestamp) -> Table {
+    let mut table = table();
+    table.set_header(["events", "function", "error", "first failed", "next due", "last due"]);
+    for group in groups {
+        let last_due = if group.held > 0 { None } else { group.last_due };
+        let otherwise = if group.held > 0 { Why::Pause } else { Why::FailedCall };
+        let row: [&str; 6] = [
+            &HumanCount(group.count).to_string(),
+            function(group.target),
+            error(group.target, group.error_type),
+            &age(group.oldest_first_failure, now),
+            &due(group.next_due, otherwise, now),
+            &due(last_due, otherwise, now),
+        ];
+        table.add_row(row.map(shown));
+    }
+    align_right(&mut table, [0]);
+    table
+}
+
+/// One line an event, however long: a key is to be copied whole.
+fn lines_of(events: &[WaitingEvent<'_>], now: Timestamp) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["key", "function", "retry", "error", "first failed", "due", "waits for"]);
+    for event in events {
+        let row: [&str; 7] = [
+            event.key,
+            function(event.target),
+            &event.retry.to_string(),
+            error(event.target, event.error_type),
+            &age(event.first_failure, now),
+            &due(event.due, event.why, now),
+            event.why.in_words(),
+        ];
+        table.add_row(row.map(shown));
+    }
+    table.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn function(target: Option<&str>) -> &str {
+    target.map_or("others", short_name)
+}
+
+fn error<'e>(target: Option<&str>, error_type: Option<&'e str>) -> &'e str {
+    error_type.unwrap_or(if target.is_some() { "unknown" } else { "others" })
+}
+
+fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
+    moment
+        .map_or_else(|| "unknown".into(), |it| format!("{} ago", short(now.since(it).as_secs_f64().floor())))
+}
+
+fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
+    match due {
+        Some(due) if due > now => format!("in {}", short(due.since(now).as_secs_f64().ceil())),
+        Some(due) => format!("{} ago", short(now.since(due).as_secs_f64().floor())),
+        None if why == Why::Pause => "paused".into(),
+        None => "unknown".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+
+    const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
+    const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+    fn after(seconds: u64) -> Option<Timestamp> {
+        Some(NOW.saturating_add(Duration::from_secs(seconds)))
+    }
+
+    fn event(
+        key: &'static str,
+        error_type: &'static str,
+        due: Option<Timestamp>,
+        why: Why,
+    ) -> WaitingEvent<'static> {
+        let first_failure = Some(before(NOW, Duration::from_secs(4_000)));
+        WaitingEvent {
+            key,
+            target: Some(ORDERS),
+            retry: 7,
+            error_type: Some(error_type),
+            first_failure,
+            due,
+            why,
+        }
+    }
+
+    fn reading(retry_queue: Depth) -> Reading {
+        Reading {
+            deployment: Deployment::sample(),
+            retry_queue,
+            since: before(NOW, LONGEST_HIDDEN),
+            reach: LONGEST_HIDDEN,
+            kept_for: None,
+            has_log: true,
+            waits: Waits::default(),
+            lines: 0,
+            logged: BTreeSet::new(),
+        }
+    }
+
+    fn report(events: Vec<WaitingEvent<'_>>) -> Report<'_> {
+        let retry_queue = Depth { visible: 0, in_flight: 1_200, delayed: 4 };
+        let groups = Group::all(events.iter().cloned());
+        let notes = reading(retry_queue).notes(&groups, NOW);
+        let found = events.len() as u64;
+        let since = before(NOW, LONGEST_HIDDEN);
+        let is_everything = true;
+        Report { since, lines: 9, found, is_everything, retry_queue, groups, events: Some(events), notes }
+    }
+
+    #[test]
+    fn a_table_counts_and_a_line_is_one_event() {
+        let events = vec![
+            event("5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11", "TargetDown", after(65), Why::RetryAfter),
+            event("k-2", "TargetDown", Some(before(NOW, Duration::from_secs(3))), Why::UnansweredCall),
+            event("k-3", "Timeout", None, Why::Pause),
+        ];
+        let expected = "\
+3 waiting events found in the handler's log since 2026-09-14T03:12:50.000Z
+┌────────┬──────────┬────────────┬──────────────┬──────────┬──────────┐
+│ events ┆ function ┆ error      ┆ first failed ┆ next due ┆ last due │
+╞════════╪══════════╪════════════╪══════════════╪══════════╪══════════╡
+│      2 ┆ orders   ┆ TargetDown ┆ 1h 7m ago    ┆ 3s ago   ┆ in 1m 5s │
+│      1 ┆ orders   ┆ Timeout    ┆ 1h 7m ago    ┆ paused   ┆ paused   │
+└────────┴──────────┴────────────┴──────────────┴──────────┴──────────┘
+
+key                                   function  retry  error       first failed  due       waits for
+5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11  orders    7      TargetDown  1h 7m ago     in 1m 5s  RetryAfter
+k-2                                   orders    7      TargetDown  1h 7m ago     3s ago    unanswered call
+k-3                                   orders    7      Timeout     1h 7m ago     paused    pause
+
+Of about 1,204 messages hidden and delayed, 3 were found in the log.
+1 event is held by a pause, and due when it ends: `comeback pause --list`.
+";
+        let text = text(&report(events), NOW);
+        assert_eq!(anstream::adapter::strip_str(&text).to_string(), expected);
+    }
+
+    #[test]
+    fn each_thing_that_is_not_known_is_said() {
+        let notes = |change: &dyn Fn(&mut Reading)| {
+            let mut reading = reading(Depth::default());
+            change(&mut reading);
+            reading.notes(&[], NOW)
+        };
+        assert_eq!(notes(&|_| ()), [] as [&str; 0]);
+        let log = "/aws/lambda/retry-handler";
+        type Change<'c> = &'c dyn Fn(&mut Reading);
+        let cases: [(Change<'_>, String); 5] = [
+            (&|it| it.has_log = false, format!("There is no log group {log}: the handler has never run, or it was deleted.")),
+            (
+                &|it| it.deployment.log_level = Some("WARN".into()),
+                "The handler's log level is WARN, which hides most of what waits: set it to INFO.".into(),
+            ),
+            (
+                &|it| it.retry_queue.visible = 2,
+                "About 2 more messages are due, and the handler has not received them yet: `comeback status` says whether it runs.".into(),
+            ),
+            (
+                &|it| it.since = before(NOW, Duration::from_secs(3_600)),
+                "An event may wait for 12h 20m 30s without a line: some may be missing that have none since 2026-09-14T14:33:20.000Z.".into(),
+            ),
+            (
+                &|it| (it.reach, it.kept_for) = (RETENTION, Some(DAY)),
+                format!("{log} keeps lines for only 24h, and an event may wait for 14d without one: some may be missing."),
+            ),
+        ];
+        for (change, note) in cases {
+            assert!(notes(change).contains(&note), "{note}: {:?}", notes(change));
+        }
+    }
+
+    #[test]
+    fn a_function_that_nobody_knows_is_an_error() {
+        let reading = reading(Depth::default());
+        let unknown = |names: &[&str]| {
+            let functions = names.iter().map(|name| name.parse().unwrap()).collect();
+            reading.unknown_functions(&Wanted { functions, ..Wanted::default() })
+        };
+        assert_eq!(unknown(&["orders"]), Ok(()));
+        let error = unknown(&["orders", "order"]).unwrap_err();
+        assert!(
+            matches!(&error, Failure::Undone(text) if text.contains("retries no function order,")),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_event_cannot_command_the_terminal() {
+        let report = report(vec![event(HOSTILE, HOSTILE, None, Why::Backoff)]);
+        let text = text(&report, NOW);
+        assert!(text.contains("\\u{1b}]") && !is_obeyed_anywhere(&text), "{text}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Which events a command is about: its filter, for CloudWatch and for itself.
+
+use clap::Args;
+use comeback_engine::error_names;
+use wildmatch::WildMatch;
+
+use crate::operate::function::FunctionName;
+use crate::operate::log::HandlerLine;
+
+/// The longest filter pattern that CloudWatch takes.
+const LONGEST_PATTERN: usize = 1_024;
+
+/// Which events. Everything that is given must hold. All lines about one message name the same function, error and key, so
+/// a filter never hides only some of them.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Which events (all that is given must hold)")]
+pub(crate) struct Wanted {
+    /// Of these functions; without a qualifier, of any of their versions and aliases
+    #[arg(value_name = "FUNCTION")]
+    pub(crate) functions: Vec<FunctionName>,
+    /// With an error type like this, as a whole, by the name of its class or by its simple name: * stands for any text,
+    /// ? for one character
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) error: Option<String>,
+    /// With this key
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+}
+
+impl Wanted {
+    pub(crate) fn takes_everything(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn takes(&self, line: &HandlerLine) -> bool {
+        self.key.as_ref().is_none_or(|key| line.key == *key)
+            && (self.functions.is_empty()
+                || self.functions.iter().any(|function| function.names(&line.target)))
+            && self.error.as_ref().is_none_or(|glob| {
+                let glob = WildMatch::new(glob);
+                line.error_type
+                    .as_ref()
+                    .is_some_and(|error| error_names(error).iter().any(|name| glob.matches(name)))
+            })
+    }
+
+    /// CloudWatch's filter pattern: it lets every line pass that [`takes`](Self::takes) accepts, and few others. In its
+    /// strings, `*` stands for any text at the beginning and the end.
+    pub(crate) fn pattern(&self) -> String {
+        let key = self.key.as_deref().filter(|key| is_plain(key)).unwrap_or("*");
+        let mut tests = vec![test("action", "*"), test("key", key)];
+        // Every name of an error is a part of its type.
+        tests.extend(self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob)))));
+        let functions = self.functions.iter().map(|it| test("target", &format!("*:function:{}*", it.name)));
+        let functions = functions.collect::<Vec<_>>().join(" || ");
+        let of_functions = (!functions.is_empty()).then(|| format!("({functions})"));
+        let all = |tests: &[String]| format!("{{ {} }}", tests.join(" && "));
+        let narrow = all(&[&tests[..], of_functions.as_slice()].concat());
+        if narrow.len() <= LONGEST_PATTERN { narrow } else { all(&tests) }
+    }
+}
+
+fn test(field: &str, value: &str) -> String {
+    format!("$.{field} = \"{value}\"")
+}
+
+fn around(part: &str) -> String {
+    if part.is_empty() { "*".into() } else { format!("*{part}*") }
+}
+
+/// The longest part of a glob that stands for itself. A part that CloudWatch might read otherwise counts as empty.
+fn longest_part(glob: &str) -> &str {
+    let parts = glob.split(['*', '?']).filter(|part| is_plain(part));
+    parts.max_by_key(|part| part.len()).unwrap_or_default()
+}
+
+/// Whether CloudWatch takes a text within quotes as it stands. A log line has at most 512 characters of it.
+fn is_plain(text: &str) -> bool {
+    text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(functions: &[&str], error: Option<&str>, key: Option<&str>) -> Wanted {
+        Wanted {
+            functions: functions.iter().map(|name| name.parse().unwrap()).collect(),
+            error: error.map(ToOwned::to_owned),
+            key: key.map(ToOwned::to_owned),
+        }
+    }
+
+    #[test]
+    fn cloudwatch_filters_by_the_fields_of_a_line() {
+        let every_line = r#"{ $.action = "*" && $.key = "*" }"#;
+        assert_eq!(Wanted::default().pattern(), every_line);
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:billing:live";
+        assert_eq!(
+            wanted(&["orders", arn], Some("Time*out?"), Some("k-1")).pattern(),
+            r#"{ $.action = "*" && $.key = "k-1" && $.error_type = "*Time*" && ($.target = "*:function:orders*" || $.target = "*:function:billing*") }"#
+        );
+        assert_eq!(
+            wanted(&[], Some("*"), None).pattern(),
+            r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
+        );
+        // What a quoted string might not stand for is left to our own filter.
+        assert_eq!(
+            wanted(&[], Some("a\"b*c"), Some("k\" || $.x = \"")).pattern(),
+            r#"{ $.action = "*" && $.key = "*" && $.error_type = "*c*" }"#
+        );
+        let many: Vec<String> = (0..100).map(|n| format!("function-number-{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(wanted(&many, None, None).pattern(), every_line);
+    }
+
+    #[test]
+    fn a_line_must_pass_every_test() {
+        let line = HandlerLine {
+            key: "k-1".into(),
+            target: "arn:aws:lambda:eu-west-1:123456789012:function:orders:live".into(),
+            error_type: Some("com.acme.TimeoutException".into()),
+            ..HandlerLine::default()
+        };
+        for (functions, error, key, expected) in [
+            (&[][..], None, None, true),
+            (&["orders"], None, None, true),
+            (&["billing", "orders:live"], Some("Timeout"), Some("k-1"), true),
+            (&["orders:blue"], None, None, false),
+            (&["order"], None, None, false),
+            (&[], Some("Time*"), None, true),
+            (&[], Some("time*"), None, false),
+            (&[], None, Some("k-2"), false),
+            (&["billing"], Some("Timeout"), Some("k-1"), false),
+        ] {
+            let wanted = wanted(functions, error, key);
+            assert_eq!(wanted.takes(&line), expected, "{wanted:?}");
+        }
+        let unknown = HandlerLine { error_type: None, ..line };
+        assert!(!wanted(&[], Some("*"), None).takes(&unknown), "its error is not known");
+    }
+}

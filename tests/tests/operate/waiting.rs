@@ -1,0 +1,41 @@
+use std::time::Duration;
+
+use comeback_tests::{Operator, eventually};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Its events are moved, and wait for longer than its log is kept.
+pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
+    let parameters = "BaseBackoff=40000 Jitter=none MaxAge=172800 HideUpTo=0 LogRetentionDays=1";
+    let stack = world.deploy("waiting", parameters).await;
+    let ministack = world.ministack().await;
+    let target = stack.output("ExampleTargetName");
+    let operator = Operator::of_command(ministack, "waiting", &stack, target);
+    let waiting = |arguments: &str| operator.comeback(&format!("waiting --stack waiting {arguments}"));
+    let down = ministack.invoke(target, r#"{"fail": true, "error_type": "acme.TargetDown"}"#).await;
+    ministack.invoke(target, r#"{"fail": true, "error_type": "acme.Timeout"}"#).await;
+    let found = eventually("both events in the log", LIMIT, async || {
+        let found = waiting("--json").json(0);
+        (found["found"] == 2).then_some(found)
+    })
+    .await;
+    assert_eq!((&found["groups"][1]["count"], &found["events"]), (&json!(1), &Value::Null));
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("keeps lines for only 24h, and an event may wait for 48h without one"), "{notes}");
+
+    let found = waiting(&format!("{target} --error TargetDown --due-within 12h --each --json")).json(0);
+    assert_eq!((&found["found"], &found["is_everything"]), (&json!(1), &json!(false)));
+    let event = &found["events"][0];
+    assert_eq!((&event["key"], &event["retry"], &event["why"]), (&json!(down), &json!(1), &json!("backoff")));
+    assert_eq!(waiting("--due-within 1h --json").json(0)["found"], 0);
+    let text = waiting("--each").ended(0);
+    assert!(text.contains(&format!("\n{down}  {target}  1      acme.TargetDown  ")), "{text}");
+    assert!(text.contains("Of about 2 messages hidden and delayed, 2 were found in the log."), "{text}");
+
+    let unknown = waiting("no-such-function --json");
+    assert!(unknown.stderr.contains("retries no function no-such-function"), "{}", unknown.stderr);
+    assert_eq!(unknown.json(3)["found"], 0);
+}
