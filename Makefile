@@ -41,10 +41,11 @@ help: ## list the targets
 demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
 	cargo run --profile demo -p comeback --no-default-features -- simulate
 
-scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## measure the cost of a retry, up to a million events; 100,000 dead letters (twenty minutes)
+scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## measure the cost of a retry, up to a million events; 100,000 dead letters and lines of a log (twenty minutes)
 	cargo build --release -p comeback
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 	python3 tests/scale/dead_letters.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
+	python3 tests/scale/waiting.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 
 # Built as it ships, for this machine. You may put ARTICLE there, and name a commit to compare with, such as BEFORE=v0.1.0.
 ARTICLE := $(wildcard tests/handler_speed/article/article.py)

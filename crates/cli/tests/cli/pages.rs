@@ -40,6 +40,31 @@ fn each_command_of_the_pages_runs() {
     }
 }
 
+#[cfg(feature = "operate")]
+#[test]
+fn each_flag_of_the_operating_commands_is_on_a_page() {
+    const COMMON: [&str; 7] = ["handler", "stack", "region", "profile", "json", "yes", "help"];
+    let pages = ["operate", "attach", "doctor"].map(|page| read(&format!("docs/{page}.md"))).concat();
+    let command_line = comeback::command_line();
+    let mut commands: Vec<&clap::Command> = command_line.get_subcommands().collect();
+    let mut missing = Vec::new();
+    let mut flags = 0;
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands());
+        let works_on_a_deployment = command.get_arguments().any(|it| it.get_long() == Some("handler"));
+        let own = command.get_arguments().filter_map(clap::Arg::get_long).filter(|it| !COMMON.contains(it));
+        for flag in own.filter(|_| works_on_a_deployment) {
+            flags += 1;
+            let goes_on = |c: char| c == '-' || c.is_ascii_alphanumeric();
+            let is_named = pages.split(&format!("--{flag}")).skip(1).any(|rest| !rest.starts_with(goes_on));
+            if !is_named {
+                missing.push(format!("{} --{flag}", command.get_name()));
+            }
+        }
+    }
+    assert!(flags > 40 && missing.is_empty(), "of {flags} flags, no page names {missing:?}");
+}
+
 #[test]
 fn the_scale_table_begins_with_the_retries_of_todays_run() {
     let output = Command::new("python3")

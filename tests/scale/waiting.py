@@ -1,0 +1,77 @@
+"""What it takes to read 100,000 lines of the handler's log, as the table of docs/operate.md. On Linux.
+
+The command talks to MiniStack. In one log, each event was retried at once and only a few still wait; in another, all wait.
+The server's time is in the rates: it is Python, on this machine. The memory is the command's alone.
+
+It fails if a command needs more than 64 MB, or finds another number of events.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from dead_letters import FUNCTION_ARN, deploy, environment, free_port, run, wait_until_healthy
+
+LINES = 100_000
+# PutLogEvents takes 1 MiB.
+LINES_OF_A_CALL = 2_500
+
+
+def time_text(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(seconds))
+
+
+def line(now, number, action):
+    due = time_text(now + 3_600)
+    fields = {"timestamp": time_text(now), "level": "INFO", "message_id": f"message-{number:028}", "key": f"key-{number:032}",
+              "target": FUNCTION_ARN, "retry": 3, "action": action, "delay": 3_600, "due": due,
+              "request_id": f"request-{number:028}", "first_failure": time_text(now - 3_600), "error_type": f"Error{number % 9}"}
+    return json.dumps(fields)
+
+
+def log(aws, group, lines, now, folder):
+    aws("logs", "create-log-group", "--log-group-name", group)
+    aws("logs", "create-log-stream", "--log-group-name", group, "--log-stream-name", "one")
+    path = os.path.join(folder, "lines.json")
+    for start in range(0, len(lines), LINES_OF_A_CALL):
+        some = [{"timestamp": int(now * 1_000), "message": it} for it in lines[start:start + LINES_OF_A_CALL]]
+        with open(path, "w") as file:
+            json.dump(some, file)
+        aws("logs", "put-log-events", "--log-group-name", group, "--log-stream-name", "one", "--log-events", f"file://{path}")
+
+
+def main():
+    comeback, port = sys.argv[1], free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        variables = environment(port, folder)
+        with open(os.path.join(folder, "log"), "w") as out:
+            server = subprocess.Popen([".tools/ministack/bin/ministack"], env=variables, stdout=out, stderr=out)
+        try:
+            wait_until_healthy(port)
+            _, aws = deploy(variables, folder)
+            now, few, ok = time.time() - 60, LINES // 100, []
+            retried = [line(now, number, action) for number in range((LINES - few) // 2) for action in ("defer", "reinvoke")]
+            wait = [line(now, LINES + number, "defer") for number in range(few)]
+            print("| command | lines | time | rate | memory |\n|---|---|---|---|---|")
+            for name, lines, waiting in [
+                ("few-lines", wait, few),
+                ("few-wait", retried + wait, few),
+                ("all-wait", [line(now, number, "defer") for number in range(LINES)], LINES),
+            ]:
+                log(aws, name, lines, now, folder)
+                aws("lambda", "update-function-configuration", "--function-name", "handler", "--logging-config", f"LogGroup={name}")
+                command = [comeback, "waiting", "--handler", "handler", "--json", "--each"]
+                found, is_small = run(f"waiting, of {waiting:,} events", len(lines), variables, command)
+                ok.append(is_small and json.loads(found)["found"] == waiting)
+        finally:
+            server.terminate()
+            server.wait()
+    if not all(ok):
+        sys.exit("a command needed more than 64 MB, or did not find every event that waits")
+
+
+if __name__ == "__main__":
+    main()
