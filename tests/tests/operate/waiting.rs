@@ -24,7 +24,7 @@ pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     .await;
     assert_eq!((&found["groups"][1]["count"], &found["events"]), (&json!(1), &Value::Null));
     let notes = found["notes"].to_string();
-    assert!(notes.contains("keeps lines for only 24h, and an event may wait for 48h without one"), "{notes}");
+    assert!(notes.contains("keeps lines for only 24h, and an event may wait for 2d without one"), "{notes}");
 
     let found = waiting(&format!("{target} --error TargetDown --due-within 12h --each --json")).json(0);
     assert_eq!((&found["found"], &found["is_everything"]), (&json!(1), &json!(false)));
