@@ -44,8 +44,7 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
         (said.matches("1 waiting event found").count() == 2).then_some(said)
     };
     let waiting = eventually("the log to show the second order waiting", LIMIT, found).await;
-    for expected in ["┆ orders   ┆ TargetDown ┆", " backoff\n", "Of about 1 message hidden and delayed"]
-    {
+    for expected in ["┆ orders   ┆ TargetDown ┆", " backoff\n", "Found in the log: 1 of about "] {
         assert!(waiting.contains(expected), "{waiting}");
     }
 
@@ -60,7 +59,15 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     eventually("the second order to be held", LIMIT, held).await;
     run(&resume);
     taken(ministack, 1).await;
-    let is_gone = async || run(&waiting_after).contains("No waiting event was found").then_some(());
+    // MiniStack may show an invocation's last lines only with those of the next one.
+    let handler = now()["handler"].as_str().expect("a name").to_owned();
+    let next_one = format!(
+        "echo '{{\"Records\": []}}' | aws lambda invoke --function-name {handler} --payload fileb:///dev/stdin /dev/null"
+    );
+    let is_gone = async || {
+        run(&next_one);
+        run(&waiting_after).contains("No waiting event was found").then_some(())
+    };
     eventually("the log to show that nothing waits", LIMIT, is_gone).await;
 
     let redriven = run(&redrive);

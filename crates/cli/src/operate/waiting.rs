@@ -163,10 +163,8 @@ impl Reading {
         note(
             visible > 0,
             format!(
-                "About {} more {} due, and the handler has not received {} yet: `comeback status` says whether it runs.",
-                HumanCount(visible),
-                if visible == 1 { "message is" } else { "messages are" },
-                if visible == 1 { "it" } else { "them" },
+                "Due, and not yet received by the handler: about {}. `comeback status` says whether it runs.",
+                HumanCount(visible)
             ),
         );
         note(
@@ -288,14 +286,11 @@ fn text(report: &Report<'_>, now: Timestamp) -> String {
     }
     text += "\n";
     let hidden = report.retry_queue.in_flight + report.retry_queue.delayed;
-    let hidden_and_delayed = counted(hidden, "message", "messages");
+    let hidden = HumanCount(hidden);
     text += &if report.is_everything {
-        format!(
-            "Of about {hidden_and_delayed} hidden and delayed, {} were found in the log.\n",
-            HumanCount(*found)
-        )
+        format!("Found in the log: {} of about {hidden} hidden and delayed.\n", HumanCount(*found))
     } else {
-        format!("About {hidden_and_delayed} of all events are hidden and delayed.\n")
+        format!("Hidden and delayed, of all functions: about {hidden}.\n")
     };
     report.notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
 }
@@ -437,7 +432,7 @@ key                                   function  retry  error       first failed 
 k-2                                   orders    7      TargetDown  1h 7m ago     3s ago    unanswered call
 k-3                                   orders    7      Timeout     1h 7m ago     paused    pause
 
-Of about 1,204 messages hidden and delayed, 3 were found in the log.
+Found in the log: 3 of about 1,204 hidden and delayed.
 1 event is held by a pause, and due when it ends: `comeback pause --list`.
 ";
         let text = text(&report(events), NOW);
@@ -462,7 +457,7 @@ Of about 1,204 messages hidden and delayed, 3 were found in the log.
             ),
             (
                 &|it| it.retry_queue.visible = 2,
-                "About 2 more messages are due, and the handler has not received them yet: `comeback status` says whether it runs.".into(),
+                "Due, and not yet received by the handler: about 2. `comeback status` says whether it runs.".into(),
             ),
             (
                 &|it| it.since = before(NOW, Duration::from_secs(3_600)),
