@@ -10,11 +10,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Its events are moved, and wait for longer than its log is kept.
 pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     let parameters = "BaseBackoff=40000 Jitter=none MaxAge=172800 HideUpTo=0 LogRetentionDays=1";
-    let stack = world.deploy("waiting", parameters).await;
+    let stack = world.deploy("found-waiting", parameters).await;
     let ministack = world.ministack().await;
     let target = stack.output("ExampleTargetName");
     let operator = Operator::of_command(ministack, "waiting", &stack, target);
-    let waiting = |arguments: &str| operator.comeback(&format!("waiting --stack waiting {arguments}"));
+    let waiting = |arguments: &str| operator.comeback(&format!("waiting --stack found-waiting {arguments}"));
     let down = ministack.invoke(target, r#"{"fail": true, "error_type": "acme.TargetDown"}"#).await;
     ministack.invoke(target, r#"{"fail": true, "error_type": "acme.Timeout"}"#).await;
     let found = eventually("both events in the log", LIMIT, async || {
