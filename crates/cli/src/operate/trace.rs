@@ -169,7 +169,8 @@ mod tests {
     fn trace(steps: Vec<(u64, What)>, end: End, invocations: Vec<Invocation>) -> Trace {
         let steps = steps.into_iter().map(|(second, what)| Step { at: at(second), what }).collect();
         let (key, target, first_failure) = ("k-1".into(), "arn:f".into(), Some(at(0)));
-        Trace { story: Story { key, target, first_failure, steps, end, copies: 0 }, invocations }
+        let targets = std::collections::BTreeMap::new();
+        Trace { story: Story { key, target, targets, first_failure, steps, end, copies: 0 }, invocations }
     }
 
     fn plain(trace: &Trace, now: u64) -> String {

@@ -1,6 +1,6 @@
 //! One event's life: its lines, found in the logs and put in order. The handler's log is the only index there is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use comeback_engine::Timestamp;
 use serde::Serialize;
@@ -14,7 +14,11 @@ use crate::operate::log::{HandlerLine, LogEvent, Search};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Story {
     pub(crate) key: String,
+    /// The function that is retried now: a redrive may have sent the event to another one.
     pub(crate) target: String,
+    /// The target of each invocation, by its request id.
+    #[serde(skip)]
+    pub(crate) targets: BTreeMap<String, String>,
     pub(crate) first_failure: Option<Timestamp>,
     pub(crate) steps: Vec<Step>,
     pub(crate) end: End,
@@ -89,13 +93,19 @@ impl Story {
     pub(crate) fn of(mut lines: Vec<HandlerLine>) -> Option<Self> {
         lines.sort_by_key(HandlerLine::at);
         let key = lines.first()?.key.clone();
-        let target = lines.iter().map(|line| &line.target).find(|target| !target.is_empty())?.clone();
+        let target = lines.iter().map(|line| &line.target).rfind(|target| !target.is_empty())?.clone();
+        // The first line that names an invocation counts: a redriven letter keeps the id, and may change the target.
+        let targets = lines.iter().rev().flat_map(|line| {
+            let ids = [&line.request_id, &line.invoke_request_id].into_iter().flatten();
+            ids.map(|id| (id.clone(), line.target.clone()))
+        });
+        let targets = targets.collect();
         let first_failure = lines.iter().filter_map(|line| line.first_failure).min();
         let mut teller = Teller::default();
         lines.into_iter().for_each(|line| teller.take(line));
         let Teller { steps, copies, .. } = teller;
         let end = End::after(steps.last()?);
-        Some(Self { key, target, first_failure, steps, end, copies })
+        Some(Self { key, target, targets, first_failure, steps, end, copies })
     }
 
     /// The ids of the event's invocations, each once, in order.
@@ -210,7 +220,8 @@ impl Trace {
         };
         let mut invocations = Vec::new();
         for request_id in asked {
-            invocations.push(Invocation::read(account, &story.target, &request_id, since, logs).await?);
+            let target = story.targets.get(&request_id).unwrap_or(&story.target);
+            invocations.push(Invocation::read(account, target, &request_id, since, logs).await?);
         }
         Ok(Self { story, invocations })
     }
@@ -449,6 +460,23 @@ mod tests {
         assert_eq!(end.end, End::GivenUp);
         let anew = story(vec![defers(10, 2, 12), gives_up(12, 3), defers(90, 1, 91), invokes(91, 1, 91)]);
         assert_eq!(steps(&anew), ["failed", "waits", "failed", "given_up", "redriven", "waits", "invoked"]);
+    }
+
+    #[test]
+    fn a_retargeted_event_has_invocations_of_both_functions() {
+        let moved = |line: HandlerLine| HandlerLine { target: "arn:g".into(), ..line };
+        let again = line(91, 1, json!({"action": "reinvoke", "invoke_request_id": "r-7"}));
+        let lines = vec![
+            defers(10, 1, 12),
+            invokes(13, 1, 12),
+            gives_up(20, 2),
+            moved(defers(90, 1, 91)),
+            moved(again),
+        ];
+        let story = story(lines);
+        assert_eq!(story.target, "arn:g");
+        let targets = ["r-0", "r-1", "r-7"].map(|id| &*story.targets[id]);
+        assert_eq!(targets, ["arn:f", "arn:f", "arn:g"]);
     }
 
     #[test]
