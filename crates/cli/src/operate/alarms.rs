@@ -17,20 +17,52 @@ pub(crate) struct Alarm {
     pub(crate) state: String,
     /// It has an action, and its actions are on.
     pub(crate) notifies: bool,
+    #[serde(skip)]
+    pub(crate) description: String,
+    #[serde(skip)]
+    pub(crate) watched: Watched,
+}
+
+/// What an alarm watches, which tells where to look for the cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    DeadLetters,
+    /// The failed events of this function that Lambda drops.
+    Lost(String),
+    /// Errors of the handler, or in its log.
+    Errors,
+    Throttles,
+    /// Whether anything is received from the retry queue.
+    Receives,
+    /// Messages that are hidden.
+    Hidden,
+    /// Messages that are due.
+    Due,
 }
 
 impl Alarm {
     pub(crate) async fn all(account: &Account, deployment: &Deployment) -> Result<Vec<Self>, Failure> {
         let alarms = describe(account, &deployment.handler).await?;
-        Ok(alarms.iter().filter(|alarm| is_of(alarm, deployment)).map(Self::read).collect())
+        Ok(alarms.iter().filter_map(|alarm| Some(Self::read(alarm, watched(alarm, deployment)?))).collect())
     }
 
-    fn read(alarm: &MetricAlarm) -> Self {
+    fn read(alarm: &MetricAlarm, watched: Watched) -> Self {
         Self {
+            description: alarm.alarm_description().unwrap_or_default().to_owned(),
+            watched,
             name: alarm.alarm_name().unwrap_or_default().to_owned(),
             state: alarm.state_value().map(|state| state.as_str().to_owned()).unwrap_or_default(),
             notifies: !alarm.alarm_actions().is_empty() && alarm.actions_enabled().unwrap_or(true),
         }
+    }
+}
+
+#[cfg(test)]
+impl Alarm {
+    /// An alarm that is not raised.
+    pub(crate) fn sample(name: &str, watched: Watched) -> Self {
+        let description = format!("{name} should be empty.");
+        Self { name: name.into(), state: "OK".into(), notifies: true, description, watched }
     }
 }
 
@@ -41,31 +73,51 @@ async fn describe(account: &Account, of: &str) -> Result<Vec<MetricAlarm>, Failu
     Ok(pages.into_iter().flat_map(|page| page.metric_alarms.unwrap_or_default()).collect())
 }
 
-/// An alarm on a single metric names it itself; one on an expression names it in its queries.
-fn is_of(alarm: &MetricAlarm, deployment: &Deployment) -> bool {
+/// What an alarm watches of a deployment; `None` if it is not the deployment's. An alarm on a single metric names it
+/// itself; one on an expression names it in its queries.
+fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let single = (alarm.namespace(), alarm.metric_name(), alarm.dimensions());
     let of_queries = alarm.metrics().iter().filter_map(|query| query.metric_stat()?.metric());
     let of_queries = of_queries.map(|metric| (metric.namespace(), metric.metric_name(), metric.dimensions()));
-    std::iter::once(single).chain(of_queries).any(|(namespace, name, dimensions)| {
+    let metrics = std::iter::once(single).chain(of_queries);
+    let watched = metrics.filter_map(|(namespace, name, dimensions)| {
         let dimension =
             |wanted: &str| dimensions.iter().find(|it| it.name() == Some(wanted)).and_then(Dimension::value);
-        let queues = [deployment.retry_queue.name(), deployment.dead_letter_queue.name()];
-        let of_log = namespace.and_then(|it| it.strip_prefix("Comeback/")) == Some(&deployment.handler);
-        let of_queue = dimension("QueueName").is_some_and(|queue| queues.contains(&queue));
-        let of_function = dimension("FunctionName").is_some_and(|function| {
-            let arn = FunctionArn { name: function.to_owned(), ..deployment.handler_arn.clone() };
-            function == deployment.handler || name == Some(METRIC) && deployment.retries(&arn)
-        });
-        of_log || of_queue || of_function
-    })
+        if namespace.and_then(|it| it.strip_prefix("Comeback/")) == Some(&deployment.handler) {
+            return Some(Watched::Errors);
+        }
+        match (dimension("QueueName"), dimension("FunctionName")) {
+            (Some(queue), _) if queue == deployment.dead_letter_queue.name() => Some(Watched::DeadLetters),
+            (Some(queue), _) if queue == deployment.retry_queue.name() => Some(match name {
+                Some("NumberOfMessagesReceived") => Watched::Receives,
+                Some("ApproximateNumberOfMessagesNotVisible") => Watched::Hidden,
+                _ => Watched::Due,
+            }),
+            (_, Some(function)) if function == deployment.handler => {
+                Some(if name == Some("Throttles") { Watched::Throttles } else { Watched::Errors })
+            }
+            (_, Some(function)) if name == Some(METRIC) => {
+                let arn = FunctionArn { name: function.to_owned(), ..deployment.handler_arn.clone() };
+                deployment.retries(&arn).then(|| Watched::Lost(function.to_owned()))
+            }
+            _ => None,
+        }
+    });
+    // Of several metrics, the one that makes the alarm special decides.
+    let rank = |it: &Watched| matches!(it, Watched::Receives | Watched::Throttles);
+    watched.max_by_key(rank)
 }
 
 const METRIC: &str = "DestinationDeliveryFailures";
 
 /// The same as that of the template and the construct.
-const DESCRIPTION: &str = "Lambda could not send failed events of this function to the retry queue, and has dropped \
-                           them. Run comeback doctor FUNCTION. \
-                           https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md#lost-on-the-way";
+pub(crate) fn description(deployment: &Deployment, function: &str) -> String {
+    format!(
+        "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
+         doctor {} {function}. https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md#lost-on-the-way",
+        deployment.name().flag()
+    )
+}
 
 /// Alarms on the events of a function that Lambda loses on their way to the retry queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +154,7 @@ impl Losses {
                 // Another deployment's goes when that detaches the function.
                 self.others |= !is_ours && !name.ends_with(&format!("-lost-{function}"));
             }
-        } else if is_of(alarm, deployment) {
+        } else if watched(alarm, deployment).is_some() {
             // Others do something, perhaps when the alarm is over too.
             let topics = alarm.alarm_actions().iter().filter(|action| action.contains(":sns:"));
             self.tell.get_or_insert_default().extend(topics.cloned());
@@ -117,6 +169,7 @@ pub(crate) async fn watch(
     account: &Account,
     function: &str,
     alarm: &str,
+    description: &str,
     tell: &BTreeSet<String>,
 ) -> Result<(), Failure> {
     let tell: Vec<String> = tell.iter().take(MOST_ACTIONS).cloned().collect();
@@ -124,7 +177,7 @@ pub(crate) async fn watch(
         .cloudwatch
         .put_metric_alarm()
         .alarm_name(alarm)
-        .alarm_description(DESCRIPTION)
+        .alarm_description(description)
         .namespace("AWS/Lambda")
         .metric_name(METRIC)
         .dimensions(Dimension::builder().name("FunctionName").value(function).build())
@@ -150,6 +203,7 @@ pub(crate) async fn unwatch(account: &Account, alarm: &str) -> Result<(), Failur
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_cloudwatch::types::builders::MetricAlarmBuilder;
     use aws_sdk_cloudwatch::types::{Metric, MetricDataQuery, MetricStat};
 
     use super::*;
@@ -178,34 +232,40 @@ mod tests {
         let errors = |function| on("AWS/Lambda", "Errors", &[("FunctionName", function)]);
         let visible = |queue| on("AWS/SQS", "ApproximateNumberOfMessagesVisible", &[("QueueName", queue)]);
         for (alarm, expected) in [
-            (visible("retries"), true),
-            (visible("dead"), true),
-            (visible("others"), false),
-            (errors("retry-handler"), true),
-            (errors("orders"), false),
-            (lost("orders"), true),
-            (lost("billing-eu"), true),
-            (lost("shop"), false),
-            (on("Comeback/retry-handler", "NeedsAnOperator", &[]), true),
-            (on("Comeback/retry-handler-2", "NeedsAnOperator", &[]), false),
-            (on("Comeback", "NeedsAnOperator", &[]), false),
+            (visible("retries"), Some(Watched::Due)),
+            (visible("dead"), Some(Watched::DeadLetters)),
+            (visible("others"), None),
+            (errors("retry-handler"), Some(Watched::Errors)),
+            (errors("orders"), None),
+            (lost("orders"), Some(Watched::Lost("orders".into()))),
+            (lost("billing-eu"), Some(Watched::Lost("billing-eu".into()))),
+            (lost("shop"), None),
+            (on("Comeback/retry-handler", "NeedsAnOperator", &[]), Some(Watched::Errors)),
+            (on("Comeback/retry-handler-2", "NeedsAnOperator", &[]), None),
+            (on("Comeback", "NeedsAnOperator", &[]), None),
         ] {
-            assert_eq!(is_of(&alarm, &deployment()), expected, "{alarm:?}");
+            assert_eq!(watched(&alarm, &deployment()), expected, "{alarm:?}");
         }
     }
 
     #[test]
     fn an_alarm_on_an_expression_is_known_by_any_of_its_metrics() {
-        let query = |queue| {
-            let metric =
-                Metric::builder().namespace("AWS/SQS").dimensions(dimension(("QueueName", queue))).build();
+        let query = |name, queue| {
+            let metric = Metric::builder().namespace("AWS/SQS").metric_name(name);
+            let metric = metric.dimensions(dimension(("QueueName", queue))).build();
             let stat = MetricStat::builder().metric(metric).period(60).stat("Maximum").build();
             MetricDataQuery::builder().id("visible").metric_stat(stat).build()
         };
         let sum = MetricDataQuery::builder().id("sum").expression("visible + hidden").build();
-        let of = |queue| MetricAlarm::builder().metrics(sum.clone()).metrics(query(queue)).build();
-        assert!(is_of(&of("dead"), &deployment()));
-        assert!(!is_of(&of("others"), &deployment()));
+        let of = |name, queue| MetricAlarm::builder().metrics(sum.clone()).metrics(query(name, queue));
+        let watched = |alarm: MetricAlarmBuilder| watched(&alarm.build(), &deployment());
+        let visible = "ApproximateNumberOfMessagesVisible";
+        assert_eq!(watched(of(visible, "dead")), Some(Watched::DeadLetters));
+        assert_eq!(watched(of(visible, "others")), None);
+        let stalled = of(visible, "retries").metrics(query("NumberOfMessagesReceived", "retries"));
+        assert_eq!(watched(stalled), Some(Watched::Receives));
+        let crowded = of("ApproximateNumberOfMessagesNotVisible", "retries");
+        assert_eq!(watched(crowded), Some(Watched::Hidden));
     }
 
     fn alarm(name: &str, metric: &str, dimension: (&str, &str)) -> MetricAlarm {

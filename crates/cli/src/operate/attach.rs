@@ -4,13 +4,15 @@
 //! nothing. Then the plan is shown, confirmed, performed and checked. There is no other state: an interrupted run is resumed
 //! by planning again.
 
-mod allow_list;
+pub(crate) mod allow_list;
 mod attachment;
 mod change;
-mod kept;
+pub(crate) mod kept;
 mod leaving;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod neighbours;
 mod plan;
 mod policy;
 
@@ -33,6 +35,7 @@ pub(crate) const ATTACH_EXAMPLES: &str = "\
 Examples:
   comeback attach orders --dry-run
   comeback attach orders:live --yes
+  comeback attach orders --stack billing --move --yes
   comeback attach orders --handler my-retry-handler --json --yes";
 
 #[derive(Debug, Args)]
@@ -43,14 +46,17 @@ pub(crate) struct AttachArguments {
     /// Show the changes, and make none of them
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Take the function over from the deployment that retries it now
+    #[arg(long = "move")]
+    pub(crate) may_move: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
 pub(crate) async fn attach(arguments: &AttachArguments, session: Session) -> Result<(), failure::Failure> {
-    let AttachArguments { function, dry_run, .. } = arguments;
+    let AttachArguments { function, dry_run, may_move, .. } = arguments;
     let order = Order { verb: "attach", function, dry_run: *dry_run };
-    order.carry_out(&session, async |attachment| attachment.attach()).await?;
+    order.carry_out(&session, async |attachment| attachment.attach(*may_move)).await?;
     Ok(())
 }
 
@@ -85,10 +91,9 @@ pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Res
     };
     let planned = order.carry_out(&session, plan).await?;
     match planned.left {
-        // The run that removes the destination has done all that can be done by now.
-        Some(left) if planned.changes.is_empty() => {
+        Some(left) if !dry_run => {
             let or = if *at_once { "" } else { ", or give up what waits with --now" };
-            let what = format!("{function} is not detached completely: {left}; repeat the command later{or}");
+            let what = format!("{function}: not finished: {left}; repeat the command later{or}");
             Err(Failure::Undone(what).into())
         }
         _ => Ok(()),
@@ -136,14 +141,16 @@ impl Order<'_> {
             made?;
         }
         if is_json {
-            self.print(&planned, is_performed || planned.changes.is_empty())?;
+            let is_done = planned.left.is_none() && (is_performed || planned.changes.is_empty());
+            self.print(&planned, is_done)?;
         } else if is_performed {
-            writeln!(anstream::stdout(), "done: every change was made, and is seen")?;
+            let done = if planned.left.is_some() { "not finished, but so far" } else { "done:" };
+            writeln!(anstream::stdout(), "{done} every change was made, and is seen")?;
         }
         Ok(planned)
     }
 
-    /// `done` says that no change of the plan is left to make.
+    /// `done` says that nothing is left to do, now or later.
     fn print(&self, plan: &AttachPlan, done: bool) -> std::io::Result<()> {
         let report = json!({
             "function": self.function.to_string(),
@@ -168,8 +175,8 @@ impl Order<'_> {
         for note in &plan.notes {
             writeln!(out, "note: {note}")?;
         }
-        if let Some(left) = plan.left.as_ref().filter(|_| !plan.changes.is_empty()) {
-            writeln!(out, "left: {left}. Repeat the command later to finish")?;
+        if let Some(left) = plan.left.as_ref().filter(|_| self.dry_run || !plan.changes.is_empty()) {
+            writeln!(out, "left for later: {left}")?;
         }
         Ok(())
     }

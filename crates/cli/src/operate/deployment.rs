@@ -1,9 +1,11 @@
 //! A deployment: a retry handler and what belongs to it, found by the handler or by its stack.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Display};
 use std::time::Duration;
 
 use aws_sdk_cloudformation::types::StackResourceSummary;
+use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionConfiguration, FunctionResponseType};
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_engine::{FunctionArn, FunctionPattern, Policy, QueueArn, SettingError};
@@ -12,11 +14,16 @@ use serde::Serialize;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::function::{FunctionName, STACK_TAG, get_function};
 
+/// The handler's tag with the version of Comeback, as the template and the construct set it.
+const VERSION_TAG: &str = "comeback:version";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deployment {
     /// `None` if CloudFormation does not own the handler.
     pub(crate) stack: Option<String>,
     pub(crate) handler: String,
+    /// The version of Comeback that was deployed, if the handler's tags have it and may be read.
+    pub(crate) version: Option<String>,
     pub(crate) handler_arn: FunctionArn,
     pub(crate) role_arn: String,
     pub(crate) timeout: Duration,
@@ -28,6 +35,58 @@ pub(crate) struct Deployment {
     pub(crate) mapping: Option<Mapping>,
     pub(crate) retry_queue: Queue,
     pub(crate) dead_letter_queue: Queue,
+}
+
+/// A deployment as an operator names it: by its stack, or by a handler that no stack owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DeploymentName {
+    Stack(String),
+    Handler(String),
+}
+
+impl DeploymentName {
+    pub(crate) fn new(stack: Option<String>, handler: &str) -> Self {
+        stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
+    }
+
+    /// The deployment that retries what is sent to a queue, if one does.
+    pub(crate) async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
+        let pages = account.lambda.list_event_source_mappings().event_source_arn(queue_arn).into_paginator();
+        let mappings = pages.items().send().try_collect().await;
+        for mapping in mappings.or_failure("lambda:ListEventSourceMappings", queue_arn)? {
+            let is_of_queue = mapping.event_source_arn() == Some(queue_arn);
+            let Some(function) = mapping.function_arn().filter(|_| is_of_queue) else { continue };
+            let GetFunctionOutput { configuration, tags, .. } = get_function(account, function, None).await?;
+            if let Some(name) = configuration.filter(is_handler).and_then(|handler| handler.function_name) {
+                return Ok(Some(Self::new(tags.and_then(|mut tags| tags.remove(STACK_TAG)), &name)));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn flag(&self) -> String {
+        match self {
+            Self::Stack(stack) => format!("--stack {stack}"),
+            Self::Handler(handler) => format!("--handler {handler}"),
+        }
+    }
+
+    /// One of our own commands, with the flag that finds this deployment.
+    pub(crate) fn command(&self, command: impl Display) -> String {
+        match self {
+            Self::Stack(stack) if stack == "comeback" => format!("comeback {command}"),
+            _ => format!("comeback {command} {}", self.flag()),
+        }
+    }
+}
+
+impl Display for DeploymentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stack(stack) => write!(f, "stack {stack}"),
+            Self::Handler(handler) => write!(f, "retry handler {handler}"),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +102,10 @@ impl Queue {
 }
 
 impl Deployment {
+    pub(crate) fn name(&self) -> DeploymentName {
+        DeploymentName::new(self.stack.clone(), &self.handler)
+    }
+
     pub(crate) fn policy(&self) -> Result<Policy, Vec<SettingError>> {
         // Lambda sets these two: the handler is never a target of its own.
         Policy::from_variables(|name| match name {
@@ -106,12 +169,12 @@ impl Deployment {
         };
         let mut handlers = Vec::new();
         for name in &names {
-            let answer = get_function(account, name, None).await?;
-            let stack = match handler {
-                Some(_) => answer.tags.and_then(|mut tags| tags.remove(STACK_TAG)),
-                None => Some(stack.to_owned()),
-            };
-            handlers.extend(answer.configuration.filter(is_handler).map(|it| (stack, it)));
+            let GetFunctionOutput { configuration, tags, .. } = get_function(account, name, None).await?;
+            let mut tags = tags.unwrap_or_default();
+            if handler.is_none() {
+                tags.insert(STACK_TAG.to_owned(), stack.to_owned());
+            }
+            handlers.extend(configuration.filter(is_handler).map(|it| (tags, it)));
         }
         if handlers.len() > 1 {
             let names: Vec<_> = handlers.iter().filter_map(|(_, it)| it.function_name()).collect();
@@ -122,7 +185,7 @@ impl Deployment {
             )));
         }
         match (handlers.pop(), handler) {
-            (Some((stack, configuration)), _) => Self::of(account, stack, &configuration).await,
+            (Some((tags, configuration)), _) => Self::of(account, tags, &configuration).await,
             (None, Some(_)) => Err(Failure::CouldNot(format!(
                 "{} is not a retry handler: its environment lacks DEAD_LETTER_QUEUE_URL or TARGET_FUNCTIONS",
                 names[0]
@@ -136,7 +199,7 @@ impl Deployment {
 
     async fn of(
         account: &Account,
-        stack: Option<String>,
+        mut tags: HashMap<String, String>,
         handler: &FunctionConfiguration,
     ) -> Result<Self, Failure> {
         let name = handler.function_name().unwrap_or_default().to_owned();
@@ -159,7 +222,8 @@ impl Deployment {
             Failure::CouldNot(format!("DEAD_LETTER_QUEUE_URL of {name} is empty: the handler does not start"))
         })?;
         Ok(Self {
-            stack,
+            stack: tags.remove(STACK_TAG),
+            version: tags.remove(VERSION_TAG),
             handler_arn: arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?,
             role_arn: handler.role().unwrap_or_default().to_owned(),
             timeout: Duration::from_secs(handler.timeout().unwrap_or_default().unsigned_abs().into()),
@@ -318,6 +382,7 @@ impl Deployment {
         Self {
             stack: Some("comeback".into()),
             handler: "retry-handler".into(),
+            version: Some("0.1.0".into()),
             handler_arn: function("retry-handler").parse().unwrap(),
             role_arn: "arn:aws:iam::123456789012:role/handler-role".into(),
             timeout: Duration::from_secs(60),

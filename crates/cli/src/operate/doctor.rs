@@ -33,6 +33,7 @@ use crate::text::terminal::shown;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback doctor
+  comeback doctor --short
   comeback doctor orders:live --strict
   comeback doctor --only CB012,CB013 --json
   comeback doctor --probe
@@ -41,7 +42,7 @@ docs/doctor.md says what each check looks at. Nothing is changed; --probe sends 
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Functions to check besides those that are attached
+    /// Show the checks of these functions alone, attached or not, and what is wrong with the deployment
     #[arg(value_name = "FUNCTION")]
     functions: Vec<FunctionName>,
     /// Make these checks alone
@@ -50,6 +51,9 @@ pub(crate) struct DoctorArguments {
     /// Make all checks but these
     #[arg(long, value_name = "NUMBERS", value_parser = number, value_delimiter = ',')]
     skip: Vec<&'static str>,
+    /// Show only what is not ok
+    #[arg(long)]
+    short: bool,
     /// Exit with 3 for warnings too
     #[arg(long)]
     strict: bool,
@@ -64,7 +68,8 @@ pub(crate) async fn run(arguments: &DoctorArguments, session: Session) -> Result
     let work = async {
         let deployment = session.deployment().await?;
         let facts = Facts::read(&session.account, deployment, &arguments.functions, now()).await;
-        let mut findings = findings(&facts, selected(&arguments.only, &arguments.skip));
+        let checks = selected(&arguments.only, &arguments.skip);
+        let mut findings = findings(&facts, &arguments.functions, checks);
         let unsent = findings.iter_mut().find(|finding| finding.check.id == PROBE);
         if let Some(finding) = unsent.filter(|_| arguments.probe) {
             finding.diagnosis = or_unseen(probe::probe(&session.account, &facts.deployment, now()).await);
@@ -77,7 +82,11 @@ pub(crate) async fn run(arguments: &DoctorArguments, session: Session) -> Result
     if session.common.json {
         writeln!(out, "{}", json_line(&serde_json::json!({"healthy": healthy, "checks": findings})))?;
     } else {
-        write(&mut out, &facts, &findings)?;
+        let is_shown = |finding: &Finding| {
+            let is_asked_for = arguments.functions.is_empty() || finding.about.is_some();
+            finding.diagnosis.outcome > Outcome::Ok || !arguments.short && is_asked_for
+        };
+        write(&mut out, &facts, &findings, is_shown)?;
     }
     if healthy {
         return Ok(());
@@ -108,6 +117,7 @@ enum Judge {
     Entrance(fn(&Facts, &Entrance) -> Judged),
 }
 
+const DESTINATION: &str = "CB102";
 const PROBE: &str = "CB201";
 
 /// Every check, by number.
@@ -142,7 +152,7 @@ const CHECKS: &[Check] = &[
     stack("CB050", "pauses", "no pause was forgotten", handler::no_pause_is_forgotten),
     stack("CB100", "functions", "functions are attached", functions::are_attached),
     of_function("CB101", "the function exists", functions::exists),
-    of_entrance("CB102", "its failures go to the retry queue", functions::leads_here),
+    of_entrance(DESTINATION, "its failures go to the retry queue", functions::leads_here),
     of_entrance("CB103", "Lambda itself does not retry it", functions::no_retries),
     of_entrance("CB104", "Lambda gives its events up soon", functions::event_age),
     of_entrance("CB105", "its role may send to the retry queue", rights::function_sends),
@@ -191,20 +201,39 @@ struct Finding {
     diagnosis: Diagnosis,
 }
 
-/// Makes these checks. What could not be read is a warning of each check that is about it.
-fn findings(facts: &Facts, checks: impl IntoIterator<Item = &'static Check>) -> Vec<Finding> {
+/// Makes these checks, of functions only for those that are `named`, or for all if none is. What could not be read is a
+/// warning of each check that is about it.
+fn findings(
+    facts: &Facts,
+    named: &[FunctionName],
+    checks: impl IntoIterator<Item = &'static Check>,
+) -> Vec<Finding> {
+    let functions = facts.functions.iter().filter(|function| {
+        let is_it = |name: &FunctionName| name.any_version().names(&function.arn);
+        named.is_empty() || named.iter().any(is_it)
+    });
+    let is_asked_for =
+        |entrance: &Entrance| named.is_empty() || named.iter().any(|name| name.names(&entrance.invoked_arn));
     let mut findings = Vec::new();
     for check in checks {
         let mut add = |about: Option<&String>, judged| {
             findings.push(Finding { check, about: about.cloned(), diagnosis: or_unseen(judged) });
         };
-        let functions = facts.functions.iter();
+        let functions = functions.clone();
         match check.judge {
             Judge::Stack(judge) => add(None, judge(facts)),
             Judge::Function(judge) => functions.for_each(|it| add(Some(&it.name), judge(facts, it))),
-            Judge::Entrance(judge) => {
-                functions.flat_map(|it| &it.entrances).for_each(|it| add(Some(&it.name), judge(facts, it)))
-            }
+            Judge::Entrance(judge) => functions.for_each(|function| {
+                let leaving = functions::leaving(facts, function);
+                for entrance in function.entrances.iter().filter(|it| is_asked_for(it)) {
+                    let judged = match &leaving {
+                        None => judge(facts, entrance),
+                        Some(leaving) if check.id == DESTINATION => Ok(leaving.clone()),
+                        Some(_) => Ok(functions::is_leaving()),
+                    };
+                    add(Some(&entrance.name), judged);
+                }
+            }),
         }
     }
     findings
@@ -220,12 +249,19 @@ fn is_healthy(findings: &[Finding], strict: bool) -> bool {
     worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })
 }
 
-/// Writes every check, by group; for a problem, what it means and what fixes it.
-fn write(out: &mut impl Write, facts: &Facts, findings: &[Finding]) -> io::Result<()> {
+/// Writes the checks that are shown, by group; for a problem, what it means and what fixes it. The last line counts all
+/// checks, and names what is broken.
+fn write(
+    out: &mut impl Write,
+    facts: &Facts,
+    findings: &[Finding],
+    is_shown: impl Fn(&Finding) -> bool,
+) -> io::Result<()> {
     let bold = Style::new().bold();
     let of_stack = facts.deployment.stack.iter().map(|stack| format!(" of stack {stack}"));
     writeln!(out, "{}{}", facts.deployment.handler, of_stack.collect::<String>())?;
-    for group in findings.chunk_by(|one, next| one.check.group == next.check.group) {
+    let shown: Vec<&Finding> = findings.iter().filter(|finding| is_shown(finding)).collect();
+    for group in shown.chunk_by(|one, next| one.check.group == next.check.group) {
         let heading = match group[0].check.group {
             "mapping" => "event source mapping",
             "handler" => "retry handler",
@@ -239,19 +275,33 @@ fn write(out: &mut impl Write, facts: &Facts, findings: &[Finding]) -> io::Resul
     let count = |outcome| count(findings, outcome);
     let warnings = counted(count(Outcome::Warning), "warning", "warnings");
     let (ok, broken, skipped) = (count(Outcome::Ok), count(Outcome::Broken), count(Outcome::Skipped));
-    writeln!(out, "\n{ok} ok, {warnings}, {broken} broken, {skipped} skipped")
+    let named: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding.diagnosis.outcome == Outcome::Broken)
+        .map(Finding::name)
+        .collect();
+    let named = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
+    writeln!(out, "\n{ok} ok, {skipped} skipped, {warnings}, {broken} broken{named}")
+}
+
+impl Finding {
+    /// `CB102 orders`, or `CB012` of the deployment.
+    fn name(&self) -> String {
+        self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
+    }
 }
 
 fn write_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
-    let Finding { check: Check { id, title, .. }, about, diagnosis } = finding;
+    let Finding { check: Check { title, .. }, diagnosis, .. } = finding;
     let (mark, style) = match diagnosis.outcome {
         Outcome::Ok => ("ok     ", AnsiColor::Green.on_default()),
         Outcome::Skipped => ("skipped", Style::new().dimmed()),
-        Outcome::Warning => ("warning", AnsiColor::Yellow.on_default()),
-        Outcome::Broken => ("broken ", AnsiColor::Red.on_default()),
+        Outcome::Warning => ("WARNING", AnsiColor::Yellow.on_default()),
+        Outcome::Broken => ("BROKEN ", AnsiColor::Red.on_default()),
     };
-    let about = about.iter().map(|about| format!("{about}: ")).collect::<String>();
-    writeln!(out, "{style}{mark}{style:#} {id} {about}{title}: {}", shown(&diagnosis.found))?;
+    // A title says what should be: beside what is wrong it would contradict it.
+    let title = if diagnosis.outcome > Outcome::Ok { String::new() } else { format!("{title}: ") };
+    writeln!(out, "{style}{mark}{style:#} {}: {title}{}", finding.name(), shown(&diagnosis.found))?;
     if let Some(means) = &diagnosis.means {
         writeln!(out, "        means: {}", shown(means))?;
     }
@@ -278,7 +328,7 @@ mod tests {
 
     #[test]
     fn nothing_is_found_on_a_healthy_deployment() {
-        let findings = findings(&healthy(), CHECKS);
+        let findings = findings(&healthy(), &[], CHECKS);
         assert_eq!(ids(&findings, |outcome| outcome != Outcome::Ok), ["CB112", "CB201"]);
         assert_eq!(count(&findings, Outcome::Skipped), 2);
         assert!(is_healthy(&findings, true));
@@ -289,11 +339,11 @@ mod tests {
     fn a_warning_is_unhealthy_only_if_it_is_strict() {
         let mut facts = healthy();
         facts.alarms = Err(Failure::CouldNot("cloudwatch:DescribeAlarms denied".into()));
-        let warned = findings(&facts, CHECKS);
+        let warned = findings(&facts, &[], CHECKS);
         assert_eq!(count(&warned, Outcome::Warning), 3, "each check of the alarms");
         assert_eq!((is_healthy(&warned, false), is_healthy(&warned, true)), (true, false));
         facts.deployment.mapping = None;
-        assert!(!is_healthy(&findings(&facts, CHECKS), false));
+        assert!(!is_healthy(&findings(&facts, &[], CHECKS), false));
     }
 
     #[test]
@@ -308,7 +358,7 @@ mod tests {
         let function = &mut facts.functions[0];
         function.target = Err(unseen());
         function.dropped = Err(unseen());
-        let good = findings(&facts, CHECKS);
+        let good = findings(&facts, &[], CHECKS);
         let good = ids(&good, |outcome| outcome == Outcome::Ok);
         let expected = [
             "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB025", "CB030",
@@ -321,12 +371,69 @@ mod tests {
     fn a_finding_is_about_the_alias_it_was_made_of() {
         let mut facts = healthy();
         facts.functions[0].entrances[0].name = "orders:live".into();
-        let found = findings(&facts, selected(&["CB102"], &[]));
+        let found = findings(&facts, &[], selected(&["CB102"], &[]));
         let expected = serde_json::json!([{
             "id": "CB102", "group": "functions", "title": "its failures go to the retry queue",
             "about": "orders:live", "outcome": "ok", "found": "retries", "means": null, "fix": null,
         }]);
         assert_eq!(serde_json::json!(found), expected);
+    }
+
+    #[test]
+    fn a_named_function_is_checked_alone() {
+        let mut facts = healthy();
+        let mut other = facts.functions[0].clone();
+        (other.name, other.arn) = ("invoices".into(), facts.functions[0].arn.replace("orders", "invoices"));
+        facts.functions.push(other);
+        let live = &mut facts.functions[0].entrances;
+        live.push(Entrance {
+            name: "orders:live".into(),
+            invoked_arn: live[0].invoked_arn.replace("$LATEST", "live"),
+            ..live[0].clone()
+        });
+        let about = |names: &[&str]| {
+            let named: Vec<FunctionName> = names.iter().map(|name| name.parse().unwrap()).collect();
+            let found = findings(&facts, &named, selected(&["CB001", "CB101", "CB102"], &[]));
+            found.into_iter().map(|finding| finding.name()).collect::<Vec<_>>()
+        };
+        assert_eq!(about(&["orders"]), ["CB001", "CB101 orders", "CB102 orders", "CB102 orders:live"]);
+        assert_eq!(about(&["orders:live"]), ["CB001", "CB101 orders", "CB102 orders:live"]);
+        assert_eq!(about(&["invoices"])[1], "CB101 invoices");
+        assert_eq!(about(&[]).len(), 6);
+    }
+
+    #[test]
+    fn a_function_that_is_being_detached_has_one_warning() {
+        let mut facts = healthy();
+        let target = facts.functions[0].target.as_mut().unwrap().as_mut().unwrap();
+        target.tags.insert("comeback:detached".into(), facts.now.to_string());
+        target.invoke_settings.clear();
+        facts.functions[0].entrances[0].settings = crate::operate::function::InvokeSettings::default();
+        let found = findings(&facts, &[], CHECKS);
+        assert_eq!(ids(&found, |outcome| outcome > Outcome::Ok), ["CB102"]);
+        assert!(is_healthy(&found, false));
+    }
+
+    #[test]
+    fn the_last_line_names_what_is_broken() {
+        let mut facts = healthy();
+        facts.functions[0].target = Ok(None);
+        facts.functions[0].entrances.clear();
+        let found = findings(&facts, &[], selected(&["CB001", "CB101"], &[]));
+        let mut written = Vec::new();
+        write(&mut written, &facts, &found, |finding| finding.diagnosis.outcome > Outcome::Ok).unwrap();
+        let written = anstream::adapter::strip_bytes(&written).into_vec();
+        let expected = "\
+retry-handler of stack comeback
+
+attached functions
+BROKEN  CB101 orders: the function does not exist
+        means: its events go to the dead-letter queue, as target_not_found
+        fix:   comeback detach orders
+
+1 ok, 0 skipped, 0 warnings, 1 broken: CB101 orders
+";
+        assert_eq!(String::from_utf8(written).unwrap(), expected);
     }
 
     #[test]
@@ -336,7 +443,7 @@ mod tests {
         let newest = Some(LoggedError { at: facts.now, remedy: Some(text.clone()), text });
         facts.errors = Ok(LoggedErrors { count: 1, newest, all_were_read: true });
         let mut written = Vec::new();
-        write(&mut written, &facts, &findings(&facts, selected(&["CB024"], &[]))).unwrap();
+        write(&mut written, &facts, &findings(&facts, &[], selected(&["CB024"], &[])), |_| true).unwrap();
         let written = String::from_utf8(written).unwrap();
         assert!(written.contains("means: a\\u{1b}]") && !is_obeyed_anywhere(&written), "{written}");
     }

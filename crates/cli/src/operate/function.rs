@@ -30,6 +30,11 @@ impl FunctionName {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
 
+    /// The function whatever its version or alias.
+    pub(crate) fn any_version(&self) -> Self {
+        Self { qualifier: None, is_latest: false, ..self.clone() }
+    }
+
     /// Whether it names the function of this ARN. A name without a qualifier means every version and alias.
     pub(crate) fn names(&self, arn: &str) -> bool {
         arn.parse().is_ok_and(|other: Self| {
@@ -103,9 +108,23 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
+        let own = get_function(account, &function.unqualified(), None).await?;
+        Self::of(account, function, own).await
+    }
+
+    /// The same; `None` if Lambda has no function of this name.
+    pub(crate) async fn find(account: &Account, function: &FunctionName) -> Result<Option<Self>, Failure> {
         let name = function.unqualified();
-        // Tags and concurrency are the function's own, whatever its qualifier.
-        let own = get_function(account, &name, None).await?;
+        let own = account.lambda.get_function().function_name(&name).send().await;
+        match own.unless(|it| it.is_resource_not_found_exception(), "lambda:GetFunction", &name)? {
+            Some(own) => Self::of(account, function, own).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Tags and concurrency are the function's `own`, whatever its qualifier.
+    async fn of(account: &Account, function: &FunctionName, own: GetFunctionOutput) -> Result<Self, Failure> {
+        let name = function.unqualified();
         if let Some(error) = own.tags_error() {
             let of = format!("lambda:ListTags of {function}");
             return Err(Failure::CouldNot(format!("{of}: {}: {}", error.error_code, error.message)));

@@ -74,6 +74,10 @@ pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result
 struct Status {
     handler: String,
     stack: Option<String>,
+    /// The version of Comeback, if the handler's tags have it and may be read.
+    version: Option<String>,
+    /// The settings with which the handler does not start.
+    refused_settings: Vec<String>,
     retry_queue: Depth,
     /// `HIDE_UP_TO`; `None` without a limit, or if the handler refuses its settings.
     hide_up_to: Option<u64>,
@@ -105,12 +109,15 @@ impl Status {
             Some(before) => before.oldest_dead_letter.map(|oldest| (oldest.sent, oldest.is_exact)),
             None => oldest_letter(account, &deployment.dead_letter_queue, &dead_letters).await?,
         };
-        let hide_up_to = match deployment.policy().map(|policy| policy.hide_up_to()) {
-            Ok(HideUpTo::UpTo(limit)) => Some(limit),
-            Ok(HideUpTo::Always) | Err(_) => None,
+        let (hide_up_to, refused) = match deployment.policy().map(|policy| policy.hide_up_to()) {
+            Ok(HideUpTo::UpTo(limit)) => (Some(limit), Vec::new()),
+            Ok(HideUpTo::Always) => (None, Vec::new()),
+            Err(refused) => (None, refused),
         };
         Ok(Self {
             retry_queue: Depth::read(account, &deployment.retry_queue).await?,
+            refused_settings: refused.iter().map(ToString::to_string).collect(),
+            version: deployment.version.clone(),
             hide_up_to,
             dead_letters,
             oldest_dead_letter: oldest.map(|(sent, is_exact)| {
@@ -181,6 +188,7 @@ fn text(status: &Status) -> String {
         ("Dead letters", dead_letters(status)),
         ("Last hour", last_hour(&status.last_hour)),
         ("Handler", handler(status)),
+        ("Version", version(status)),
         ("Pauses", pauses(status.pauses.as_deref())),
         ("Alarms", alarms(&status.alarms)),
     ];
@@ -230,7 +238,21 @@ fn last_hour(hour: &LastHour) -> String {
     )
 }
 
+fn version(status: &Status) -> String {
+    let unknown =
+        "not known: the first line of the handler's log has it (its tag comeback:version cannot be read)";
+    status.version.clone().unwrap_or_else(|| unknown.into())
+}
+
 fn handler(status: &Status) -> String {
+    if !status.refused_settings.is_empty() {
+        let refused = status.refused_settings.join("; ");
+        let fix = "`comeback doctor --only CB020` names the fix";
+        return coloured(
+            AnsiColor::Red,
+            &format!("it does not start, so nothing is retried: {refused}; {fix}"),
+        );
+    }
     let Some(mapping) = &status.mapping else {
         return coloured(AnsiColor::Red, "no event source mapping feeds it: nothing is retried");
     };
@@ -283,11 +305,14 @@ fn alarms(alarms: &[Alarm]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operate::alarms::Watched;
 
     fn quiet() -> Status {
         Status {
             handler: "retry".into(),
             stack: Some("comeback".into()),
+            version: Some("0.1.0".into()),
+            refused_settings: Vec::new(),
             retry_queue: Depth { visible: 0, in_flight: 0, delayed: 0 },
             hide_up_to: Some(50_000),
             dead_letters: Depth { visible: 0, in_flight: 0, delayed: 0 },
@@ -313,6 +338,7 @@ Due           0
 Dead letters  0
 Last hour     CloudWatch has no data
 Handler       its mapping is enabled, for 10 invocations at a time
+Version       0.1.0
 Pauses        none
 Alarms        none is set
 
@@ -322,11 +348,22 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
     }
 
     #[test]
+    fn a_handler_that_refuses_its_settings_does_not_start() {
+        let refused_settings = vec!["BASE_BACKOFF is 60 s; it must be 1 s to MAX_BACKOFF (30 s)".to_owned()];
+        let text = plain(&Status { refused_settings, ..quiet() });
+        let said = "Handler       it does not start, so nothing is retried: BASE_BACKOFF is 60 s; it must be";
+        assert!(text.contains(said), "{text}");
+    }
+
+    #[test]
     fn a_busy_deployment_says_what_is_wrong_with_it() {
-        let alarm =
-            |name: &str, state: &str| Alarm { name: name.into(), state: state.into(), notifies: true };
+        let alarm = |name: &str, state: &str| Alarm {
+            state: state.into(),
+            ..Alarm::sample(name, Watched::DeadLetters)
+        };
         let busy = Status {
             stack: None,
+            version: None,
             retry_queue: Depth { visible: 3, in_flight: 1_200, delayed: 34 },
             hide_up_to: None,
             dead_letters: Depth { visible: 5, in_flight: 2, delayed: 0 },
@@ -372,6 +409,7 @@ Due           3, the oldest message 1m 15s old
 Dead letters  7, the oldest at least 11d old: SQS deletes a letter after 14 days
 Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
 Handler       its mapping is Disabled: nothing is retried
+Version       not known: the first line of the handler's log has it (its tag comeback:version cannot be read)
 Pauses        orders:live, new events too, for 25h, by anna: deploy 4711
               every function, for 1m and until 2023-11-14T22:13:20.000Z
 Alarms        1 of 2 alarms in state ALARM: letters

@@ -1,18 +1,26 @@
 //! A function's attachment to a deployment: what is there, and how it is read.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use aws_sdk_sqs::types::QueueAttributeName;
+use comeback_engine::{FunctionArn, QueueArn};
 
 use crate::operate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::allow_list;
 use crate::operate::attach::policy::Grant;
-use crate::operate::deployment::{Deployment, attributes};
+use crate::operate::deployment::{Deployment, DeploymentName, attributes};
 use crate::operate::function::{FunctionName, InvokeSettings, Target};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
+    /// Lambda has no such function: its settings, tags and role went with it.
+    pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
+    /// The other deployments that retry the function, by the qualifier whose failures go there.
+    pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
     /// The customer's key that encrypts the retry queue, if there is one.
     pub(crate) key: Option<CustomerKey>,
     /// Whether the function's role may send to the retry queue, and use its key.
@@ -45,7 +53,9 @@ impl Attachment {
         deployment: Deployment,
         function: &FunctionName,
     ) -> Result<Self, Failure> {
-        let target = Target::read(account, function).await?;
+        let Some(target) = Target::find(account, function).await? else {
+            return Self::of_gone(account, deployment, function).await;
+        };
         if target.arn == deployment.handler_arn.to_string() {
             let what = format!("{function} is the retry handler itself, which is never retried");
             return Err(Failure::Refused(what));
@@ -53,6 +63,8 @@ impl Attachment {
         let (queue, role, arn) = (&deployment.retry_queue, &deployment.role_arn, target.invoked_arn());
         let [key] = attributes(account, &queue.url, [QueueAttributeName::KmsMasterKeyId]).await?;
         let mut attachment = Self {
+            is_gone: false,
+            elsewhere: elsewhere(account, &deployment, &target).await?,
             key: CustomerKey::read(account, key.as_ref()).await?,
             may_send: Verdict::Allowed,
             denied: Vec::new(),
@@ -76,6 +88,33 @@ impl Attachment {
             }
         }
         attachment.send_policy = sending.is_given(account).await?;
+        if attachment.place == Place::Environment {
+            attachment.invoke_policy = attachment.invoking().is_given(account).await?;
+        }
+        Ok(attachment)
+    }
+
+    /// What a deployment has of a function that was deleted.
+    async fn of_gone(
+        account: &Account,
+        deployment: Deployment,
+        function: &FunctionName,
+    ) -> Result<Self, Failure> {
+        let mut attachment = Self {
+            is_gone: true,
+            elsewhere: BTreeMap::new(),
+            key: None,
+            may_send: Verdict::NotAllowed,
+            denied: Vec::new(),
+            send_policy: false,
+            may_invoke: Verdict::NotAllowed,
+            invoke_policy: false,
+            owner: None,
+            losses: Losses::read(account, &deployment, &function.name).await?,
+            place: Place::read(account, &deployment).await?,
+            target: gone(&deployment.arn_of(function)),
+            deployment,
+        };
         if attachment.place == Place::Environment {
             attachment.invoke_policy = attachment.invoking().is_given(account).await?;
         }
@@ -125,6 +164,39 @@ impl Place {
             _ => Self::Template { stack: name.clone() },
         })
     }
+}
+
+/// A function of which only its name is left.
+pub(crate) fn gone(arn: &FunctionArn) -> Target {
+    Target {
+        name: arn.name.clone(),
+        qualifier: arn.qualifier.clone(),
+        arn: arn.unqualified().to_string(),
+        role_arn: String::new(),
+        runtime: None,
+        timeout: Duration::ZERO,
+        invoke_settings: BTreeMap::new(),
+        unfit: None,
+        recursion_allowed: false,
+        reserved_concurrency: None,
+        tags: BTreeMap::new(),
+    }
+}
+
+async fn elsewhere(
+    account: &Account,
+    deployment: &Deployment,
+    target: &Target,
+) -> Result<BTreeMap<Option<String>, DeploymentName>, Failure> {
+    let mut found = BTreeMap::new();
+    for (qualifier, InvokeSettings { on_failure, .. }) in &target.invoke_settings {
+        let queue = on_failure.as_deref().filter(|arn| arn.parse::<QueueArn>().is_ok());
+        let Some(queue) = queue.filter(|arn| *arn != deployment.retry_queue.arn) else { continue };
+        if let Some(other) = DeploymentName::of_retry_queue(account, queue).await? {
+            found.insert(qualifier.clone(), other);
+        }
+    }
+    Ok(found)
 }
 
 /// The stack that owns the settings of the named qualifier: the function's own, or the handler's, where a CDK app

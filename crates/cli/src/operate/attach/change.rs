@@ -8,6 +8,7 @@ use aws_sdk_lambda::types::{DestinationConfig, OnFailure, OnSuccess, RecursiveLo
 use comeback_backoff::{Backoff, Delays, Jitter, retry};
 use serde::Serialize;
 
+use crate::clock::now;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::alarms;
 use crate::operate::attach::allow_list::ListPlace;
@@ -21,14 +22,17 @@ use crate::operate::session::Interrupt;
 pub(crate) enum Change {
     /// Tags the function.
     Keep(Vec<(String, String)>),
+    /// Tags the function with the time of this change.
+    Mark(&'static str),
     Forget(Vec<(String, String)>),
     Allow(Grant),
     Withdraw(Grant),
     /// Puts the function on the allow-list, or takes it off.
     List(ListPlace, bool),
     Recursion(bool),
-    /// Makes an alarm, with its actions, on the function's events that Lambda loses on their way to the retry queue.
-    Watch(String, BTreeSet<String>),
+    /// Makes an alarm, with its description and its actions, on the function's events that Lambda loses on their way to
+    /// the retry queue.
+    Watch(String, String, BTreeSet<String>),
     Unwatch(String),
     /// Replaces the settings of asynchronous invocations, or removes them if all are default.
     Settings(InvokeSettings),
@@ -58,6 +62,7 @@ impl Change {
             Self::Forget(tags) => {
                 return tags.iter().map(|(key, value)| tag(key, Some(value), None)).collect();
             }
+            Self::Mark(key) => tag(key, None, Some("now")),
             Self::Settings(to) => return settings(target, to),
             Self::Allow(Grant { role, policy, statements }) => {
                 let actions: Vec<_> = statements.iter().flat_map(|(actions, _)| actions).copied().collect();
@@ -80,7 +85,7 @@ impl Change {
                 let (from, to) = (kept::recursion(!allowed), kept::recursion(*allowed));
                 difference(function, "recursive loops", Some(from), Some(to))
             }
-            Self::Watch(alarm, tell) => {
+            Self::Watch(alarm, _, tell) => {
                 let tell = tell.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
                 let tells = format!("tells {}", if tell.is_empty() { "nobody" } else { &tell });
                 difference(function, &format!("alarm {alarm}"), None, Some(&tells))
@@ -121,15 +126,9 @@ impl AttachPlan {
         self.changes.iter().flat_map(|change| change.differences(&self.target))
     }
 
-    /// Whether another plan shows the same changes, apart from the time that `detach` keeps.
+    /// Whether another plan shows the same changes.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
-        let timeless = |plan: &Self| -> Vec<Difference> {
-            let is_time = |it: &Difference| it.setting.strip_prefix("tag ") == Some(kept::DETACHED);
-            plan.differences()
-                .map(|it| if is_time(&it) { Difference { to: None, ..it } } else { it })
-                .collect()
-        };
-        timeless(self) == timeless(other)
+        self.differences().eq(other.differences())
     }
 }
 
@@ -149,10 +148,8 @@ impl Change {
     ) -> Result<(), Failure> {
         let (arn, lambda) = (&target.arn, &account.lambda);
         match self {
-            Self::Keep(tags) => {
-                let call = lambda.tag_resource().resource(arn).set_tags(Some(tags.iter().cloned().collect()));
-                call.send().await.map(drop).or_failure("lambda:TagResource", arn)
-            }
+            Self::Keep(tags) => keep(account, arn, tags.iter().cloned()).await,
+            Self::Mark(key) => keep(account, arn, [((*key).to_owned(), now().to_string())]).await,
             Self::Forget(tags) => {
                 let keys = tags.iter().map(|(key, _)| key.clone()).collect();
                 let call = lambda.untag_resource().resource(arn).set_tag_keys(Some(keys));
@@ -169,7 +166,9 @@ impl Change {
                 let answer = call.recursive_loop(setting).send().await;
                 answer.map(drop).or_failure("lambda:PutFunctionRecursionConfig", &target.name)
             }
-            Self::Watch(alarm, tell) => alarms::watch(account, &target.name, alarm, tell).await,
+            Self::Watch(alarm, description, tell) => {
+                alarms::watch(account, &target.name, alarm, description, tell).await
+            }
             Self::Unwatch(alarm) => alarms::unwatch(account, alarm).await,
             Self::Settings(to) if *to == InvokeSettings::default() => {
                 let call = lambda.delete_function_event_invoke_config().function_name(&target.name);
@@ -180,6 +179,15 @@ impl Change {
             Self::Settings(to) => put_settings(account, target, to).await,
         }
     }
+}
+
+async fn keep(
+    account: &Account,
+    arn: &str,
+    tags: impl IntoIterator<Item = (String, String)>,
+) -> Result<(), Failure> {
+    let call = account.lambda.tag_resource().resource(arn).set_tags(Some(tags.into_iter().collect()));
+    call.send().await.map(drop).or_failure("lambda:TagResource", arn)
 }
 
 /// The call replaces all settings, so it names each. Lambda refuses a destination until it knows that the function may send

@@ -8,6 +8,8 @@ use crate::operate::function::{InvokeSettings, Target};
 
 /// When the function's last destination was removed. Its events leave the retry queue from then on.
 pub(crate) const DETACHED: &str = "comeback:detached";
+/// When the function was moved to another deployment. Its events leave the one before from then on.
+pub(crate) const MOVED: &str = "comeback:moved";
 /// The recursion setting, which all qualifiers share.
 pub(crate) const RECURSION: &str = "comeback:recursion";
 /// Stands for a destination that was not set.
@@ -56,8 +58,9 @@ pub(crate) const fn recursion(allowed: bool) -> &'static str {
     if allowed { "Allow" } else { "Terminate" }
 }
 
-pub(crate) fn detached(tags: &BTreeMap<String, String>) -> Option<Timestamp> {
-    tags.get(DETACHED).and_then(|text| Timestamp::from_rfc3339(text))
+/// The time that a tag keeps: [`DETACHED`] or [`MOVED`].
+pub(crate) fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
+    tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }
 
 /// Whether Lambda accepts a tag: the length of its key and value, and their characters.
@@ -96,6 +99,6 @@ mod tests {
     fn tags_that_say_nothing_stand_for_the_defaults() {
         assert_eq!(settings(&target()), (InvokeSettings::default(), false));
         assert_eq!(recursion_allowed(&target()), None);
-        assert_eq!(detached(&BTreeMap::from([(DETACHED.to_owned(), "soon".to_owned())])), None);
+        assert_eq!(time(&BTreeMap::from([(DETACHED.to_owned(), "soon".to_owned())]), DETACHED), None);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Leaving {
     pub(crate) at_once: bool,
     /// Why events may wait, according to the retry queue and the log; `None` if none do.
     pub(crate) waiting: Option<String>,
-    /// The other functions that send failures to the retry queue by the same role.
+    /// The other functions that send failures to the retry queue by the same role, or may still do so.
     pub(crate) sharing: Vec<String>,
 }
 
@@ -58,7 +58,8 @@ impl Leaving {
 
     /// End of the last invocation that may still send a failure; `None` if all have ended.
     pub(crate) fn under_way_until(&self, attachment: &Attachment) -> Option<Timestamp> {
-        let detached = kept::detached(&attachment.target.tags).filter(|_| !attachment.is_attached());
+        let tags = &attachment.target.tags;
+        let detached = kept::time(tags, attachment.mark()).filter(|_| !attachment.is_attached());
         let last = detached.unwrap_or(self.now).saturating_add(attachment.target.timeout);
         let end = last.saturating_add(BEFORE_AND_AFTER);
         (self.now < end).then_some(end)
@@ -179,11 +180,19 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
             continue;
         }
         let settings = InvokeSettings::all(account, name).await?;
-        if settings.values().any(|it| it.on_failure.as_deref() == queue) {
+        let sends = settings.values().any(|it| it.on_failure.as_deref() == queue);
+        if sends || is_leaving(account, function.function_arn().unwrap_or_default()).await? {
             sharing.push(name.to_owned());
         }
     }
     Ok(sharing)
+}
+
+/// Whether a function is being detached: its last invocations may still fail, and its own `detach` ends it.
+async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
+    let answer = account.lambda.list_tags().resource(arn).send().await;
+    let tags = answer.or_failure("lambda:ListTags", arn)?.tags.unwrap_or_default();
+    Ok([kept::DETACHED, kept::MOVED].iter().any(|key| tags.contains_key(*key)))
 }
 
 #[cfg(test)]

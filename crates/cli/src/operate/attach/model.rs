@@ -46,7 +46,9 @@ pub(crate) fn attachment() -> Attachment {
     set_list(&mut deployment, String::new());
     Attachment {
         target: target(),
+        is_gone: false,
         deployment,
+        elsewhere: BTreeMap::new(),
         key: None,
         may_send: Verdict::NotAllowed,
         denied: Vec::new(),
@@ -59,12 +61,12 @@ pub(crate) fn attachment() -> Attachment {
     }
 }
 
-fn set_list(deployment: &mut Deployment, list: String) {
+pub(crate) fn set_list(deployment: &mut Deployment, list: String) {
     deployment.variables.insert(allow_list::VARIABLE.into(), list);
 }
 
 /// Everything has left the queue, and `now` is long after anything else.
-fn left() -> Leaving {
+pub(crate) fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
 
@@ -77,6 +79,7 @@ fn make(attachment: &mut Attachment, change: &Change) {
     let Attachment { target, deployment, .. } = attachment;
     match change {
         Change::Keep(tags) => target.tags.extend(tags.iter().cloned()),
+        Change::Mark(key) => drop(target.tags.insert((*key).to_owned(), left().now.to_string())),
         Change::Forget(tags) => tags.iter().for_each(|(key, _)| drop(target.tags.remove(key))),
         Change::Allow(grant) | Change::Withdraw(grant) => {
             let is_given = matches!(change, Change::Allow(_));
@@ -113,7 +116,7 @@ fn perform(attachment: &Attachment, plan: &AttachPlan, changes: usize) -> Attach
     after
 }
 
-fn all(attachment: &Attachment, plan: &AttachPlan) -> Attachment {
+pub(crate) fn all(attachment: &Attachment, plan: &AttachPlan) -> Attachment {
     perform(attachment, plan, usize::MAX)
 }
 
@@ -123,7 +126,7 @@ fn is_empty(plan: &AttachPlan) -> bool {
 
 #[test]
 fn a_plain_function_takes_five_changes_in_the_safe_order() {
-    let plan = attachment().attach().unwrap();
+    let plan = attachment().attach(false).unwrap();
     let lines: Vec<String> = plan
         .differences()
         .map(|it| {
@@ -157,7 +160,7 @@ fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_alrea
     };
     let topic = || Some(BTreeSet::from([TOPIC.to_owned()]));
     let watch = |attachment: Attachment| {
-        let plan = attachment.attach().unwrap();
+        let plan = attachment.attach(false).unwrap();
         plan.differences().find(|it| it.setting.starts_with("alarm ")).map(|it| it.to)
     };
     assert_eq!(watch(losses(topic(), false)), Some(Some(format!("tells {TOPIC}"))));
@@ -170,7 +173,7 @@ fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_alrea
 fn a_customers_key_is_allowed_too() {
     let mut attachment = attachment();
     attachment.key = Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Enabled) });
-    let plan = attachment.attach().unwrap();
+    let plan = attachment.attach(false).unwrap();
     let allowed = plan.changes.iter().find_map(|change| match change {
         Change::Allow(grant) => Some(grant.statements.clone()),
         _ => None,
@@ -182,7 +185,7 @@ fn a_customers_key_is_allowed_too() {
     assert_eq!(allowed, Some(expected));
     let note = "role orders-role can use the key arn:key only if the key's own policy allows that";
     assert!(plan.notes.len() == 1 && plan.notes[0].starts_with(note), "{:?}", plan.notes);
-    assert_eq!(all(&attachment, &plan).attach().unwrap().notes, [""; 0]);
+    assert_eq!(all(&attachment, &plan).attach(false).unwrap().notes, [""; 0]);
 }
 
 /// What stands in the way of attaching, and a part of what is said.
@@ -229,24 +232,24 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         ),
     ];
     for (attachment, said) in cases {
-        let Err(Failure::Undone(text)) = attachment.attach() else { panic!("{said}") };
+        let Err(Failure::Undone(text)) = attachment.attach(false) else { panic!("{said}") };
         assert!(text.contains(said), "{text}");
     }
 }
 
 #[test]
 fn a_function_that_cannot_be_retried_is_detached_but_never_attached() {
-    let mut attached = all(&attachment(), &attachment().attach().unwrap());
+    let mut attached = all(&attachment(), &attachment().attach(false).unwrap());
     attached.target.unfit = Some("is durable");
-    assert_eq!(attached.attach(), Err(Failure::Refused("orders is durable".into())));
+    assert_eq!(attached.attach(false), Err(Failure::Refused("orders is durable".into())));
     assert!(!all(&attached, &attached.detach(&left()).unwrap()).is_attached());
 }
 
 #[test]
 fn an_owned_function_is_left_alone_unless_nothing_is_to_be_changed() {
-    let attached = all(&attachment(), &attachment().attach().unwrap());
+    let attached = all(&attachment(), &attachment().attach(false).unwrap());
     let owned = Attachment { owner: Some("shop".into()), ..attached };
-    assert_eq!(owned.attach().unwrap().changes, []);
+    assert_eq!(owned.attach(false).unwrap().changes, []);
     assert!(matches!(owned.detach(&left()), Err(Failure::Undone(_))));
 }
 
@@ -256,7 +259,7 @@ fn what_fits_no_tag_is_printed() {
     let settings = InvokeSettings { on_failure: Some(on_failure.clone()), ..InvokeSettings::default() };
     let mut before = attachment();
     before.target.invoke_settings.insert(None, settings);
-    let plan = before.attach().unwrap();
+    let plan = before.attach(false).unwrap();
     let kept: Vec<_> = plan.differences().filter(|it| it.setting.contains("tag")).collect();
     assert_eq!(kept.len(), 3);
     let note = format!("comeback:on-failure = {on_failure} does not fit in a tag");
@@ -264,23 +267,23 @@ fn what_fits_no_tag_is_printed() {
 
     before.target.tags = (0..48).map(|n| (format!("tag-{n}"), String::new())).collect();
     before.target.tags.insert(crate::operate::function::STACK_TAG.into(), "shop".into());
-    let plan = before.attach().unwrap();
+    let plan = before.attach(false).unwrap();
     assert!(!matches!(plan.changes[0], Change::Keep { .. }), "{:?}", plan.changes[0]);
     assert_eq!(plan.notes.len(), 5, "four settings, and the stack");
 }
 
 #[test]
 fn settings_of_before_are_not_overwritten_by_ours() {
-    let attached = all(&attachment(), &attachment().attach().unwrap());
+    let attached = all(&attachment(), &attachment().attach(false).unwrap());
     let mut changed = attached.clone();
     changed.target.invoke_settings.get_mut(&None).unwrap().retries = Some(1);
-    let again = all(&changed, &changed.attach().unwrap());
+    let again = all(&changed, &changed.attach(false).unwrap());
     assert_eq!(again, attached);
 }
 
 #[test]
 fn events_that_wait_keep_the_allow_list_unless_they_may_be_given_up() {
-    let mut detached = all(&attachment(), &attachment().attach().unwrap());
+    let mut detached = all(&attachment(), &attachment().attach(false).unwrap());
     detached = all(&detached, &detached.detach(&left()).unwrap());
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
     let waiting = Leaving { waiting: Some("3 of its events wait".into()), ..later };
@@ -305,7 +308,7 @@ impl Leaving {
 
 #[test]
 fn a_role_that_others_share_keeps_its_permission() {
-    let mut detached = all(&attachment(), &attachment().attach().unwrap());
+    let mut detached = all(&attachment(), &attachment().attach(false).unwrap());
     let leaving = Leaving { at_once: true, sharing: vec!["invoices".into()], ..left() };
     let plan = detached.detach(&leaving).unwrap();
     assert!(plan.notes.iter().any(|note| {
@@ -328,7 +331,7 @@ fn what_was_never_attached_is_not_detached() {
 
 #[test]
 fn what_was_attached_by_hand_gets_lambdas_defaults() {
-    let mut by_hand = all(&attachment(), &attachment().attach().unwrap());
+    let mut by_hand = all(&attachment(), &attachment().attach(false).unwrap());
     by_hand.target.tags.clear();
     let plan = by_hand.detach(&left()).unwrap();
     assert_eq!(plan.notes.len(), 1);
@@ -339,7 +342,7 @@ fn what_was_attached_by_hand_gets_lambdas_defaults() {
 
 #[test]
 fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
-    let attached = all(&attachment(), &attachment().attach().unwrap());
+    let attached = all(&attachment(), &attachment().attach(false).unwrap());
     let at_once = Leaving { at_once: true, ..left() };
     let plan = attached.detach(&at_once).unwrap();
     let until = left().now.saturating_add(Duration::from_secs(3 + 120));
@@ -356,7 +359,7 @@ fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
 
 #[test]
 fn a_plan_agrees_with_a_later_one_that_does_the_same() {
-    let attached = all(&attachment(), &attachment().attach().unwrap());
+    let attached = all(&attachment(), &attachment().attach(false).unwrap());
     let first = attached.detach(&left()).unwrap();
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(60)), ..left() };
     assert!(first.agrees_with(&attached.detach(&later).unwrap()));
@@ -429,19 +432,19 @@ fn never_attached(mut it: Attachment) -> Attachment {
 proptest! {
     #[test]
     fn attaching_is_done_once_wherever_it_was_killed(before in any_attachment(), killed in 0_usize..8) {
-        let plan = before.attach().unwrap();
+        let plan = before.attach(false).unwrap();
         let after = all(&before, &plan);
-        prop_assert_eq!(after.attach().unwrap().changes, []);
+        prop_assert_eq!(after.attach(false).unwrap().changes, []);
         prop_assert!(after.is_attached() && after.may_send.is_allowed());
         prop_assert!(after.deployment.allows(ARN) && after.may_invoke.is_allowed());
         let halfway = perform(&before, &plan, killed);
-        prop_assert_eq!(all(&halfway, &halfway.attach().unwrap()), after);
+        prop_assert_eq!(all(&halfway, &halfway.attach(false).unwrap()), after);
     }
 
     #[test]
     fn a_failure_reaches_the_queue_only_once_it_can_be_retried(before in any_attachment(), killed in 0_usize..8) {
         prop_assume!(!before.is_attached());
-        let halfway = perform(&before, &before.attach().unwrap(), killed);
+        let halfway = perform(&before, &before.attach(false).unwrap(), killed);
         if halfway.is_attached() {
             prop_assert!(halfway.may_send.is_allowed() && halfway.deployment.allows(ARN));
             prop_assert!(halfway.may_invoke.is_allowed() && halfway.target.recursion_allowed);
@@ -452,7 +455,7 @@ proptest! {
     fn detaching_brings_back_what_was_there_wherever_it_was_killed(
         before in any_attachment().prop_map(never_attached), killed in 0_usize..8, killed_again in 0_usize..8,
     ) {
-        let attached = all(&before, &before.attach().unwrap());
+        let attached = all(&before, &before.attach(false).unwrap());
         let first = attached.detach(&left()).unwrap();
         let halfway = perform(&attached, &first, killed);
         let mut detached = all(&halfway, &halfway.detach(&left()).unwrap());
@@ -471,10 +474,10 @@ proptest! {
 
     #[test]
     fn another_qualifier_keeps_what_it_needs(before in any_attachment(), at_once in any::<bool>()) {
-        let attached = all(&before, &before.attach().unwrap());
+        let attached = all(&before, &before.attach(false).unwrap());
         let mut other = attached.clone();
         other.target.qualifier = Some("9".into());
-        let both = all(&other, &other.attach().unwrap());
+        let both = all(&other, &other.attach(false).unwrap());
         let one = all(&both, &both.detach(&Leaving { at_once, ..left() }).unwrap());
         prop_assert!(!one.is_attached() && one.attached().any(|it| it == before.target.qualifier.as_deref()));
         prop_assert!(one.may_send.is_allowed() && one.may_invoke.is_allowed());

@@ -1,11 +1,13 @@
 //! The changes that attach a function, and those that detach it.
 
 use crate::operate::account::{CustomerKey, Failure, Verdict};
+use crate::operate::alarms;
 use crate::operate::attach::allow_list::{ENVIRONMENT_BYTES, ListPlace, PARAMETER_BYTES};
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::attach::{allow_list, kept};
+use crate::operate::deployment::DeploymentName;
 use crate::operate::function::InvokeSettings;
 
 /// Lambda's shortest `MaximumEventAgeInSeconds`: how long it keeps an event that it cannot deliver.
@@ -17,10 +19,14 @@ impl Attachment {
     }
 
     /// Plans the changes that attach the function. The order is safe: the handler can retry the function before the first
-    /// failure reaches it.
-    pub(crate) fn attach(&self) -> Result<AttachPlan, Failure> {
+    /// failure reaches it. A function that another deployment retries is taken from it only if it `may_move`.
+    pub(crate) fn attach(&self, may_move: bool) -> Result<AttachPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = self.no_changes();
+        let other = self.elsewhere.get(&self.target.qualifier);
+        if let Some(other) = other.filter(|_| !may_move) {
+            return Err(self.is_attached_to(other));
+        }
         let settings = self.target.settings();
         let goal = InvokeSettings {
             retries: Some(0),
@@ -53,10 +59,18 @@ impl Attachment {
         }
         // A deployment without alarms wants none here either.
         if let (Some(tell), false) = (&self.losses.tell, self.losses.ours || self.losses.others) {
-            plan.changes.push(Change::Watch(self.losses.alarm.clone(), tell.clone()));
+            let description = alarms::description(&self.deployment, &self.target.name);
+            plan.changes.push(Change::Watch(self.losses.alarm.clone(), description, tell.clone()));
         }
         if settings != goal {
             plan.changes.push(Change::Settings(goal));
+        }
+        if let Some(other) = other {
+            plan.changes.push(Change::Mark(kept::MOVED));
+            plan.notes.push(format!(
+                "{other} goes on retrying the events that wait there; then end that with: {}",
+                other.command(format!("detach {}", self.name()))
+            ));
         }
         self.forget([kept::DETACHED.to_owned()], &mut plan);
         if let Some(stack) = self.target.stack().filter(|_| !plan.changes.is_empty()) {
@@ -68,7 +82,24 @@ impl Attachment {
         Ok(plan)
     }
 
+    /// As an operator names it.
+    fn name(&self) -> String {
+        self.target.named(self.target.qualifier.as_deref())
+    }
+
+    fn is_attached_to(&self, other: &DeploymentName) -> Failure {
+        let (name, ours) = (self.name(), self.deployment.name());
+        let detach = other.command(format!("detach {name}"));
+        Failure::Undone(format!(
+            "{name} is attached to {other}, not to {ours}: to move it here, repeat the command with --move, which lets \
+             {other} retry what waits there; or first detach it with `{detach}`"
+        ))
+    }
+
     fn can_be_retried(&self) -> Result<(), Failure> {
+        if self.is_gone {
+            return Err(Failure::CouldNot(format!("{}: it cannot be attached", self.missing())));
+        }
         if let Some(why) = self.target.unfit {
             return Err(Failure::Refused(format!("{} {why}", self.target.name)));
         }
@@ -81,14 +112,14 @@ impl Attachment {
         }
     }
 
-    /// Keeps the earlier settings of a qualifier, unless it is attached: then its settings are Comeback's.
+    /// Keeps the earlier settings of a qualifier, unless they are Comeback's: those of this deployment or of another.
     fn keep_settings(&self, plan: &mut AttachPlan) {
         let target = &self.target;
         let mut tags = Vec::new();
-        if !self.is_attached() {
+        if !self.is_attached() && !self.elsewhere.contains_key(&target.qualifier) {
             tags.extend(kept::tags_of(target));
         }
-        let is_first = self.attached().next().is_none();
+        let is_first = self.attached().next().is_none() && self.elsewhere.is_empty();
         if !target.tags.contains_key(kept::RECURSION) && (is_first || !target.recursion_allowed) {
             tags.push((kept::RECURSION.to_owned(), kept::recursion(target.recursion_allowed).to_owned()));
         }
@@ -183,6 +214,9 @@ impl Attachment {
     /// Plans the changes that detach the function. The destination is removed at once. What retries the function's events
     /// is removed when they have left the retry queue, or at once if they are given up.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<AttachPlan, Failure> {
+        if self.is_gone {
+            return Ok(self.clear_away());
+        }
         let mut plan = self.no_changes();
         let target = &self.target;
         let is_attached = self.is_attached();
@@ -197,7 +231,9 @@ impl Attachment {
             }
             plan.changes.push(Change::Settings(settings));
         }
-        self.forget(kept::keys(target.qualifier.as_deref()), &mut plan);
+        if !self.elsewhere.contains_key(&target.qualifier) {
+            self.forget(kept::keys(target.qualifier.as_deref()), &mut plan);
+        }
         let others = self.attached().filter(|it| *it != target.qualifier.as_deref());
         let others: Vec<String> = others.map(|it| target.named(it)).collect();
         if !others.is_empty() {
@@ -205,18 +241,17 @@ impl Attachment {
             plan.notes.push(format!("{others} stays attached: the handler goes on retrying the function"));
             return Ok(plan);
         }
-        let tags = [kept::DETACHED, kept::RECURSION];
-        let is_traced = self.send_policy
+        let is_traced = self.send_policy && leaving.sharing.is_empty()
             || self.losses.ours
             || self.invoke_policy
             || self.removable().is_some()
-            || tags.iter().any(|key| target.tags.contains_key(*key));
+            || self.last_tags().iter().any(|key| target.tags.contains_key(*key));
         if !is_attached && !is_traced {
             return Ok(plan);
         }
         match leaving.wait(self) {
             Some(wait) => {
-                self.mark(leaving, &mut plan);
+                self.keep_time(&mut plan);
                 plan.left = Some(format!(
                     "the allow-list, the permissions and the recursion setting stay, for events that may still wait: {wait}"
                 ));
@@ -226,10 +261,24 @@ impl Attachment {
         Ok(plan)
     }
 
+    /// The tag that keeps since when the function's failures go elsewhere. Another deployment needs the usual one itself.
+    pub(crate) fn mark(&self) -> &'static str {
+        if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
+    }
+
+    /// The tags that go last, unless another deployment needs them.
+    fn last_tags(&self) -> &'static [&'static str] {
+        if self.elsewhere.is_empty() {
+            &[kept::RECURSION, kept::DETACHED, kept::MOVED]
+        } else {
+            &[kept::MOVED]
+        }
+    }
+
     /// Keeps when the destination was removed.
-    fn mark(&self, leaving: &Leaving, plan: &mut AttachPlan) {
-        if self.is_attached() || kept::detached(&self.target.tags).is_none() {
-            plan.changes.push(Change::Keep(vec![(kept::DETACHED.to_owned(), leaving.now.to_string())]));
+    fn keep_time(&self, plan: &mut AttachPlan) {
+        if self.is_attached() || kept::time(&self.target.tags, self.mark()).is_none() {
+            plan.changes.push(Change::Mark(self.mark()));
         }
     }
 
@@ -243,6 +292,8 @@ impl Attachment {
             ));
         }
         match kept::recursion_allowed(target) {
+            // The other deployment needs it.
+            _ if !self.elsewhere.is_empty() => {}
             Some(allowed) if allowed != target.recursion_allowed => {
                 plan.changes.push(Change::Recursion(allowed));
             }
@@ -253,16 +304,7 @@ impl Attachment {
             )),
             _ => {}
         }
-        plan.changes.extend(self.removable().map(|place| Change::List(place, false)));
-        if self.invoke_policy {
-            plan.changes.push(Change::Withdraw(self.invoking()));
-        }
-        if let (Place::Template { stack }, true) =
-            (&self.place, allow_list::has(self.deployment.allow_list(), &target.arn))
-        {
-            plan.notes
-                .push(format!("stack {stack} still allows {}: take it out of its template", target.arn));
-        }
+        self.disallow(plan);
         if self.send_policy && !leaving.sharing.is_empty() {
             plan.notes.push(format!(
                 "role {} keeps its permission to send, for these functions: {}",
@@ -271,7 +313,7 @@ impl Attachment {
             ));
         } else if self.send_policy {
             if let Some(until) = leaving.under_way_until(self) {
-                self.mark(leaving, plan);
+                self.keep_time(plan);
                 plan.left = Some(format!(
                     "role {} keeps its permission to send until {until}, for invocations that are under way",
                     target.role()
@@ -283,7 +325,55 @@ impl Attachment {
         if self.losses.ours {
             plan.changes.push(Change::Unwatch(self.losses.alarm.clone()));
         }
-        self.forget([kept::RECURSION, kept::DETACHED].map(ToOwned::to_owned), plan);
+        self.forget(self.last_tags().iter().map(|key| (*key).to_owned()), plan);
+    }
+
+    /// Takes the function off the allow-list, and lets the handler no longer invoke it.
+    fn disallow(&self, plan: &mut AttachPlan) {
+        let arn = &self.target.arn;
+        plan.changes.extend(self.removable().map(|place| Change::List(place, false)));
+        if self.invoke_policy {
+            plan.changes.push(Change::Withdraw(self.invoking()));
+        }
+        let is_listed = allow_list::has(self.deployment.allow_list(), arn);
+        match &self.place {
+            Place::Template { stack } if is_listed => {
+                plan.notes.push(format!("stack {stack} still allows {arn}: take it out of its template"));
+            }
+            Place::Parameter { stack, value } if is_listed && !allow_list::has(value, arn) => {
+                plan.notes.push(format!(
+                    "the handler still allows {arn}, and the parameter TargetFunctions of stack {stack} does not name it: \
+                     take it out of the template, or deploy the stack again if somebody changed the handler by hand"
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    /// Plans the removal of what is left of a deleted function. Nothing can be under way, and nothing can be restored.
+    fn clear_away(&self) -> AttachPlan {
+        let mut plan = self.no_changes();
+        plan.notes.push(self.missing());
+        self.disallow(&mut plan);
+        if self.losses.ours {
+            plan.changes.push(Change::Unwatch(self.losses.alarm.clone()));
+        }
+        if !plan.changes.is_empty() {
+            plan.notes.push(format!(
+                "its events that wait go to the dead-letter queue; `{}` sends them to another function",
+                self.deployment.name().command("dead redrive --retarget ARN")
+            ));
+            plan.notes.push(format!(
+                "a role that it had may still send to the retry queue: aws iam delete-role-policy --role-name ROLE \
+                 --policy-name {}",
+                self.sending().policy
+            ));
+        }
+        plan
+    }
+
+    fn missing(&self) -> String {
+        format!("Lambda has no function {}", self.target.name)
     }
 
     fn forget(&self, keys: impl IntoIterator<Item = String>, plan: &mut AttachPlan) {

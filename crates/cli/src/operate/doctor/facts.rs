@@ -5,6 +5,8 @@ pub(crate) mod log;
 pub(crate) mod queues;
 pub(crate) mod rights;
 
+use std::collections::BTreeMap;
+
 use comeback_engine::{Pauses, Timestamp};
 
 use crate::operate::account::{Account, Failure, Or as _};
@@ -30,6 +32,9 @@ pub(crate) struct Facts {
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     pub(crate) rights: HandlerRights,
+    /// The parameters of the deployment's stack with their values. None if they could not be read: a check reads
+    /// the settings from the handler.
+    pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) functions: Vec<Function>,
     /// Whether the functions that the allow-list's patterns match could be looked for.
     pub(crate) matched: Result<(), Failure>,
@@ -57,6 +62,14 @@ impl Executions {
     }
 }
 
+async fn parameters(account: &Account, deployment: &Deployment) -> BTreeMap<String, String> {
+    let Some(stack) = &deployment.stack else { return BTreeMap::new() };
+    let answer = account.cloudformation.describe_stacks().stack_name(stack).send().await;
+    let stacks = answer.ok().and_then(|it| it.stacks).into_iter().flatten();
+    let parameters = stacks.flat_map(|stack| stack.parameters.unwrap_or_default());
+    parameters.filter_map(|it| Some((it.parameter_key?, it.parameter_value?))).collect()
+}
+
 impl Facts {
     pub(crate) async fn read(
         account: &Account,
@@ -70,7 +83,7 @@ impl Facts {
             QueueSettings::read(account, &deployment.dead_letter_queue),
         );
         // Their rights to the queues' keys need the queues.
-        let (handler, mappings, errors, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
+        let (handler, mappings, errors, executions, alarms, pauses, rights, parameters, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
             Mapping::all(account, &deployment.handler),
             LoggedErrors::read(account, &deployment.log_group, now),
@@ -78,6 +91,7 @@ impl Facts {
             Alarm::all(account, &deployment),
             pauses::read(account, &deployment),
             HandlerRights::read(account, &deployment, &retry_queue, &dead_letter_queue),
+            parameters(account, &deployment),
             functions::read(account, &deployment, &retry_queue, named, now),
         );
         Self {
@@ -92,6 +106,7 @@ impl Facts {
             alarms,
             pauses,
             rights,
+            parameters,
             functions,
             matched,
         }

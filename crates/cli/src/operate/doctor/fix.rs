@@ -8,15 +8,17 @@ use serde_json::json;
 
 use crate::operate::account::CustomerKey;
 use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
+use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::facts::log::BACK;
 
 pub(crate) fn mapping(mapping: &Mapping, flags: impl Display) -> String {
     format!("aws lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid)
 }
 
 /// Has the handler assume what provisioned pollers come to, and lowers their number if it cannot.
-pub(crate) fn provisioned(deployment: &Deployment, mapping: &Mapping, invocations: u64) -> String {
+pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> String {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
-    let assume = variable(deployment, "MAXIMUM_CONCURRENCY", &invocations.min(most).to_string());
+    let assume = setting(facts, "MAXIMUM_CONCURRENCY", &invocations.min(most).to_string());
     if invocations <= most {
         return assume;
     }
@@ -51,6 +53,30 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> String {
     format!("aws lambda update-function-configuration --function-name {} {flags}", deployment.handler)
 }
 
+/// Sets one of the handler's settings: by the stack's parameter, if the value came from there, because the next deployment
+/// undoes a change by hand.
+pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> String {
+    let parameter = parameter(name);
+    let set = facts.deployment.variables.get(name);
+    match &facts.deployment.stack {
+        Some(stack) if set.is_some() && facts.parameters.get(&parameter) == set => format!(
+            "aws cloudformation update-stack --stack-name {stack} --use-previous-template \
+             --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND \
+             --parameters 'ParameterKey={parameter},ParameterValue=\"{value}\"' \
+             $(aws cloudformation describe-stacks --stack-name {stack} --output text --query \
+             \"Stacks[0].Parameters[?ParameterKey!='{parameter}'].[join('', ['ParameterKey=', ParameterKey, \
+             ',UsePreviousValue=true'])]\")"
+        ),
+        _ => variable(&facts.deployment, name, value),
+    }
+}
+
+/// The name of a variable's parameter in the template: `MaxAge` of `MAX_AGE`.
+fn parameter(variable: &str) -> String {
+    let word = |word: &str| word[..1].to_owned() + &word[1..].to_lowercase();
+    variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
+}
+
 /// Sets one variable of the handler and keeps the others.
 pub(crate) fn variable(deployment: &Deployment, name: &str, value: &str) -> String {
     let function = &deployment.handler;
@@ -67,9 +93,55 @@ pub(crate) fn concurrency(function: &str) -> String {
 
 /// One of our own commands, with the flag that finds this deployment.
 pub(crate) fn comeback(deployment: &Deployment, command: impl Display) -> String {
-    match deployment.stack.as_deref() {
-        Some("comeback") => format!("comeback {command}"),
-        Some(stack) => format!("comeback {command} --stack {stack}"),
-        None => format!("comeback {command} --handler {}", deployment.handler),
+    deployment.name().command(command)
+}
+
+/// Sets whatever of an attachment is not as it should be. `function` may have a qualifier.
+pub(crate) fn attach(facts: &Facts, function: &str) -> String {
+    comeback(&facts.deployment, format!("attach {function}"))
+}
+
+/// The lines of the handler's log with level ERROR, from the last 24 hours.
+pub(crate) fn read_errors(facts: &Facts) -> String {
+    format!(
+        "aws logs filter-log-events --log-group-name {} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
+        facts.deployment.log_group,
+        facts.now.as_millis() - BACK.as_millis() as u64
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operate::doctor::sample::healthy;
+
+    use super::*;
+
+    #[test]
+    fn a_setting_is_changed_where_it_came_from() {
+        let mut facts = healthy();
+        facts.deployment.variables.insert("BASE_BACKOFF".into(), "60".into());
+        let by_hand = |fix: &str| fix.starts_with("aws lambda update-function-configuration");
+        let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
+        assert!(by_hand(&fix) && fix.contains("{BASE_BACKOFF: 'VALUE'}"), "{fix}");
+        facts.parameters = [("BaseBackoff".to_owned(), "60".to_owned())].into();
+        let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
+        assert!(fix.starts_with("aws cloudformation update-stack --stack-name comeback "), "{fix}");
+        assert!(fix.contains("ParameterKey=BaseBackoff,ParameterValue=\"VALUE\""), "{fix}");
+        facts.parameters.insert("BaseBackoff".into(), "1".into());
+        assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")), "somebody changed it by hand");
+        facts.parameters.insert("BaseBackoff".into(), "60".into());
+        facts.deployment.stack = None;
+        assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")));
+    }
+
+    #[test]
+    fn parameters_are_named_as_in_the_template() {
+        for (variable, expected) in [
+            ("MAX_AGE", "MaxAge"),
+            ("HIDE_UP_TO", "HideUpTo"),
+            ("NON_RETRYABLE_ERRORS", "NonRetryableErrors"),
+        ] {
+            assert_eq!(parameter(variable), expected);
+        }
     }
 }

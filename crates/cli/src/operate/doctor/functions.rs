@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause};
 
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
+use crate::operate::attach::{allow_list, kept};
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
-use crate::operate::doctor::fix;
 use crate::operate::doctor::handler::{in_words, looping, resume};
+use crate::operate::doctor::{fix, rights};
 use crate::operate::function::{InvokeSettings, Target};
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
@@ -16,7 +17,7 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
     let names: Vec<&str> = facts.functions.iter().map(|function| &*function.name).collect();
     Ok(if names.is_empty() {
         warning(
-            "none",
+            "no function is attached",
             "nothing is retried until a function is attached",
             fix::comeback(&facts.deployment, "attach FUNCTION"),
         )
@@ -45,7 +46,7 @@ pub(crate) fn error_types(facts: &Facts) -> Judged {
         warning(
             format!("no error of {} can match {}", runtimes.join(", "), vain.join(", ")),
             "errors that are meant to go straight to the dead-letter queue are retried",
-            fix::variable(&facts.deployment, "NON_RETRYABLE_ERRORS", &useful.join(",")),
+            fix::setting(facts, "NON_RETRYABLE_ERRORS", &useful.join(",")),
         )
     })
 }
@@ -57,30 +58,56 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     let is_it = |entry: &str| entry.parse::<FunctionArn>().is_ok_and(|arn| arn.name == function.name);
     let (of_it, others): (Vec<_>, Vec<_>) =
         facts.deployment.target_functions().partition(|entry| is_it(entry));
+    let is_listed = |list: &String| allow_list::has(list, &function.arn);
+    let was_by_hand = facts.parameters.get(allow_list::PARAMETER).is_some_and(|list| !is_listed(list));
     let fix = if of_it.is_empty() {
         "name a function that exists".to_owned()
+    } else if was_by_hand {
+        fix::variable(&facts.deployment, allow_list::VARIABLE, &others.join(","))
     } else {
-        fix::variable(&facts.deployment, "TARGET_FUNCTIONS", &others.join(","))
+        fix::comeback(&facts.deployment, format!("detach {}", function.name))
     };
-    let found = format!("there is no function {}", function.name);
-    Ok(broken(found, "events of it go to the dead-letter queue, as target_not_found", fix))
+    let means = "its events go to the dead-letter queue, as target_not_found";
+    Ok(broken("the function does not exist", means, fix))
 }
 
-pub(crate) fn recursion(_: &Facts, function: &Function) -> Judged {
+/// A function that `detach`, or a move to another deployment, has begun to take away from this one.
+pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Diagnosis> {
+    let target = function.target.as_ref().ok()?.as_ref()?;
+    let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
+    let queue = &facts.deployment.retry_queue.arn;
+    if target.invoke_settings.values().any(|settings| settings.on_failure.as_ref() == Some(queue)) {
+        return None;
+    }
+    Some(warning(
+        format!("it is being detached: since {since}, its failures no longer come here"),
+        "it stays on the allow-list, with its permissions, until its last events have left the retry queue",
+        fix::comeback(&facts.deployment, format!("detach {}", function.name)),
+    ))
+}
+
+pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
+    if leaving(facts, function).is_some() {
+        return Ok(is_leaving());
+    }
     let means = "Lambda stops each of its events at the 16th round through the queue";
     of_target(function, |target| looping(target, means))
+}
+
+pub(crate) fn is_leaving() -> Diagnosis {
+    skipped("it is being detached (CB102)")
 }
 
 pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
     of_target(function, |target| match (target.reserved_concurrency, hard_pause(facts, target)) {
         (None, _) => ok("none is reserved"),
         (Some(0), Some(pause)) => warning(
-            format!("0 are reserved: paused, {}", in_words(pause)),
+            format!("its reserved concurrency is 0: paused, {}", in_words(pause)),
             "it does not run until it is resumed, and its failed events are held meanwhile",
             fix::comeback(&facts.deployment, resume(&pause.target)),
         ),
         (Some(0), None) => broken(
-            "0 are reserved",
+            "its reserved concurrency is 0",
             "it never runs: each retry comes straight back as a failure, and uses up a retry",
             fix::concurrency(&target.name),
         ),
@@ -93,20 +120,31 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
         return Ok(missing());
     }
     let dropped = function.dropped.clone()?;
-    let fix = fix::comeback(&facts.deployment, format!("doctor {} --only CB102,CB105,CB106", function.name));
+    let fix = cause_of_drops(facts, function)
+        .and_then(|cause| cause.fix)
+        .unwrap_or_else(|| format!("aws logs tail /aws/lambda/{} --since 1d", function.name));
     Ok(match (dropped.in_24_hours, dropped.in_14_days) {
         (_, 0) => ok("DestinationDeliveryFailures is 0 over 14 days"),
         (0, earlier) => warning(
             format!("DestinationDeliveryFailures is {earlier} over 14 days, and 0 in the last 24 h"),
-            "Lambda could not send these failed events to their destination, and dropped them",
+            "Lambda could not send these failed events to their destination, and dropped them: if CB102, CB105 and CB106 \
+             find nothing now, their records were over 1 MiB, or the cause was removed",
             fix,
         ),
         (recent, _) => broken(
             format!("DestinationDeliveryFailures is {recent} in the last 24 h"),
-            "Lambda cannot send failed events to their destination, and drops them",
+            "Lambda drops failed events that it cannot send to their destination: if CB102, CB105 and CB106 find nothing, \
+             their records were over 1 MiB",
             fix,
         ),
     })
+}
+
+/// What keeps Lambda from sending failures of a function now.
+fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Diagnosis> {
+    let checks = [leads_here, rights::function_sends, rights::function_uses_key];
+    let judged = function.entrances.iter().flat_map(|entrance| checks.map(|check| check(facts, entrance)));
+    judged.filter_map(Result::ok).find(|diagnosis| diagnosis.outcome > Outcome::Ok)
 }
 
 /// The pause that set a function's reserved concurrency to 0. Pauses that cannot be read are CB050's.
@@ -136,10 +174,14 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
     let queue = &facts.deployment.retry_queue;
     let found = match &entrance.settings.on_failure {
         Some(destination) if *destination == queue.arn => return Ok(ok(queue.name())),
-        Some(other) => format!("its failures go to {other}"),
-        None => "it has no destination for failures".into(),
+        Some(other) => {
+            let queue = other.split_once(":sqs:").and_then(|(_, rest)| rest.rsplit(':').next());
+            let other = queue.map_or_else(|| other.clone(), |name| format!("queue {name}"));
+            format!("failures go to {other}, not to this stack's retry queue")
+        }
+        None => "failures go nowhere: it has no destination for them".into(),
     };
-    Ok(broken(found, "no failure of it is retried: it is attached half-way", attach(facts, entrance)))
+    Ok(broken(found, "no failure of it is retried", fix::attach(facts, &entrance.name)))
 }
 
 pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -148,7 +190,7 @@ pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
         retries => warning(
             format!("MaximumRetryAttempts is {retries}"),
             "each retry of Comeback is several invocations, and a failure is known minutes later",
-            attach(facts, entrance),
+            fix::attach(facts, &entrance.name),
         ),
     })
 }
@@ -163,13 +205,8 @@ pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
         let means = format!(
             "a throttled event waits this long in Lambda before Comeback sees it; {enough} s are enough"
         );
-        warning(format!("{age} s"), means, attach(facts, entrance))
+        warning(format!("MaximumEventAgeInSeconds is {age}"), means, fix::attach(facts, &entrance.name))
     })
-}
-
-/// `attach` sets whatever is not as it should be.
-pub(crate) fn attach(facts: &Facts, entrance: &Entrance) -> String {
-    fix::comeback(&facts.deployment, format!("attach {}", entrance.name))
 }
 
 fn of_attached(facts: &Facts, entrance: &Entrance, judge: impl Fn(&InvokeSettings) -> Diagnosis) -> Judged {
@@ -213,7 +250,6 @@ mod tests {
     use comeback_engine::Pauses;
 
     use crate::operate::account::Failure;
-    use crate::operate::doctor::diagnosis::Outcome;
     use crate::operate::doctor::sample::{assert_found, healthy, pause};
     use crate::operate::metrics::Dropped;
 
@@ -224,7 +260,7 @@ mod tests {
         assert_found(are_attached(&healthy()), Outcome::Ok, "orders");
         let mut none = healthy();
         none.functions.clear();
-        assert_found(are_attached(&none), Outcome::Warning, "none");
+        assert_found(are_attached(&none), Outcome::Warning, "no function is attached");
         none.matched = Err(Failure::CouldNot("lambda:ListFunctions denied".into()));
         assert!(are_attached(&none).is_err());
     }
@@ -254,7 +290,7 @@ mod tests {
     #[test]
     fn a_function_that_is_gone_is_named() {
         let gone = |function: &mut Function| function.target = Ok(None);
-        assert_found(of_function(exists, gone), Outcome::Broken, "there is no function orders");
+        assert_found(of_function(exists, gone), Outcome::Broken, "the function does not exist");
         for check in [recursion, concurrency, nothing_dropped] {
             assert_found(of_function(check, gone), Outcome::Skipped, "CB101");
         }
@@ -271,7 +307,10 @@ mod tests {
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), list);
         facts.functions[0].target = Ok(None);
         let fix = |facts: &Facts| exists(facts, &facts.functions[0]).unwrap().fix.unwrap();
-        assert!(fix(&facts).contains(&format!("{{TARGET_FUNCTIONS: '{}'}}", arn("payments"))));
+        assert_eq!(fix(&facts), "comeback detach orders");
+        facts.parameters = [(allow_list::PARAMETER.to_owned(), arn("payments"))].into();
+        let by_hand = fix(&facts);
+        assert!(by_hand.contains(&format!("{{TARGET_FUNCTIONS: '{}'}}", arn("payments"))), "{by_hand}");
         facts.functions[0].name = "misspelt".into();
         assert_eq!(fix(&facts), "name a function that exists");
     }
@@ -300,7 +339,7 @@ mod tests {
         let mut facts = healthy();
         facts.functions[0].target.as_mut().unwrap().as_mut().unwrap().reserved_concurrency = Some(0);
         facts.pauses = Ok(Some(pause(facts.now.as_secs() - 60)));
-        assert_found(concurrency(&facts, &facts.functions[0]), Outcome::Warning, "0 are reserved: paused, ");
+        assert_found(concurrency(&facts, &facts.functions[0]), Outcome::Warning, "is 0: paused, ");
         facts.pauses = Ok(Some(Pauses::default()));
         assert_found(concurrency(&facts, &facts.functions[0]), Outcome::Broken, "0");
     }
@@ -333,8 +372,41 @@ mod tests {
         let none = of_entrance(leads_here, |settings| settings.on_failure = None);
         assert_eq!(none.as_ref().unwrap().fix.as_deref(), Some("comeback attach orders"));
         assert_found(none, Outcome::Broken, "no destination");
-        let other = of_entrance(leads_here, |settings| settings.on_failure = Some("arn:other".into()));
-        assert_found(other, Outcome::Broken, "its failures go to arn:other");
+        for (other, named) in
+            [("arn:aws:sqs:eu-west-1:123456789012:x", "queue x"), ("arn:topic", "arn:topic")]
+        {
+            let other = of_entrance(leads_here, |settings| settings.on_failure = Some(other.into()));
+            let found = format!("failures go to {named}, not to this stack's retry queue");
+            assert_found(other, Outcome::Broken, &found);
+        }
+    }
+
+    #[test]
+    fn a_function_that_is_being_detached_is_not_half_attached() {
+        let mut facts = healthy();
+        let target = facts.functions[0].target.as_mut().unwrap().as_mut().unwrap();
+        target.tags.insert(kept::DETACHED.into(), "2023-11-14T22:13:20.000Z".into());
+        assert_eq!(leaving(&facts, &facts.functions[0]), None, "it was attached again");
+        let target = facts.functions[0].target.as_mut().unwrap().as_mut().unwrap();
+        target.invoke_settings.clear();
+        let found = leaving(&facts, &facts.functions[0]).unwrap();
+        assert_eq!(found.fix.as_deref(), Some("comeback detach orders"));
+        assert_found(Ok(found), Outcome::Warning, "being detached: since 2023-11-14T22:13:20.000Z");
+        assert_found(recursion(&facts, &facts.functions[0]), Outcome::Skipped, "CB102");
+    }
+
+    #[test]
+    fn dropped_events_lead_to_what_drops_them() {
+        let fix = |change: fn(&mut Entrance)| {
+            let dropped = Dropped { in_24_hours: 1, in_14_days: 1 };
+            let judged = of_function(nothing_dropped, |function| {
+                function.dropped = Ok(dropped);
+                change(&mut function.entrances[0]);
+            });
+            judged.unwrap().fix.unwrap()
+        };
+        assert_eq!(fix(|entrance| entrance.settings.on_failure = None), "comeback attach orders");
+        assert_eq!(fix(|_| ()), "aws logs tail /aws/lambda/orders --since 1d");
     }
 
     #[test]
@@ -354,7 +426,7 @@ mod tests {
             (Some(601), Outcome::Warning),
             (None, Outcome::Warning),
         ] {
-            assert_found(of_entrance(event_age, |settings| settings.event_age = age), outcome, " s");
+            assert_found(of_entrance(event_age, |settings| settings.event_age = age), outcome, "");
         }
     }
 

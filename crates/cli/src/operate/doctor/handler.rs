@@ -2,12 +2,12 @@
 
 use comeback_engine::{HANDLER_TIMEOUT, LONG_PAUSE, MAXIMUM_CONCURRENCY_RANGE, Pause, PauseTarget};
 
-use crate::operate::alarms::Alarm;
+use crate::operate::alarms::{Alarm, Watched};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
-use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::doctor::fix;
 use crate::operate::function::Target;
+use crate::text::numbers::counted;
 
 pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policy() else { return Ok(ok("all are accepted")) };
@@ -17,7 +17,7 @@ pub(crate) fn settings(facts: &Facts) -> Judged {
     Ok(broken(
         refused.join("; "),
         "the handler does not start: every event waits, and is lost after 14 days",
-        fix::variable(&facts.deployment, name, "VALUE"),
+        fix::setting(facts, name, "VALUE"),
     ))
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn timeout(facts: &Facts) -> Judged {
     }
     let wanted = HANDLER_TIMEOUT.as_secs();
     Ok(warning(
-        format!("{seconds} s"),
+        format!("the handler's timeout is {seconds} s"),
         "a batch is cut short, and what is left of it comes back after the queue's visibility timeout",
         fix::handler(&facts.deployment, format!("--timeout {wanted}")),
     ))
@@ -56,12 +56,12 @@ pub(crate) fn concurrency(facts: &Facts) -> Judged {
     Ok(match handler.reserved_concurrency {
         None => ok("none is reserved"),
         Some(0) => broken(
-            "0 are reserved",
+            "the handler's reserved concurrency is 0",
             "the handler never runs: every event waits, and is lost after 14 days",
             fix,
         ),
         Some(reserved) => warning(
-            format!("{reserved} are reserved"),
+            format!("the handler's reserved concurrency is {reserved}"),
             "pollers that are throttled raise the receive counts of events before the handler runs; \
              MaximumConcurrency of the mapping is the limit that does not",
             fix,
@@ -71,18 +71,13 @@ pub(crate) fn concurrency(facts: &Facts) -> Judged {
 
 pub(crate) fn errors(facts: &Facts) -> Judged {
     let errors = seen(&facts.errors)?;
-    let (Some(newest), group) = (&errors.newest, &facts.deployment.log_group) else {
-        return Ok(ok("none in the last 24 h"));
-    };
+    let Some(newest) = &errors.newest else { return Ok(ok("none in the last 24 h")) };
     let at_least = if errors.all_were_read { "" } else { "at least " };
-    let read = format!(
-        "aws logs filter-log-events --log-group-name {group} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
-        facts.now.as_millis() - BACK.as_millis() as u64
-    );
+    let count = counted(errors.count, "ERROR", "ERRORs");
     Ok(warning(
-        format!("{at_least}{} in the last 24 h; the newest, at {}: {}", errors.count, newest.at, newest.text),
+        format!("{at_least}{count} in the last 24 h; the newest, at {}: {}", newest.at, newest.text),
         newest.remedy.as_deref().unwrap_or("the handler could not do what it should have done"),
-        read,
+        fix::read_errors(facts),
     ))
 }
 
@@ -121,7 +116,7 @@ pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
     }
     let dead = facts.deployment.dead_letter_queue.name();
     Ok(warning(
-        "none on either queue or the handler",
+        "there is no alarm on either queue or the handler",
         "nobody is notified when events are given up or no longer retried",
         format!(
             "aws cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
@@ -134,14 +129,34 @@ pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
 
 pub(crate) fn no_alarm_is_raised(facts: &Facts) -> Judged {
     let alarms = seen(&facts.alarms)?;
-    let raised = names(alarms.iter().filter(|alarm| alarm.state == "ALARM"));
-    let means = "what the alarm watches is not as it should be now";
-    let fix = fix::comeback(&facts.deployment, "status");
-    Ok(match raised.as_slice() {
-        [] if alarms.is_empty() => skipped("there are no alarms (CB040)"),
-        [] => ok("none is raised"),
-        _ => warning(format!("raised: {}", raised.join(", ")), means, fix),
-    })
+    let raised: Vec<&Alarm> = alarms.iter().filter(|alarm| alarm.state == "ALARM").collect();
+    if raised.is_empty() {
+        return Ok(if alarms.is_empty() {
+            skipped("there are no alarms (CB040)")
+        } else {
+            ok("none is raised")
+        });
+    }
+    let means: Vec<&str> = raised.iter().map(|alarm| &*alarm.description).collect();
+    let mut fixes: Vec<String> = raised.iter().map(|alarm| find_cause(facts, &alarm.watched)).collect();
+    fixes.sort();
+    fixes.dedup();
+    let found = format!("raised: {}", names(raised).join(", "));
+    Ok(warning(found, means.join(" "), fixes.join("; ")))
+}
+
+/// The command that shows what raised an alarm, or why.
+fn find_cause(facts: &Facts, watched: &Watched) -> String {
+    let command = match watched {
+        Watched::DeadLetters => "dead list".to_owned(),
+        Watched::Lost(function) => format!("doctor {function} --only CB102,CB105,CB106,CB111"),
+        Watched::Errors => return fix::read_errors(facts),
+        Watched::Throttles => "doctor --only CB023,CB025".to_owned(),
+        Watched::Receives => "doctor --only CB001,CB030,CB035".to_owned(),
+        Watched::Hidden => "doctor --only CB006,CB031".to_owned(),
+        Watched::Due => return "comeback schedule --rate FAILURES_PER_HOUR".to_owned(),
+    };
+    fix::comeback(&facts.deployment, command)
 }
 
 pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
@@ -175,7 +190,7 @@ pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
     let Some(first) = long.first() else { return Ok(ok("none is open for over 24 h")) };
     let each: Vec<String> = long.iter().map(|pause| in_words(pause)).collect();
     Ok(warning(
-        format!("open for over 24 h: {}", each.join("; ")),
+        format!("paused for over 24 h: {}", each.join("; ")),
         "events of it are held; after 13 days and 12 hours they are given up",
         fix::comeback(&facts.deployment, resume(&first.target)),
     ))
@@ -252,7 +267,7 @@ mod tests {
         for (reserved, outcome) in [(0, Outcome::Broken), (5, Outcome::Warning)] {
             let mut facts = healthy();
             facts.handler.as_mut().unwrap().reserved_concurrency = Some(reserved);
-            assert_found(concurrency(&facts), outcome, &reserved.to_string());
+            assert_found(concurrency(&facts), outcome, &format!("reserved concurrency is {reserved}"));
         }
     }
 
@@ -265,7 +280,7 @@ mod tests {
             remedy: Some("allow it".into()),
         };
         facts.errors = Ok(LoggedErrors { count: 7, newest: Some(newest), all_were_read: false });
-        let expected = "at least 7 in the last 24 h; the newest, at 2023-11-14T22:13:20.000Z: denied";
+        let expected = "at least 7 ERRORs in the last 24 h; the newest, at 2023-11-14T22:13:20.000Z: denied";
         assert_found(errors(&facts), Outcome::Warning, expected);
         let found = errors(&facts).unwrap();
         assert_eq!(found.means.as_deref(), Some("allow it"));
@@ -298,7 +313,7 @@ mod tests {
     #[test]
     fn no_alarm_at_all_is_a_warning() {
         let none = with(Vec::clear);
-        assert_found(alarms_exist(&none), Outcome::Warning, "none on either queue or the handler");
+        assert_found(alarms_exist(&none), Outcome::Warning, "no alarm on either queue or the handler");
         assert_found(no_alarm_is_raised(&none), Outcome::Skipped, "CB040");
         assert_found(alarms_notify(&none), Outcome::Skipped, "CB040");
     }
@@ -307,6 +322,32 @@ mod tests {
     fn a_raised_alarm_is_named() {
         let raised = with(|alarms| alarms[0].state = "ALARM".into());
         assert_found(no_alarm_is_raised(&raised), Outcome::Warning, "raised: dead-letters");
+    }
+
+    #[test]
+    fn a_raised_alarm_leads_to_its_cause() {
+        let fix = |watched: &[Watched]| {
+            let raised = with(|alarms| {
+                *alarms = watched.iter().map(|it| Alarm::sample("an-alarm", it.clone())).collect();
+                alarms.iter_mut().for_each(|alarm| alarm.state = "ALARM".into());
+            });
+            no_alarm_is_raised(&raised).unwrap()
+        };
+        let dead = fix(&[Watched::DeadLetters]);
+        assert_eq!(dead.fix.as_deref(), Some("comeback dead list"));
+        assert_eq!(dead.means.as_deref(), Some("an-alarm should be empty."));
+        let lost = Watched::Lost("orders".into());
+        let checks = "comeback doctor orders --only CB102,CB105,CB106,CB111";
+        assert_eq!(fix(&[lost.clone()]).fix.as_deref(), Some(checks));
+        assert_eq!(
+            fix(&[lost.clone(), Watched::DeadLetters, lost]).fix.unwrap(),
+            format!("comeback dead list; {checks}")
+        );
+        let log = "--filter-pattern '{ $.level = \"ERROR\" }'";
+        assert!(fix(&[Watched::Errors]).fix.unwrap().ends_with(log));
+        for watched in [Watched::Throttles, Watched::Receives, Watched::Hidden, Watched::Due] {
+            assert!(!fix(&[watched]).fix.unwrap().contains("status"));
+        }
     }
 
     #[test]

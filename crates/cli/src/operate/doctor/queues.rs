@@ -71,7 +71,7 @@ pub(crate) fn batch_size(facts: &Facts) -> Judged {
     of_mapping(facts, |mapping| match mapping.batch_size {
         BATCH_SIZE => ok(format!("{BATCH_SIZE} messages")),
         other => warning(
-            format!("{other} messages"),
+            format!("the mapping's batches are of {other} messages"),
             "a smaller batch costs more invocations; a larger one may not be done when the handler's time ends",
             fix::mapping(mapping, format!("--batch-size {BATCH_SIZE}")),
         ),
@@ -82,7 +82,7 @@ pub(crate) fn no_window(facts: &Facts) -> Judged {
     of_mapping(facts, |mapping| match mapping.window.as_secs() {
         0 => ok("none"),
         seconds => warning(
-            format!("{seconds} s"),
+            format!("the mapping's batching window is {seconds} s"),
             "the window adds its length to each short backoff on a quiet queue",
             fix::mapping(mapping, "--maximum-batching-window-in-seconds 0"),
         ),
@@ -95,17 +95,17 @@ pub(crate) fn concurrency(facts: &Facts) -> Judged {
         let limit = mapping.maximum_concurrency.map(|limit| u64::from(limit.unsigned_abs()));
         let (is_fewer, has) = match (limit, mapping.maximum_pollers) {
             (Some(limit), _) if limit == set => return ok(format!("{set}, as the handler assumes")),
-            (Some(limit), None) => (limit < set, format!("the mapping's is {limit}")),
+            (Some(limit), None) => (limit < set, format!("the mapping's MaximumConcurrency is {limit}")),
             (Some(limit), Some(pollers)) => {
                 (limit < set, format!("the mapping's {pollers} provisioned pollers come to {limit}"))
             }
-            (None, _) => (false, "the mapping has none".into()),
+            (None, _) => (false, "the mapping has no MaximumConcurrency".into()),
         };
         let most = *MAXIMUM_CONCURRENCY_RANGE.end();
         let beyond = if limit > Some(most) { format!(" of at most {most}") } else { String::new() };
         let found = format!("{has}, and the handler assumes {set}{beyond}");
         let fix = match (limit, mapping.maximum_pollers) {
-            (Some(limit), Some(_)) => fix::provisioned(&facts.deployment, mapping, limit),
+            (Some(limit), Some(_)) => fix::provisioned(facts, mapping, limit),
             _ => fix::mapping(mapping, format!("--scaling-config MaximumConcurrency={set}")),
         };
         if is_fewer {
@@ -139,12 +139,12 @@ const TIMEOUTS: u32 = 6;
 
 pub(crate) fn two_standard_queues(facts: &Facts) -> Judged {
     let (retry, dead) = (&facts.deployment.retry_queue, &facts.deployment.dead_letter_queue);
-    let variable = |name, value| fix::variable(&facts.deployment, name, value);
+    let setting = |name, value| fix::setting(facts, name, value);
     if retry.arn == dead.arn {
         return Ok(broken(
-            format!("{} is both", retry.name()),
+            format!("{} is both the retry queue and the dead-letter queue", retry.name()),
             "the handler does not start: an event that is given up would be retried for ever",
-            variable("DEAD_LETTER_QUEUE_URL", "URL_OF_ANOTHER_QUEUE"),
+            setting("DEAD_LETTER_QUEUE_URL", "URL_OF_ANOTHER_QUEUE"),
         ));
     }
     for (queue, name) in [(dead, "DEAD_LETTER_QUEUE_URL"), (retry, "RETRY_QUEUE_URL")] {
@@ -152,7 +152,7 @@ pub(crate) fn two_standard_queues(facts: &Facts) -> Judged {
             return Ok(broken(
                 format!("{} is a FIFO queue", queue.name()),
                 "the handler does not start: a hidden message would block its group",
-                variable(name, "URL_OF_A_STANDARD_QUEUE"),
+                setting(name, "URL_OF_A_STANDARD_QUEUE"),
             ));
         }
     }
@@ -169,22 +169,23 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
     let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
     let fix = fix::queue(&facts.deployment.retry_queue.url, attribute);
+    let is = format!("the retry queue's visibility timeout is {seconds} s");
     Ok(if queue.visibility < of_timeout {
         let timeout = facts.deployment.timeout.as_secs();
         broken(
-            format!("{seconds} s, under {TIMEOUTS} times the handler's timeout of {timeout} s"),
+            format!("{is}, under {TIMEOUTS} times the handler's timeout of {timeout} s"),
             "SQS hands messages out again while the handler still works on them",
             fix,
         )
     } else if receives >= MAX_RECEIVE_COUNT && queue.visibility <= of_receives {
         broken(
-            format!("{seconds} s, and {receives} receives of it are over within 14 days"),
+            format!("{is}, and {receives} receives of it are over within 14 days"),
             "while the handler cannot run, SQS moves events to the dead-letter queue before their time",
             fix,
         )
     } else if queue.visibility > wanted {
         warning(
-            format!("{seconds} s, and the handler reckons with {}", QUEUE_VISIBILITY_TIMEOUT.as_secs()),
+            format!("{is}, and the handler reckons with {}", QUEUE_VISIBILITY_TIMEOUT.as_secs()),
             "a message whose hiding failed comes back this late, and SQS may refuse the longest waits",
             fix,
         )
@@ -202,7 +203,7 @@ pub(crate) fn receives(facts: &Facts) -> Judged {
             fix::redrive(&facts.deployment),
         ),
         Some(redrive) if redrive.max_receive_count < MAX_RECEIVE_COUNT => broken(
-            format!("{} receives", redrive.max_receive_count),
+            format!("SQS redrives after {} receives", redrive.max_receive_count),
             "each wait takes a receive: SQS itself gives events up, without a reason and long before MAX_AGE",
             fix::redrive(&facts.deployment),
         ),
@@ -326,7 +327,11 @@ mod tests {
         let limited = |limit| with_mapping(|mapping| mapping.maximum_concurrency = limit);
         assert_found(concurrency(&limited(Some(9))), Outcome::Warning, "is 9, and the handler assumes 10");
         assert_found(concurrency(&limited(Some(11))), Outcome::Broken, "is 11, and the handler assumes 10");
-        assert_found(concurrency(&limited(None)), Outcome::Broken, "has none, and the handler assumes 10");
+        assert_found(
+            concurrency(&limited(None)),
+            Outcome::Broken,
+            "has no MaximumConcurrency, and the handler assumes 10",
+        );
         let mut set = limited(Some(25));
         set.deployment.variables.insert("MAXIMUM_CONCURRENCY".into(), "25".into());
         assert_found(concurrency(&set), Outcome::Ok, "25");

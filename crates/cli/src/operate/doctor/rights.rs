@@ -10,7 +10,6 @@ use crate::operate::doctor::facts::functions::Entrance;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Right, Rights};
 use crate::operate::doctor::fix;
-use crate::operate::doctor::functions::attach;
 
 pub(crate) fn take(facts: &Facts) -> Judged {
     let means =
@@ -96,7 +95,7 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
             "its failed events go to the dead-letter queue at once, as target_not_allowed",
         )
     };
-    Ok(broken(found, means, attach(facts, entrance)))
+    Ok(broken(found, means, fix::attach(facts, &entrance.name)))
 }
 
 pub(crate) fn handler_invokes(_: &Facts, entrance: &Entrance) -> Judged {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use comeback_engine::{Pauses, SQS_MESSAGE_BYTES, Timestamp};
 
 use crate::operate::account::Verdict;
-use crate::operate::alarms::Alarm;
+use crate::operate::alarms::{Alarm, Watched};
 use crate::operate::deployment::{Deployment, Mapping, Queue};
 use crate::operate::doctor::diagnosis::{Judged, Outcome};
 use crate::operate::doctor::facts::functions::{Entrance, Function};
@@ -40,7 +40,7 @@ pub(crate) fn healthy() -> Facts {
         dead_letter_queue: Ok(settings(None)),
         errors: Ok(LoggedErrors { count: 0, newest: None, all_were_read: true }),
         executions: Ok(Executions { all: 1_000, unreserved: 1_000 }),
-        alarms: Ok(vec![Alarm { name: "dead-letters".into(), state: "OK".into(), notifies: true }]),
+        alarms: Ok(vec![Alarm::sample("dead-letters", Watched::DeadLetters)]),
         pauses: Ok(Some(Pauses::default())),
         rights: HandlerRights {
             take: of_handler("sqs:ReceiveMessage", "arn:retries"),
@@ -50,6 +50,7 @@ pub(crate) fn healthy() -> Facts {
             read_pauses: of_handler("ssm:GetParameter", "arn:pauses"),
             use_keys: of_handler("kms:Decrypt", "arn:key"),
         },
+        parameters: BTreeMap::new(),
         functions: vec![orders()],
         matched: Ok(()),
     }
@@ -124,6 +125,7 @@ fn orders() -> Function {
     };
     Function {
         name: "orders".into(),
+        arn: ORDERS.into(),
         target: Ok(Some(target)),
         entrances: vec![entrance],
         dropped: Ok(Dropped::default()),

@@ -20,6 +20,8 @@ const AT_A_TIME: usize = 8;
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
+    /// Without a qualifier.
+    pub(crate) arn: String,
     /// `None` if the function does not exist.
     pub(crate) target: Result<Option<Target>, Failure>,
     /// How it is invoked: by itself, or by an alias or a version.
@@ -57,10 +59,7 @@ pub(crate) async fn read(
     });
     let reading = wanted.iter().map(async |(arn, asked)| {
         let function: FunctionName = arn.parse().expect("BUG: it was made of a function's name");
-        let target = match Target::read(account, &function).await {
-            Err(_) if is_missing(account, arn).await => Ok(None),
-            target => target.map(Some),
-        };
+        let target = Target::find(account, &function).await;
         let mut entrances = Vec::new();
         if let Ok(Some(target)) = &target {
             for qualifier in qualifiers(target, &deployment.retry_queue.arn, asked) {
@@ -68,7 +67,7 @@ pub(crate) async fn read(
             }
         }
         let dropped = Dropped::read(account, &function.name, now).await;
-        Function { name: function.name, target, entrances, dropped }
+        Function { name: function.name, arn: arn.clone(), target, entrances, dropped }
     });
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
@@ -101,13 +100,6 @@ impl Entrance {
             invoke,
         }
     }
-}
-
-async fn is_missing(account: &Account, arn: &str) -> bool {
-    let answer = account.lambda.get_function().function_name(arn).send().await;
-    answer.is_err_and(|error| {
-        error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception())
-    })
 }
 
 /// A published version keeps the role that it was published with.
