@@ -1,4 +1,4 @@
-import { Duration } from 'aws-cdk-lib';
+import { Aws, Duration, Stack } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
@@ -22,6 +22,9 @@ export type AlarmProps = Omit<cloudwatch.AlarmProps, 'treatMissingData'>;
 /** The page that explains each alarm and what to do about it. */
 export const RUNBOOK = 'https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md';
 
+/** The flag of `comeback` that finds the deployment of the stack that the alarm is in. */
+const STACK = `--stack ${Aws.STACK_NAME}`;
+
 const MINUTE = Duration.minutes(1);
 const QUARTER_HOUR = Duration.minutes(15);
 const { GREATER_THAN_THRESHOLD, GREATER_THAN_OR_EQUAL_TO_THRESHOLD } = cloudwatch.ComparisonOperator;
@@ -44,8 +47,10 @@ export function operatorFilter(scope: Construct, handler: RetryHandler): cloudwa
   return filter.metric({ statistic: 'Sum', period: Duration.minutes(5) });
 }
 
-/** The alarm on failures that Lambda could not send to the retry queue, and dropped. */
-export function lostOnTheWay(fn: lambda.IFunction): AlarmProps {
+/** The alarm on failures that Lambda could not send to the retry queue `of` a stack, and dropped. */
+export function lostOnTheWay(fn: lambda.IFunction, of: Stack): AlarmProps {
+  // In the same stack, whatever name it is deployed by.
+  const name = Stack.of(fn) === of ? Aws.STACK_NAME : of.stackName;
   return {
     metric: fn.metric('DestinationDeliveryFailures', { statistic: 'Sum', period: Duration.minutes(5) }),
     threshold: 1,
@@ -53,7 +58,7 @@ export function lostOnTheWay(fn: lambda.IFunction): AlarmProps {
     evaluationPeriods: 1,
     alarmDescription:
       'Lambda could not send failed events of this function to the retry queue, and has dropped them. ' +
-      `Run comeback doctor FUNCTION. ${RUNBOOK}#lost-on-the-way`,
+      `Run comeback doctor --stack ${name} ${fn.functionName}. ${RUNBOOK}#lost-on-the-way`,
   };
 }
 
@@ -69,7 +74,7 @@ function ofDeadLetters({ deadLetterQueue: queue }: Watched): Record<string, Alar
       evaluationPeriods: 5,
       alarmDescription:
         'Comeback has given up on events; they wait in the dead-letter queue for someone to decide. Run ' +
-        'comeback dead list, then redrive or discard them. ' +
+        `comeback dead list ${STACK}, then redrive or discard them. ` +
         `${RUNBOOK}#dead-letters`,
     },
     DeadLettersExpire: {
@@ -80,8 +85,8 @@ function ofDeadLetters({ deadLetterQueue: queue }: Watched): Record<string, Alar
       evaluationPeriods: 7 * 24,
       alarmDescription:
         'The dead-letter queue has not been empty for 7 days, the longest that CloudWatch can look back, and ' +
-        'SQS deletes each dead-letter 14 days after it was sent. Run comeback status for the age of the ' +
-        'oldest, then comeback dead list. ' +
+        `SQS deletes each dead-letter 14 days after it was sent. Run comeback status ${STACK} for the age of ` +
+        `the oldest, then comeback dead list ${STACK}. ` +
         `${RUNBOOK}#dead-letters-expire`,
     },
   };
@@ -98,7 +103,8 @@ function ofHandler({ handler }: Watched, needed: cloudwatch.IMetric): Record<str
       datapointsToAlarm: 2,
       alarmDescription:
         'The retry handler is failing, which never happens in normal operation: it refuses a setting, times ' +
-        "out or has a bug. Events wait, and none is lost. Run comeback doctor, and read the handler's log. " +
+        `out or has a bug. Events wait, and none is lost. Run comeback doctor ${STACK}, and read the handler's ` +
+        'log. ' +
         `${RUNBOOK}#handler-errors`,
     },
     Throttled: {
@@ -112,7 +118,7 @@ function ofHandler({ handler }: Watched, needed: cloudwatch.IMetric): Record<str
       alarmDescription:
         'Lambda has throttled the retry handler for 15 minutes without running it once: the account has no ' +
         'concurrency left, or the handler has a reserved concurrency. Each attempt hides its messages for 20 ' +
-        'minutes. Run comeback doctor. ' +
+        `minutes. Run comeback doctor ${STACK}. ` +
         `${RUNBOOK}#throttled`,
     },
     NeedsAnOperator: {
@@ -124,7 +130,8 @@ function ofHandler({ handler }: Watched, needed: cloudwatch.IMetric): Record<str
       datapointsToAlarm: 1,
       alarmDescription:
         'The retry handler has logged an ERROR, such as a missing permission or a disabled key. Most such ' +
-        'problems do not go away by themselves, and their log lines name the remedy. Run comeback doctor. ' +
+        'problems do not go away by themselves, and their log lines name the remedy. Run comeback doctor ' +
+        `${STACK}. ` +
         `${RUNBOOK}#needs-an-operator`,
     },
   };
@@ -142,7 +149,8 @@ function ofRetryQueue({ queue }: Watched): Record<string, AlarmProps> {
       evaluationPeriods: 15,
       alarmDescription:
         "Retries are due, but for 15 minutes nothing has received a message: the retry handler's event source " +
-        'mapping is disabled or gone, its role may not receive, or the queue is full. Run comeback doctor. ' +
+        'mapping is disabled or gone, its role may not receive, or the queue is full. Run comeback doctor ' +
+        `${STACK}. ` +
         `${RUNBOOK}#stalled`,
     },
     Late: {
@@ -162,8 +170,8 @@ function ofRetryQueue({ queue }: Watched): Record<string, AlarmProps> {
       evaluationPeriods: 5,
       alarmDescription:
         '105,000 messages are hidden. That is more than 2 x HIDE_UP_TO at its default, and close to the ' +
-        '120,000 or so at which SQS stops delivering and all retries stall. Run comeback status and comeback ' +
-        'doctor. ' +
+        '120,000 or so at which SQS stops delivering and all retries stall. Run comeback status ' +
+        `${STACK} and comeback doctor ${STACK}. ` +
         `${RUNBOOK}#crowded`,
     },
   };

@@ -102,7 +102,7 @@ export class Monitor extends Construct {
       this.functions.add(fn);
       // Two AsyncRetries may each attach an alias of the same function.
       const id = `LostOnTheWay${Names.nodeUniqueId(fn.node)}${this.node.addr.slice(-8)}`;
-      this.alarm(Stack.of(fn), id, lostOnTheWay(fn));
+      this.alarm(Stack.of(fn), id, lostOnTheWay(fn, Stack.of(this)));
     }
   }
 

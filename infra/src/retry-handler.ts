@@ -1,4 +1,6 @@
-import { Annotations, Aws, Duration, Lazy, Names, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { Annotations, Aws, Duration, Lazy, Names, RemovalPolicy, Stack, Tags } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
@@ -9,6 +11,11 @@ import { environmentProblems } from './environment';
 import { handlerFunction } from './handler-code';
 import { DEFAULT_MAX_CONCURRENCY } from './policy';
 import { type AsyncRetriesProps } from './props';
+
+/** The version of this package, which the handler in it has too. */
+const { version: VERSION } = JSON.parse(
+  fs.readFileSync(path.join(__dirname, '..', 'package.json'), 'utf8'),
+) as { version: string };
 
 const NO_TARGET = 'comeback-cdk:noTarget';
 
@@ -62,6 +69,8 @@ export class RetryHandler extends Construct {
       recursiveLoop: lambda.RecursiveLoop.ALLOW,
       environment,
     });
+    // `comeback status` shows it.
+    Tags.of(this.function).add('comeback:version', VERSION);
     new lambda.EventSourceMapping(this, 'Mapping', {
       target: this.function,
       eventSourceArn: props.queue.queueArn,

@@ -64,6 +64,8 @@ describe('a function that is attached', () => {
     app.synth();
     expect(watchedForLoss(Stack.of(retries))).toEqual([]);
     expect(watchedForLoss(orders.stack)).toEqual([ref(orders)]);
+    const descriptions = resources(orders.stack, ALARM).map(({ Properties }) => Properties.AlarmDescription);
+    expect(JSON.stringify(descriptions)).toContain('Run comeback doctor --stack Comeback ');
     expect(orders.stack.dependencies).toEqual([Stack.of(retries)]);
     expect(Stack.of(retries).dependencies).toEqual([]);
     expect(JSON.stringify(Template.fromStack(Stack.of(retries)).toJSON())).not.toContain('Fn::ImportValue');

@@ -52,6 +52,13 @@ fn python_package_has_it() {
     assert!(pages::read(page).lines().any(|line| line == expected), "{page} has no line {expected}");
 }
 
+/// `comeback status` shows it.
+#[test]
+fn handlers_tag_has_it() {
+    let tag = format!("Tags: {{ \"comeback:version\": \"{VERSION}\" }}");
+    assert!(pages::read("template.yaml").contains(&tag), "template.yaml has no {tag}");
+}
+
 /// Such as `comeback-cdk-0.1.0.tgz`.
 #[test]
 fn pages_name_no_file_of_another_version() {

@@ -208,9 +208,20 @@ fn each_alarm_is_optional_notifies_the_topic_and_names_its_section() {
             json!({"Fn::If": ["WithAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]});
         let properties = &alarm["Properties"];
         assert_eq!([&properties["AlarmActions"], &properties["OKActions"]], [&topic, &topic], "{name}");
-        let description = properties["AlarmDescription"].as_str().expect("text");
-        assert!(description.len() <= 1_024, "{name}");
-        assert!(description.to_lowercase().contains("comeback "), "{name} names a command: {description}");
+        let description = &properties["AlarmDescription"];
+        let description = description.as_str().or(description["Fn::Sub"].as_str()).expect("text");
+        // A stack's name has up to 128 characters.
+        let length = description.len() + 128 * description.matches("${").count();
+        assert!(length <= 1_024, "{name}: {length}");
+        let commands: Vec<_> = description.split("comeback ").skip(1).collect();
+        assert!(!commands.is_empty(), "{name} names a command: {description}");
+        for command in commands.iter().filter(|command| !command.starts_with("schedule ")) {
+            let flag = ["doctor", "status", "dead list"].map(|verb| format!("{verb} --stack ${{AWS::StackName}}"));
+            assert!(flag.iter().any(|flag| command.starts_with(flag)), "{name} names its stack: {command}");
+        }
+        if name == "LostOnTheWayAlarm" {
+            assert!(description.contains("doctor --stack ${AWS::StackName} ${ExampleTarget}."), "{description}");
+        }
         let (_, anchor) =
             description.rsplit_once("/docs/alarms.md#").unwrap_or_else(|| panic!("{description}"));
         let section = page
