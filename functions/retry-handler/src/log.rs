@@ -17,6 +17,11 @@ pub(crate) fn init() {
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", said(panic))));
 }
 
+/// The log's first line, which says what version runs.
+pub(crate) fn started() {
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
+}
+
 /// A panic of ours says what is wrong. Any other may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -273,6 +278,12 @@ pub(crate) mod tests {
             trace: None,
             is_first_receive: false,
         }
+    }
+
+    #[test]
+    fn first_line_has_the_version() {
+        let line: Value = serde_json::from_str(&logged(started)).unwrap();
+        assert_eq!((&line["version"], &line["level"]), (&json!(env!("CARGO_PKG_VERSION")), &json!("INFO")));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use lambda_runtime::{LambdaEvent, service_fn};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     log::init();
+    log::started();
     if let Err(error) = run().await {
         error.to_string().lines().for_each(|line| tracing::error!("{line}"));
         return ExitCode::FAILURE;

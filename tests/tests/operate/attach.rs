@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 const LIMIT: Duration = Duration::from_secs(180);
-const STACK: &str = "--stack attaching";
+pub(crate) const STACK: &str = "--stack attaching";
 
 /// What the AWS CLI answers.
 pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
@@ -37,7 +37,7 @@ pub(crate) fn tags(ministack: &MiniStack, function: &str) -> Value {
     aws(ministack, &format!("lambda list-tags --resource {arn}"))["Tags"].clone()
 }
 
-fn parameter(ministack: &MiniStack) -> String {
+pub(crate) fn parameter(ministack: &MiniStack) -> String {
     let query = "--query \"Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue | [0]\"";
     let value = aws(ministack, &format!("cloudformation describe-stacks --stack-name attaching {query}"));
     value.as_str().unwrap_or_default().to_owned()
@@ -76,7 +76,7 @@ fn differences(report: &Value) -> Vec<String> {
 }
 
 /// Runs `comeback` again as long as somebody else changes the stack, as its message says: the trials share one.
-async fn patiently(operator: &Operator, arguments: &str) -> Ran {
+pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", LIMIT, async || {
         let ran = operator.comeback(arguments);
         (ran.code != 1 || !ran.stderr.contains("_IN_PROGRESS")).then_some(ran)
@@ -109,6 +109,9 @@ fn lost(ministack: &MiniStack, function: &str) -> Vec<Value> {
     });
     for alarm in &mut alarms {
         let alarm = alarm.as_object_mut().expect("an object");
+        let description =
+            alarm["AlarmDescription"].as_str().unwrap_or_default().replace(function, "FUNCTION");
+        alarm["AlarmDescription"] = description.into();
         let own = ["AlarmName", "AlarmArn", "Dimensions"];
         alarm.retain(|key, _| !own.contains(&key.as_str()) && !key.ends_with("Timestamp"));
     }
@@ -160,7 +163,8 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     is_retried(ministack, FUNCTION).await;
 
     let detacher = Operator::of_command(ministack, "detach", stack, FUNCTION);
-    let detached = detacher.comeback(&format!("{} --json", of_page(&detach))).json(0);
+    let detached = detacher.comeback(&format!("{} --json", of_page(&detach))).json(3);
+    assert_eq!(detached["done"], false, "something is left for later");
     let expected = ["retries: 0 -> 1", "event age: 60s -> 600s"];
     assert!(expected.iter().all(|it| differences(&detached).contains(&(*it).to_owned())), "{detached:#}");
     let restored = settings(ministack, FUNCTION, None);
@@ -172,6 +176,7 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     let early = detacher.comeback(&of_page(&detach));
     assert!(early.stderr.contains("invocations that are under way may still fail until"), "{}", early.stderr);
     assert_eq!(early.code, 3);
+    assert!(early.stderr.contains("not finished: "), "{}", early.stderr);
     assert!(parameter(ministack).contains(&arn), "what waits is still retried");
 
     detached_long_ago(ministack, FUNCTION);
@@ -202,22 +207,22 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     );
     let of_command = |verb: &str| Operator::of_command(ministack, verb, stack, FUNCTION);
     let (attacher, detacher) = (of_command("attach"), of_command("detach"));
-    let comeback = async |command: &str, function: &str| {
+    let comeback = async |command: &str, function: &str, code: i32| {
         let operator = if command == "attach" { &attacher } else { &detacher };
-        patiently(operator, &format!("{command} {function} {STACK} --json --yes")).await.json(0)
+        patiently(operator, &format!("{command} {function} {STACK} --json --yes")).await.json(code)
     };
     let live = format!("{FUNCTION}:live");
-    drop(comeback("attach", &live).await);
+    drop(comeback("attach", &live, 0).await);
     assert_eq!(settings(ministack, FUNCTION, None), Value::Null, "only the alias is attached");
     assert_eq!(settings(ministack, FUNCTION, Some("live"))["MaximumRetryAttempts"], 0);
-    drop(comeback("attach", FUNCTION).await);
+    drop(comeback("attach", FUNCTION, 0).await);
     let kept = tags(ministack, FUNCTION);
     assert_eq!(
         (&kept["comeback:live:retries"], &kept["comeback:retries"]),
         (&json!("default"), &json!("default"))
     );
 
-    let detached = comeback("detach --now", FUNCTION).await;
+    let detached = comeback("detach --now", FUNCTION, 0).await;
     assert_eq!(
         detached["notes"],
         json!([format!("{live} stays attached: the handler goes on retrying the function")])
@@ -227,7 +232,7 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     assert!(parameter(ministack).contains(&MiniStack::function_arn(FUNCTION)));
     assert_eq!((policies(ministack, FUNCTION).len(), recursion(ministack, FUNCTION)), (1, json!("Allow")));
 
-    let detached = comeback("detach --now", &live).await;
+    let detached = comeback("detach --now", &live, 3).await;
     let given_up =
         format!("events of {FUNCTION} that still wait go to the dead-letter queue as target_not_allowed");
     assert_eq!(detached["notes"], json!([given_up]));
@@ -237,7 +242,7 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     );
     assert_eq!(policies(ministack, FUNCTION).len(), 1, "invocations under way may still send");
     detached_long_ago(ministack, FUNCTION);
-    drop(comeback("detach --now", &live).await);
+    drop(comeback("detach --now", &live, 0).await);
     assert!(!parameter(ministack).contains(&MiniStack::function_arn(FUNCTION)));
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 }
@@ -294,7 +299,7 @@ pub(crate) async fn what_is_denied_or_not_confirmed_is_said(world: &World) {
     let itself = said(Operator::of(ministack), &format!("attach {handler} --yes"), 2);
     assert!(itself.contains("is the retry handler itself"), "{itself}");
     let missing = said(Operator::of(ministack), "attach no-such-function --yes", 1);
-    assert!(missing.contains("lambda:GetFunction of no-such-function"), "{missing}");
+    assert!(missing.contains("Lambda has no function no-such-function"), "{missing}");
 }
 
 /// An event that waits for ten minutes keeps its function on the allow-list, and the handler's log says so.
@@ -313,7 +318,7 @@ pub(crate) async fn what_waits_of_a_detached_function_is_read_from_the_log(world
     })
     .await;
     let detach = |flag: &str| detacher.comeback(&format!("detach {FUNCTION} --stack waiting --yes {flag}"));
-    drop(detach("").ended(0));
+    drop(detach("").ended(3));
     detached_long_ago(ministack, FUNCTION);
     let waits = detach("");
     assert_eq!(waits.code, 3, "{}{}", waits.stdout, waits.stderr);

@@ -34,7 +34,7 @@ pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     assert!(policies(ministack, HANDLER).contains(&json!("invoke-payments")));
     is_retried(ministack, "payments").await;
 
-    drop(comeback("detach payments").json(0));
+    drop(comeback("detach payments").json(3));
     detached_long_ago(ministack, "payments");
     let waits = comeback("detach payments");
     assert!([0, 3].contains(&waits.code), "{}", waits.stderr);

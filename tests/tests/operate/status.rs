@@ -14,6 +14,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     let status = || operator.comeback("status --stack seen --json").json(0);
     let quiet = status();
     assert_eq!(quiet["handler"], stack.output("RetryHandlerName"));
+    assert_eq!(quiet["version"], env!("CARGO_PKG_VERSION"), "as the template tags it");
     assert_eq!(quiet["retry_queue"], serde_json::json!({"visible": 0, "in_flight": 0, "delayed": 0}));
     assert_eq!((&quiet["hide_up_to"], &quiet["mapping"]["state"]), (&50_000.into(), &"Enabled".into()));
     assert!(quiet["oldest_dead_letter"].is_null(), "{quiet}");

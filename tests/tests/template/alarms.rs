@@ -216,11 +216,15 @@ fn each_alarm_is_optional_notifies_the_topic_and_names_its_section() {
         let commands: Vec<_> = description.split("comeback ").skip(1).collect();
         assert!(!commands.is_empty(), "{name} names a command: {description}");
         for command in commands.iter().filter(|command| !command.starts_with("schedule ")) {
-            let flag = ["doctor", "status", "dead list"].map(|verb| format!("{verb} --stack ${{AWS::StackName}}"));
+            let flag =
+                ["doctor", "status", "dead list"].map(|verb| format!("{verb} --stack ${{AWS::StackName}}"));
             assert!(flag.iter().any(|flag| command.starts_with(flag)), "{name} names its stack: {command}");
         }
         if name == "LostOnTheWayAlarm" {
-            assert!(description.contains("doctor --stack ${AWS::StackName} ${ExampleTarget}."), "{description}");
+            assert!(
+                description.contains("doctor --stack ${AWS::StackName} ${ExampleTarget}."),
+                "{description}"
+            );
         }
         let (_, anchor) =
             description.rsplit_once("/docs/alarms.md#").unwrap_or_else(|| panic!("{description}"));

@@ -53,7 +53,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "is 20, and the handler assumes 10",
         Fix,
     ),
-    broken("CB006", "mapping --scaling-config '{}'", "has none", Fix),
+    broken("CB006", "mapping --scaling-config '{}'", "no MaximumConcurrency", Fix),
     broken(
         "CB010",
         "variable DEAD_LETTER_QUEUE_URL \"$RETRY_URL\"",
@@ -100,7 +100,7 @@ pub(super) const FAULTS: &[Fault] = &[
     broken(
         "CB023",
         "aws lambda put-function-concurrency --function-name \"$HANDLER\" --reserved-concurrent-executions 0",
-        "0 are reserved",
+        "reserved concurrency is 0",
         Fix,
     ),
     warning(
@@ -108,7 +108,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "aws logs create-log-stream --log-group-name \"$LOGS\" --log-stream-name planted\n\
          aws logs put-log-events --log-group-name \"$LOGS\" --log-stream-name planted --log-events \
          \"timestamp=$(date +%s000),message='{\\\"level\\\":\\\"ERROR\\\",\\\"problem\\\":\\\"it was planted\\\"}'\"",
-        "1 in the last 24 h; the newest, at ",
+        "1 ERROR in the last 24 h; the newest, at ",
         By("aws logs delete-log-stream --log-group-name \"$LOGS\" --log-stream-name planted"),
     ),
     warning(
@@ -148,7 +148,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "CB040",
         "aws cloudwatch delete-alarms --alarm-names $(aws cloudwatch describe-alarms --alarm-name-prefix checked- \
          --query 'MetricAlarms[].AlarmName' --output text)",
-        "none on either queue",
+        "no alarm on either queue",
         Fix,
     ),
     warning(
@@ -164,11 +164,16 @@ pub(super) const FAULTS: &[Fault] = &[
         By("aws cloudwatch enable-alarm-actions --alarm-names \"$ALARM\""),
     ),
     warning("CB050", "paused 172800", "by ops: planted", By("aws ssm delete-parameter --name \"$PAUSES\"")),
-    warning("CB100", "variable TARGET_FUNCTIONS ''", "none", By("variable TARGET_FUNCTIONS \"$TARGETS\"")),
+    warning(
+        "CB100",
+        "variable TARGET_FUNCTIONS ''",
+        "no function is attached",
+        By("variable TARGET_FUNCTIONS \"$TARGETS\""),
+    ),
     broken(
         "CB101",
         "variable TARGET_FUNCTIONS \"$TARGETS,${FUNCTION_ARN}-gone\"",
-        "there is no function checked-orders-gone",
+        "checked-orders-gone: the function does not exist",
         Fix,
     ),
     broken(
@@ -186,7 +191,7 @@ pub(super) const FAULTS: &[Fault] = &[
         By("aws lambda delete-function-event-invoke-config --function-name \"$FUNCTION\" --qualifier live\n\
             aws lambda delete-alias --function-name \"$FUNCTION\" --name live"),
     ),
-    warning("CB104", "attached 0 3600 \"$RETRY_ARN\"", "3600 s", Fix),
+    warning("CB104", "attached 0 3600 \"$RETRY_ARN\"", "is 3600", Fix),
     broken(
         "CB105",
         "aws iam delete-role-policy --role-name \"$FUNCTION\" --policy-name send",
@@ -218,13 +223,13 @@ pub(super) const FAULTS: &[Fault] = &[
     broken(
         "CB110",
         "aws lambda put-function-concurrency --function-name \"$FUNCTION\" --reserved-concurrent-executions 0",
-        "0 are reserved",
+        "reserved concurrency is 0",
         Fix,
     ),
     warning(
         "CB110",
         "paused 60\naws lambda put-function-concurrency --function-name \"$FUNCTION\" --reserved-concurrent-executions 0",
-        "0 are reserved: paused, ",
+        "is 0: paused, ",
         By(
             "aws ssm delete-parameter --name \"$PAUSES\"\naws lambda delete-function-concurrency --function-name \"$FUNCTION\"",
         ),

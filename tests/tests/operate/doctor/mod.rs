@@ -172,14 +172,17 @@ fn says_it_in_words(ward: &Ward) {
     let text = ward.operator.comeback("doctor --stack checked --skip CB001").ended(0);
     for expected in [
         " of stack checked\n\nevent source mapping\nok      CB002 ",
-        "\nwarning CB004 batches are of ten messages: 5 messages\n        means: a smaller batch",
+        "\nWARNING CB004: the mapping's batches are of 5 messages\n        means: a smaller batch",
         "\n        fix:   aws lambda update-event-source-mapping --uuid ",
         "CB102 checked-orders: its failures go to the retry queue: ",
-        " ok, 1 warning, 0 broken, ",
+        " skipped, 1 warning, 0 broken\n",
     ] {
         assert!(text.contains(expected), "{expected:?} in {text}");
     }
     assert!(!text.contains('\x1b') && !text.contains("CB001"), "{text}");
+    let short = ward.operator.comeback("doctor checked-orders --stack checked --short").ended(0);
+    let lines: Vec<&str> = short.lines().filter(|line| line.contains("CB")).collect();
+    assert!(matches!(lines[..], [line] if line.starts_with("WARNING CB004: ")), "{short}");
     let strict = ward.operator.comeback("doctor --stack checked --only CB004 --strict");
     assert!(strict.stderr.contains("0 of 1 check"), "{}", strict.stderr);
     assert_eq!(strict.code, 3);

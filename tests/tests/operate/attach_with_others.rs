@@ -1,0 +1,100 @@
+//! Attaching and detaching a function in which another stack, or another function, has a part.
+
+use std::time::Duration;
+
+use comeback_tests::{MiniStack, Operator, eventually, example_target, plain_target};
+use serde_json::{Value, json};
+
+use crate::attach::{
+    STACK, aws, detached_long_ago, parameter, patiently, policies, recursion, settings, tags,
+};
+use crate::world::World;
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Repeats `detach` until it has nothing left for later, and gives what it said then.
+async fn detached(operator: &Operator, arguments: &str) -> String {
+    eventually(&format!("{arguments} to end"), LIMIT, async || {
+        let ran = patiently(operator, arguments).await;
+        (ran.code == 0).then_some(ran.stdout)
+    })
+    .await
+}
+
+pub(crate) async fn a_function_is_moved_to_another_stack(world: &World) {
+    const FUNCTION: &str = "attached-moved";
+    let (ministack, pausing) = (world.ministack().await, world.pausing().await);
+    let attaching = world.attaching().await;
+    example_target(ministack, FUNCTION).await;
+    let first = Operator::of(ministack);
+    drop(patiently(&first, &format!("attach {FUNCTION} {STACK} --yes")).await.ended(0));
+
+    let second = Operator::of_command(ministack, "attach", pausing, FUNCTION);
+    let attach = format!("attach {FUNCTION} --stack pausing --json --yes");
+    let refused = second.comeback(&attach);
+    let named = format!("{FUNCTION} is attached to stack attaching, not to stack pausing");
+    assert!(refused.code == 3 && refused.stderr.contains(&named), "{}", refused.stderr);
+    drop(second.comeback(&format!("{attach} --move")).json(0));
+    let destination = |function| {
+        settings(ministack, function, None)["DestinationConfig"]["OnFailure"]["Destination"].clone()
+    };
+    assert_eq!(destination(FUNCTION), pausing.output("RetryQueueArn"));
+    assert_eq!(tags(ministack, FUNCTION)["comeback:on-failure"], "none", "what was there before either");
+
+    let left = Operator::of_command(ministack, "detach", attaching, FUNCTION);
+    aws(
+        ministack,
+        &format!(
+            "lambda tag-resource --resource {} --tags '{{\"comeback:moved\":\"2020-01-01T00:00:00.000Z\"}}'",
+            MiniStack::function_arn(FUNCTION)
+        ),
+    );
+    drop(detached(&left, &format!("detach {FUNCTION} {STACK} --yes")).await);
+    assert!(!parameter(ministack).contains(&MiniStack::function_arn(FUNCTION)));
+    assert_eq!(destination(FUNCTION), pausing.output("RetryQueueArn"), "the second stack's");
+    assert_eq!((policies(ministack, FUNCTION).len(), recursion(ministack, FUNCTION)), (1, json!("Allow")));
+
+    let detach = format!("detach {FUNCTION} --stack pausing --now --yes");
+    drop(first.comeback(&detach).ended(3));
+    detached_long_ago(ministack, FUNCTION);
+    drop(first.comeback(&detach).ended(0));
+    assert_eq!(settings(ministack, FUNCTION, None), Value::Null);
+    assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
+}
+
+pub(crate) async fn detach_ends_where_a_role_is_shared_or_the_function_is_gone(world: &World) {
+    const ONE: &str = "attached-sharing";
+    const TWO: &str = "attached-deleted";
+    let (ministack, stack) = (world.ministack().await, world.attaching().await);
+    plain_target(ministack, ONE).await;
+    plain_target(ministack, TWO).await;
+    let role = aws(ministack, &format!("iam get-role --role-name {ONE}"))["Role"]["Arn"].clone();
+    aws(ministack, &format!("lambda update-function-configuration --function-name {TWO} --role {role}"));
+    let chief = Operator::of(ministack);
+    for function in [ONE, TWO] {
+        drop(patiently(&chief, &format!("attach {function} {STACK} --yes")).await.ended(0));
+    }
+
+    let detacher = Operator::of_command(ministack, "detach", stack, ONE);
+    let detach = format!("detach {ONE} {STACK} --yes");
+    drop(detacher.comeback(&detach).ended(3));
+    let checked = chief.comeback(&format!("doctor {ONE} {STACK} --only CB102 --json")).json(0);
+    assert_eq!(checked["checks"][0]["outcome"], "warning");
+    let found = checked["checks"][0]["found"].as_str().expect("text");
+    assert!(found.starts_with("it is being detached: since 20"), "{found}");
+    detached_long_ago(ministack, ONE);
+    let said = detached(&detacher, &detach).await;
+    assert!(said.contains(&format!("permission to send, for these functions: {TWO}")), "{said}");
+    assert_eq!(policies(ministack, ONE).len(), 1, "it is the other's too");
+    let said = detacher.comeback(&detach).ended(0);
+    assert_eq!(said, format!("{ONE}: it is not attached, and nothing is to be changed\n"));
+
+    aws(ministack, &format!("lambda delete-function --function-name {TWO}"));
+    let checked = chief.comeback(&format!("doctor {TWO} {STACK} --only CB101 --json")).json(3);
+    let detach = format!("detach {TWO} {STACK}");
+    assert_eq!(checked["checks"][0]["fix"], format!("comeback {detach}"));
+    let detacher = Operator::of_command(ministack, "detach", stack, TWO);
+    let said = patiently(&detacher, &format!("{detach} --yes")).await.ended(0);
+    assert!(said.contains(&format!("Lambda has no function {TWO}")), "{said}");
+    assert!(!parameter(ministack).contains(&MiniStack::function_arn(TWO)));
+}
