@@ -1,6 +1,6 @@
 //! A function's attachment to a deployment: what is there, and how it is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -62,16 +62,17 @@ impl Attachment {
         }
         let (queue, role, arn) = (&deployment.retry_queue, &deployment.role_arn, target.invoked_arn());
         let [key] = attributes(account, &queue.url, [QueueAttributeName::KmsMasterKeyId]).await?;
+        let elsewhere = elsewhere(account, &deployment, &target).await?;
         let mut attachment = Self {
             is_gone: false,
-            elsewhere: elsewhere(account, &deployment, &target).await?,
             key: CustomerKey::read(account, key.as_ref()).await?,
             may_send: Verdict::Allowed,
             denied: Vec::new(),
             send_policy: false,
             may_invoke: may(account, role, "lambda:InvokeFunction", &arn).await?,
             invoke_policy: false,
-            owner: owner(account, &deployment, &target).await?,
+            owner: owner(account, &deployment, &elsewhere, &target).await?,
+            elsewhere,
             losses: Losses::read(account, &deployment, &target.name).await?,
             place: Place::read(account, &deployment).await?,
             deployment,
@@ -199,16 +200,21 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// The stack that owns the settings of the named qualifier: the function's own, or the handler's, where a CDK app
-/// attached a function that it had only imported.
+/// The stack that owns the settings of the named qualifier: the function's own, or that of this or another handler, where
+/// a CDK app attached a function that it had only imported.
 async fn owner(
     account: &Account,
     deployment: &Deployment,
+    elsewhere: &BTreeMap<Option<String>, DeploymentName>,
     target: &Target,
 ) -> Result<Option<String>, Failure> {
-    let own = target.stack();
-    let handlers = deployment.stack.as_deref().filter(|stack| Some(*stack) != own);
-    for stack in own.into_iter().chain(handlers) {
+    let others = elsewhere.values().filter_map(|other| match other {
+        DeploymentName::Stack(stack) => Some(&**stack),
+        DeploymentName::Handler(_) => None,
+    });
+    let stacks: BTreeSet<&str> =
+        target.stack().into_iter().chain(deployment.stack.as_deref()).chain(others).collect();
+    for stack in stacks {
         let pages = account.cloudformation.list_stack_resources().stack_name(stack).into_paginator();
         let resources = pages.items().send().try_collect().await;
         // A function keeps the tag of a stack that is gone.
