@@ -48,7 +48,7 @@ impl Alarm {
 
     fn read(alarm: &MetricAlarm, watched: Watched) -> Self {
         Self {
-            description: alarm.alarm_description().unwrap_or_default().to_owned(),
+            description: alarm.alarm_description().unwrap_or("it has no description").to_owned(),
             watched,
             name: alarm.alarm_name().unwrap_or_default().to_owned(),
             state: alarm.state_value().map(|state| state.as_str().to_owned()).unwrap_or_default(),
