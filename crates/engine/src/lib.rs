@@ -64,7 +64,8 @@ pub use invocation_record::{InvocationError, InvocationRecord};
 pub use known_pauses::{LONG_PAUSE, longest_between_reads};
 pub use letter::{Letter, LetterKind};
 pub use pauses::{
-    Concurrency, EditError, GarbledPauses, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseTarget, Pauses,
+    Concurrency, EditError, GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseChange,
+    PauseTarget, Pauses,
 };
 pub use policy::{
     BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,

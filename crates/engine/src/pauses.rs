@@ -42,6 +42,17 @@ pub struct Pause {
     pub concurrency: Concurrency,
 }
 
+/// What is to be changed of an open pause; `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PauseChange {
+    /// Its end.
+    pub until: Option<Timestamp>,
+    /// Its spread.
+    pub spread: Option<Duration>,
+    /// The reason.
+    pub why: Option<String>,
+}
+
 /// The functions of a pause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PauseTarget {
@@ -65,6 +76,9 @@ pub enum Concurrency {
 
 /// The longest spread of a pause, 14 days: SQS keeps no message for longer.
 pub const LONGEST_SPREAD: Duration = Duration::from_secs(14 * 86_400);
+
+/// The longest time after which a pause can be planned to end, 14 days: SQS keeps no message for longer.
+pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
 /// No function is paused.
 pub(crate) static NO_PAUSES: Pauses = Pauses(Vec::new());
@@ -325,7 +339,7 @@ pub const LONGEST_PAUSES: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EditError {
     /// The same target has an open pause.
-    #[error("{} is paused since {}{}: resume it first", .0.target, .0.from, shown(.0))]
+    #[error("{} is paused since {}{}: change that pause with pause --change, or end it with resume", .0.target, .0.from, shown(.0))]
     AlreadyPaused(Box<Pause>),
     /// It would be over when it begins.
     #[error("the pause would end at {until}, which is not after its start at {from}: give a later end")]
@@ -335,9 +349,16 @@ pub enum EditError {
         /// Its end.
         until: Timestamp,
     },
-    /// The handler could no longer read any of the pauses.
-    #[error("the pause would end in the year 10000 or later: give an earlier end, or none")]
-    EndsTooLate,
+    /// Over [`LONGEST_PAUSE`].
+    #[error(
+        "the pause would end at {until}, more than 14 days after {from}, and SQS keeps no event for longer: give an earlier end"
+    )]
+    TooLong {
+        /// Its start, or now, whichever is later.
+        from: Timestamp,
+        /// Its end.
+        until: Timestamp,
+    },
     /// Nobody would restore the function's reserved concurrency at that end.
     #[error("a hard pause has no planned end: open it without one, and end it with resume")]
     HardWithEnd,
@@ -381,16 +402,31 @@ impl Pauses {
         if let Some(open) = self.iter().find(|other| other.target == pause.target && !other.is_over(now)) {
             return Err(EditError::AlreadyPaused(Box::new(open.clone())));
         }
-        check_spread(pause.spread)?;
-        match pause.until {
-            Some(until) if until <= pause.from => {
-                return Err(EditError::EndsTooSoon { from: pause.from, until });
-            }
-            Some(until) if until.as_secs() > LATEST => return Err(EditError::EndsTooLate),
-            Some(_) if pause.concurrency != Concurrency::Untouched => return Err(EditError::HardWithEnd),
-            _ => {}
-        }
+        pause.check(now)?;
         Ok(Self::of(self.iter().cloned().chain([pause]).collect()))
+    }
+
+    /// Changes the open pause of a target: what `change` does not name stays. Returns the pause as it is then, too.
+    ///
+    /// # Errors
+    ///
+    /// None is open, its new end has come already, or it would make no sense.
+    pub fn change(
+        &self,
+        target: &PauseTarget,
+        change: &PauseChange,
+        now: Timestamp,
+    ) -> Result<(Self, Pause), EditError> {
+        let mut pauses = self.0.clone();
+        let open = pauses.iter_mut().find(|pause| pause.target == *target && !pause.is_over(now));
+        let open = open.ok_or_else(|| EditError::NotPaused(Box::new(target.clone())))?;
+        let PauseChange { until, spread, why } = change.clone();
+        open.until = until.or(open.until);
+        open.spread = spread.map_or(open.spread, |spread| Duration::from_secs(spread.as_secs()));
+        open.why = why.or_else(|| open.why.take());
+        open.check(now)?;
+        let changed = open.clone();
+        Ok((Self::of(pauses), changed))
     }
 
     /// Closes the open pauses of a target now, rounded up to a second: events due in them come back over `spread`. One
@@ -456,6 +492,18 @@ impl Pauses {
 }
 
 impl Pause {
+    /// Whether it makes sense, opened or changed at `now`.
+    fn check(&self, now: Timestamp) -> Result<(), EditError> {
+        check_spread(self.spread)?;
+        let from = self.from.max(now);
+        match self.until {
+            Some(until) if until <= from => Err(EditError::EndsTooSoon { from, until }),
+            Some(until) if until.since(from) > LONGEST_PAUSE => Err(EditError::TooLong { from, until }),
+            Some(_) if self.concurrency != Concurrency::Untouched => Err(EditError::HardWithEnd),
+            _ => Ok(()),
+        }
+    }
+
     fn closed(self) -> Self {
         Self { by: None, why: None, concurrency: Concurrency::Untouched, ..self }
     }

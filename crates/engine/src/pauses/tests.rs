@@ -185,7 +185,10 @@ fn a_target_is_paused_once_and_again_when_that_is_over() {
     let error = open.open(pause(ORDERS, 20, None), at(20)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("{ORDERS} is paused since 2023-11-14T22:13:30.000Z by ops (a bad deploy): resume it first")
+        format!(
+            "{ORDERS} is paused since 2023-11-14T22:13:30.000Z by ops (a bad deploy): change that pause with pause \
+             --change, or end it with resume"
+        )
     );
     let both = open.open(pause("*", 20, Some(30)), at(20)).unwrap();
     assert_eq!(both.iter().count(), 2, "another target may be");
@@ -205,18 +208,37 @@ fn a_pause_that_makes_no_sense_is_refused() {
         open(Pause { until: Some(at(20)), ..hard(10) }),
         "a hard pause has no planned end: open it without one, and end it with resume"
     );
-    let ends = |until| Pause { until: Some(Timestamp::from_secs(until)), ..pause(ORDERS, 10, None) };
+    let fortnight = 10 + 14 * 86_400;
+    assert!(Pauses::default().open(pause(ORDERS, 10, Some(fortnight)), at(10)).is_ok());
     assert_eq!(
-        open(ends(253_402_300_800)),
-        "the pause would end in the year 10000 or later: give an earlier end, or none"
+        open(pause(ORDERS, 10, Some(fortnight + 1))),
+        "the pause would end at 2023-11-28T22:13:31.000Z, more than 14 days after 2023-11-14T22:13:30.000Z, and SQS \
+         keeps no event for longer: give an earlier end"
     );
-    let latest = Pauses::default().open(ends(253_402_300_799), at(10)).unwrap();
-    assert_eq!(Pauses::read(&latest.write()), Ok(latest), "the latest end can be read");
     let spread = Duration::from_secs(1_209_601);
     assert_eq!(
         open(Pause { spread, ..pause(ORDERS, 10, None) }),
         "the spread is 1209601 s; it must be at most 1209600 s (14 days)"
     );
+}
+
+#[test]
+fn an_open_pause_is_changed_and_keeps_the_rest() {
+    let (until, spread) = (Some(at(90)), Some(Duration::from_secs(7)));
+    let open = pauses(&[pause(ORDERS, 10, Some(50)), pause("*", 5, None)]);
+    let change = |change, now| open.change(&orders(), &change, now);
+    let (changed, now) = change(PauseChange { until, spread, why: Some("late".into()) }, at(30)).unwrap();
+    let expected = Pause { spread: spread.unwrap(), why: Some("late".into()), ..pause(ORDERS, 10, Some(90)) };
+    assert_eq!((changed, now), (pauses(&[pause("*", 5, None), expected.clone()]), expected));
+    let (same, _) = change(PauseChange::default(), at(30)).unwrap();
+    assert_eq!(same, open);
+    let refused = |it| change(it, at(30)).unwrap_err();
+    let of = |until| PauseChange { until: Some(at(until)), ..PauseChange::default() };
+    assert_eq!(refused(of(30)), EditError::EndsTooSoon { from: at(30), until: at(30) });
+    assert!(matches!(refused(of(31 + 14 * 86_400)), EditError::TooLong { .. }));
+    assert!(matches!(change(of(90), at(50)), Err(EditError::NotPaused(_))), "its planned end has come");
+    let hard = pauses(&[hard(10)]).change(&orders(), &of(90), at(30));
+    assert_eq!(hard, Err(EditError::HardWithEnd));
 }
 
 #[test]
