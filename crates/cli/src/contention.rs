@@ -12,6 +12,7 @@ use comeback_contention::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Stra
 use crate::clock::timed;
 use crate::failure::Failure;
 use crate::flags;
+use crate::output::print_json_line;
 use crate::text::durations;
 use crate::text::terminal::Progress;
 
@@ -42,7 +43,7 @@ pub(crate) struct ContentionArguments {
     reference: bool,
     /// Print the unrounded means as JSON: the same arguments give the same bytes
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Write the means and their standard errors to a CSV file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -79,13 +80,12 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), Failure> {
     let study = Study::new(arguments.points(), arguments.seed, arguments.reference)
         .map_err(|refused| Failure::Refused(vec![refused]))?;
     let (report, wall_time) = timed(|| report_of(&study));
-    let mut out = anstream::stdout().lock();
     if arguments.json {
         // One line, with the Python program's digits: the shortest that read back as the same number.
-        let json = serde_json::to_string(&report).expect("BUG: a report is plain JSON");
-        writeln!(out, "{json}")?;
+        print_json_line(&report)?;
     } else {
-        writeln!(out, "{}\n\nwall time: {}", tables::tables(&report), durations::text(wall_time))?;
+        let (tables, wall_time) = (tables::tables(&report), durations::text(wall_time));
+        writeln!(anstream::stdout(), "{tables}\n\nwall time: {wall_time}")?;
     }
     write_files(arguments, &report)
 }

@@ -118,20 +118,23 @@ enum Command {
 /// Exit codes: 0 success; 1 it could not run (a file, or the AWS account); 2 refused arguments; 3 a broken invariant, a
 /// plan's goal that no policy meets, or something broken or left undone in the account; 4 not confirmed; 130 interrupted.
 pub fn main() -> ExitCode {
-    let result = match parse().command {
-        Command::Simulate(arguments) => simulate::run(&arguments),
-        Command::Replay(arguments) => replay::run(&arguments),
-        Command::Event(arguments) => event::run(&arguments),
-        Command::Schedule(arguments) => schedule::run(&arguments),
-        Command::Plan(arguments) => plan::run(&arguments),
-        Command::Contention(arguments) => contention::run(&arguments),
+    let (result, is_json) = match parse().command {
+        Command::Simulate(arguments) => (simulate::run(&arguments), arguments.json),
+        Command::Replay(arguments) => (replay::run(&arguments), arguments.json),
+        Command::Event(arguments) => (event::run(&arguments), false),
+        Command::Schedule(arguments) => (schedule::run(&arguments), arguments.json),
+        Command::Plan(arguments) => (plan::run(&arguments), arguments.json),
+        Command::Contention(arguments) => (contention::run(&arguments), arguments.json),
         #[cfg(feature = "operate")]
-        Command::Operate(command) => operate::run(&command),
+        // Its session prints the object, also of a run that failed.
+        Command::Operate(command) => (operate::run(&command), false),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+    let Err(failure) = result else { return ExitCode::SUCCESS };
+    if is_json {
+        // If standard output is what failed, the exit code says so.
+        let _ = output::print_failure(&failure);
     }
+    failure.report()
 }
 
 /// The command line as `clap` knows it, for completions and manual pages (`examples/manual.rs`).

@@ -3,23 +3,44 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::text::terminal::shown_json;
 
-/// Prints a result as JSON: the same result gives the same bytes.
+/// Whether this run has printed its object.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Prints the one object of a run with `--json`: the same result gives the same bytes.
 pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
-    let json = serde_json::to_string_pretty(result).expect("BUG: a result is plain JSON");
-    writeln!(anstream::stdout().lock(), "{}", shown_json(&json))?;
-    Ok(())
+    print(&serde_json::to_string_pretty(result).expect("BUG: a result is plain JSON"))
+}
+
+/// Prints it on one line.
+pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), Failure> {
+    print(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
 }
 
 /// A result as one line of JSON.
 #[cfg(feature = "operate")]
 pub(crate) fn json_line(result: &impl Serialize) -> String {
     shown_json(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
+}
+
+/// Prints the object of a run that failed, unless it has printed its own before.
+pub(crate) fn print_failure(failure: &Failure) -> Result<(), Failure> {
+    if PRINTED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    print_json(&serde_json::json!({"error": failure.to_string()}))
+}
+
+fn print(json: &str) -> Result<(), Failure> {
+    PRINTED.store(true, Ordering::Relaxed);
+    writeln!(anstream::stdout().lock(), "{}", shown_json(json))?;
+    Ok(())
 }
 
 /// Creates a file, and its folder if it is missing.

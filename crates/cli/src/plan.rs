@@ -54,7 +54,7 @@ pub(crate) struct PlanArguments {
     seed: Option<u64>,
     /// Print JSON: the same arguments give the same bytes
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Write plan.svg, a point for each policy, to a folder, made if it is missing
     #[arg(long, value_name = "DIR", value_parser = flags::folder)]
     plot: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! `comeback replay FILE…`: the retry handler on recorded events.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ pub(crate) struct ReplayArguments {
     files: Vec<PathBuf>,
     /// Print JSON: the same arguments give the same bytes
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// The handler's clock, RFC 3339 [default: the moment the file's last message is due]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Timestamp>,
@@ -50,7 +51,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
     let mut reports =
         arguments.files.iter().map(|path| FileReport::of(path, &text_of(path)?, &policy, arguments.at));
     if arguments.json {
-        return print_json(&reports.collect::<Result<Vec<_>, _>>()?);
+        let files = reports.collect::<Result<Vec<_>, _>>()?;
+        return print_json(&BTreeMap::from([("files", files)]));
     }
     let mut out = anstream::stdout().lock();
     reports.try_for_each(|report| Ok(write_report(&mut out, &report?)?))

@@ -30,7 +30,7 @@ Examples:
 pub(crate) struct ScheduleArguments {
     /// Print JSON: the same arguments give the same bytes
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Write the picture as SVG: to this file, or as schedule.svg to a folder, made if it is missing
     #[arg(long, value_name = "FILE.svg|DIR", value_parser = flags::svg_or_folder)]
     plot: Option<PathBuf>,

@@ -1,16 +1,23 @@
 //! The AWS account: the clients, errors of calls, and whether a role may do something.
 
 use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
+use aws_config::profile::ProfileFileCredentialsProvider;
+use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_runtime::env_config::file::EnvConfigFiles;
 use aws_sdk_iam::types::PolicyEvaluationDecisionType;
 use aws_sdk_kms::types::{KeyManagerType, KeyState};
+use aws_sdk_sts::config::SharedCredentialsProvider;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use aws_types::os_shim_internal::{Env, Fs};
 use comeback_delivery::{ErrorKind, classify};
 use serde::Serialize;
 
@@ -18,8 +25,24 @@ use serde::Serialize;
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Where a command works, and who runs it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) account: String,
+    pub(crate) region: String,
+    /// The caller's ARN.
+    pub(crate) caller: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of account {}", self.region, self.account)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
+    pub(crate) place: Place,
     pub(crate) cloudformation: aws_sdk_cloudformation::Client,
     pub(crate) cloudwatch: aws_sdk_cloudwatch::Client,
     pub(crate) iam: aws_sdk_iam::Client,
@@ -32,30 +55,47 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Reads the environment and the profiles as the AWS CLI does. `region` and `profile` come before both.
+    /// Reads the environment and the profiles as the AWS CLI does: `region` and `profile` come before the environment, and
+    /// credentials in the environment before the profile that it names. A profile that is named must exist.
     pub(crate) async fn connect(region: Option<String>, profile: Option<&str>) -> Result<Self, Failure> {
+        check_profile(&Fs::real(), &Env::real(), profile).await?;
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT);
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .retry_config(RetryConfig::standard())
             .timeout_config(timeouts.build());
-        if let Some(profile) = profile {
-            loader = loader.profile_name(profile);
-        }
         if let Some(region) = region {
             loader = loader.region(Region::new(region));
         }
-        let config = loader.load().await;
-        if config.region().is_none() {
+        if let Some(profile) = profile {
+            loader = loader.profile_name(profile);
+        }
+        let mut config = loader.load().await;
+        let Some(region) = config.region().cloned() else {
             let how = "give --region, or set AWS_REGION or the profile's region";
             return Err(Failure::CouldNot(format!("no region is set: {how}")));
+        };
+        if let Some(profile) = profile {
+            let known = ProviderConfig::without_region().with_region(Some(region.clone()));
+            let provider = ProfileFileCredentialsProvider::builder().configure(&known).profile_name(profile);
+            let provider = SharedCredentialsProvider::new(provider.build());
+            config = config.into_builder().credentials_provider(provider).build();
         }
-        Ok(Self::of(&config))
+        let account = Self::of(&config);
+        let identity = account.sts.get_caller_identity().send().await;
+        let identity = identity.or_failure("sts:GetCallerIdentity", "the caller")?;
+        let place = Place {
+            account: identity.account.unwrap_or_default(),
+            region: region.to_string(),
+            caller: identity.arn.unwrap_or_default(),
+        };
+        Ok(Self { place, ..account })
     }
 
     pub(crate) fn of(config: &SdkConfig) -> Self {
         Self {
+            place: Place::default(),
             cloudformation: aws_sdk_cloudformation::Client::new(config),
             cloudwatch: aws_sdk_cloudwatch::Client::new(config),
             iam: aws_sdk_iam::Client::new(config),
@@ -67,6 +107,22 @@ impl Account {
             sts: aws_sdk_sts::Client::new(config),
         }
     }
+}
+
+/// Fails if the profile that the flag names, or else the environment, is in no file. The SDK would quietly go on without it.
+async fn check_profile(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<(), Failure> {
+    let named = flag.map(|name| name.to_owned().into());
+    let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
+    let profiles = profiles.map_err(|error| Failure::CouldNot(DisplayErrorContext(error).to_string()))?;
+    let name = profiles.selected_profile();
+    // Nobody needs to have a default profile.
+    if profiles.get_profile(name).is_some() || (flag.is_none() && name == "default") {
+        return Ok(());
+    }
+    let by = if flag.is_some() { "--profile" } else { "AWS_PROFILE" };
+    Err(Failure::CouldNot(format!(
+        "{by}: there is no profile {name} in your AWS configuration; `aws configure list-profiles` lists them"
+    )))
 }
 
 /// Why a command did not do its work; one variant for each exit code.
@@ -192,6 +248,38 @@ pub(crate) async fn may(
             let decision = other.map_or("no decision", |other| other.as_str());
             let what = format!("whether {role_arn} may do {action} to {resource_arn}");
             Err(Failure::CouldNot(format!("IAM gave {decision} on {what}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_profile_that_is_named_must_exist() {
+        let fs = Fs::from_slice(&[("config", "[profile here]\nregion = eu-west-1")]);
+        let env = |profile: &'static str| {
+            let files = [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none")];
+            let profile = Some(("AWS_PROFILE", profile)).filter(|(_, name)| !name.is_empty());
+            // They come before the profile of the environment, and do not make up for a missing one.
+            let keys = [("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret")];
+            Env::from_slice(&files.into_iter().chain(profile).chain(keys).collect::<Vec<_>>())
+        };
+        let check = async |profile, flag| check_profile(&fs, &env(profile), flag).await;
+        assert_eq!(check("", None).await, Ok(()));
+        assert_eq!(check("here", None).await, Ok(()));
+        assert_eq!(check("gone", Some("here")).await, Ok(()));
+        for (profile, flag, by) in [
+            ("gone", None, "AWS_PROFILE"),
+            ("here", Some("gone"), "--profile"),
+            ("", Some("default"), "--profile"),
+        ] {
+            let name = flag.unwrap_or(profile);
+            let refused = format!(
+                "{by}: there is no profile {name} in your AWS configuration; `aws configure list-profiles` lists them"
+            );
+            assert_eq!(check(profile, flag).await, Err(Failure::CouldNot(refused)));
         }
     }
 }

@@ -136,13 +136,13 @@ impl Order<'_> {
             planned = again;
             let made = make(session, &planned, &plan).await;
             if made.is_err() && is_json {
-                self.print(&planned, false)?;
+                self.answer(session, &planned, false);
             }
             made?;
         }
         if is_json {
             let is_done = planned.left.is_none() && (is_performed || planned.changes.is_empty());
-            self.print(&planned, is_done)?;
+            self.answer(session, &planned, is_done);
         } else if is_performed {
             let done = if planned.left.is_some() { "not finished, but so far" } else { "done:" };
             writeln!(anstream::stdout(), "{done} every change was made, and is seen")?;
@@ -151,16 +151,15 @@ impl Order<'_> {
     }
 
     /// `done` says that nothing is left to do, now or later.
-    fn print(&self, plan: &AttachPlan, done: bool) -> std::io::Result<()> {
-        let report = json!({
+    fn answer(&self, session: &Session, plan: &AttachPlan, done: bool) {
+        session.answer(&json!({
             "function": self.function.to_string(),
             "differences": plan.differences().collect::<Vec<_>>(),
             "notes": plan.notes,
             "left": plan.left,
             "dry_run": self.dry_run,
             "done": done,
-        });
-        writeln!(anstream::stdout(), "{report}")
+        }));
     }
 
     fn show(&self, plan: &AttachPlan) -> std::io::Result<()> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display};
 use std::time::Duration;
 
+use aws_sdk_cloudformation::operation::list_stack_resources::ListStackResourcesError;
 use aws_sdk_cloudformation::types::StackResourceSummary;
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionConfiguration, FunctionResponseType};
@@ -179,7 +180,8 @@ impl Deployment {
         if handlers.len() > 1 {
             let names: Vec<_> = handlers.iter().filter_map(|(_, it)| it.function_name()).collect();
             return Err(Failure::CouldNot(format!(
-                "stack {stack} has {} retry handlers; choose one with --handler: {}",
+                "stack {stack} in {} has {} retry handlers; choose one with --handler: {}",
+                account.place,
                 names.len(),
                 names.join(", ")
             )));
@@ -187,12 +189,13 @@ impl Deployment {
         match (handlers.pop(), handler) {
             (Some((tags, configuration)), _) => Self::of(account, tags, &configuration).await,
             (None, Some(_)) => Err(Failure::CouldNot(format!(
-                "{} is not a retry handler: its environment lacks DEAD_LETTER_QUEUE_URL or TARGET_FUNCTIONS",
-                names[0]
+                "{} in {} is not a retry handler: its environment lacks DEAD_LETTER_QUEUE_URL or TARGET_FUNCTIONS",
+                names[0], account.place
             ))),
             (None, None) => Err(Failure::CouldNot(format!(
-                "stack {stack} has no retry handler (a function with DEAD_LETTER_QUEUE_URL and TARGET_FUNCTIONS); name \
-                 the stack with --stack, or the handler with --handler"
+                "stack {stack} in {} has no retry handler (a function with DEAD_LETTER_QUEUE_URL and TARGET_FUNCTIONS); \
+                 {ELSEWHERE}",
+                account.place
             ))),
         }
     }
@@ -242,9 +245,17 @@ impl Deployment {
 
 pub(crate) async fn resources(account: &Account, stack: &str) -> Result<Vec<StackResourceSummary>, Failure> {
     let pages = account.cloudformation.list_stack_resources().stack_name(stack).into_paginator();
-    let resources = pages.items().send().try_collect().await;
-    resources.or_failure("cloudformation:ListStackResources", stack)
+    let resources: Result<Vec<_>, _> = pages.items().send().try_collect().await;
+    // CloudFormation has no code of its own for it.
+    let is_missing = |error: &ListStackResourcesError| {
+        error.meta().message().is_some_and(|message| message.ends_with("does not exist"))
+    };
+    let resources = resources.unless(is_missing, "cloudformation:ListStackResources", stack)?;
+    resources.ok_or_else(|| Failure::CouldNot(format!("no stack {stack} in {}; {ELSEWHERE}", account.place)))
 }
+
+const ELSEWHERE: &str = "name the stack with --stack, its region with --region, its account with --profile, or the handler \
+                         with --handler";
 
 pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())

@@ -26,7 +26,6 @@ use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, Session};
-use crate::output::json_line;
 use crate::text::numbers::counted;
 use crate::text::terminal::shown;
 
@@ -77,16 +76,14 @@ pub(crate) async fn run(arguments: &DoctorArguments, session: Session) -> Result
         Ok((facts, findings))
     };
     let (facts, findings) = session.interrupt.or(work).await?;
-    let mut out = anstream::stdout();
     let healthy = is_healthy(&findings, arguments.strict);
-    if session.common.json {
-        writeln!(out, "{}", json_line(&serde_json::json!({"healthy": healthy, "checks": findings})))?;
-    } else {
+    session.answer(&serde_json::json!({"healthy": healthy, "checks": findings}));
+    if !session.common.json {
         let is_shown = |finding: &Finding| {
             let is_asked_for = arguments.functions.is_empty() || finding.about.is_some();
             finding.diagnosis.outcome > Outcome::Ok || !arguments.short && is_asked_for
         };
-        write(&mut out, &facts, &findings, is_shown)?;
+        write(&mut anstream::stdout(), &facts, &findings, is_shown)?;
     }
     if healthy {
         return Ok(());

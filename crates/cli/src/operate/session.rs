@@ -1,16 +1,20 @@
 //! One run of a command: its flags, the account, Ctrl-C, and asking before a change.
 
+use std::cell::RefCell;
 use std::io::{BufRead, IsTerminal as _, Write as _};
 use std::process::exit;
+use std::rc::Rc;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::failure;
-use crate::operate::account::{Account, Failure};
+use crate::operate::account::{Account, Failure, Place};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
+use crate::output::json_line;
 
 /// Flags of every command on a deployment.
 #[derive(Clone, Debug, Args)]
@@ -25,7 +29,7 @@ pub(crate) struct Common {
     /// The AWS region [default: the environment's or the profile's]
     #[arg(long, value_name = "REGION")]
     pub(crate) region: Option<String>,
-    /// The profile of your AWS configuration
+    /// The profile of your AWS configuration; it comes before credentials in the environment
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Print JSON, and never ask
@@ -73,11 +77,25 @@ pub(crate) struct Session {
     /// Raised by the first Ctrl-C. The second ends the command at once.
     pub(crate) interrupt: Interrupt,
     pub(crate) common: Common,
+    answer: Rc<RefCell<Option<String>>>,
 }
 
 impl Session {
     pub(crate) async fn deployment(&self) -> Result<Deployment, Failure> {
         Deployment::find(&self.account, self.common.handler.as_ref(), &self.common.stack).await
+    }
+
+    /// What `--json` prints when the command ends: an object, beside the account, the region and the error. The last one
+    /// counts.
+    pub(crate) fn answer(&self, report: &impl Serialize) {
+        self.answer.replace(Some(json_line(report)));
+    }
+
+    /// The first line of every command: where it works.
+    pub(crate) fn headline(&self) -> String {
+        let Common { handler, stack, .. } = &self.common;
+        let what = handler.as_ref().map_or_else(|| format!("stack {stack}"), |it| format!("handler {it}"));
+        format!("{what} in {}", self.account.place)
     }
 }
 
@@ -92,6 +110,7 @@ pub(crate) fn run_in_session(
     command: impl AsyncFnOnce(Session) -> Result<(), failure::Failure>,
 ) -> Result<(), failure::Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (answer, mut place) = (Rc::default(), None);
     let result = runtime.block_on(async {
         let (raise, interrupt) = Interrupt::new();
         tokio::spawn(async move {
@@ -103,12 +122,52 @@ pub(crate) fn run_in_session(
                 }
             }
         });
-        let account = Account::connect(common.region.clone(), common.profile.as_deref()).await?;
-        command(Session { account, interrupt, common: common.clone() }).await
+        let account = Account::connect(common.region.clone(), common.profile.as_deref());
+        let account = interrupt.or(account).await?;
+        place = Some(account.place.clone());
+        let session = Session { account, interrupt, common: common.clone(), answer: Rc::clone(&answer) };
+        if !common.json {
+            anstream::eprintln!("{}", session.headline());
+        }
+        command(session).await
     });
     // A question that Ctrl-C has ended still waits for its line.
     runtime.shutdown_background();
+    let answer = answer.take();
+    if common.json && (answer.is_some() || result.is_err()) {
+        print_answer(place.as_ref(), result.as_ref().err(), answer.as_deref())?;
+    }
     result
+}
+
+/// Prints the one object of a command on a deployment.
+fn print_answer(
+    place: Option<&Place>,
+    failure: Option<&failure::Failure>,
+    answer: Option<&str>,
+) -> Result<(), failure::Failure> {
+    #[derive(Serialize)]
+    struct Head<'a> {
+        account: Option<&'a str>,
+        region: Option<&'a str>,
+        error: Option<String>,
+    }
+    let head = Head {
+        account: place.map(|place| &*place.account),
+        region: place.map(|place| &*place.region),
+        error: failure.map(ToString::to_string),
+    };
+    let head = json_line(&head);
+    writeln!(anstream::stdout(), "{}", joined(&head, answer.unwrap_or("{}")))?;
+    Ok(())
+}
+
+/// One object with the members of two. As text, because a payload must stay as it is, to the byte.
+fn joined(one: &str, other: &str) -> String {
+    let members = |object: &str| object.strip_prefix('{')?.strip_suffix('}').map(ToOwned::to_owned);
+    let [one, other] = [one, other].map(|object| members(object).expect("BUG: not an object"));
+    let comma = if one.is_empty() || other.is_empty() { "" } else { "," };
+    format!("{{{one}{comma}{other}}}")
 }
 
 /// Asks on the terminal whether to go on, unless there is `--yes`. Fails where nobody can answer.
@@ -138,8 +197,16 @@ fn is_yes(answer: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
+
+    #[test]
+    fn one_object_has_the_members_of_both() {
+        assert_eq!(
+            joined(r#"{"error":null}"#, r#"{"payload":{"n":1E400}}"#),
+            r#"{"error":null,"payload":{"n":1E400}}"#
+        );
+        assert_eq!(joined(r#"{"error":"why"}"#, "{}"), r#"{"error":"why"}"#);
+    }
 
     #[test]
     fn only_a_yes_is_a_yes() {

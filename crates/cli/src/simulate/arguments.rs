@@ -24,7 +24,7 @@ Examples:
 pub(crate) struct SimulateArguments {
     /// Print JSON: the same arguments give the same bytes
     #[arg(long)]
-    pub(super) json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(super) policy: PolicyFlags,
     #[command(flatten)]

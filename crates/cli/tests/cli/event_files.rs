@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::*;
 
 fn handled(line: &str) -> Value {
-    json(line)[0]["handled"].take()
+    json(line)["files"][0]["handled"].take()
 }
 
 #[test]
