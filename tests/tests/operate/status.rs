@@ -59,14 +59,50 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     }
     assert!(!text.contains('\x1b'), "colours only on a terminal: {text:?}");
 
-    let missing = operator.comeback("status --stack no-such-stack");
-    assert!(missing.stderr.contains("no-such-stack"), "{}", missing.stderr);
-    assert_eq!(missing.code, 1);
+    where_it_works(&operator);
+    let garble = format!(
+        "aws ssm put-parameter --overwrite --type String --name {} --value 'by hand'",
+        stack.output("PausesParameter")
+    );
+    ministack.shell().run(&garble).unwrap_or_else(|error| panic!("{error}"));
+    let text = operator.comeback("status --stack seen").ended(0);
+    assert!(text.contains("Pauses        unknown: parameter ") && text.contains("10 alarms"), "{text}");
     let handler = stack.output("RetryHandlerName");
     let by_handler = Operator::of(ministack).comeback(&format!("status --json --handler {handler}")).json(0);
     assert_eq!(by_handler["dead_letters"], busy["dead_letters"]);
     let target = Operator::of(ministack).comeback(&format!("status --handler {target}"));
     assert!(target.stderr.contains("is not a retry handler"), "{}", target.stderr);
+}
+
+/// Every command names its account and region, and so does the error of a stack that is not there.
+fn where_it_works(operator: &Operator) {
+    const PLACE: &str = "eu-south-2 of account 000000000000";
+    let seen = operator.comeback("status --stack seen");
+    assert!(seen.stderr.starts_with(&format!("stack seen in {PLACE}\n")), "{}", seen.stderr);
+    let json = operator.comeback("status --stack seen --json").json(0);
+    assert_eq!((&json["account"], &json["region"]), (&"000000000000".into(), &"eu-south-2".into()));
+    let missing = operator.comeback("status --stack no-such-stack --json").json(1);
+    let error = missing["error"].as_str().expect("why");
+    assert!(
+        error.starts_with(&format!("no stack no-such-stack in {PLACE}; name the stack with --stack")),
+        "{error}"
+    );
+    assert_eq!(missing["account"], "000000000000");
+    let gone = operator.comeback("status --stack seen --profile gone");
+    assert!(gone.stderr.contains("--profile: there is no profile gone"), "{}", gone.stderr);
+    assert_eq!(gone.code, 1);
+    // Its keys are nobody's, and come before those in the environment.
+    let folder = comeback_tests::scratch("profile");
+    let credentials = folder.join("credentials");
+    std::fs::write(&credentials, "[nobody]\naws_access_key_id = nobody\naws_secret_access_key = nobody\n")
+        .expect("a scratch file can be written");
+    let shell = operator.shell().clone().with("AWS_SHARED_CREDENTIALS_FILE", &credentials);
+    let run = |line: &str| shell.output(&format!("{line} \"$COMEBACK\" status --stack seen"));
+    let by_flag = shell.output("\"$COMEBACK\" status --stack seen --profile nobody");
+    let stderr = String::from_utf8_lossy(&by_flag.stderr);
+    assert!(!by_flag.status.success() && stderr.contains("error: sts:GetCallerIdentity"), "{stderr}");
+    assert!(run("AWS_PROFILE=nobody").status.success(), "keys in the environment come before AWS_PROFILE");
+    assert_eq!(run("AWS_PROFILE=gone").status.code(), Some(1));
 }
 
 /// Lines in CloudWatch's embedded metric format, which MiniStack keeps as lines.

@@ -19,7 +19,6 @@ use crate::operate::deployment::{Depth, Queue};
 use crate::operate::metrics::LastHour;
 use crate::operate::pauses::OpenPause;
 use crate::operate::session::{Common, Session, coloured};
-use crate::output::json_line;
 use crate::text::durations::short;
 use crate::text::numbers::{counted, rounded};
 use crate::text::terminal::shown;
@@ -38,7 +37,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
     /// Show it anew every five seconds, until Ctrl-C
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     watch: bool,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -49,11 +48,10 @@ pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result
     let mut out = anstream::stdout();
     loop {
         let status = session.interrupt.or(Status::read(&session, before.as_ref())).await?;
-        if session.common.json {
-            writeln!(out, "{}", json_line(&serde_json::json!(status)))?;
-        } else {
+        session.answer(&status);
+        if !session.common.json {
             if arguments.watch && std::io::stdout().is_terminal() {
-                write!(std::io::stdout(), "{CLEAR}")?;
+                write!(std::io::stdout(), "{CLEAR}{}\n\n", session.headline())?;
             }
             write!(out, "{}", text(&status))?;
         }
@@ -84,8 +82,10 @@ struct Status {
     dead_letters: Depth,
     oldest_dead_letter: Option<OldestLetter>,
     mapping: Option<MappingState>,
-    /// The pauses that are not over; `None` if the handler reads none.
+    /// The pauses that are not over; `None` if the handler reads none, or if they could not be read.
     pauses: Option<Vec<OpenPause>>,
+    /// Why they could not be read.
+    pauses_problem: Option<String>,
     last_hour: LastHour,
     alarms: Vec<Alarm>,
 }
@@ -114,6 +114,11 @@ impl Status {
             Ok(HideUpTo::Always) => (None, Vec::new()),
             Err(refused) => (None, refused),
         };
+        let (pauses, pauses_problem) = match OpenPause::all(account, &deployment, now).await {
+            Ok(pauses) => (pauses, None),
+            // Who looks at a status in trouble needs the rest of it.
+            Err(failure) => (None, Some(failure.to_string())),
+        };
         Ok(Self {
             retry_queue: Depth::read(account, &deployment.retry_queue).await?,
             refused_settings: refused.iter().map(ToString::to_string).collect(),
@@ -124,7 +129,8 @@ impl Status {
                 let age_seconds = now.since(sent).as_secs();
                 OldestLetter { sent, age_seconds, is_exact }
             }),
-            pauses: OpenPause::all(account, &deployment, now).await?,
+            pauses,
+            pauses_problem,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
             mapping: deployment.mapping.map(|mapping| MappingState {
@@ -189,7 +195,7 @@ fn text(status: &Status) -> String {
         ("Last hour", last_hour(&status.last_hour)),
         ("Handler", handler(status)),
         ("Version", version(status)),
-        ("Pauses", pauses(status.pauses.as_deref())),
+        ("Pauses", pauses(status)),
         ("Alarms", alarms(&status.alarms)),
     ];
     let lines = lines.map(|(title, line)| format!("{title:<13} {line}\n")).concat();
@@ -220,8 +226,11 @@ fn dead_letters(status: &Status) -> String {
     };
     let at_least = if is_exact { "" } else { "at least " };
     let age = format!("{letters}, the oldest {at_least}{} old", short(age_seconds as f64));
-    if age_seconds < OLD_LETTER_SECONDS {
-        return coloured(AnsiColor::Yellow, &age);
+    match age_seconds {
+        // "At least a second" says nothing of letters that may be days old.
+        0..OLD_LETTER_SECONDS if !is_exact => return coloured(AnsiColor::Yellow, &letters),
+        0..OLD_LETTER_SECONDS => return coloured(AnsiColor::Yellow, &age),
+        OLD_LETTER_SECONDS.. => {}
     }
     coloured(AnsiColor::Red, &format!("{age}: SQS deletes a letter after 14 days"))
 }
@@ -265,24 +274,25 @@ fn handler(status: &Status) -> String {
     }
 }
 
-fn pauses(pauses: Option<&[OpenPause]>) -> String {
-    match pauses {
-        None => "the handler reads none: its variable PAUSES is not set".into(),
-        Some([]) => "none".into(),
-        Some(pauses) => pauses.iter().map(pause).collect::<Vec<_>>().join(&format!("\n{:14}", "")),
+fn pauses(status: &Status) -> String {
+    match (&status.pauses_problem, status.pauses.as_deref()) {
+        (Some(problem), _) => coloured(AnsiColor::Red, &shown(&format!("unknown: {problem}"))),
+        (None, None) => "the handler reads none: its variable PAUSES is not set".into(),
+        (None, Some([])) => "none".into(),
+        (None, Some(pauses)) => pauses.iter().map(pause).collect::<Vec<_>>().join(&format!("\n{:14}", "")),
     }
 }
 
 fn pause(pause: &OpenPause) -> String {
-    let name = pause.name();
     let part = |part: Option<String>| part.unwrap_or_default();
     let text = format!(
-        "{name}{}, for {}{}{}{}",
-        if pause.is_hard { ", new events too" } else { "" },
+        "{} paused {} ago{}, until {}{}{}",
+        pause.name(),
         short(pause.open_seconds as f64),
-        part(pause.until.map(|until| format!(" and until {until}"))),
-        part(pause.by.as_ref().map(|by| format!(", by {by}"))),
+        part(pause.by.as_ref().map(|by| format!(" by {by}"))),
+        pause.until.map_or_else(|| "resumed".to_owned(), |until| until.to_string()),
         part(pause.why.as_ref().map(|why| format!(": {why}"))),
+        if pause.is_hard { " (new events too)" } else { "" },
     );
     let colour = if pause.open_seconds > LONG_PAUSE.as_secs() { AnsiColor::Red } else { AnsiColor::Yellow };
     coloured(colour, &shown(&text))
@@ -319,6 +329,7 @@ mod tests {
             oldest_dead_letter: None,
             mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
             pauses: Some(Vec::new()),
+            pauses_problem: None,
             last_hour: LastHour::default(),
             alarms: Vec::new(),
         }
@@ -353,6 +364,29 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         let text = plain(&Status { refused_settings, ..quiet() });
         let said = "Handler       it does not start, so nothing is retried: BASE_BACKOFF is 60 s; it must be";
         assert!(text.contains(said), "{text}");
+    }
+
+    #[test]
+    fn a_sample_of_young_letters_says_nothing_of_the_oldest() {
+        let line = |age_seconds, is_exact| {
+            let oldest = OldestLetter { sent: Timestamp::from_secs(0), age_seconds, is_exact };
+            let dead_letters = Depth { visible: 200, ..Depth::default() };
+            let status = Status { dead_letters, oldest_dead_letter: Some(oldest), ..quiet() };
+            plain(&status)
+                .lines()
+                .find_map(|line| Some(line.strip_prefix("Dead letters  ")?.to_owned()))
+                .unwrap()
+        };
+        assert_eq!(line(1, true), "200, the oldest 1s old");
+        assert_eq!(line(1, false), "200");
+    }
+
+    #[test]
+    fn pauses_that_cannot_be_read_leave_the_rest_to_be_seen() {
+        let problem = "parameter /comeback/pauses: the pauses are unreadable: not a JSON object";
+        let status = Status { pauses: None, pauses_problem: Some(problem.into()), ..quiet() };
+        let (expected, text) = (format!("\nPauses        unknown: {problem}\n"), plain(&status));
+        assert!(text.contains(&expected) && text.contains("\nAlarms        none is set\n"), "{text}");
     }
 
     #[test]
@@ -410,8 +444,8 @@ Dead letters  7, the oldest at least 11d old: SQS deletes a letter after 14 days
 Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
 Handler       its mapping is Disabled: nothing is retried
 Version       not known: the first line of the handler's log has it (its tag comeback:version cannot be read)
-Pauses        orders:live, new events too, for 25h, by anna: deploy 4711
-              every function, for 1m and until 2023-11-14T22:13:20.000Z
+Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711 (new events too)
+              every function paused 1m ago, until 2023-11-14T22:13:20.000Z
 Alarms        1 of 2 alarms in state ALARM: letters
 
 Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.
