@@ -13,7 +13,6 @@ use crate::clock::now;
 use crate::failure::Failure;
 use crate::operate::session::{Common, Session, coloured};
 use crate::operate::trace::story::{End, Invocation, Report, Step, Trace, What};
-use crate::output::json_line;
 use crate::text::durations::{self, short};
 use crate::text::terminal::{Progress, shown};
 
@@ -50,11 +49,9 @@ pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<
     };
     let trace = session.interrupt.or(work).await?;
     drop(progress);
-    let mut out = anstream::stdout();
-    if session.common.json {
-        writeln!(out, "{}", json_line(&serde_json::json!(trace)))?;
-    } else {
-        write!(out, "{}", text(&trace, now))?;
+    session.answer(&trace);
+    if !session.common.json {
+        write!(anstream::stdout(), "{}", text(&trace, now))?;
     }
     Ok(())
 }
@@ -138,22 +135,46 @@ fn end(trace: &Trace, now: Timestamp) -> String {
         End::Held => "Its function is paused. `comeback pause --list` says by whom and why.".into(),
         End::Kept => "It is kept, and the handler will try again.".into(),
         End::GivenUp => {
-            "It is over: the event is in the dead-letter queue, or was redriven from it since.".into()
+            let at = trace.story.steps.last().map(|step| format!(" at {}", step.at)).unwrap_or_default();
+            format!("Dead-lettered{at}. Still there? `comeback dead show {}`", shown(&trace.story.key))
         }
         End::Invoked { request_id, at } => {
-            let since = short(now.since(*at).as_secs_f64());
-            let seen = match invocation(trace, request_id).map(|invocation| &invocation.report) {
-                Some(Report::Seen { at, status: None }) => format!("the function's REPORT was seen at {at}"),
-                Some(Report::Seen { at, status: Some(status) }) => {
-                    format!("the function's REPORT was seen at {at}, with status {status}")
-                }
-                Some(Report::NotSeen) => "the function's REPORT was not seen yet".into(),
-                Some(Report::Unread { why }) => format!("the function's log could not be read: {why}"),
-                None => "the id of its invocation is not known, so its log was not searched".into(),
+            let retry = match trace.story.steps.last().map(|step| &step.what) {
+                Some(What::Invoked { retry, .. }) => format!("Retry {retry}"),
+                _ => "Its last retry".to_owned(),
             };
-            coloured(AnsiColor::Green, &shown(&format!("No failure since, for {since}; {seen}.")))
+            let report = invocation(trace, request_id).map(|invocation| &invocation.report);
+            after_retry(&retry, *at, report, now)
         }
     }
+}
+
+/// What is known after a retry that no failure has followed: a success leaves no line in the handler's log.
+fn after_retry(retry: &str, at: Timestamp, report: Option<&Report>, now: Timestamp) -> String {
+    let since = |moment| short(now.since(moment).as_secs_f64());
+    let unknown =
+        |why: &str| format!("{retry} was invoked {} ago, and no failure followed. {why}", since(at));
+    let (colour, text) = match report {
+        Some(Report::Seen { at: end, status: Some(status) }) if status != "success" => {
+            let what = format!(
+                "{retry} ended at {end} with status {status}. Its failure has not reached the handler yet."
+            );
+            (AnsiColor::Red, what)
+        }
+        Some(Report::Seen { at: end, .. }) => {
+            let no_failure = format!("no failure followed in {}", since(*end));
+            (AnsiColor::Green, format!("{retry} probably succeeded: it ended at {end}, and {no_failure}."))
+        }
+        Some(Report::NotSeen) => (AnsiColor::Yellow, unknown("The function's log has no REPORT of it yet.")),
+        Some(Report::Unread { why }) => {
+            (AnsiColor::Yellow, unknown(&format!("The function's log could not be read: {why}.")))
+        }
+        None => (
+            AnsiColor::Yellow,
+            unknown("The id of its invocation is not known, so its log was not searched."),
+        ),
+    };
+    coloured(colour, &shown(&text))
 }
 
 #[cfg(test)]
@@ -211,7 +232,7 @@ target  arn:f
               | START
               | succeeded
 
-No failure since, for 1m; the function's REPORT was seen at 2026-09-14T15:33:25.000Z.
+Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure followed in 59s.
 ";
         assert_eq!(plain(&trace, 64), expected);
     }
@@ -239,51 +260,55 @@ No failure since, for 1m; the function's REPORT was seen at 2026-09-14T15:33:25.
 
     #[test]
     fn the_last_sentence_says_what_is_known_and_no_more() {
-        let last = |end, invocations| {
-            let text = plain(&trace(vec![(0, failed(0))], end, invocations), 10);
+        let last = |what, end, invocations| {
+            let text = plain(&trace(vec![(0, what)], end, invocations), 10);
             text.lines().last().unwrap().to_owned()
         };
-        let unread = Invocation {
-            request_id: "r-1".into(),
-            report: Report::Unread { why: "denied".into() },
-            lines: Vec::new(),
-        };
-        let not_seen = Invocation { report: Report::NotSeen, ..unread.clone() };
-        let timeout = Report::Seen { at: at(5), status: Some("timeout".into()) };
-        let timeout = Invocation { report: timeout, ..unread.clone() };
-        let invoked = || End::Invoked { request_id: Some("r-1".into()), at: at(0) };
-        for (end, invocations, expected) in [
-            (End::Waiting { due: at(70) }, vec![], "It waits. Its next retry is due in 1m."),
+        let wait = || What::Waits { retry: 1, due: at(3) };
+        let given_up = What::GivenUp { reason: "max_age".into(), detail: None };
+        for (what, end, expected) in [
+            (wait(), End::Waiting { due: at(70) }, "It waits. Its next retry is due in 1m."),
             (
+                wait(),
                 End::Waiting { due: at(0) },
-                vec![],
                 "Its next retry has been due for 10s. `comeback doctor` says whether retries run.",
             ),
-            (End::Held, vec![], "Its function is paused. `comeback pause --list` says by whom and why."),
-            (End::Kept, vec![], "It is kept, and the handler will try again."),
+            (wait(), End::Held, "Its function is paused. `comeback pause --list` says by whom and why."),
+            (wait(), End::Kept, "It is kept, and the handler will try again."),
             (
+                given_up,
                 End::GivenUp,
-                vec![],
-                "It is over: the event is in the dead-letter queue, or was redriven from it since.",
-            ),
-            (
-                invoked(),
-                vec![unread],
-                "No failure since, for 10s; the function's log could not be read: denied.",
-            ),
-            (invoked(), vec![not_seen], "No failure since, for 10s; the function's REPORT was not seen yet."),
-            (
-                invoked(),
-                vec![timeout],
-                "No failure since, for 10s; the function's REPORT was seen at 2026-09-14T15:33:25.000Z, with status timeout.",
-            ),
-            (
-                invoked(),
-                vec![],
-                "No failure since, for 10s; the id of its invocation is not known, so its log was not searched.",
+                "Dead-lettered at 2026-09-14T15:33:20.000Z. Still there? `comeback dead show k-1`",
             ),
         ] {
-            assert_eq!(last(end, invocations), expected);
+            assert_eq!(last(what, end, vec![]), expected);
         }
+        let seen = |status: Option<&str>| Report::Seen { at: at(5), status: status.map(ToOwned::to_owned) };
+        let succeeded = "Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure followed in 5s.";
+        for (report, expected) in [
+            (seen(None), succeeded),
+            (seen(Some("success")), succeeded),
+            (
+                seen(Some("timeout")),
+                "Retry 1 ended at 2026-09-14T15:33:25.000Z with status timeout. Its failure has not reached the handler yet.",
+            ),
+            (
+                Report::NotSeen,
+                "Retry 1 was invoked 10s ago, and no failure followed. The function's log has no REPORT of it yet.",
+            ),
+            (
+                Report::Unread { why: "denied".into() },
+                "Retry 1 was invoked 10s ago, and no failure followed. The function's log could not be read: denied.",
+            ),
+        ] {
+            let invocation = Invocation { request_id: "r-1".into(), report, lines: Vec::new() };
+            let end = End::Invoked { request_id: Some("r-1".into()), at: at(0) };
+            assert_eq!(last(invoked(1), end, vec![invocation]), expected);
+        }
+        assert_eq!(
+            last(invoked(1), End::Invoked { request_id: None, at: at(0) }, vec![]),
+            "Retry 1 was invoked 10s ago, and no failure followed. The id of its invocation is not known, so its log was \
+             not searched."
+        );
     }
 }
