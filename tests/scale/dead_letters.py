@@ -101,7 +101,7 @@ def main():
         finally:
             server.terminate()
             server.wait()
-    counted = sum(json.loads(line)["count"] for line in groups.splitlines())
+    counted = sum(group["count"] for group in json.loads(groups)["groups"])
     redriven = json.loads(some)["redriven"] + json.loads(rest)["redriven"]
     if [counted, redriven, int(there)] != [LETTERS] * 3:
         sys.exit(f"{counted} letters were listed, {redriven} redriven, and {there} are in the retry queue")

@@ -58,7 +58,8 @@ fn example(stack: &Stack) -> String {
 }
 
 /// How many letters each reason and error has.
-fn counts(groups: &[Value]) -> Vec<(u64, &str, Option<&str>)> {
+fn counts(groups: &Value) -> Vec<(u64, &str, Option<&str>)> {
+    let groups = groups.as_array().expect("a list");
     groups
         .iter()
         .map(|group| {
@@ -86,7 +87,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     letters.push(letter(&MiniStack::function_arn("payments"), "key-payments", "Declined"));
     put(ministack, &stack, &letters).await;
 
-    let groups = list.comeback("dead list --stack dead --json").json_lines(0);
+    let groups = list.comeback("dead list --stack dead --json").json(0)["groups"].take();
     let expected = [
         (60, "max_age", Some("Timeout")),
         (3, "malformed_record", None),
@@ -96,13 +97,16 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     ];
     assert_eq!(counts(&groups), expected);
     let text = list.comeback("dead list --stack dead --target payments").ended(0);
-    assert!(text.starts_with("1 letter of about 66 letters\n") && text.contains("key-payments"), "{text}");
+    assert!(text.starts_with("1 of about 66 letters\n") && text.contains("key-payments"), "{text}");
     let filter = "--payload /customer/id=key-7 --retries '>5' --older 1s --json";
-    let found = list.comeback(&format!("dead list --stack dead {filter}")).json_lines(0);
-    assert_eq!((found.len(), &found[0]["key"]), (1, &json!("key-7")), "{found:?}");
+    let found = list.comeback(&format!("dead list --stack dead {filter}")).json(0);
+    assert_eq!((&found["chosen"], &found["letters"][0]["key"]), (&json!(1), &json!("key-7")), "{found}");
+    let misspelt = list.comeback("dead list --stack dead --target payment --json").json(3);
+    let error = misspelt["error"].as_str().expect("why");
+    assert!(error.starts_with("--target payment: no letter is of such a function"), "{error}");
 
-    let broken = list.comeback("dead list --stack dead --error 'Broken*' --json").json_lines(0);
-    let key = broken[0]["key"].as_str().expect("the event has a key");
+    let broken = list.comeback("dead list --stack dead --error 'Broken*' --json").json(0);
+    let key = broken["letters"][0]["key"].as_str().expect("the event has a key");
     let whole = show.comeback(&format!("dead show {key} --stack dead --json")).json(0);
     assert_eq!((&whole["payload"]["order"], &whole["retries"]), (&json!(7), &json!(0)));
     let text = show.comeback(&format!("dead show {key} --stack dead")).ended(0);
@@ -129,12 +133,35 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     let report = redrive.comeback(some).json(0);
     assert_eq!((&report["redriven"], &report["plan"]["chosen"]), (&json!(5), &json!(60)), "{report}");
     assert_eq!(letters_of(ministack, &stack).await, (60, 0));
+    after_a_kill(ministack, &stack, &list).await;
+}
+
+/// What a killed command has hidden is there still.
+async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
+    let hide = format!(
+        "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",
+        stack.output("DeadLetterQueueUrl")
+    );
+    while letters_of(ministack, stack).await.0 > 0 {
+        ministack.shell().run(&hide).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let listed = list.comeback("dead list --stack dead --json").json(3);
+    assert_eq!((&listed["read"], &listed["locked"]["letters"]), (&json!(0), &json!(60)), "{listed}");
+    assert!(listed["locked"]["until"].is_string(), "{listed}");
+    let text = list.comeback("dead list --stack dead").ended(3);
+    assert!(text.contains("0 of about 60 letters\n60 more are locked by another command"), "{text}");
+    let shown = list.comeback("dead show key-7 --stack dead --json").json(3);
+    assert!(shown["error"].as_str().is_some_and(|error| error.contains("60 more are locked")), "{shown}");
 }
 
 /// What is refused before anything is sent, and with which exit code.
 fn refusals(redrive: &Operator) {
     for (arguments, code, problem) in [
-        ("", 2, "required arguments were not provided"),
+        (
+            "--yes",
+            2,
+            "which letters? Choose some with --reason, --target, --error, --older, --newer, --retries, --key",
+        ),
         ("--all --error x", 2, "cannot be used with"),
         ("--server --yes", 2, "required arguments were not provided"),
         ("--error x --server --yes", 2, "cannot be used with"),

@@ -17,6 +17,14 @@ pub(crate) fn table() -> Table {
     table
 }
 
+/// An empty table with each row on one line, however long: a key or an ARN that is broken in two cannot be copied.
+#[cfg(feature = "operate")]
+pub(crate) fn unwrapped_table() -> Table {
+    let mut table = table();
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
 /// Aligns columns of figures to the right.
 pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
     for column in columns {

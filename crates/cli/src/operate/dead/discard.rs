@@ -12,17 +12,15 @@ use clap::Args;
 use comeback_delivery::sqs::Message;
 use comeback_engine::Reason;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::clock;
 use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::plan::{DeadLetters, Plan};
+use crate::operate::dead::plan::{DeadLetters, Order, Plan, Verb};
 use crate::operate::dead::queue::{CallFailure, LetterQueue, Received};
 use crate::operate::dead::work::{LetterAction, Pace, Work};
 use crate::operate::session::{Common, Session, confirm};
-use crate::output::json_line;
 use crate::text::numbers::{counted, read_rate};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -39,7 +37,7 @@ pub(crate) struct DiscardArguments {
     #[command(flatten)]
     filter: Filter,
     /// Every letter, and every message that is not one of Comeback's
-    #[arg(long, conflicts_with = "Filter", required_unless_present = "Filter")]
+    #[arg(long, conflicts_with = "Filter")]
     all: bool,
     /// Letters a second at most
     #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
@@ -66,14 +64,9 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
     let &DiscardArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     let now = clock::now();
     let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
-    let plan = Plan::make("discard", work, |_| Ok(()), &letters).await?;
-    let mut out = anstream::stdout();
-    let is_json = letters.session.common.json;
+    let order = Order { verb: Verb::Discard(&arguments.export), all: arguments.all, dry_run };
+    let plan = Plan::make(order, work, |_| Ok(()), &letters).await?;
     if dry_run || plan.letters() == 0 {
-        if is_json {
-            let report = json!({"plan": plan.json(), "dry_run": dry_run, "discarded": 0});
-            writeln!(out, "{}", json_line(&report))?;
-        }
         return Ok(plan.read.result("nothing was changed")?);
     }
     let count = counted(plan.letters(), "letter", "letters");
@@ -81,14 +74,10 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
     let file = Export::create(&arguments.export)?;
     let (done, read) = plan.carry_out(&file).await?;
     let summary = done.summary("discarded");
-    if is_json {
-        let report = json!({
-            "plan": plan.json(), "dry_run": false, "discarded": done.letters, "export": arguments.export,
-            "outcome": done.json(&read),
-        });
-        writeln!(out, "{}", json_line(&report))?;
-    } else {
-        writeln!(out, "{summary}; `comeback dead import {export}` brings back what the file holds")?;
+    plan.answer(Some((&done, &read)));
+    if !letters.session.common.json {
+        let back = format!("`comeback dead import {export}` brings back what the file holds");
+        writeln!(anstream::stdout(), "{summary}; {back}")?;
     }
     Ok(plan.result(&done, &read, &summary)?)
 }

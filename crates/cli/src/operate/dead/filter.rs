@@ -48,6 +48,12 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// Its flags, as `--help` names them.
+    pub(crate) fn flags() -> Vec<String> {
+        let command = Self::augment_args(clap::Command::new("filter"));
+        command.get_opts().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect()
+    }
+
     pub(crate) fn takes_everything(&self) -> bool {
         *self == Self::default()
     }

@@ -64,13 +64,11 @@ pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result
         (done, interrupted) = importing.run(&letters.reader(count), Pace(arguments.rate)).await?;
     }
     let summary = done.summary("imported");
-    if is_json {
-        let report = json!({
-            "letters": count, "imported": done.letters, "before": before, "cut_off": cut_off,
-            "dry_run": arguments.dry_run, "left": done.left,
-        });
-        writeln!(out, "{report}")?;
-    } else if !is_idle {
+    letters.session.answer(&json!({
+        "letters": count, "imported": done.letters, "before": before, "cut_off": cut_off,
+        "dry_run": arguments.dry_run, "left": done.left,
+    }));
+    if !is_json && !is_idle {
         writeln!(out, "{summary}")?;
     }
     if interrupted {

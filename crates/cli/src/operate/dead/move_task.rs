@@ -6,9 +6,11 @@ use std::time::Duration;
 use aws_sdk_sqs::types::ListMessageMoveTasksResultEntry as Task;
 use serde_json::json;
 
+use crate::clock;
 use crate::failure;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::dead::plan::DeadLetters;
+use crate::operate::dead::scan::Locked;
 use crate::operate::dead::work::Pace;
 use crate::operate::session::{Interrupt, confirm};
 use crate::text::durations;
@@ -32,7 +34,14 @@ pub(crate) async fn run(rate: f64, dry_run: bool, letters: &DeadLetters) -> Resu
         ))
         .into());
     }
-    let visible = letters.depth().await?.visible;
+    let (now, depth) = (clock::now(), letters.depth().await?);
+    let visible = depth.visible;
+    let answer = |moved: u64| {
+        let locked = Locked::of(depth, moved, now);
+        session.answer(&json!({"about": visible, "dry_run": dry_run, "moved": moved, "locked": locked}));
+        let locked = locked.map(|locked| Failure::Undone(format!("{locked}: SQS has not moved these")));
+        locked.map_or(Ok(()), |undone| Err(failure::Failure::from(undone)))
+    };
     let (from, to) = (&letters.deployment.dead_letter_queue, &letters.deployment.retry_queue);
     let count = counted(visible, "letter", "letters");
     let time = durations::short(Pace(per_second).time_for(visible).as_secs_f64());
@@ -43,10 +52,7 @@ pub(crate) async fn run(rate: f64, dry_run: bool, letters: &DeadLetters) -> Resu
         writeln!(out, "to move: about {count} from {from} to {to}, by SQS itself, in about {time}")?;
     }
     if dry_run {
-        if is_json {
-            writeln!(out, "{}", json!({"about": visible, "dry_run": true, "moved": 0}))?;
-        }
-        return Ok(());
+        return answer(0);
     }
     confirm(&format!("move about {count} to {}?", to.name()), session).await?;
     let task = MoveTask { account: &session.account, from: &from.arn, to: &to.arn };
@@ -54,13 +60,11 @@ pub(crate) async fn run(rate: f64, dry_run: bool, letters: &DeadLetters) -> Resu
     let moved = task.follow(per_second as i32, reader.interrupt, &*reader.progress).await;
     drop(reader);
     let (moved, was_running) = moved?;
-    if is_json {
-        writeln!(out, "{}", json!({"about": visible, "dry_run": false, "moved": moved}))?;
-    } else {
+    if !is_json {
         let followed = if was_running { " (a move task that was running already)" } else { "" };
         writeln!(out, "moved about {}{followed}", counted(moved, "letter", "letters"))?;
     }
-    Ok(())
+    answer(moved)
 }
 
 /// A move from one queue to another, by their ARNs.

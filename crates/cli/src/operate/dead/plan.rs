@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Write};
+use std::path::Path;
 
 use comeback_engine::{Letter, LetterKind, Policy, Reason, ReasonCode, Timestamp};
 use comfy_table::Table;
@@ -14,14 +15,14 @@ use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::dead::filter::{Filter, reason_of};
 use crate::operate::dead::queue::{HIDDEN_FOR, Received, SqsQueues};
-use crate::operate::dead::scan::{End, Read, Reader, Scan};
+use crate::operate::dead::scan::{End, Locked, Read, Reader, Scan};
 use crate::operate::dead::work::{Done, LetterAction, Work};
 use crate::operate::deployment::{Deployment, Depth};
 use crate::operate::function::short_name;
 use crate::operate::session::Session;
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::terminal::{Progress, shown, table};
+use crate::text::terminal::{Progress, shown, unwrapped_table};
 
 /// The two queues of a deployment, and the command that works on them.
 pub(crate) struct DeadLetters {
@@ -59,19 +60,14 @@ impl DeadLetters {
     ) -> Result<Read, Failure> {
         let depth = self.depth().await?;
         if !self.session.common.json {
-            let count = counted(depth.visible, "letter", "letters");
-            let hidden_for = durations::text(HIDDEN_FOR);
+            let count = counted(depth.visible, "dead letter", "dead letters");
+            let minutes = HIDDEN_FOR.as_secs() / 60;
             anstream::eprintln!(
-                "reading about {count} of {}; nobody else can receive them until this ends, or for {hidden_for} at most if \
-                 it is killed",
-                self.deployment.dead_letter_queue.name()
+                "Reading {count}. Others cannot see them until this ends (if killed: up to {minutes} min)."
             );
-            if depth.in_flight > 0 {
-                let more = HumanCount(depth.in_flight);
-                anstream::eprintln!("about {more} more are hidden by another reader, and cannot be read now");
-            }
         }
-        Scan::new(&self.reader(depth.visible), now).look(look).await
+        let read = Scan::new(&self.reader(depth.visible), now).look(look).await?;
+        Ok(Read { locked: Locked::of(depth, read.letters + read.newer, now), ..read })
     }
 
     /// A reader whose bar counts to `letters`.
@@ -86,7 +82,9 @@ impl DeadLetters {
 const MOST_NAMED: usize = 20;
 /// A function may write anything as an error's type. Past this many groups, letters are counted together.
 const MOST_GROUPS: usize = 1_000;
-const LONGEST_ERROR_TYPE: usize = 256;
+const LONGEST_ERROR: usize = 256;
+/// Characters of an error's message in a table.
+const SHOWN_OF_A_MESSAGE: usize = 40;
 
 /// What there is of a filter's letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,6 +99,10 @@ pub(crate) struct Survey {
     pub(crate) left: BTreeMap<&'static str, u64>,
     /// Functions of such letters that `TARGET_FUNCTIONS` does not allow; the first twenty.
     pub(crate) not_allowed: BTreeSet<String>,
+    /// Functions of all letters; the first twenty.
+    functions: BTreeSet<String>,
+    /// Some letter is of the function that the filter names.
+    is_of_target: bool,
     /// When the last of all letters was sent, by SQS's clock.
     pub(crate) newest: Option<Timestamp>,
 }
@@ -112,6 +114,8 @@ pub(crate) struct Group {
     target: Option<String>,
     /// The last error's type, or its first 256 characters.
     error_type: Option<String>,
+    /// The error's message in one of them, or its first 256 characters.
+    error_message: Option<String>,
     count: u64,
     /// When the first and the last of them were given up.
     oldest: Timestamp,
@@ -131,6 +135,7 @@ pub(crate) struct Described {
     pub(crate) reason: &'static str,
     pub(crate) target: Option<String>,
     pub(crate) error_type: Option<String>,
+    pub(crate) error_message: Option<String>,
     pub(crate) retries: Option<u64>,
     pub(crate) given_up: Timestamp,
     pub(crate) sent: Timestamp,
@@ -149,10 +154,16 @@ impl Survey {
     ) -> bool {
         self.newest = self.newest.max(Some(received.record.sent));
         let letter = received.letter();
+        let target = letter.function_arn.as_deref().map(ToOwned::to_owned);
+        if let Some(arn) = &target {
+            self.is_of_target |= filter.target.as_ref().is_some_and(|target| target.names(arn));
+            if self.functions.len() < MOST_NAMED {
+                self.functions.insert(short_name(arn).to_owned());
+            }
+        }
         if !filter.takes(&letter, now) {
             return false;
         }
-        let target = letter.function_arn.as_deref().map(ToOwned::to_owned);
         if let Err(Reason { code, .. }) = judge(received) {
             *self.left.entry(code.name()).or_default() += 1;
             if code == ReasonCode::TargetNotAllowed && self.not_allowed.len() < MOST_NAMED {
@@ -162,9 +173,11 @@ impl Survey {
         }
         self.chosen += 1;
         if self.letters.len() < most {
-            self.letters.push(Described::of(received, &letter));
+            let described = Described::of(received, &letter);
+            let error_message = described.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
+            self.letters.push(Described { error_message, ..described });
         }
-        let error = letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR_TYPE).collect());
+        let error = letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR).collect());
         let mut alike = (reason_of(&letter), target, error);
         if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&alike) {
             alike = ("other", None, None);
@@ -172,12 +185,28 @@ impl Survey {
         let moment = letter.given_up;
         let group = self.groups.entry(alike).or_insert_with_key(|(reason, target, error_type)| {
             let (target, error_type) = (target.clone(), error_type.clone());
-            Group { reason, target, error_type, count: 0, oldest: moment, newest: moment }
+            let error_message = letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
+            Group { reason, target, error_type, error_message, count: 0, oldest: moment, newest: moment }
         });
         group.count += 1;
         group.oldest = moment.min(group.oldest);
         group.newest = moment.max(group.newest);
         true
+    }
+
+    /// Fails if the filter names a function of which there is no letter, and which the handler does not retry either: its
+    /// name may be misspelt.
+    pub(crate) fn check_target(&self, filter: &Filter, deployment: &Deployment) -> Result<(), Failure> {
+        let Some(target) = filter.target.as_ref().filter(|_| !self.is_of_target) else { return Ok(()) };
+        if deployment.retries(&deployment.arn_of(target)) {
+            return Ok(());
+        }
+        let functions = self.functions.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let named =
+            if functions.is_empty() { String::new() } else { format!("; the letters are of {functions}") };
+        Err(Failure::Undone(format!(
+            "--target {target}: no letter is of such a function, and TARGET_FUNCTIONS allows none of that name{named}"
+        )))
     }
 
     /// The groups, the largest first.
@@ -188,14 +217,15 @@ impl Survey {
     }
 
     pub(crate) fn groups_table(&self, now: Timestamp) -> Table {
-        let mut table = table();
-        table.set_header(["letters", "reason", "function", "error", "oldest", "newest"]);
+        let mut table = unwrapped_table();
+        table.set_header(["letters", "reason", "function", "error", "message", "oldest", "newest"]);
         for group in self.groups() {
-            let row: [&str; 6] = [
+            let row: [&str; 7] = [
                 &HumanCount(group.count).to_string(),
                 group.reason,
                 short_name(group.target.as_deref().unwrap_or_default()),
                 group.error_type.as_deref().unwrap_or_default(),
+                &shown_message(&group.error_message),
                 &age(group.oldest, now),
                 &age(group.newest, now),
             ];
@@ -205,20 +235,37 @@ impl Survey {
     }
 
     pub(crate) fn letters_table(&self, now: Timestamp) -> Table {
-        let mut table = table();
-        table.set_header(["key", "function", "reason", "error", "retries", "age"]);
+        let mut table = unwrapped_table();
+        table.set_header(["key", "function", "reason", "error", "message", "retries", "age"]);
         for letter in &self.letters {
-            let row: [&str; 6] = [
+            let row: [&str; 7] = [
                 letter.key.as_ref().unwrap_or(&letter.message_id),
                 short_name(letter.target.as_deref().unwrap_or_default()),
                 letter.reason,
                 letter.error_type.as_deref().unwrap_or_default(),
+                &shown_message(&letter.error_message),
                 &letter.retries.map(|retries| retries.to_string()).unwrap_or_default(),
                 &age(letter.given_up, now),
             ];
             table.add_row(row.map(shown));
         }
         table
+    }
+}
+
+/// A message on one line of a table.
+fn shown_message(message: &Option<String>) -> String {
+    message
+        .as_deref()
+        .map(|text| cut(text.lines().next().unwrap_or_default(), SHOWN_OF_A_MESSAGE))
+        .unwrap_or_default()
+}
+
+/// The first characters of a text, with `…` for the others.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
     }
 }
 
@@ -240,6 +287,7 @@ impl Described {
             reason: reason_of(letter),
             target: letter.function_arn.as_deref().map(ToOwned::to_owned),
             error_type: letter.error_type.clone(),
+            error_message: letter.error_message.clone(),
             retries: letter.retries_made,
             given_up: letter.given_up,
             sent: received.record.sent,
@@ -247,11 +295,26 @@ impl Described {
     }
 }
 
+/// What the operator asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order<'a> {
+    pub(crate) verb: Verb<'a>,
+    /// They say so where they want every letter.
+    pub(crate) all: bool,
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verb<'a> {
+    Redrive,
+    /// With the file that the letters are written to.
+    Discard(&'a Path),
+}
+
 /// A survey, and how its letters are acted on.
 pub(crate) struct Plan<'a> {
     letters: &'a DeadLetters,
-    /// `redrive` or `discard`.
-    verb: &'static str,
+    order: Order<'a>,
     work: Work,
     pub(crate) survey: Survey,
     /// Ids of the chosen letters: nothing else is acted on. 110,000 take about 10 MB.
@@ -261,9 +324,10 @@ pub(crate) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Reads the letters, and prints what would be done, unless JSON is printed. `judge` says whether a letter can be acted
-    /// on. Too many letters to read them all still make a plan.
+    /// on. Too many letters to read them all still make a plan. Without a filter, and without `all`, the plan is shown and
+    /// refused.
     pub(crate) async fn make(
-        verb: &'static str,
+        order: Order<'a>,
         work: Work,
         judge: impl Fn(&Received) -> Result<(), Reason>,
         letters: &'a DeadLetters,
@@ -281,10 +345,17 @@ impl<'a> Plan<'a> {
             End::Failed(failure) => return Err(failure.clone().into()),
             End::All | End::Enough | End::TooManyHidden => {}
         }
+        survey.check_target(&work.filter, &letters.deployment)?;
         let until = survey.newest.unwrap_or(work.until);
-        let plan = Self { letters, verb, work: Work { until, ..work }, survey, ids, read };
+        let plan = Self { letters, order, work: Work { until, ..work }, survey, ids, read };
+        plan.answer(None);
         if !letters.session.common.json {
             plan.print(&mut anstream::stdout())?;
+        }
+        if !order.all && plan.work.filter.takes_everything() {
+            let filters = Filter::flags().join(", ");
+            let what = format!("which letters? Choose some with {filters}, or every letter with --all");
+            return Err(Failure::Refused(what).into());
         }
         Ok(plan)
     }
@@ -299,7 +370,11 @@ impl<'a> Plan<'a> {
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        let Self { verb, work, survey, read, .. } = self;
+        let Self { work, survey, read, .. } = self;
+        let verb = match self.order.verb {
+            Verb::Redrive => "redrive",
+            Verb::Discard(_) => "discard",
+        };
         let (letters, all) = (self.letters(), HumanCount(read.letters));
         let time = durations::short(work.pace.time_for(letters).as_secs_f64());
         let count = counted(letters, "letter", "letters");
@@ -319,18 +394,37 @@ impl<'a> Plan<'a> {
         }
     }
 
-    pub(crate) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let Survey { chosen, left, not_allowed, .. } = &self.survey;
         let (groups, incomplete) = (self.survey.groups(), self.read.incomplete());
         json!({
             "letters": self.letters(), "chosen": chosen, "read": self.read.letters, "groups": groups, "left": left,
-            "not_allowed": not_allowed, "incomplete": incomplete,
+            "not_allowed": not_allowed, "locked": self.read.locked, "incomplete": incomplete,
         })
+    }
+
+    /// Has the session answer with the plan, and with its outcome once it is carried out.
+    pub(crate) fn answer(&self, outcome: Option<(&Done, &Read)>) {
+        let done = outcome.map_or(0, |(done, _)| done.letters);
+        let outcome = outcome.map(|(done, read)| done.json(read));
+        let mut report = json!({"plan": self.json(), "dry_run": self.order.dry_run, "outcome": outcome});
+        match self.order.verb {
+            Verb::Redrive => report["redriven"] = done.into(),
+            Verb::Discard(export) => {
+                report["discarded"] = done.into();
+                report["export"] = export.display().to_string().into();
+            }
+        }
+        self.letters.session.answer(&report);
     }
 
     /// How the command ends: badly if something was left that the plan did not say.
     pub(crate) fn result(&self, done: &Done, read: &Read, summary: &str) -> Result<(), Failure> {
         read.result(summary)?;
+        if self.work.limit.is_none_or(|limit| done.letters < limit) {
+            // What was locked while the plan was made may still be.
+            self.read.result(summary)?;
+        }
         let surprises = done.left.keys().any(|why| !self.survey.left.contains_key(why.as_str()));
         if surprises || done.not_deleted.is_some() { Err(left_over(summary)) } else { Ok(()) }
     }
@@ -353,7 +447,7 @@ impl Done {
         parts.join("; ")
     }
 
-    pub(crate) fn json(&self, read: &Read) -> Value {
+    fn json(&self, read: &Read) -> Value {
         let not_deleted = self.not_deleted.as_ref().map(|(count, why)| json!({"count": count, "why": why}));
         let (left, incomplete) = (&self.left, read.incomplete());
         json!({"done": self.letters, "left": left, "not_deleted": not_deleted, "incomplete": incomplete})
@@ -364,7 +458,7 @@ impl Done {
 mod tests {
     use super::*;
     use crate::operate::dead::queue::LetterQueue;
-    use crate::operate::dead::simulated::{NOW, Simulated, event, malformed, record, unknown};
+    use crate::operate::dead::simulated::{NOW, Put, Simulated, event, malformed, record, unknown};
     use crate::operate::session::Interrupt;
 
     async fn survey<Q: LetterQueue>(
@@ -450,5 +544,45 @@ mod tests {
         );
         assert_eq!(read.result("read 30"), Err(Failure::Undone(undone)));
         assert_eq!(simulated.depth().in_flight, 30);
+    }
+
+    /// A survey of these letters, with a filter.
+    fn surveyed(letters: &[Put], filter: &Filter) -> Survey {
+        let mut survey = Survey::default();
+        for received in Simulated::with(letters.iter().cloned()).dead() {
+            survey.count(&received, filter, |_| Ok(()), 10, NOW);
+        }
+        survey
+    }
+
+    #[test]
+    fn a_key_is_never_broken_and_a_message_is_cut() {
+        let mut letter = event("Timeout");
+        let long = format!("{}-{}", letter.key, "k".repeat(200));
+        letter.body = letter.body.replace(&letter.key, &long);
+        letter.body = letter.body.replace(r#""m""#, &format!("\"{}\\n{}\"", "m".repeat(50), "n".repeat(50)));
+        let survey = surveyed(&[letter], &Filter::default());
+        let letters = survey.letters_table(NOW).to_string();
+        assert!(letters.lines().any(|line| line.contains(&long)), "{letters}");
+        let message = format!(" {}… ", "m".repeat(40));
+        for table in [letters, survey.groups_table(NOW).to_string()] {
+            assert!(table.lines().any(|line| line.contains(&message)), "{table}");
+        }
+    }
+
+    #[test]
+    fn a_target_that_nobody_knows_is_said() {
+        let check = |target: &str, letters: &[Put]| {
+            let filter = Filter { target: Some(target.parse().unwrap()), ..Filter::default() };
+            surveyed(letters, &filter).check_target(&filter, &Deployment::sample())
+        };
+        let letters = [event("Timeout")];
+        assert_eq!(check("orders", &letters), Ok(()));
+        assert_eq!(check("orders", &[]), Ok(()), "TARGET_FUNCTIONS has it");
+        let unknown =
+            "--target ordres: no letter is of such a function, and TARGET_FUNCTIONS allows none of that name";
+        let of = format!("{unknown}; the letters are of orders:$LATEST");
+        assert_eq!(check("ordres", &letters), Err(Failure::Undone(of)));
+        assert_eq!(check("ordres", &[]), Err(Failure::Undone(unknown.into())));
     }
 }

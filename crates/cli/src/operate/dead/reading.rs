@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use comeback_engine::{Letter, Timestamp};
+use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -14,8 +15,8 @@ use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::plan::{DeadLetters, Described, Survey};
 use crate::operate::dead::queue::Received;
+use crate::operate::dead::scan::Read;
 use crate::operate::session::{Common, Session};
-use crate::output::json_line;
 use crate::text::numbers::counted;
 use crate::text::terminal::{shown, shown_json, shown_lines};
 
@@ -50,30 +51,43 @@ pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<
         false
     };
     let read = letters.look(now, look).await?;
-    let mut out = anstream::stdout();
-    let count = |count| counted(count, "letter", "letters");
-    let is_json = letters.session.common.json;
-    if is_json && one_by_one {
-        survey.letters.iter().try_for_each(|letter| writeln!(out, "{}", json_line(&json!(letter))))?;
-    } else if is_json {
-        survey.groups().iter().try_for_each(|group| writeln!(out, "{}", json_line(&json!(group))))?;
-    } else {
-        writeln!(out, "{} of about {}", count(survey.chosen), count(read.letters))?;
-        if survey.chosen > 0 {
-            writeln!(out, "{}", survey.groups_table(now))?;
-        }
-        let shown = survey.letters.len() as u64;
-        if shown > 0 {
-            writeln!(out, "{}", survey.letters_table(now))?;
-        }
-        if shown > 0 && shown < survey.chosen {
-            writeln!(out, "{shown} are shown; --limit {} shows all", survey.chosen)?;
-        }
-        if read.newer > 0 {
-            writeln!(out, "{} came meanwhile", counted(read.newer, "more letter", "more letters"))?;
-        }
+    let session = &letters.session;
+    session.answer(&json!({
+        "chosen": survey.chosen, "read": read.letters, "newer": read.newer, "locked": read.locked,
+        "incomplete": read.incomplete(), "groups": survey.groups(), "letters": survey.letters,
+    }));
+    if !session.common.json {
+        print(&survey, &read, now)?;
     }
-    Ok(read.result(&format!("read {}", count(read.letters)))?)
+    read.result(&format!("read {}", count(read.letters)))?;
+    Ok(survey.check_target(&arguments.filter, &letters.deployment)?)
+}
+
+fn count(letters: u64) -> String {
+    counted(letters, "letter", "letters")
+}
+
+fn print(survey: &Survey, read: &Read, now: Timestamp) -> std::io::Result<()> {
+    let mut out = anstream::stdout();
+    let all = read.letters + read.locked.map_or(0, |locked| locked.letters);
+    writeln!(out, "{} of about {}", HumanCount(survey.chosen), count(all))?;
+    if survey.chosen > 0 {
+        writeln!(out, "{}", survey.groups_table(now))?;
+    }
+    let shown = survey.letters.len() as u64;
+    if shown > 0 {
+        writeln!(out, "{}", survey.letters_table(now))?;
+    }
+    if shown > 0 && shown < survey.chosen {
+        writeln!(out, "{shown} are shown; --limit {} shows all", survey.chosen)?;
+    }
+    if read.newer > 0 {
+        writeln!(out, "{} came meanwhile", counted(read.newer, "more letter", "more letters"))?;
+    }
+    if let Some(locked) = read.locked {
+        writeln!(out, "{locked}")?;
+    }
+    Ok(())
 }
 
 pub(crate) const SHOW_EXAMPLES: &str = "\
@@ -99,7 +113,7 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
     };
     let read = letters.look(clock::now(), look).await?;
     let Some(letter) = found else {
-        read.result("the letter was not found")?;
+        read.result(&format!("no letter that can be read has the key {:?}", arguments.key))?;
         let queue = letters.deployment.dead_letter_queue.name();
         return Err(Failure::CouldNot(format!(
             "no letter of {queue} has the key {:?}; `comeback dead list --letters` lists the keys",
@@ -107,11 +121,9 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
         ))
         .into());
     };
-    let mut out = anstream::stdout();
-    if letters.session.common.json {
-        writeln!(out, "{}", json_line(&letter))?;
-    } else {
-        write!(out, "{}", letter.in_words())?;
+    letters.session.answer(&letter);
+    if !letters.session.common.json {
+        write!(anstream::stdout(), "{}", letter.in_words())?;
     }
     Ok(read.result("the letter was found")?)
 }
@@ -122,7 +134,6 @@ struct Whole {
     #[serde(flatten)]
     described: Described,
     detail: Option<String>,
-    error_message: Option<String>,
     first_failure: Option<Timestamp>,
     /// The event, as it was sent.
     payload: Option<Box<RawValue>>,
@@ -138,10 +149,10 @@ impl Whole {
             return None;
         }
         let described = Described::of(received, &letter);
-        let Letter { detail, error_message, first_failure, .. } = letter;
+        let Letter { detail, first_failure, .. } = letter;
         let payload = letter.payload.map(|payload| payload.into_owned());
         let body = payload.is_none().then(|| received.record.body.clone());
-        Some(Self { described, detail, error_message, first_failure, payload, body })
+        Some(Self { described, detail, first_failure, payload, body })
     }
 
     fn in_words(&self) -> String {
@@ -157,7 +168,7 @@ impl Whole {
             ("function", described.target.as_deref()),
             ("retries", retries.as_deref()),
             ("error", described.error_type.as_deref()),
-            ("message", self.error_message.as_deref()),
+            ("message", described.error_message.as_deref()),
             ("first failure", first_failure.as_deref()),
             ("given up", Some(&described.given_up.to_string())),
             ("sent", Some(&described.sent.to_string())),
@@ -216,9 +227,10 @@ fn pretty(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operate::dead::scan::{End, Read, Reader, Scan};
+    use crate::operate::dead::scan::{End, Reader, Scan};
     use crate::operate::dead::simulated::{NOW, Put, Simulated, event, unknown};
     use crate::operate::session::Interrupt;
+    use crate::output::json_line;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     async fn find(simulated: &Simulated, key: &str) -> (Option<Whole>, Read) {
@@ -243,7 +255,8 @@ mod tests {
         let key = &letters[150].key;
         assert!(json.starts_with(&format!(r#"{{"key":"{key}","message_id":"#)), "{json}");
         assert!(json.contains(&format!(r#""payload":{{"n":1E400,"id":"{key}"}},"body":null"#)), "{json}");
-        assert!(json.contains(r#""error_message":"m","first_failure":"2001-09-08T23:00:00.000Z""#), "{json}");
+        assert!(json.contains(r#""error_message":"m""#), "{json}");
+        assert!(json.contains(r#""first_failure":"2001-09-08T23:00:00.000Z""#), "{json}");
         assert_eq!(read.end, End::Enough);
         let unknown = find(&simulated, &id).await.0.expect("it is there");
         assert_eq!((unknown.described.kind, unknown.described.key), ("unknown", None));

@@ -6,18 +6,16 @@ use clap::Args;
 use comeback_delivery::Cause;
 use comeback_delivery::sqs::Message;
 use comeback_engine::{Action, Pauses, Policy, Reason, Record, Timestamp, decide};
-use serde_json::json;
 
 use crate::clock;
 use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::move_task;
-use crate::operate::dead::plan::{DeadLetters, Plan};
+use crate::operate::dead::plan::{DeadLetters, Order, Plan, Verb};
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
 use crate::operate::dead::work::{LetterAction, Pace, Work};
 use crate::operate::session::{Common, Session, confirm};
-use crate::output::json_line;
 use crate::text::numbers::{counted, read_rate};
 use crate::text::terminal::shown;
 
@@ -33,7 +31,7 @@ pub(crate) struct RedriveArguments {
     #[command(flatten)]
     filter: Filter,
     /// Every letter
-    #[arg(long, conflicts_with = "Filter", required_unless_present = "Filter")]
+    #[arg(long, conflicts_with = "Filter")]
     all: bool,
     /// Letters a second at most
     #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = read_rate)]
@@ -65,42 +63,34 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
     let now = clock::now();
     let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
     let judge = |received: &_| redrive.prepare(received).map(drop);
-    let plan = Plan::make("redrive", work, judge, &letters).await?;
-    let mut out = anstream::stdout();
+    let order = Order { verb: Verb::Redrive, all: arguments.all, dry_run };
+    let plan = Plan::make(order, work, judge, &letters).await?;
     let is_json = letters.session.common.json;
-    let not_allowed = &plan.survey.not_allowed;
-    let functions = not_allowed.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let is_refused = !not_allowed.is_empty() && !dry_run;
-    if is_refused || dry_run || plan.letters() == 0 {
-        if is_json {
-            let mut report = json!({"plan": plan.json(), "not_allowed": not_allowed, "redriven": 0});
-            if !is_refused {
-                report["dry_run"] = dry_run.into();
-            }
-            writeln!(out, "{}", json_line(&report))?;
-        } else if !not_allowed.is_empty() && dry_run {
-            let functions = shown(&functions);
-            writeln!(out, "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {functions}")?;
-        }
-        if is_refused {
-            return Err(Failure::CouldNot(format!(
-                "nothing was sent: TARGET_FUNCTIONS does not allow {functions}, so these letters would be dead-lettered \
-                 again; run `comeback attach`, choose others with --target, or give another function with --retarget"
-            ))
-            .into());
-        }
+    let not_allowed = plan.survey.not_allowed.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    if !not_allowed.is_empty() && !dry_run {
+        return Err(Failure::CouldNot(format!(
+            "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these letters would be dead-lettered again; \
+             run `comeback attach`, choose others with --target, or give another function with --retarget"
+        ))
+        .into());
+    }
+    if !not_allowed.is_empty() && !is_json {
+        let functions = shown(&not_allowed);
+        writeln!(
+            anstream::stdout(),
+            "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {functions}"
+        )?;
+    }
+    if dry_run || plan.letters() == 0 {
         return Ok(plan.read.result("nothing was changed")?);
     }
     let (count, queue) = (plan.letters(), letters.deployment.retry_queue.name());
     confirm(&format!("send {} to {queue}?", counted(count, "letter", "letters")), &letters.session).await?;
     let (done, read) = plan.carry_out(&redrive).await?;
     let summary = done.summary("redrove");
-    if is_json {
-        let (plan, outcome) = (plan.json(), done.json(&read));
-        let report = json!({"plan": plan, "dry_run": false, "redriven": done.letters, "outcome": outcome});
-        writeln!(out, "{}", json_line(&report))?;
-    } else {
-        writeln!(out, "{summary}")?;
+    plan.answer(Some((&done, &read)));
+    if !is_json {
+        writeln!(anstream::stdout(), "{summary}")?;
     }
     Ok(plan.result(&done, &read, &summary)?)
 }

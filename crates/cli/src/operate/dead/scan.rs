@@ -1,13 +1,16 @@
 //! Receiving every letter once, and giving back what was not deleted.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use comeback_delivery::ErrorKind;
 use comeback_engine::{Record, Timestamp};
 use futures_util::future::join_all;
+use serde::Serialize;
 
 use crate::operate::account::Failure;
 use crate::operate::dead::queue::{CallFailure, HIDDEN_FOR, LetterQueue, MOST_OF_A_RECEIVE, ROUND, Received};
+use crate::operate::deployment::Depth;
 use crate::operate::session::Interrupt;
 use crate::text::numbers::counted;
 
@@ -50,13 +53,53 @@ pub(crate) struct Read {
     pub(crate) end: End,
     /// Letters that could not be given back, and why. They become visible by themselves.
     pub(crate) still_hidden: Option<(u64, String)>,
+    /// Letters that another reader has hidden.
+    pub(crate) locked: Option<Locked>,
+}
+
+/// Letters that another reader has hidden, or one that was killed: nobody can read them before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Locked {
+    /// Approximately.
+    pub(crate) letters: u64,
+    /// When the last of them is visible again, if a command of ours has hidden it.
+    pub(crate) until: Timestamp,
+}
+
+impl Locked {
+    /// What is left of a queue's letters that was `depth` deep at `now`, of which `read` were read since.
+    pub(crate) fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
+        // The counts may be a minute old: what was hidden then may be visible, and read, by now.
+        let letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
+        (letters > 0).then(|| Self { letters, until: now.saturating_add(HIDDEN_FOR) })
+    }
+
+    fn in_short(&self) -> String {
+        format!("{} locked until {} at the latest", self.count(), self.clock())
+    }
+
+    fn count(&self) -> String {
+        counted(self.letters, "more is", "more are")
+    }
+
+    fn clock(&self) -> String {
+        format!("{} UTC", self.until.to_string().get(11..16).unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Locked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, clock) = (self.count(), self.clock());
+        write!(f, "{count} locked by another command, or by one that was killed; try again by {clock}")
+    }
 }
 
 impl Read {
     /// Why some letters may not have been read.
     pub(crate) fn incomplete(&self) -> Option<String> {
         match &self.end {
-            End::All | End::Enough => None,
+            End::All => self.locked.map(|locked| locked.to_string()),
+            End::Enough => None,
             End::Interrupted => Some("it was interrupted".into()),
             End::TooManyHidden => Some(format!(
                 "{MOST_HIDDEN} letters are hidden at once, and SQS allows about 120000: the letters behind them cannot be \
@@ -72,13 +115,16 @@ impl Read {
             let minutes = HIDDEN_FOR.as_secs() / 60;
             format!("{letters} letters could not be given back and are hidden for {minutes} minutes at most: {why}")
         });
-        let incomplete = self.incomplete().filter(|_| self.end != End::Interrupted);
-        let parts = incomplete.into_iter().chain([done.to_owned()]).chain(hidden).collect::<Vec<_>>();
-        match self.end {
-            End::Interrupted => Err(Failure::Interrupted(parts.join("; "))),
-            End::All | End::Enough if self.still_hidden.is_none() => Ok(()),
-            _ => Err(Failure::Undone(parts.join("; "))),
-        }
+        let locked = self.locked.filter(|_| self.end == End::All).map(|locked| locked.in_short());
+        let is_whole = hidden.is_none() && locked.is_none();
+        let after = [done.to_owned()].into_iter().chain(locked).chain(hidden);
+        let before = match self.end {
+            End::All | End::Enough if is_whole => return Ok(()),
+            End::TooManyHidden | End::Failed(_) => self.incomplete(),
+            End::All | End::Enough | End::Interrupted => None,
+        };
+        let what = before.into_iter().chain(after).collect::<Vec<_>>().join("; ");
+        Err(if self.end == End::Interrupted { Failure::Interrupted(what) } else { Failure::Undone(what) })
     }
 }
 
@@ -98,7 +144,7 @@ pub(crate) struct Scan<'a, Q> {
 impl<'a, Q: LetterQueue> Scan<'a, Q> {
     /// Reads letters that were sent until `until`.
     pub(crate) fn new(reader: &'a Reader<'a, Q>, until: Timestamp) -> Self {
-        let read = Read { letters: 0, newer: 0, end: End::All, still_hidden: None };
+        let read = Read { letters: 0, newer: 0, end: End::All, still_hidden: None, locked: None };
         let (handles, most_hidden) = (BTreeMap::new(), MOST_HIDDEN);
         Self { reader, until, handles, hidden: 0, read, quiet_rounds: 0, most_hidden }
     }
@@ -229,5 +275,24 @@ mod tests {
             "110000 letters are hidden at once, and SQS allows about 120000: the letters behind them cannot be read \
              before some are redriven or discarded; read 240 letters"
         );
+    }
+
+    #[test]
+    fn letters_that_another_reader_hides_are_counted_and_end_with_3() {
+        let depth = |visible, in_flight| Depth { visible, in_flight, delayed: 0 };
+        assert_eq!(Locked::of(depth(4, 0), 4, NOW), None);
+        // Given back since the counts were taken, and read.
+        assert_eq!(Locked::of(depth(4, 51), 55, NOW), None);
+        let locked = Locked::of(depth(4, 51), 4, NOW).unwrap();
+        assert_eq!(
+            locked.to_string(),
+            "51 more are locked by another command, or by one that was killed; try again by 03:48 UTC"
+        );
+        assert_eq!(locked.until, Timestamp::from_secs(2_000_000_000 + 900));
+        let read = Read { letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
+        let undone = "read 4 letters; 51 more are locked until 03:48 UTC at the latest";
+        assert_eq!(read.result("read 4 letters"), Err(Failure::Undone(undone.into())));
+        let enough = Read { end: End::Enough, ..read };
+        assert_eq!(enough.result("the letter was found"), Ok(()));
     }
 }
