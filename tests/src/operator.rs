@@ -98,13 +98,6 @@ impl Ran {
         let stdout = self.ended(code);
         serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"))
     }
-
-    /// Its standard output as JSON lines, if it ended with this exit code.
-    pub fn json_lines(self, code: i32) -> Vec<serde_json::Value> {
-        let stdout = self.ended(code);
-        let read = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        stdout.lines().map(read).collect()
-    }
 }
 
 /// The policy of a command: the rows of the page's table that begin with it, or with "every command".

@@ -45,17 +45,24 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     };
     let listed = operator.comeback("pause --list --stack held").ended(0);
     assert!(listed.contains("deploy 4711") && listed.contains("resume"), "{listed}");
-    let listed = operator.comeback("pause --list --stack held --json").json_lines(0);
-    assert_eq!((listed.len(), &listed[0]["by"]), (1, &json!("root")));
+    let listed = operator.comeback("pause --list --stack held --json").json(0)["pauses"].take();
+    assert_eq!((listed.as_array().map(Vec::len), &listed[0]["by"]), (Some(1), &json!("root")));
+    let changed =
+        operator.comeback(&format!("pause {function} --stack held --change --for 6h --spread 2h --yes"));
+    assert!(changed.ended(0).contains("what was due comes back over 2h"));
 
     let said = operator.comeback(&format!("resume {function} --stack held --spread 1m --yes")).ended(0);
     assert!(said.contains("resumed; what was due comes back over 1m"), "{said}");
     // The emulator may show the first attempt's lines only with the next one's.
     eventually("the retry", LIMIT, async || (attempts().await.len() == 2).then_some(())).await;
     assert_eq!(attempts().await, [(json!("failed"), json!(0)), (json!("succeeded"), json!(1))]);
-    let again = operator.comeback(&format!("resume {function} --stack held --json --yes")).json(0);
+    let again = operator.comeback(&format!("resume {function} --stack held --json --yes")).json(3);
     assert_eq!(again["ended"], json!([]));
-    assert_eq!(operator.comeback("pause --list --stack held").ended(0), "nothing is paused\n");
+    let history = operator.comeback("pause --list --history --stack held --json").json(0)["history"].take();
+    let history: Vec<_> =
+        history.as_array().expect("a list").iter().map(|entry| entry["what"].clone()).collect();
+    assert_eq!(history, ["paused", "changed", "resumed"]);
+    assert!(operator.comeback("pause --list --stack held").ended(0).starts_with("nothing is paused\n"));
 }
 
 pub(crate) async fn a_hard_pause_sets_the_concurrency_and_resume_restores_it(world: &World) {
@@ -88,7 +95,7 @@ pub(crate) async fn a_hard_pause_sets_the_concurrency_and_resume_restores_it(wor
     reserve(5);
     assert_eq!((&pause()["was_open"], reserved()), (&json!(true), json!(0)));
     assert_eq!((resume().code, reserved()), (0, json!(5)));
-    assert_eq!((resume().json(0)["ended"].as_array().map(Vec::len), reserved()), (Some(0), json!(5)));
+    assert_eq!((resume().json(3)["ended"].as_array().map(Vec::len), reserved()), (Some(0), json!(5)));
 
     assert_eq!(pause()["was_open"], false);
     reserve(3);
@@ -123,7 +130,8 @@ pub(crate) async fn two_operators_at_once_lose_neithers_pause(world: &World) {
             });
         };
         let open = || {
-            let listed = operator.comeback(&format!("pause --list {STACK} --json")).json_lines(0);
+            let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
+            let listed = listed["pauses"].as_array().expect("a list");
             let targets = listed.iter().filter_map(|pause| pause["target"].as_str());
             both.iter().filter(|name| targets.clone().any(|it| it.ends_with(&***name))).count()
         };
@@ -155,7 +163,10 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     refused(&all, "pause orders --reason why --until tomorrow", 2, "must be a time such as");
     let of_function = |options: &str| format!("pause {function} --reason why {options}");
     refused(&all, &of_function("--until 2020-01-01T00:00:00Z"), 2, "which is not after its start");
-    refused(&all, &of_function("--for 99999999h"), 2, "in the year 10000 or later");
+    refused(&all, &of_function("--for 30d"), 2, "SQS keeps no event for longer");
+    refused(&all, &format!("pause {function} --change --for 1h"), 2, "is not paused");
+    refused(&all, &format!("pause {function} --change"), 2, "nothing to change: give --for");
+    refused(&all, "resume orders", 3, "orders has no open pause of its own");
     refused(&all, &of_function("--hard --for 1h"), 2, "a hard pause has no planned end");
     // The stack's pattern allows any name.
     let unknown = "lambda:GetFunctionConfiguration of orders";

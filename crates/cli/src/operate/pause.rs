@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use comeback_engine::{Concurrency, EditError, HOLD, LONG_PAUSE, Pause, PauseTarget, Pauses, Timestamp};
+use comeback_engine::{
+    Concurrency, EditError, HOLD, LONG_PAUSE, Pause, PauseChange, PauseTarget, Pauses, Timestamp,
+};
 use comfy_table::{Attribute, Cell, Table};
 use serde_json::json;
 
@@ -14,19 +16,20 @@ use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
 use crate::operate::pauses::{
-    self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, concurrency, edit, named, noticed_within,
+    self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, concurrency, edit, history, named,
+    noticed_within,
 };
 use crate::operate::session::{Common, Session, confirm};
-use crate::output::json_line;
 use crate::text::durations;
-use crate::text::terminal::{shown, table};
+use crate::text::terminal::{shown, unwrapped_table};
 
 pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
   comeback pause orders --reason 'deploy 4711 broke it'
   comeback pause orders --hard --reason 'the database is being restored'
   comeback pause --all --for 2h --reason 'maintenance of the network' --yes
-  comeback pause --list";
+  comeback pause orders --change --for 6h
+  comeback pause --list --history";
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["function", "all", "list"])))]
@@ -40,15 +43,24 @@ pub(crate) struct PauseArguments {
     /// List the pauses that are open, with who opened them and why
     #[arg(long)]
     list: bool,
+    /// List who paused, changed and resumed what, too
+    #[arg(long, requires = "list")]
+    history: bool,
+    /// Change the end, the spread or the reason of the pause that is open
+    #[arg(long, conflicts_with_all = ["list", "hard"])]
+    change: bool,
     /// Why: whoever sees the pause sees the reason
-    #[arg(long, value_name = "TEXT", required_unless_present = "list")]
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["list", "change"])]
     reason: Option<String>,
     /// When it ends by itself, in RFC 3339 [default: by comeback resume]
     #[arg(long, value_name = "TIME", value_parser = crate::flags::moment, conflicts_with = "for_")]
     until: Option<Timestamp>,
-    /// How long it lasts before it ends by itself
+    /// How long from now it lasts before it ends by itself; at most 14 days, for which SQS keeps an event
     #[arg(long = "for", value_name = "DURATION", value_parser = durations::read)]
     for_: Option<Duration>,
+    /// What was due comes back over this time after such an end [default: 30m]
+    #[arg(long, value_name = "DURATION", value_parser = durations::read)]
+    spread: Option<Duration>,
     /// Stop new events too: the reserved concurrency becomes 0, and Lambda sends them to the retry queue
     #[arg(long)]
     hard: bool,
@@ -60,36 +72,33 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     let now = now();
     let deployment = session.interrupt.or(session.deployment()).await?;
     if arguments.list {
-        let open = session.interrupt.or(OpenPause::all(&session.account, &deployment, now)).await?;
-        let Some(open) = open else {
-            let handler = &deployment.handler;
-            anstream::eprintln!(
-                "note: the handler {handler} reads no pauses: its variable PAUSES is not set"
-            );
-            return Ok(());
-        };
-        return print(&open, session.common.json);
+        return list(arguments.history, &session, &deployment, now).await;
     }
     let parameter = SsmParameter::of(&session, &deployment)?;
-    let pause = wanted(arguments, &deployment, now)?;
     let name = named(arguments.function.as_ref());
-    confirm(&format!("pause {name}?"), &session).await?;
-    let (pause, was_open) = open(pause, arguments, &parameter, &deployment, now).await?;
-    let pause = OpenPause::of(&pause, now);
+    let (pause, was_open) = if arguments.change {
+        confirm(&format!("change the pause of {name}?"), &session).await?;
+        (change(arguments, &parameter, &deployment, now).await?, true)
+    } else {
+        let pause = wanted(arguments, &deployment, now)?;
+        confirm(&format!("pause {name}?"), &session).await?;
+        open(pause, arguments, &parameter, &deployment, now).await?
+    };
+    let (pause, spread) = (OpenPause::of(&pause, now), pause.spread);
     let noticed = noticed_within(&deployment);
-    let mut out = anstream::stdout();
+    session.answer(&json!({
+        "pause": pause, "was_open": was_open, "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
+    }));
     if session.common.json {
-        let noticed = noticed.map(|noticed| noticed.as_secs());
-        let report = json!({"pause": pause, "was_open": was_open, "noticed_within_seconds": noticed});
-        writeln!(out, "{}", json_line(&report))?;
         return Ok(());
     }
+    let mut out = anstream::stdout();
     let by = shown(pause.by.as_deref().unwrap_or("somebody"));
     let why = shown(pause.why.as_deref().unwrap_or_default());
-    if was_open {
-        writeln!(out, "{name}: paused already, since {} by {by} ({why})", pause.from)?;
-    } else {
-        writeln!(out, "{name}: paused by {by} ({why})")?;
+    match (was_open, arguments.change) {
+        (_, true) => writeln!(out, "{name}: changed; paused since {} by {by} ({why})", pause.from)?,
+        (true, _) => writeln!(out, "{name}: paused already, since {} by {by} ({why})", pause.from)?,
+        (false, _) => writeln!(out, "{name}: paused by {by} ({why})")?,
     }
     if let Some(noticed) = noticed.map(durations::text) {
         writeln!(out, "The handler notices within {noticed}; until then it may still retry.")?;
@@ -100,7 +109,7 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     }
     match (pause.until, &arguments.function) {
         (Some(until), _) => {
-            let spread = durations::text(DEFAULT_SPREAD);
+            let spread = durations::text(spread);
             writeln!(out, "It ends at {until}; what was due comes back over {spread}.")?;
         }
         (None, Some(function)) => writeln!(out, "Let it go again with: comeback resume {function}")?,
@@ -109,14 +118,38 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     Ok(())
 }
 
-fn print(pauses: &[OpenPause], json: bool) -> Result<(), failure::Failure> {
-    let mut out = anstream::stdout();
-    if json {
-        pauses.iter().try_for_each(|pause| writeln!(out, "{}", json_line(&json!(pause))))?;
-    } else if pauses.is_empty() {
-        writeln!(out, "nothing is paused")?;
-    } else {
-        writeln!(out, "{}", listed(pauses))?;
+/// Lists the open pauses, and the history if that is asked for.
+async fn list(
+    with_history: bool,
+    session: &Session,
+    deployment: &Deployment,
+    now: Timestamp,
+) -> Result<(), failure::Failure> {
+    let account = &session.account;
+    let work = async {
+        let history = match deployment.pauses().filter(|_| with_history) {
+            Some(name) => Some(history::read(account, name).await?),
+            None => None,
+        };
+        Ok((OpenPause::all(account, deployment, now).await?, history))
+    };
+    let (pauses, history) = session.interrupt.or(work).await?;
+    session.answer(&json!({"pauses": pauses, "history": history}));
+    let Some(pauses) = pauses else {
+        let handler = &deployment.handler;
+        anstream::eprintln!("note: the handler {handler} reads no pauses: its variable PAUSES is not set");
+        return Ok(());
+    };
+    if !session.common.json {
+        let mut out = anstream::stdout();
+        if pauses.is_empty() {
+            writeln!(out, "nothing is paused")?;
+        } else {
+            writeln!(out, "{}", listed(&pauses))?;
+        }
+        if let Some(history) = history {
+            writeln!(out, "\n{}", history::table(&history))?;
+        }
     }
     for pause in pauses.iter().filter(|pause| Duration::from_secs(pause.open_seconds) > LONG_PAUSE) {
         let (name, open) = (pause.name(), durations::short(pause.open_seconds as f64));
@@ -126,7 +159,7 @@ fn print(pauses: &[OpenPause], json: bool) -> Result<(), failure::Failure> {
 }
 
 fn listed(pauses: &[OpenPause]) -> Table {
-    let mut table = table();
+    let mut table = unwrapped_table();
     let heads = ["function", "since", "until", "by", "why", "new events"];
     table.set_header(heads.map(|head| Cell::new(head).add_attribute(Attribute::Bold)));
     for pause in pauses {
@@ -143,9 +176,36 @@ fn listed(pauses: &[OpenPause]) -> Table {
     table
 }
 
+impl PauseArguments {
+    /// The planned end.
+    fn end(&self, now: Timestamp) -> Option<Timestamp> {
+        let end = self.until.or_else(|| self.for_.map(|length| now.saturating_add(length)));
+        end.map(Timestamp::rounded_up_to_secs)
+    }
+}
+
+/// Changes the open pause, and returns it as it is then.
+async fn change(
+    arguments: &PauseArguments,
+    parameter: &SsmParameter<'_>,
+    deployment: &Deployment,
+    now: Timestamp,
+) -> Result<Pause, Failure> {
+    let PauseArguments { function, spread, reason, .. } = arguments;
+    let change = PauseChange { until: arguments.end(now), spread: *spread, why: reason.clone() };
+    if change == PauseChange::default() {
+        return Err(Failure::Refused("nothing to change: give --for, --until, --spread or --reason".into()));
+    }
+    let target = pauses::target(deployment, function.as_ref())?;
+    let (_, pause) = parameter.read().await?.0.change(&target, &change, now)?;
+    let make = |pauses: &Pauses| pauses.change(&target, &change, now).map(|(changed, _)| changed);
+    edit(parameter, now, make, |pauses| pauses.iter().any(|other| *other == pause)).await?;
+    Ok(pause)
+}
+
 /// The pause that is asked for, as far as it can be checked without reading the pauses.
 fn wanted(arguments: &PauseArguments, deployment: &Deployment, now: Timestamp) -> Result<Pause, Failure> {
-    let PauseArguments { function, hard, reason, until, for_, .. } = arguments;
+    let PauseArguments { function, hard, reason, .. } = arguments;
     let target = pauses::target(deployment, function.as_ref())?;
     let refused = match function {
         None if *hard => {
@@ -159,12 +219,11 @@ fn wanted(arguments: &PauseArguments, deployment: &Deployment, now: Timestamp) -
     if !refused.is_empty() {
         return Err(Failure::Refused(refused));
     }
-    let until = until.or_else(|| for_.map(|length| now.saturating_add(length)));
     Ok(Pause {
         target,
         from: Timestamp::from_secs(now.as_secs()),
-        until: until.map(Timestamp::rounded_up_to_secs),
-        spread: DEFAULT_SPREAD,
+        until: arguments.end(now),
+        spread: arguments.spread.unwrap_or(DEFAULT_SPREAD),
         by: None,
         why: reason.clone(),
         concurrency: if *hard { Concurrency::WasUnreserved } else { Concurrency::Untouched },
@@ -192,13 +251,15 @@ async fn open(
     let is_hard = |pause: &Pause| pause.concurrency != Concurrency::Untouched;
     let same = pauses.iter().find(|pause| {
         let is_same = (&pause.target, pause.until) == (&wanted.target, wanted.until);
+        let is_same = is_same && arguments.spread.is_none_or(|_| pause.spread == wanted.spread);
         is_same && pause.is_active(now) && is_hard(pause) == is_hard(&wanted)
     });
     let was_open = same.is_some();
     let pause = match same {
         Some(open) => open.clone(),
         None => {
-            let mut pause = Pause { by: Some(caller(account).await?), ..wanted };
+            let mut pause =
+                Pause { by: Some(history::user_name(&account.place.caller).to_owned()), ..wanted };
             // Refuse what would be refused before asking Lambda anything.
             pauses.open(pause.clone(), now)?.tidied(now).check_size()?;
             if let Some(function) = hard {
@@ -226,14 +287,6 @@ async fn check_exists(
     let call = account.lambda.get_function_configuration().function_name(arn);
     let answer = call.set_qualifier(function.qualifier.clone()).send().await;
     answer.or_failure("lambda:GetFunctionConfiguration", &function.to_string()).map(drop)
-}
-
-/// Who the credentials belong to: the last part of their ARN.
-async fn caller(account: &Account) -> Result<String, Failure> {
-    let answer = account.sts.get_caller_identity().send().await;
-    let answer = answer.or_failure("sts:GetCallerIdentity", "the caller")?;
-    let arn = answer.arn().unwrap_or_default();
-    Ok(arn.rsplit(['/', ':']).next().unwrap_or(arn).to_owned())
 }
 
 pub(crate) const RESUME_EXAMPLES: &str = "\
@@ -275,23 +328,19 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
     };
     let still: Vec<_> = pauses.iter().filter(holds).map(|pause| OpenPause::of(pause, now)).collect();
     let noticed = noticed_within(&deployment);
-    let mut out = anstream::stdout();
-    if arguments.common.json {
-        let report = json!({
-            "ended": ended.iter().map(|pause| OpenPause::of(pause, now)).collect::<Vec<_>>(),
-            "still_paused_by": still,
-            "other_concurrency": other_concurrency,
-            "spread_seconds": arguments.spread.as_secs(),
-            "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
-        });
-        writeln!(out, "{}", json_line(&report))?;
-    } else if ended.is_empty() {
-        writeln!(out, "{name}: no pause of its own is open")?;
-    } else {
+    session.answer(&json!({
+        "ended": ended.iter().map(|pause| OpenPause::of(pause, now)).collect::<Vec<_>>(),
+        "still_paused_by": still,
+        "other_concurrency": other_concurrency,
+        "spread_seconds": arguments.spread.as_secs(),
+        "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
+    }));
+    if !arguments.common.json && !ended.is_empty() {
+        let mut out = anstream::stdout();
         writeln!(out, "{name}: resumed; what was due comes back over {}", durations::text(arguments.spread))?;
         if let Some(noticed) = noticed {
-            let (noticed, hold) = (durations::text(noticed), durations::text(HOLD));
-            writeln!(out, "The handler notices within {noticed}, and checks a held event every {hold}.")?;
+            let minutes = (noticed + HOLD).as_secs_f64() / 60.0;
+            writeln!(out, "First retries may take up to {minutes:.0} minutes.")?;
         }
     }
     if let Some(reserved) = other_concurrency {
@@ -299,7 +348,11 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
             "warning: somebody has set the reserved concurrency of {name} to {reserved} since it was paused; it stays"
         );
     }
-    let Some(still) = still.first() else { return Ok(()) };
+    let Some(still) = still.first() else {
+        let nothing =
+            format!("{name} has no open pause of its own, so nothing was resumed; see comeback pause --list");
+        return if ended.is_empty() { Err(Failure::Undone(nothing).into()) } else { Ok(()) };
+    };
     let by = still.by.as_deref().unwrap_or("somebody");
     let how = if still.target == "*" { "--all" } else { &still.target };
     let what = format!("{name} is still paused by another pause, of {by}: comeback resume {how}");

@@ -1,6 +1,7 @@
 //! The pauses of a deployment: a text in an SSM parameter, which is edited so that no other operator's edit is lost.
 
 pub(crate) mod concurrency;
+pub(crate) mod history;
 
 use std::time::Duration;
 

@@ -1,0 +1,201 @@
+//! Who paused what, and when: the parameter's own history. SSM keeps its last hundred versions.
+
+use comeback_engine::{Pause, Pauses, Timestamp};
+use comfy_table::Table;
+use serde::Serialize;
+
+use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::function::short_name;
+use crate::text::terminal::{shown, unwrapped_table};
+
+/// What somebody did to a pause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Entry {
+    at: Timestamp,
+    by: Option<String>,
+    what: What,
+    /// The ARN of its function, or `*` for every function; `None` if the version is unreadable.
+    target: Option<String>,
+    until: Option<Timestamp>,
+    why: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Paused,
+    Changed,
+    Resumed,
+    /// Nobody knows what was paused from then on.
+    Unreadable,
+}
+
+/// A version of the parameter.
+struct Version {
+    number: i64,
+    at: Timestamp,
+    by: Option<String>,
+    text: String,
+}
+
+/// The oldest entry first. Empty while there is no parameter.
+pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
+    let pages = account.ssm.get_parameter_history().name(name).into_paginator();
+    let pages: Result<Vec<_>, _> = pages.send().try_collect().await;
+    let pages = pages.unless(|error| error.is_parameter_not_found(), "ssm:GetParameterHistory", name)?;
+    let versions = pages.into_iter().flatten().filter_map(|page| page.parameters).flatten();
+    let version = |it: aws_sdk_ssm::types::ParameterHistory| {
+        let millis = it.last_modified_date.and_then(|date| u64::try_from(date.to_millis().ok()?).ok());
+        Version {
+            number: it.version,
+            at: Timestamp::from_millis(millis.unwrap_or_default()),
+            by: it.last_modified_user.map(|arn| user_name(&arn).to_owned()),
+            text: it.value.unwrap_or_default(),
+        }
+    };
+    let mut versions: Vec<Version> = versions.map(version).collect();
+    versions.sort_by_key(|version| version.number);
+    Ok(entries(&versions))
+}
+
+/// The last part of the ARN of a user or of a role's session.
+pub(crate) fn user_name(arn: &str) -> &str {
+    arn.rsplit(['/', ':']).next().unwrap_or(arn)
+}
+
+/// What each version changed of the open pauses. Versions before the first are forgotten, so nobody knows what it changed
+/// unless it is the parameter's first.
+fn entries(versions: &[Version]) -> Vec<Entry> {
+    let (mut entries, mut before) = (Vec::new(), Vec::new());
+    for version in versions {
+        let entry = |what, pause: Option<&Pause>| Entry {
+            at: version.at,
+            by: version.by.clone().or_else(|| pause?.by.clone()),
+            what,
+            target: pause.map(|pause| pause.target.to_string()),
+            until: pause.filter(|_| what != What::Resumed).and_then(|pause| pause.until),
+            why: pause.and_then(|pause| pause.why.clone()),
+        };
+        let Ok(pauses) = Pauses::read(&version.text) else {
+            entries.push(entry(What::Unreadable, None));
+            continue;
+        };
+        // An open pause has a name beside it. Its end is by its operator's clock, and the version's time by SSM's.
+        let is_open = |pause: &Pause| pause.by.is_some() && !pause.is_over(version.at);
+        let open: Vec<Pause> = pauses.iter().filter(|pause| is_open(pause)).cloned().collect();
+        let is_known = version.number == 1 || !std::ptr::eq(version, &versions[0]);
+        if is_known {
+            for pause in &open {
+                match before.iter().find(|earlier: &&Pause| earlier.target == pause.target) {
+                    None => entries.push(entry(What::Paused, Some(pause))),
+                    Some(earlier) if earlier != pause => entries.push(entry(What::Changed, Some(pause))),
+                    Some(_) => {}
+                }
+            }
+            let is_gone = |earlier: &&Pause| {
+                !earlier.is_over(version.at) && !open.iter().any(|pause| pause.target == earlier.target)
+            };
+            entries.extend(before.iter().filter(is_gone).map(|pause| entry(What::Resumed, Some(pause))));
+        }
+        before = open;
+    }
+    entries
+}
+
+pub(crate) fn table(entries: &[Entry]) -> Table {
+    let mut table = unwrapped_table();
+    table.set_header(["when", "who", "what", "function", "until", "why"]);
+    for entry in entries {
+        let what = match entry.what {
+            What::Paused => "paused",
+            What::Changed => "changed",
+            What::Resumed => "resumed",
+            What::Unreadable => "wrote an unreadable text",
+        };
+        let until = match (entry.what, entry.until) {
+            (_, Some(until)) => until.to_string(),
+            (What::Paused | What::Changed, None) => "resume".into(),
+            (What::Resumed | What::Unreadable, None) => String::new(),
+        };
+        let row = [
+            &entry.at.to_string(),
+            entry.by.as_deref().unwrap_or_default(),
+            what,
+            entry
+                .target
+                .as_deref()
+                .map(|target| if target == "*" { "every function" } else { short_name(target) })
+                .unwrap_or_default(),
+            &until,
+            entry.why.as_deref().unwrap_or_default(),
+        ];
+        table.add_row(row.map(shown));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use comeback_engine::{Concurrency, PauseChange, PauseTarget};
+
+    use super::*;
+
+    fn at(second: u64) -> Timestamp {
+        Timestamp::from_secs(1_700_000_000 + second)
+    }
+
+    fn version(number: i64, second: u64, by: &str, text: String) -> Version {
+        Version { number, at: at(second), by: Some(by.into()), text }
+    }
+
+    #[test]
+    fn each_version_says_what_it_changed() {
+        let target: PauseTarget = "arn:aws:lambda:eu-west-1:123456789012:function:orders".parse().unwrap();
+        let pause = |target: &PauseTarget, until| Pause {
+            target: target.clone(),
+            from: at(0),
+            until,
+            spread: Duration::ZERO,
+            by: Some("anna".into()),
+            why: Some("deploy 4711".into()),
+            concurrency: Concurrency::Untouched,
+        };
+        let paused = Pauses::default().open(pause(&target, None), at(0)).unwrap();
+        let both = paused.open(pause(&PauseTarget::All, Some(at(60))), at(10)).unwrap();
+        let later = PauseChange { until: Some(at(500)), ..PauseChange::default() };
+        let (changed, _) = both.change(&target, &later, at(70)).unwrap();
+        // By a clock that is ahead of SSM's.
+        let (resumed, _) = changed.close(&target, Duration::ZERO, at(95)).unwrap();
+        let versions = [
+            version(1, 0, "anna", paused.write()),
+            version(2, 10, "ben", both.write()),
+            version(3, 70, "ben", changed.tidied(at(70)).write()),
+            version(4, 90, "carl", resumed.write()),
+            version(5, 100, "dora", "by hand".into()),
+        ];
+        let said = |versions: &[Version]| {
+            let said = |entry: &Entry| {
+                let of = entry.target.as_deref().map(short_name).unwrap_or_default().to_owned();
+                (entry.by.clone().unwrap(), entry.what, of, entry.until)
+            };
+            entries(versions).iter().map(said).collect::<Vec<_>>()
+        };
+        let entry = |by: &str, what, of: &str, until| (by.to_owned(), what, of.to_owned(), until);
+        // The end that was planned for every function's has come, and nobody did that.
+        let expected = [
+            entry("anna", What::Paused, "orders", None),
+            entry("ben", What::Paused, "*", Some(at(60))),
+            entry("ben", What::Changed, "orders", Some(at(500))),
+            entry("carl", What::Resumed, "orders", None),
+            entry("dora", What::Unreadable, "", None),
+        ];
+        assert_eq!(said(&versions), expected);
+        assert_eq!(
+            said(&versions[1..]),
+            expected[2..],
+            "what the first version kept has changed is not known"
+        );
+    }
+}
