@@ -15,7 +15,6 @@ use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Timestamp};
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::HumanCount;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::clock;
 use crate::failure;
@@ -27,7 +26,6 @@ use crate::operate::pauses;
 use crate::operate::session::{Common, Session};
 use crate::operate::waiting::events::{Group, WaitingEvent, Waits, Why};
 use crate::operate::waiting::wanted::Wanted;
-use crate::output::json_line;
 use crate::text::durations::{self, short};
 use crate::text::numbers::counted;
 use crate::text::terminal::{Progress, align_right, shown, table};
@@ -72,11 +70,9 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
     let now = clock::now();
     let reading = session.interrupt.or(Reading::read(&session, arguments, now)).await?;
     let report = reading.report(arguments, now);
-    let mut out = anstream::stdout();
-    if session.common.json {
-        writeln!(out, "{}", json_line(&json!(report)))?;
-    } else {
-        write!(out, "{}", text(&report, now))?;
+    session.answer(&report);
+    if !session.common.json {
+        write!(anstream::stdout(), "{}", text(&report, now))?;
     }
     Ok(reading.unknown_functions(&arguments.wanted)?)
 }
