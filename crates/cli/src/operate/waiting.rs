@@ -50,8 +50,8 @@ Examples:
 pub(crate) struct WaitingArguments {
     #[command(flatten)]
     wanted: Wanted,
-    /// Due by then
-    #[arg(long, value_name = "TIME", value_parser = durations::read, help_heading = "Which events (all that is given must hold)")]
+    /// Only events whose next retry is due within this time
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
     due_within: Option<Duration>,
     /// List the events one by one too, the first due first
     #[arg(long)]

@@ -13,16 +13,15 @@ const LONGEST_PATTERN: usize = 1_024;
 /// Which events. Everything that is given must hold. All lines about one message name the same function, error and key, so
 /// a filter never hides only some of them.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "Which events (all that is given must hold)")]
 pub(crate) struct Wanted {
-    /// Of these functions; without a qualifier, of any of their versions and aliases
+    /// Only events of these functions; without a qualifier, of any of their versions and aliases
     #[arg(value_name = "FUNCTION")]
     pub(crate) functions: Vec<FunctionName>,
-    /// With an error type like this, as a whole, by the name of its class or by its simple name: * stands for any text,
+    /// Only events with an error type like this, as a whole, by the name of its class or by its simple name: * stands for any text,
     /// ? for one character
     #[arg(long, value_name = "GLOB")]
     pub(crate) error: Option<String>,
-    /// With this key
+    /// Only the event with this key
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
 }
