@@ -2,6 +2,7 @@
 //! plans where the function itself is gone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::operate::account::{Failure, Verdict};
 use crate::operate::attach::attachment::{Attachment, Place, gone};
@@ -57,7 +58,7 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
     // The first deployment lets its last events go, and leaves what the second needs.
     let left_behind = after_move(first, second.target.clone());
     let ended = all(&left_behind, &left_behind.detach(&left()).unwrap());
-    let later = Leaving { now: left().now.saturating_add(std::time::Duration::from_secs(3_600)), ..left() };
+    let later = Leaving { now: left().now.saturating_add(Duration::from_secs(3_600)), ..left() };
     let ended = all(&ended, &ended.detach(&later).unwrap());
     assert!(!ended.send_policy && !ended.deployment.allows(&ended.target.arn));
     let mut expected = second.target.clone();
@@ -73,8 +74,10 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
 
 #[test]
 fn a_role_that_others_need_does_not_keep_detach_from_ending() {
-    let shared = Leaving { at_once: true, sharing: vec!["invoices".into()], ..left() };
+    let shared = Leaving { sharing: vec!["invoices".into()], ..left() };
     let before = attached(&attachment());
+    let before = all(&before, &before.detach(&shared).unwrap());
+    let shared = Leaving { now: shared.now.saturating_add(Duration::from_secs(3_600)), ..shared };
     let plan = before.detach(&shared).unwrap();
     assert!(plan.notes.iter().any(|note| note.contains("keeps its permission to send")), "{:?}", plan.notes);
     let detached = all(&before, &plan);
