@@ -47,8 +47,9 @@ impl Alarm {
     }
 
     fn read(alarm: &MetricAlarm, watched: Watched) -> Self {
+        let description = alarm.alarm_description().filter(|text| !text.is_empty());
         Self {
-            description: alarm.alarm_description().unwrap_or("it has no description").to_owned(),
+            description: description.unwrap_or("it has no description").to_owned(),
             watched,
             name: alarm.alarm_name().unwrap_or_default().to_owned(),
             state: alarm.state_value().map(|state| state.as_str().to_owned()).unwrap_or_default(),
@@ -246,6 +247,16 @@ mod tests {
         ] {
             assert_eq!(watched(&alarm, &deployment()), expected, "{alarm:?}");
         }
+    }
+
+    #[test]
+    fn an_alarm_without_a_description_says_so() {
+        let described = |text: Option<&str>| {
+            let alarm = MetricAlarm::builder().set_alarm_description(text.map(ToOwned::to_owned)).build();
+            Alarm::read(&alarm, Watched::Errors).description
+        };
+        assert_eq!(described(Some("It fails.")), "It fails.");
+        assert_eq!([described(Some("")), described(None)], ["it has no description"; 2]);
     }
 
     #[test]
