@@ -19,6 +19,7 @@ pub struct Operator(Shell);
 /// A command that has ended.
 #[derive(Clone, Debug)]
 pub struct Ran {
+    arguments: String,
     /// Its exit code.
     pub code: i32,
     /// Its standard output.
@@ -58,6 +59,7 @@ impl Operator {
     pub fn comeback(&self, arguments: &str) -> Ran {
         let output = self.0.output(&format!("exec \"$COMEBACK\" {arguments}"));
         Ran {
+            arguments: arguments.to_owned(),
             code: output.status.code().unwrap_or_else(|| panic!("comeback {arguments}: {}", output.status)),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -93,11 +95,34 @@ impl Ran {
         self.stdout
     }
 
-    /// Its standard output as one JSON value, if it ended with this exit code.
+    /// Its standard output as one JSON object, if it ended with this exit code. The object has the members that
+    /// `docs/json.md` lists for the command.
     pub fn json(self, code: i32) -> serde_json::Value {
+        let documented = members(&self.arguments);
         let stdout = self.ended(code);
-        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"))
+        let object: serde_json::Value =
+            serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"));
+        let printed: BTreeSet<_> = object.as_object().expect("an object").keys().cloned().collect();
+        let only_head = BTreeSet::from(HEAD.map(ToOwned::to_owned));
+        assert!(printed == documented || (printed == only_head && !object["error"].is_null()), "{printed:?}");
+        object
     }
+}
+
+/// The members of every object of a command on a deployment.
+const HEAD: [&str; 3] = ["account", "error", "region"];
+
+/// The members of a command's object: the row of `docs/json.md` that names most of its words.
+fn members(arguments: &str) -> BTreeSet<String> {
+    let page = pages::read("docs/json.md");
+    let rows =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix('|')?.split_once("` | "));
+    let words: BTreeSet<_> = arguments.split_whitespace().collect();
+    let names_it = |row: &&str| arguments.starts_with(row.split(" --").next().unwrap_or_default());
+    let rows = rows.filter(|(row, _)| names_it(row) && row.split(' ').all(|word| words.contains(word)));
+    let row = rows.max_by_key(|(row, _)| row.len());
+    let (_, cell) = row.unwrap_or_else(|| panic!("docs/json.md has no row for comeback {arguments}"));
+    cell.split('`').skip(1).step_by(2).chain(HEAD).map(ToOwned::to_owned).collect()
 }
 
 /// The policy of a command: the rows of the page's table that begin with it, or with "every command".
