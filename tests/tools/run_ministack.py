@@ -4,6 +4,7 @@ import contextvars
 import functools
 import hashlib
 import json
+import re
 import select
 import threading
 import time
@@ -47,9 +48,23 @@ def remembered(handle):
 def named(dispatch):
     @functools.wraps(dispatch)
     def by_request(function, config, event, id, started):
-        return dispatch(function, config, event, request_id.get() or id, started)
+        return with_class(dispatch(function, config, event, request_id.get() or id, started))
 
     return by_request
+
+
+# Python's runtime calls an error by its class, without the module. MiniStack calls each `Runtime.HandlerError`, and has the
+# class only in the traceback that it logs.
+RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?:[\w.<>]+\.)?(\w+)", re.MULTILINE)
+
+
+def with_class(result):
+    body = result.get("body") if isinstance(result, dict) and result.get("error") else None
+    if isinstance(body, dict) and body.get("errorType") == "Runtime.HandlerError":
+        # The last of a chain is the one that was not caught.
+        for raised in RAISED.finditer(result.get("log") or ""):
+            body["errorType"] = raised[1]
+    return result
 
 
 def recorded(route):

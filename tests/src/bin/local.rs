@@ -1,6 +1,6 @@
 //! `make local`: the stack on this machine. Deploys it, sends an event that fails three times, and traces it until it
-//! succeeds; then does the same for each typed line. Ctrl-C leaves an event and returns to the prompt; at the prompt it
-//! ends everything.
+//! succeeds; then does the same for each line of its input. Ctrl-C stops following an event; at the prompt it stops
+//! MiniStack. Without a terminal, only a signal stops it.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -33,15 +33,26 @@ async fn run() -> Result<(), String> {
     build(&ministack.shell())?;
     println!("deploying template.yaml");
     let stack = ministack.deploy("comeback", "").await?;
+    allow_loops(&ministack, &stack)?;
     println!("{}", addresses(&ministack, &stack));
-    let interrupts = signal(SignalKind::interrupt()).map_err(|error| format!("Ctrl-C: {error}"))?;
+    let listen = |kind, name| signal(kind).map_err(|error| format!("{name}: {error}"));
+    let interrupts = listen(SignalKind::interrupt(), "Ctrl-C")?;
+    let mut ended = listen(SignalKind::terminate(), "SIGTERM")?;
     let mut watch = Watch { ministack, stack, interrupts };
-    watch.send(EVENT).await;
-    if stdin().is_terminal() {
-        watch.converse().await;
+    tokio::select! {
+        () = watch.serve() => {}
+        _ = ended.recv() => {}
     }
     println!("\nstopping MiniStack");
     Ok(())
+}
+
+/// MiniStack ignores `RecursiveLoop` in a template, and `comeback doctor` would call both functions broken.
+fn allow_loops(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {
+    ["RetryHandlerName", "ExampleTargetName"].iter().try_for_each(|output| {
+        let to = format!("--function-name {} --recursive-loop Allow", stack.output(output));
+        ministack.shell().run(&format!("aws lambda put-function-recursion-config {to}")).map(drop)
+    })
 }
 
 fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
@@ -62,22 +73,38 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sends each typed line, until the input ends or Ctrl-C.
-    async fn converse(&mut self) {
-        println!(
-            "\nAnother event? {SUGGESTED}, … Ctrl-C leaves an event; at the prompt it ends, as Ctrl-D does."
-        );
+    /// Sends an event of its own, and then each line of the input. Without a terminal, the end of the input ends nothing.
+    async fn serve(&mut self) {
+        self.send(EVENT).await;
+        let is_terminal = stdin().is_terminal();
+        if is_terminal {
+            println!(
+                "\nAnother event? {SUGGESTED}, …\nCtrl-C stops following an event. At this prompt, Ctrl-C or Ctrl-D stops \
+                 MiniStack."
+            );
+        }
+        let is_stopped = self.send_lines(is_terminal).await;
+        if !is_terminal && !is_stopped {
+            println!("\nMiniStack serves until a signal stops it");
+            self.interrupts.recv().await;
+        }
+    }
+
+    /// Sends each line until the input ends, or until Ctrl-C: then it gives `true`.
+    async fn send_lines(&mut self, is_terminal: bool) -> bool {
         let mut lines = lines();
         loop {
-            print!("> ");
-            // Nobody misses a prompt that cannot be shown.
-            let _ = stdout().flush();
+            if is_terminal {
+                print!("> ");
+                // Nobody misses a prompt that cannot be shown.
+                let _ = stdout().flush();
+            }
             let line = tokio::select! {
                 line = lines.recv() => line,
-                _ = self.interrupts.recv() => None,
+                _ = self.interrupts.recv() => return true,
             };
             match line.as_deref().map(read) {
-                None => return,
+                None => return false,
                 Some(Ok(None)) => {}
                 Some(Ok(Some(event))) => self.send(&event).await,
                 Some(Err(problem)) => println!("{problem}"),

@@ -110,9 +110,7 @@ pub(crate) async fn failure_is_recorded_with_its_payload(stand: &impl Stand) {
     let text = |raw: Option<&serde_json::value::RawValue>| -> Option<String> {
         raw.map(|raw| serde_json::from_str(raw.get()).expect("a string"))
     };
-    let all_alike = stand.differs(Difference::NamesAllErrorsAlike);
-    let error_type = if all_alike { "Runtime.HandlerError" } else { ERROR_TYPE };
-    assert_eq!(text(error.error_type).as_deref(), Some(error_type));
+    assert_eq!(text(error.error_type).as_deref(), Some(ERROR_TYPE));
     assert_eq!(text(error.message).as_deref(), Some(ERROR_MESSAGE));
     assert!(!record.not_found);
 }

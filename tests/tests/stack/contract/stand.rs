@@ -96,9 +96,6 @@ pub(crate) enum Difference {
     /// A failure's record has its payload re-serialized. AWS documents only that it is the event; the model
     /// keeps its bytes. Why: it parses each event.
     RewritesPayloads,
-    /// A failure's record names each error of a Python function `Runtime.HandlerError`. AWS: the exception's
-    /// class. Why: a constant.
-    NamesAllErrorsAlike,
 }
 
 /// The model that simulations run on. It follows AWS throughout.
