@@ -59,7 +59,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     }
     assert!(!text.contains('\x1b'), "colours only on a terminal: {text:?}");
 
-    where_it_works(&operator);
+    where_it_works(&Operator::of(ministack));
     let garble = format!(
         "aws ssm put-parameter --overwrite --type String --name {} --value 'by hand'",
         stack.output("PausesParameter")

@@ -250,8 +250,9 @@ pub(crate) async fn resources(account: &Account, stack: &str) -> Result<Vec<Stac
     let is_missing = |error: &ListStackResourcesError| {
         error.meta().message().is_some_and(|message| message.ends_with("does not exist"))
     };
-    let resources = resources.unless(is_missing, "cloudformation:ListStackResources", stack)?;
-    resources.ok_or_else(|| Failure::CouldNot(format!("no stack {stack} in {}; {ELSEWHERE}", account.place)))
+    let stack = format!("{stack} in {}", account.place);
+    let resources = resources.unless(is_missing, "cloudformation:ListStackResources", &stack)?;
+    resources.ok_or_else(|| Failure::CouldNot(format!("no stack {stack}; {ELSEWHERE}")))
 }
 
 const ELSEWHERE: &str = "name the stack with --stack, its region with --region, its account with --profile, or the handler \
