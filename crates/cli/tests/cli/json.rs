@@ -51,7 +51,7 @@ fn rehearsals_print_one_object_with_the_members_of_the_page() {
         ("simulate --seeds", "simulate --events 5 --seeds 2 --chaos"),
         ("replay", "replay events/first-failure.json events/target-null.json"),
         ("schedule", "schedule --events 5 --max-retries 3 --rate 10/s"),
-        ("plan", "plan --outage 10m --rate 1/s --recover-within 30m"),
+        ("plan", "plan --outage 2m --recover-within 2d"),
         ("contention", "contention --clients 5 --runs 1"),
     ] {
         let object = json(line);
