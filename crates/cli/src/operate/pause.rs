@@ -107,13 +107,14 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     if pause.is_hard {
         writeln!(out, "New events are not run: Lambda sends them to the retry queue.")?;
     }
+    let place = session.common.place_flags();
     match (pause.until, &arguments.function) {
         (Some(until), _) => {
             let spread = durations::text(spread);
             writeln!(out, "It ends at {until}; what was due comes back over {spread}.")?;
         }
-        (None, Some(function)) => writeln!(out, "Let it go again with: comeback resume {function}")?,
-        (None, None) => writeln!(out, "Let them go again with: comeback resume --all")?,
+        (None, Some(function)) => writeln!(out, "Let it go again with: comeback resume {function}{place}")?,
+        (None, None) => writeln!(out, "Let them go again with: comeback resume --all{place}")?,
     }
     Ok(())
 }
@@ -354,8 +355,9 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
         return if ended.is_empty() { Err(Failure::Undone(nothing).into()) } else { Ok(()) };
     };
     let by = still.by.as_deref().unwrap_or("somebody");
+    let place = session.common.place_flags();
     let how = if still.target == "*" { "--all" } else { &still.target };
-    let what = format!("{name} is still paused by another pause, of {by}: comeback resume {how}");
+    let what = format!("{name} is still paused by another pause, of {by}: comeback resume {how}{place}");
     Err(Failure::Undone(what).into())
 }
 

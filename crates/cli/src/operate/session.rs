@@ -15,6 +15,9 @@ use crate::operate::account::{Account, Failure, Place};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
 use crate::output::json_line;
+use crate::text::terminal::command_line;
+
+const DEFAULT_STACK: &str = "comeback";
 
 /// Flags of every command on a deployment.
 #[derive(Clone, Debug, Args)]
@@ -24,7 +27,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) handler: Option<FunctionName>,
     /// The CloudFormation stack that has the retry handler
-    #[arg(long, value_name = "NAME", default_value = "comeback", conflicts_with = "handler")]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_STACK, conflicts_with = "handler")]
     pub(crate) stack: String,
     /// The AWS region [default: the environment's or the profile's]
     #[arg(long, value_name = "REGION")]
@@ -38,6 +41,24 @@ pub(crate) struct Common {
     /// Change what is to be changed without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
+}
+
+impl Common {
+    /// What a suggested command needs, to be pasted, to work on the same deployment.
+    pub(crate) fn place_flags(&self) -> String {
+        let flag = |name: &str, value: Option<&str>| {
+            value.map(|value| format!(" --{name} {}", command_line([value]))).unwrap_or_default()
+        };
+        let handler = self.handler.as_ref().map(FunctionName::unqualified);
+        let stack = Some(&*self.stack).filter(|stack| handler.is_none() && *stack != DEFAULT_STACK);
+        [
+            flag("handler", handler.as_deref()),
+            flag("stack", stack),
+            flag("region", self.region.as_deref()),
+            flag("profile", self.profile.as_deref()),
+        ]
+        .concat()
+    }
 }
 
 /// The operator's request to stop. Long work checks it between two calls, gives back what it holds, and sums up.
@@ -198,6 +219,21 @@ fn is_yes(answer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suggested_command_names_the_same_deployment() {
+        let common = |handler: Option<&str>, stack: &str| Common {
+            handler: handler.map(|handler| handler.parse().unwrap()),
+            stack: stack.into(),
+            region: handler.map(|_| "eu-west-1".into()),
+            profile: None,
+            json: false,
+            yes: true,
+        };
+        assert_eq!(common(None, "comeback").place_flags(), "");
+        assert_eq!(common(None, "shop").place_flags(), " --stack shop");
+        assert_eq!(common(Some("mine"), "comeback").place_flags(), " --handler mine --region eu-west-1");
+    }
 
     #[test]
     fn one_object_has_the_members_of_both() {

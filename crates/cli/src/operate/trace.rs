@@ -51,7 +51,7 @@ pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<
     drop(progress);
     session.answer(&trace);
     if !session.common.json {
-        write!(anstream::stdout(), "{}", text(&trace, now))?;
+        write!(anstream::stdout(), "{}", text(&trace, now, &session.common.place_flags()))?;
     }
     Ok(())
 }
@@ -59,8 +59,8 @@ pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<
 /// Where the text of a line begins: after a clock time and two spaces.
 const MARGIN: usize = 14;
 
-/// The timeline of an event, with what is known of its end.
-pub(crate) fn text(trace: &Trace, now: Timestamp) -> String {
+/// The timeline of an event, with what is known of its end. `place` are the flags of commands that it suggests.
+fn text(trace: &Trace, now: Timestamp, place: &str) -> String {
     let story = &trace.story;
     let mut text = format!("event   {}\ntarget  {}\n", shown(&story.key), shown(&story.target));
     let mut date = String::new();
@@ -83,7 +83,7 @@ pub(crate) fn text(trace: &Trace, now: Timestamp) -> String {
         let copies = story.copies;
         text += &format!("\n{copies} attempts failed more than once: copies of the event are retried, too\n");
     }
-    text + "\n" + &end(trace, now) + "\n"
+    text + "\n" + &end(trace, now, place) + "\n"
 }
 
 fn invocation<'t>(trace: &'t Trace, request_id: &Option<String>) -> Option<&'t Invocation> {
@@ -123,20 +123,22 @@ pub(crate) fn sentence(step: &Step) -> String {
 }
 
 /// What is known, and no more.
-fn end(trace: &Trace, now: Timestamp) -> String {
+fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
     match &trace.story.end {
         End::Waiting { due } if *due > now => {
             format!("It waits. Its next retry is due in {}.", short(due.since(now).as_secs_f64()))
         }
         End::Waiting { due } => {
             let late = short(now.since(*due).as_secs_f64());
-            format!("Its next retry has been due for {late}. `comeback doctor` says whether retries run.")
+            format!(
+                "Its next retry has been due for {late}. `comeback doctor{place}` says whether retries run."
+            )
         }
-        End::Held => "Its function is paused. `comeback pause --list` says by whom and why.".into(),
+        End::Held => format!("Its function is paused. `comeback pause --list{place}` says by whom and why."),
         End::Kept => "It is kept, and the handler will try again.".into(),
         End::GivenUp => {
             let at = trace.story.steps.last().map(|step| format!(" at {}", step.at)).unwrap_or_default();
-            format!("Dead-lettered{at}. Still there? `comeback dead show {}`", shown(&trace.story.key))
+            format!("Dead-lettered{at}. Still there? `comeback dead show {}{place}`", shown(&trace.story.key))
         }
         End::Invoked { request_id, at } => {
             let retry = match trace.story.steps.last().map(|step| &step.what) {
@@ -195,7 +197,7 @@ mod tests {
     }
 
     fn plain(trace: &Trace, now: u64) -> String {
-        anstream::adapter::strip_str(&text(trace, at(now))).to_string()
+        anstream::adapter::strip_str(&text(trace, at(now), " --stack shop")).to_string()
     }
 
     fn failed(attempt: u64) -> What {
@@ -254,7 +256,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         let end = End::Invoked { request_id: Some(hostile()), at: at(4) };
         let mut trace = trace(steps.map(|what| (0, what)).into(), end, vec![invocation]);
         (trace.story.key, trace.story.target) = (hostile(), hostile());
-        let text = text(&trace, at(64));
+        let text = text(&trace, at(64), "");
         assert!(text.contains("failed with a\\u{1b}]") && !is_obeyed_anywhere(&text), "{text}");
     }
 
@@ -271,14 +273,18 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
             (
                 wait(),
                 End::Waiting { due: at(0) },
-                "Its next retry has been due for 10s. `comeback doctor` says whether retries run.",
+                "Its next retry has been due for 10s. `comeback doctor --stack shop` says whether retries run.",
             ),
-            (wait(), End::Held, "Its function is paused. `comeback pause --list` says by whom and why."),
+            (
+                wait(),
+                End::Held,
+                "Its function is paused. `comeback pause --list --stack shop` says by whom and why.",
+            ),
             (wait(), End::Kept, "It is kept, and the handler will try again."),
             (
                 given_up,
                 End::GivenUp,
-                "Dead-lettered at 2026-09-14T15:33:20.000Z. Still there? `comeback dead show k-1`",
+                "Dead-lettered at 2026-09-14T15:33:20.000Z. Still there? `comeback dead show k-1 --stack shop`",
             ),
         ] {
             assert_eq!(last(what, end, vec![]), expected);
