@@ -18,6 +18,7 @@ mod redrive;
 mod scan;
 #[cfg(test)]
 mod simulated;
+mod survey;
 mod work;
 
 use clap::{Args, Subcommand};

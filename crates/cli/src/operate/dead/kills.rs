@@ -12,11 +12,11 @@ use crate::operate::account::Failure;
 use crate::operate::dead::discard::{Export, Line};
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::import::Importing;
-use crate::operate::dead::plan::Survey;
 use crate::operate::dead::queue::Received;
 use crate::operate::dead::redrive::Redrive;
 use crate::operate::dead::scan::{End, Read, Reader, Scan};
 use crate::operate::dead::simulated::{self, NOW, Put, Simulated, policy};
+use crate::operate::dead::survey::Survey;
 use crate::operate::dead::work::{Done, LetterAction, Pace, Work};
 use crate::operate::session::Interrupt;
 

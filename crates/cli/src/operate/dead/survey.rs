@@ -1,0 +1,368 @@
+//! Counting letters by group and describing them, and the tables of both.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use comeback_engine::{Letter, LetterKind, Reason, ReasonCode, Timestamp};
+use comfy_table::Table;
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use crate::operate::account::Failure;
+use crate::operate::dead::filter::{Filter, reason_of};
+use crate::operate::dead::queue::Received;
+use crate::operate::deployment::Deployment;
+use crate::operate::function::short_name;
+use crate::text::durations;
+use crate::text::terminal::{shown, unwrapped_table};
+
+/// Functions named one by one.
+const MOST_NAMED: usize = 20;
+/// A function may write anything as an error's type. Past this many groups, letters are counted together.
+const MOST_GROUPS: usize = 1_000;
+const LONGEST_ERROR: usize = 256;
+/// Characters of an error's message in a table.
+const SHOWN_OF_A_MESSAGE: usize = 40;
+
+/// What there is of a filter's letters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Survey {
+    /// Letters that the filter takes and that can be acted on.
+    pub(crate) chosen: u64,
+    /// These letters by reason, target and error type.
+    groups: BTreeMap<(&'static str, Option<String>, Option<String>), Group>,
+    /// The first of them, as many as were asked for.
+    pub(crate) letters: Vec<Described>,
+    /// Letters that the filter takes and that would be dead-lettered again at once, by reason.
+    pub(crate) left: BTreeMap<&'static str, u64>,
+    /// Functions of such letters that `TARGET_FUNCTIONS` does not allow; the first twenty.
+    pub(crate) not_allowed: BTreeSet<String>,
+    /// Functions of all letters; the first twenty.
+    functions: BTreeSet<String>,
+    /// Some letter is of the function that the filter names.
+    is_of_target: bool,
+    /// When the last of all letters was sent, by SQS's clock.
+    pub(crate) newest: Option<Timestamp>,
+}
+
+/// Letters with the same reason, target and error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Group {
+    reason: &'static str,
+    target: Option<String>,
+    /// The last error's type, or its first 256 characters.
+    error_type: Option<String>,
+    /// The error's message in one of them, or its first 256 characters.
+    error_message: Option<String>,
+    count: u64,
+    /// When the first and the last of them were given up.
+    oldest: Timestamp,
+    newest: Timestamp,
+}
+
+/// A letter on one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Described {
+    /// The event's key. A message that was not understood has none.
+    pub(crate) key: Option<String>,
+    pub(crate) message_id: String,
+    /// `event`; `verbatim` for a body left as it was received; `record` for what SQS's own redrive took; `unknown` for
+    /// any other message.
+    pub(crate) kind: &'static str,
+    /// The reason's name, `max_receive_count` or `unknown`.
+    pub(crate) reason: &'static str,
+    pub(crate) target: Option<String>,
+    pub(crate) error_type: Option<String>,
+    pub(crate) error_message: Option<String>,
+    pub(crate) retries: Option<u64>,
+    pub(crate) given_up: Timestamp,
+    pub(crate) sent: Timestamp,
+}
+
+impl Survey {
+    /// Counts a letter, and describes it if it is one of the first `most`. `judge` says whether it can be acted on. Gives
+    /// whether the filter takes it and it can be.
+    pub(crate) fn count(
+        &mut self,
+        received: &Received,
+        filter: &Filter,
+        judge: impl Fn(&Received) -> Result<(), Reason>,
+        most: usize,
+        now: Timestamp,
+    ) -> bool {
+        self.newest = self.newest.max(Some(received.record.sent));
+        let letter = received.letter();
+        let target = letter.function_arn.as_deref().map(ToOwned::to_owned);
+        if let Some(arn) = &target {
+            self.is_of_target |= filter.target.as_ref().is_some_and(|target| target.names(arn));
+            if self.functions.len() < MOST_NAMED {
+                self.functions.insert(short_name(arn).to_owned());
+            }
+        }
+        if !filter.takes(&letter, now) {
+            return false;
+        }
+        if let Err(Reason { code, .. }) = judge(received) {
+            *self.left.entry(code.name()).or_default() += 1;
+            if code == ReasonCode::TargetNotAllowed && self.not_allowed.len() < MOST_NAMED {
+                self.not_allowed.extend(target);
+            }
+            return false;
+        }
+        self.chosen += 1;
+        if self.letters.len() < most {
+            let described = Described::of(received, &letter);
+            let error_message = described.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
+            self.letters.push(Described { error_message, ..described });
+        }
+        let error = letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR).collect());
+        let mut alike = (reason_of(&letter), target, error);
+        if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&alike) {
+            alike = ("other", None, None);
+        }
+        let moment = letter.given_up;
+        let group = self.groups.entry(alike).or_insert_with_key(|(reason, target, error_type)| {
+            let (target, error_type) = (target.clone(), error_type.clone());
+            let error_message = letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
+            Group { reason, target, error_type, error_message, count: 0, oldest: moment, newest: moment }
+        });
+        group.count += 1;
+        group.oldest = moment.min(group.oldest);
+        group.newest = moment.max(group.newest);
+        true
+    }
+
+    /// Fails if the filter names a function of which there is no letter, and which the handler does not retry either: its
+    /// name may be misspelt.
+    pub(crate) fn check_target(&self, filter: &Filter, deployment: &Deployment) -> Result<(), Failure> {
+        let Some(target) = filter.target.as_ref().filter(|_| !self.is_of_target) else { return Ok(()) };
+        if deployment.retries(&deployment.arn_of(target)) {
+            return Ok(());
+        }
+        let functions = self.functions.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let named =
+            if functions.is_empty() { String::new() } else { format!("; the letters are of {functions}") };
+        Err(Failure::Undone(format!(
+            "--target {target}: no letter is of such a function, and TARGET_FUNCTIONS allows none of that name{named}"
+        )))
+    }
+
+    /// The groups, the largest first.
+    pub(crate) fn groups(&self) -> Vec<&Group> {
+        let mut groups: Vec<_> = self.groups.values().collect();
+        groups.sort_by_key(|group| Reverse(group.count));
+        groups
+    }
+
+    pub(crate) fn groups_table(&self, now: Timestamp) -> Table {
+        let mut table = unwrapped_table();
+        table.set_header(["letters", "reason", "function", "error", "message", "oldest", "newest"]);
+        for group in self.groups() {
+            let row: [&str; 7] = [
+                &HumanCount(group.count).to_string(),
+                group.reason,
+                short_name(group.target.as_deref().unwrap_or_default()),
+                group.error_type.as_deref().unwrap_or_default(),
+                &shown_message(&group.error_message),
+                &age(group.oldest, now),
+                &age(group.newest, now),
+            ];
+            table.add_row(row.map(shown));
+        }
+        table
+    }
+
+    pub(crate) fn letters_table(&self, now: Timestamp) -> Table {
+        let mut table = unwrapped_table();
+        table.set_header(["key", "function", "reason", "error", "message", "retries", "age"]);
+        for letter in &self.letters {
+            let row: [&str; 7] = [
+                letter.key.as_ref().unwrap_or(&letter.message_id),
+                short_name(letter.target.as_deref().unwrap_or_default()),
+                letter.reason,
+                letter.error_type.as_deref().unwrap_or_default(),
+                &shown_message(&letter.error_message),
+                &letter.retries.map(|retries| retries.to_string()).unwrap_or_default(),
+                &age(letter.given_up, now),
+            ];
+            table.add_row(row.map(shown));
+        }
+        table
+    }
+}
+
+/// A message on one line of a table.
+fn shown_message(message: &Option<String>) -> String {
+    message
+        .as_deref()
+        .map(|text| cut(text.lines().next().unwrap_or_default(), SHOWN_OF_A_MESSAGE))
+        .unwrap_or_default()
+}
+
+/// The first characters of a text, with `…` for the others.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+fn age(moment: Timestamp, now: Timestamp) -> String {
+    durations::short(now.since(moment).as_secs_f64().floor())
+}
+
+impl Described {
+    pub(crate) fn of(received: &Received, letter: &Letter<'_>) -> Self {
+        Self {
+            key: letter.key.clone(),
+            message_id: received.record.message_id.clone(),
+            kind: match letter.kind {
+                LetterKind::Event => "event",
+                LetterKind::Verbatim => "verbatim",
+                LetterKind::Record => "record",
+                LetterKind::Unknown => "unknown",
+            },
+            reason: reason_of(letter),
+            target: letter.function_arn.as_deref().map(ToOwned::to_owned),
+            error_type: letter.error_type.clone(),
+            error_message: letter.error_message.clone(),
+            retries: letter.retries_made,
+            given_up: letter.given_up,
+            sent: received.record.sent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operate::dead::queue::LetterQueue;
+    use crate::operate::dead::scan::{End, Read, Reader, Scan};
+    use crate::operate::dead::simulated::{NOW, Put, Simulated, event, malformed, record, unknown};
+    use crate::operate::session::Interrupt;
+
+    async fn survey<Q: LetterQueue>(
+        reader: &Reader<'_, Q>,
+        most: usize,
+        now: Timestamp,
+    ) -> Result<(Survey, Read), Failure> {
+        let (mut survey, filter) = (Survey::default(), Filter::default());
+        let look = |received: &Received| {
+            survey.count(received, &filter, |_| Ok(()), most, now);
+            false
+        };
+        let read = Scan::new(reader, now).look(look).await?;
+        Ok((survey, read))
+    }
+
+    async fn list(simulated: &Simulated, most: usize, now: Timestamp) -> Result<(Survey, Read), Failure> {
+        let (_raise, interrupt) = Interrupt::new();
+        survey(&Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) }, most, now)
+            .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_are_counted_by_group_and_given_back() {
+        let timeouts = (0..250).map(|_| event("Timeout"));
+        let others = (0..3).map(|_| record("Throttled"));
+        let simulated = Simulated::with(timeouts.chain(others).chain([unknown(), malformed()]));
+        let (survey, read) = list(&simulated, 2, NOW).await.unwrap();
+        let groups = survey.groups();
+        let groups = groups.iter().map(|it| (it.count, it.reason, it.error_type.as_deref()));
+        let expected = [
+            (250, "max_age", Some("Timeout")),
+            (3, "max_receive_count", Some("Throttled")),
+            (1, "malformed_record", None),
+            (1, "unknown", None),
+        ];
+        assert_eq!(groups.collect::<Vec<_>>(), expected);
+        assert_eq!((survey.chosen, survey.letters.len()), (255, 2));
+        assert_eq!((read.letters, read.end), (255, End::All));
+        assert_eq!(simulated.depth().visible, 255);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_sent_later_are_left_alone() {
+        let simulated = Simulated::with([event("Timeout"), event("Timeout")]);
+        let first = simulated.dead()[0].record.sent;
+        let (survey, read) = list(&simulated, 0, first).await.unwrap();
+        assert_eq!((survey.chosen, read.letters, read.newer), (1, 1, 1));
+        assert_eq!((survey.newest, simulated.depth().visible), (Some(first), 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ctrl_c_gives_back_what_was_read() {
+        let simulated = Simulated::with((0..500).map(|_| event("Timeout")));
+        let (raise, interrupt) = Interrupt::new();
+        let progress = Box::new(|_: u64| raise.send(true).unwrap());
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
+        let (_, read) = survey(&reader, 0, NOW).await.unwrap();
+        assert_eq!((read.letters, &read.end), (80, &End::Interrupted));
+        assert_eq!(simulated.depth().visible, 500);
+        let failure = read.result("nothing was changed").unwrap_err();
+        assert_eq!(failure, Failure::Interrupted("nothing was changed".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_denied_receive_fails_the_command() {
+        let simulated = Simulated::with([event("Timeout")]);
+        simulated.denied.set("receive");
+        let failure = list(&simulated, 0, NOW).await.unwrap_err();
+        assert_eq!(failure, Failure::CouldNot("sqs:ReceiveMessage: AccessDenied".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_that_cannot_be_given_back_are_reported() {
+        let simulated = Simulated::with((0..30).map(|_| event("Timeout")));
+        simulated.denied.set("give_back");
+        let (_, read) = list(&simulated, 0, NOW).await.unwrap();
+        let why = "sqs:ChangeMessageVisibility: refused: AccessDenied: give_back; docs/operate.md lists the permissions of \
+            each command";
+        assert_eq!(read.still_hidden, Some((30, why.into())));
+        let undone = format!(
+            "read 30; 30 letters could not be given back and are hidden for 15 minutes at most: {why}"
+        );
+        assert_eq!(read.result("read 30"), Err(Failure::Undone(undone)));
+        assert_eq!(simulated.depth().in_flight, 30);
+    }
+
+    /// A survey of these letters, with a filter.
+    fn surveyed(letters: &[Put], filter: &Filter) -> Survey {
+        let mut survey = Survey::default();
+        for received in Simulated::with(letters.iter().cloned()).dead() {
+            survey.count(&received, filter, |_| Ok(()), 10, NOW);
+        }
+        survey
+    }
+
+    #[test]
+    fn a_key_is_never_broken_and_a_message_is_cut() {
+        let mut letter = event("Timeout");
+        let long = format!("{}-{}", letter.key, "k".repeat(200));
+        letter.body = letter.body.replace(&letter.key, &long);
+        letter.body = letter.body.replace(r#""m""#, &format!("\"{}\\n{}\"", "m".repeat(50), "n".repeat(50)));
+        let survey = surveyed(&[letter], &Filter::default());
+        let letters = survey.letters_table(NOW).to_string();
+        assert!(letters.lines().any(|line| line.contains(&long)), "{letters}");
+        let message = format!(" {}… ", "m".repeat(40));
+        for table in [letters, survey.groups_table(NOW).to_string()] {
+            assert!(table.lines().any(|line| line.contains(&message)), "{table}");
+        }
+    }
+
+    #[test]
+    fn a_target_that_nobody_knows_is_said() {
+        let check = |target: &str, letters: &[Put]| {
+            let filter = Filter { target: Some(target.parse().unwrap()), ..Filter::default() };
+            surveyed(letters, &filter).check_target(&filter, &Deployment::sample())
+        };
+        let letters = [event("Timeout")];
+        assert_eq!(check("orders", &letters), Ok(()));
+        assert_eq!(check("orders", &[]), Ok(()), "TARGET_FUNCTIONS has it");
+        let unknown =
+            "--target ordres: no letter is of such a function, and TARGET_FUNCTIONS allows none of that name";
+        let of = format!("{unknown}; the letters are of orders:$LATEST");
+        assert_eq!(check("ordres", &letters), Err(Failure::Undone(of)));
+        assert_eq!(check("ordres", &[]), Err(Failure::Undone(unknown.into())));
+    }
+}
