@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use comeback_engine::{
     Action, BACKOFF_RANGE, BatchEvent, BatchReport, Concurrency, FailedEvent, HOLD, InvocationRecord, Jitter,
-    LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policy, ReasonCode, Record,
-    Settings, Timestamp, longest_between_reads,
+    LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policies, Policy,
+    ReasonCode, Record, Settings, Timestamp, longest_between_reads,
 };
 use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
@@ -254,14 +254,15 @@ impl Question {
         let Self { settings, record, now, .. } = self;
         let pauses = self.pauses();
         let policy = Policy::new(settings.clone()).expect("BUG: settings are brought into range");
-        let action = comeback_engine::decide(record, &policy, &pauses, *now);
-        let again = comeback_engine::decide(record, &policy, &pauses, *now);
+        let policies = Policies::from(policy);
+        let action = comeback_engine::decide(record, &policies, &pauses, *now);
+        let again = comeback_engine::decide(record, &policies, &pauses, *now);
         assert_eq!(format!("{action:?}"), format!("{again:?}"), "the same question has the same answer");
         match &action {
             Action::Defer { due, visibility_timeout, .. } => {
                 assert_eq!(visibility_timeout.subsec_nanos(), 0, "SQS counts whole seconds");
                 assert!((1..=43_170).contains(&visibility_timeout.as_secs()), "{visibility_timeout:?}");
-                self.check_later_look(&policy, *due, *visibility_timeout);
+                self.check_later_look(&policies, *due, *visibility_timeout);
             }
             Action::Hold { visibility_timeout, .. } => {
                 assert!(pauses.iter().any(|pause| pause.is_active(*now)), "nothing is paused");
@@ -270,7 +271,7 @@ impl Question {
                     "{visibility_timeout:?}"
                 );
             }
-            Action::Reinvoke { event, envelope, .. } => self.check_retry(&policy, event, envelope),
+            Action::Reinvoke { event, envelope, .. } => self.check_retry(policies.stack(), event, envelope),
             Action::DeadLetter { reason, .. } => {
                 assert_eq!(action.due(), None);
                 assert!(!reason.detail.is_empty());
@@ -280,15 +281,15 @@ impl Question {
 
     /// A message that was received again is not hidden longer than until it is due, and its due time
     /// does not move unless the end of a pause is noticed meanwhile.
-    fn check_later_look(&self, policy: &Policy, due: Timestamp, hidden: Duration) {
+    fn check_later_look(&self, policies: &Policies, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
         let pauses = self.pauses();
-        let latest_notice = longest_between_reads(policy);
+        let latest_notice = longest_between_reads(policies.stack());
         let is_noticed = |until: Timestamp| until.saturating_add(latest_notice) <= self.now;
         let is_settled = pauses.iter().all(|pause| pause.until.is_some_and(is_noticed) || later < pause.from);
         if self.record.receive_count > 1 && later >= due && is_settled {
-            let look = comeback_engine::decide(&self.record, policy, &pauses, later);
+            let look = comeback_engine::decide(&self.record, policies, &pauses, later);
             assert!(!matches!(look, Action::Defer { .. }), "deferred again: {look:?}");
             assert!(look.due().is_none_or(|moved| moved == due), "{due} has moved: {look:?}");
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use comeback_engine::{Action, Jitter, Policy, Record, Settings, Style, Timestamp};
+use comeback_engine::{Action, Jitter, Policies, Policy, Record, Settings, Style, Timestamp};
 use comeback_fuzz::{Question, Seed, batch_event, decide, envelope, invocation_record, message, seeds};
 use proptest::collection::vec;
 use proptest::option;
@@ -130,9 +130,9 @@ fn the_samples_lead_to_every_action() {
         assert_eq!(question.to_bytes(), data, "what is read is what was written");
         let paused = Question { pause: Some((1, 0, 0)), ..question.clone() };
         assert_eq!(Question::from_bytes(&paused.to_bytes()).pause, paused.pause);
-        let policy = Policy::new(question.settings.clone()).unwrap();
+        let policies = Policies::from(Policy::new(question.settings.clone()).unwrap());
         for asked in [&question, &paused] {
-            match comeback_engine::decide(&asked.record, &policy, &asked.pauses(), asked.now) {
+            match comeback_engine::decide(&asked.record, &policies, &asked.pauses(), asked.now) {
                 Action::Defer { .. } => seen[0] += 1,
                 Action::Reinvoke { .. } => seen[1] += 1,
                 Action::DeadLetter { .. } => seen[2] += 1,

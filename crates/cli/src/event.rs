@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use comeback_engine::{BatchEvent, FailedEvent, FunctionPattern, Policy, Record, SettingError, Timestamp};
+use comeback_engine::{BatchEvent, FailedEvent, FunctionPattern, Policies, Record, SettingError, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -40,9 +40,9 @@ pub(crate) fn run(arguments: &EventArguments) -> Result<(), Failure> {
         let problem = "not an SQS event: a payload for the target has no times to shift";
         return Err(BadFile::new(path, problem).into());
     };
-    let policy =
-        policy_for(&arguments.policy, &batch).map_err(|refused| Failure::refused(refused, vec![]))?;
-    let moment = arguments.at.or_else(|| last_due(&batch, &policy));
+    let policies =
+        policies_for(&arguments.policy, &batch).map_err(|refused| Failure::refused(refused, vec![]))?;
+    let moment = arguments.at.or_else(|| last_due(&batch, &policies));
     let moment =
         moment.ok_or_else(|| BadFile::new(path, "no message has the times that SQS always writes"))?;
     let shifted = shifted(path, &text, moment, now())?;
@@ -51,12 +51,12 @@ pub(crate) fn run(arguments: &EventArguments) -> Result<(), Failure> {
 }
 
 /// Allows every function that the messages name: this command decides about nothing.
-fn policy_for(flags: &PolicyFlags, batch: &BatchEvent) -> Result<Policy, Vec<SettingError>> {
+fn policies_for(flags: &PolicyFlags, batch: &BatchEvent) -> Result<Policies, Vec<SettingError>> {
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
     let mut arns: Vec<String> = batch.records.iter().filter_map(arn).collect();
     arns.retain(|arn| arn.parse::<FunctionPattern>().is_ok());
     arns.push(SAMPLE_TARGET.into());
-    flags.policy(&arns.join(","))
+    flags.policies(&arns.join(","))
 }
 
 /// A copy of an SQS event in which `moment` has become `now`. Times move by whole seconds, because an

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, Args};
-use comeback_engine::{Policy, SettingError, Timestamp};
+use comeback_engine::{Policies, SettingError, Timestamp};
 
 /// The retry handler's policy variables as flags. The handler's own reader reads them as text, so they
 /// mean the same and are refused in the same words.
@@ -23,6 +23,9 @@ pub(crate) struct PolicyFlags {
     /// MAX_BACKOFF: cap of every backoff; 1s to 43170s [default: 43170s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_backoff: Option<String>,
+    /// BACKOFFS: ceilings such as 20s,5m,30m,2h, the last repeated, instead of --base-backoff and --max-backoff
+    #[arg(long, value_name = "TIMES", allow_hyphen_values = true)]
+    backoffs: Option<String>,
     /// JITTER: full, equal, decorrelated or none [default: full]
     #[arg(long, value_name = "NAME")]
     jitter: Option<String>,
@@ -42,6 +45,9 @@ pub(crate) struct PolicyFlags {
     /// NON_RETRYABLE_ERRORS: globs of the errorTypes, or of their class or simple names, that are dead-lettered at once, comma-separated
     #[arg(long, value_name = "GLOBS")]
     non_retryable_errors: Option<String>,
+    /// POLICIES: policies of single functions, such as "orders MAX_AGE=2h; export-* MAX_AGE=14d"
+    #[arg(long, value_name = "ENTRIES")]
+    policies: Option<String>,
 }
 
 /// Adds to the help of `--non-retryable-errors` which errors there are where a target is simulated.
@@ -53,14 +59,14 @@ pub(crate) fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
 }
 
 impl PolicyFlags {
-    /// The policy, with these target functions.
+    /// The policies, with these target functions.
     ///
     /// # Errors
     ///
     /// Every value that was refused, in the handler's words.
-    pub(crate) fn policy(&self, target_functions: &str) -> Result<Policy, Vec<SettingError>> {
+    pub(crate) fn policies(&self, target_functions: &str) -> Result<Policies, Vec<SettingError>> {
         let given = self.given();
-        Policy::from_variables(|name| match name {
+        Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(target_functions.to_owned()),
             _ => given.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone()),
         })
@@ -82,22 +88,24 @@ impl PolicyFlags {
     }
 
     /// Every flag, without its dashes.
-    pub(crate) fn names() -> [&'static str; 10] {
+    pub(crate) fn names() -> [&'static str; 12] {
         Self::default().slots().map(|(flag, _)| flag)
     }
 
-    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 10] {
+    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 12] {
         [
             ("max-age", &mut self.max_age),
             ("max-retries", &mut self.max_retries),
             ("base-backoff", &mut self.base_backoff),
             ("max-backoff", &mut self.max_backoff),
+            ("backoffs", &mut self.backoffs),
             ("jitter", &mut self.jitter),
             ("envelope", &mut self.envelope),
             ("directives", &mut self.directives),
             ("hide-up-to", &mut self.hide_up_to),
             ("maximum-concurrency", &mut self.maximum_concurrency),
             ("non-retryable-errors", &mut self.non_retryable_errors),
+            ("policies", &mut self.policies),
         ]
     }
 }
@@ -215,8 +223,8 @@ mod tests {
     #[test]
     fn what_changes_nothing_is_refused() {
         let form = "must be FLAG=VALUE, such as jitter=none,max-backoff=1h";
-        let flags = "max-age, max-retries, base-backoff, max-backoff, jitter, envelope, directives, \
-            hide-up-to, maximum-concurrency, non-retryable-errors";
+        let flags = "max-age, max-retries, base-backoff, max-backoff, backoffs, jitter, envelope, directives, \
+            hide-up-to, maximum-concurrency, non-retryable-errors, policies";
         for (text, expected) in [
             ("", form.to_owned()),
             ("none", form.to_owned()),

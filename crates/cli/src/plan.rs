@@ -81,7 +81,8 @@ impl PlanArguments {
     fn settings(&self) -> Result<Settings, Vec<SettingError>> {
         let given = [("max-age", &self.max_age), ("max-retries", &self.max_retries)];
         let given = given.iter().filter_map(|(flag, value)| Some((*flag, value.as_deref()?)));
-        let policy = PolicyFlags::default().with(given).policy(TARGET_ARN)?;
+        let policies = PolicyFlags::default().with(given).policies(TARGET_ARN)?;
+        let policy = policies.stack();
         Ok(Settings {
             max_age: policy.max_age().as_secs(),
             max_retries: policy.max_retries(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use comeback_engine::{BatchEvent, Moved, Outcome, Pauses, Policy, Record, Step, Timestamp, decide};
+use comeback_engine::{BatchEvent, Moved, Outcome, Pauses, Policies, Record, Step, Timestamp, decide};
 use comeback_timelapse::{Call, rehearse};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -46,10 +46,12 @@ pub(crate) struct ReplayArguments {
 
 pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
     let target_functions = arguments.target_functions.as_deref().unwrap_or(SAMPLE_TARGET);
-    let policy =
-        arguments.policy.policy(target_functions).map_err(|refused| Failure::refused(refused, Vec::new()))?;
+    let policies = arguments
+        .policy
+        .policies(target_functions)
+        .map_err(|refused| Failure::refused(refused, Vec::new()))?;
     let mut reports =
-        arguments.files.iter().map(|path| FileReport::of(path, &text_of(path)?, &policy, arguments.at));
+        arguments.files.iter().map(|path| FileReport::of(path, &text_of(path)?, &policies, arguments.at));
     if arguments.json {
         let files = reports.collect::<Result<Vec<_>, _>>()?;
         return print_json(&BTreeMap::from([("files", files)]));
@@ -111,18 +113,18 @@ impl FileReport {
     /// # Errors
     ///
     /// The file is not readable.
-    pub fn of(path: &Path, text: &str, policy: &Policy, at: Option<Timestamp>) -> Result<Self, BadFile> {
+    pub fn of(path: &Path, text: &str, policies: &Policies, at: Option<Timestamp>) -> Result<Self, BadFile> {
         let handled = sqs_event(path, text)?.map(|batch| {
-            let at = at.or_else(|| last_due(&batch, policy)).unwrap_or(Timestamp::from_secs(0));
-            Handled::of(&batch, policy, at)
+            let at = at.or_else(|| last_due(&batch, policies)).unwrap_or(Timestamp::from_secs(0));
+            Handled::of(&batch, policies, at)
         });
         Ok(Self { file: path.display().to_string(), handled })
     }
 }
 
 impl Handled {
-    fn of(batch: &BatchEvent, policy: &Policy, at: Timestamp) -> Self {
-        let rehearsal = rehearse(batch, policy, at);
+    fn of(batch: &BatchEvent, policies: &Policies, at: Timestamp) -> Self {
+        let rehearsal = rehearse(batch, policies, at);
         let failures: Vec<String> = rehearsal.report.batch_item_failures().map(Into::into).collect();
         if let Some(missing) = rehearsal.report.kept_whole {
             let kept = |id: &String| MessageDecision::kept(id, missing.to_string());
@@ -245,10 +247,10 @@ pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
 /// The moment at which the last of the messages is due: a first receive when it was sent, a
 /// later one when its backoff ends, or at its first receive if there will be no retry.
 /// `None` without messages.
-pub fn last_due(batch: &BatchEvent, policy: &Policy) -> Option<Timestamp> {
+pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,
-        _ => decide(record, policy, &Pauses::default(), record.first_receive)
+        _ => decide(record, policies, &Pauses::default(), record.first_receive)
             .due()
             .unwrap_or(record.first_receive),
     };

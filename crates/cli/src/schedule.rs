@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use comeback_engine::Policy;
+use comeback_engine::{Policies, Policy};
 use comeback_timelapse::{IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
 use serde::Serialize;
 
@@ -49,8 +49,9 @@ pub(crate) struct ScheduleArguments {
 }
 
 pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
-    let policy = checked(arguments)?;
-    let schedule = followed(arguments, &policy);
+    let policies = checked(arguments)?;
+    let policy = policies.stack();
+    let schedule = followed(arguments, policy);
     let in_flight = arguments.rate.map(|rate| schedule.in_flight(rate, IN_FLIGHT_LIMIT));
     if arguments.json {
         let backoff = policy.backoff();
@@ -64,7 +65,7 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
         print_json(&Printed { policy, schedule: &schedule, in_flight })?;
     } else {
         let mut out = anstream::stdout().lock();
-        writeln!(out, "{}", text(&policy, &schedule))?;
+        writeln!(out, "{}", text(policy, &schedule))?;
         if let Some(in_flight) = &in_flight {
             writeln!(out, "\n{}", in_words(in_flight))?;
         }
@@ -72,17 +73,17 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.plot {
         let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
         let file = if is_file { path.to_owned() } else { path.join("schedule.svg") };
-        fill(create(&file)?, &file, &plot::draw(&policy, &schedule))?;
+        fill(create(&file)?, &file, &plot::draw(policy, &schedule))?;
     }
     Ok(())
 }
 
-fn checked(arguments: &ScheduleArguments) -> Result<Policy, Failure> {
+fn checked(arguments: &ScheduleArguments) -> Result<Policies, Failure> {
     let refused =
         |events: usize| ScenarioError { setting: "events", value: events.to_string(), range: "1 to 100000" };
     let events = arguments.events.filter(|events| !(1..=MAX_EVENTS).contains(events));
     let events = events.map_or(Ok(()), |events| Err(vec![refused(events)]));
-    Ok(Failure::unless_both(arguments.policy.policy(TARGET_ARN), events)?.0)
+    Ok(Failure::unless_both(arguments.policy.policies(TARGET_ARN), events)?.0)
 }
 
 fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::Policy;
+use comeback_engine::Policies;
 use comeback_timelapse::{Minute, Scenario, Summary, TARGET_ARN, Watcher};
 use serde::Serialize;
 
@@ -28,16 +28,16 @@ use warnings::warnings;
 pub(crate) use arguments::{EXAMPLES, SimulateArguments};
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
-    let (scenario, policy, other) = checked(arguments)?;
+    let (scenario, policies, other) = checked(arguments)?;
     if let Some(seeds) = arguments.faults.seeds {
-        return run_seeds(arguments, &scenario, &policy, seeds);
+        return run_seeds(arguments, &scenario, &policies, seeds);
     }
     let repeat = arguments.repeat(scenario.seed);
     // A page that cannot be written is refused before the runs, not after them.
     let page_path = arguments.simulation.report.as_deref();
     let page_file = page_path.map(|path| Ok::<_, Failure>((create(path)?, path))).transpose()?;
     let mut watched = (virtual_time(&scenario, ""), Lives::default());
-    let (summary, wall_time) = timed(|| comeback_timelapse::run(&scenario, &policy, &mut watched));
+    let (summary, wall_time) = timed(|| comeback_timelapse::run(&scenario, &policies, &mut watched));
     let (bar, lives) = watched;
     drop(bar);
     let broken = |error| Failure::of_run(error, repeat.clone());
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.simulation.csv {
         write_csv(path, &summary.minutes).map_err(|problem| Failure::write(path, problem))?;
     }
-    for warning in warnings(&scenario, &policy, &summary) {
+    for warning in warnings(&scenario, policies.stack(), &summary) {
         anstream::eprintln!("warning: {warning}");
     }
     if arguments.json {
@@ -54,32 +54,32 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
         print(&scenario, &summary, &repeat, wall_time)?;
     }
     let Some((file, path)) = page_file else { return Ok(()) };
-    let first = (arguments.policy.clone(), policy, summary);
+    let first = (arguments.policy.clone(), policies, summary);
     let runs = Runs::make(&scenario, first, other, |what| virtual_time(&scenario, what)).map_err(broken)?;
     fill(file, path, &page(&repeat, &scenario, &runs, lives))
 }
 
-/// The scenario, the policy, and the one to compare it with.
-type Checked = (Scenario, Policy, Option<(PolicyFlags, Policy)>);
+/// The scenario, the policies, and those to compare them with.
+type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 /// Refuses everything wrong at once, and what is wrong with both policies only once.
 fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
     let scenario = arguments.simulation.scenario();
     let scenario = arguments.faults.scenario(&scenario, scenario.seed);
     let other_flags = arguments.simulation.vs.as_ref().map(|changes| changes.applied_to(&arguments.policy));
-    let policy = arguments.policy.policy(TARGET_ARN);
-    let other = other_flags.as_ref().map(|flags| flags.policy(TARGET_ARN)).transpose();
-    let policies = match (policy, other) {
-        (Ok(policy), Ok(other)) => Ok((policy, other_flags.zip(other))),
-        (policy, other) => {
-            let mut refused = policy.err().unwrap_or_default();
+    let own = arguments.policy.policies(TARGET_ARN);
+    let other = other_flags.as_ref().map(|flags| flags.policies(TARGET_ARN)).transpose();
+    let both = match (own, other) {
+        (Ok(own), Ok(other)) => Ok((own, other_flags.zip(other))),
+        (own, other) => {
+            let mut refused = own.err().unwrap_or_default();
             let of_other = other.err().unwrap_or_default();
             refused.extend(of_other.into_iter().filter(|error| !refused.contains(error)).collect::<Vec<_>>());
             Err(refused)
         }
     };
-    let ((policy, other), ()) = Failure::unless_both(policies, scenario.check())?;
-    Ok((scenario, policy, other))
+    let ((policies, other), ()) = Failure::unless_both(both, scenario.check())?;
+    Ok((scenario, policies, other))
 }
 
 #[derive(Serialize)]

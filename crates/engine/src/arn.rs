@@ -143,12 +143,15 @@ pub struct FunctionPattern {
     name: WildMatch,
 }
 
-/// Why an entry of `TARGET_FUNCTIONS` is refused.
+/// Why a pattern of `TARGET_FUNCTIONS` or `POLICIES` is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
     /// Not `arn:…:lambda:region:account:function:name[:qualifier]`.
     #[error("{}", NotAnArn::Function)]
     NotAFunctionArn,
+    /// Not `name[:qualifier]`, where an ARN is not needed.
+    #[error("names no function: it must begin with NAME, NAME:QUALIFIER or a function ARN")]
+    NotAName,
     /// `*` outside the name.
     #[error("has a * outside the function's name")]
     WildcardOutsideName,
@@ -197,6 +200,60 @@ impl FunctionPattern {
     /// Whether this entry, taken literally, names that function.
     pub(crate) fn is(&self, function: &HandlerFunction) -> bool {
         self.arn.region == function.region && self.arn.name == function.name
+    }
+}
+
+/// The functions that an entry of `POLICIES` is about: a pattern as in `TARGET_FUNCTIONS`, or a bare name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PolicyPattern {
+    Arn(FunctionPattern),
+    Name {
+        name: WildMatch,
+        qualifier: Option<String>,
+        /// Account and region of the retry queue. While it is unknown, a name matches in any.
+        home: Option<(String, String)>,
+    },
+}
+
+impl FromStr for PolicyPattern {
+    type Err = BadPattern;
+
+    fn from_str(text: &str) -> Result<Self, BadPattern> {
+        if text.starts_with("arn:") {
+            return text.parse().map(Self::Arn);
+        }
+        let (name, qualifier) = text.split_once(':').map_or((text, None), |(name, it)| (name, Some(it)));
+        if name.is_empty() || qualifier.is_some_and(|it| it.is_empty() || it.contains(':')) {
+            return Err(BadPattern::NotAName);
+        }
+        if qualifier.is_some_and(|qualifier| qualifier.contains('*')) {
+            return Err(BadPattern::WildcardOutsideName);
+        }
+        if !is_name(&name.replace('*', "")) || !qualifier.is_none_or(is_qualifier) {
+            return Err(BadPattern::BadCharacter);
+        }
+        Ok(Self::Name { name: WildMatch::new(name), qualifier: qualifier.map(Into::into), home: None })
+    }
+}
+
+impl PolicyPattern {
+    pub(crate) fn matches(&self, arn: &str) -> bool {
+        match self {
+            Self::Arn(pattern) => pattern.allows(arn),
+            Self::Name { name, qualifier, home } => Fields::of(arn).is_some_and(|fields| {
+                let place = [fields.account, fields.region];
+                home.as_ref().is_none_or(|(account, region)| place == [account, region])
+                    && name.matches(fields.name)
+                    && qualifier.as_deref().is_none_or(|only| fields.qualifier == Some(only))
+            }),
+        }
+    }
+
+    /// A bare name is that of a function in the retry queue's account and region, which are the handler's own.
+    pub(crate) fn set_home(&mut self, queue: &QueueArn) {
+        if let Self::Name { home, .. } = self {
+            *home = Some((queue.account.clone(), queue.region.clone()));
+        }
     }
 }
 

@@ -1,5 +1,8 @@
-//! The rules, in the order they apply. Pure and total: the same message, policy, pauses and time always give the same
+//! The rules, in the order they apply. Pure and total: the same message, policies, pauses and time always give the same
 //! answer, and no message can make it panic.
+//!
+//! `POLICIES` may give an event's function a policy of its own. The rules follow the policy at each look, so an event
+//! follows a change of it while it waits.
 //!
 //! - *n* is the number of the retry about to be made, starting at 1.
 //! - *t0* is the time of the first failure.
@@ -24,7 +27,8 @@
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`).
 //! 5. The delay is a whole number of seconds, drawn as `JITTER` says:
 //!    - `full`, `equal` and `none` draw from {1 … *c*}, {⌈*c*/2⌉ … *c*} and {*c*}, with a generator seeded by the
-//!      message and *n*. The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)).
+//!      message and *n*. The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th of `BACKOFFS`,
+//!      and the last for every *n* past its end.
 //!    - `decorrelated` has no ceiling but the cap. It draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)},
 //!      where *s*₀ is `BASE_BACKOFF`, with a generator seeded by the event.
 //!
@@ -59,7 +63,7 @@ use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::due::{Case, HOLD, RETENTION_MARGIN};
 use crate::failed_event::FailedEvent;
 use crate::time::ceil_secs;
-use crate::{Directive, Pauses, Policy, Reason, ReasonCode, Record, Timestamp};
+use crate::{Directive, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
 
 /// SQS's longest visibility timeout. It counts from the receive, and SQS refuses a longer one.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
@@ -137,12 +141,13 @@ impl Action<'_> {
     }
 }
 
-/// Decides the next step for a message at `now`.
-pub fn decide<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> Action<'a> {
+/// Decides the next step for a message at `now`, under the policy of its function.
+pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now: Timestamp) -> Action<'a> {
     let mut event = match FailedEvent::read(record) {
         Ok(event) => event,
         Err(reason) => return Action::DeadLetter { event: None, reason },
     };
+    let policy = policies.of(&event.function_arn);
     if !policy.directives() {
         event.directive = None;
     }

@@ -22,7 +22,7 @@ use crate::pauses::NO_PAUSES;
 use crate::record::Moved;
 use crate::report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
 use crate::waits::{Wait, guard, isolated};
-use crate::{Envelope, Pauses, Policy, Record, Room, Timestamp};
+use crate::{Envelope, Pauses, Policies, QueueArn, Record, Room, Timestamp};
 
 /// Remedy for a re-invocation that may have been accepted. Commands recognize such a wait by it in the handler's log.
 pub const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
@@ -31,12 +31,12 @@ pub const UNANSWERED: &str = "it may have been accepted, and is made again in on
 const LOST_COPY: &str = "the copies may be on their way, and the messages themselves come back in one to two hours at \
     the earliest: look for an outage of SQS or of the network";
 
-/// One running handler: its policy, its room for hidden messages, and the pauses it knows of.
+/// One running handler: its policies, its room for hidden messages, and the pauses it knows of.
 ///
 /// It serves one queue. When a batch comes from another one, its room is unknown again.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    policy: Arc<Policy>,
+    policies: Arc<Policies>,
     queue_arn: Option<String>,
     room: Room,
     pauses: KnownPauses,
@@ -44,16 +44,16 @@ pub struct Environment {
 
 impl Environment {
     /// An environment that has handled nothing yet, and reads no pauses: no function is ever paused.
-    pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
-        let policy = policy.into();
-        let room = Room::of(&policy);
-        Self { policy, queue_arn: None, room, pauses: KnownPauses::none() }
+    pub fn new(policies: impl Into<Arc<Policies>>) -> Self {
+        let policies = policies.into();
+        let room = Room::of(policies.stack());
+        Self { policies, queue_arn: None, room, pauses: KnownPauses::none() }
     }
 
     /// The same, but it reads the pauses from a parameter.
     #[must_use]
     pub fn reading_pauses(self) -> Self {
-        Self { pauses: KnownPauses::of(&self.policy), ..self }
+        Self { pauses: KnownPauses::of(self.policies.stack()), ..self }
     }
 
     /// The same, but it hides every message, as all handlers did before there were moves.
@@ -63,8 +63,8 @@ impl Environment {
     }
 
     /// How it makes retries.
-    pub const fn policy(&self) -> &Arc<Policy> {
-        &self.policy
+    pub const fn policies(&self) -> &Arc<Policies> {
+        &self.policies
     }
 
     /// The pauses that it knows of; `None` while it has read none.
@@ -125,6 +125,9 @@ impl Environment {
         }
         if self.queue_arn.as_deref() != Some(arn) {
             self.queue_arn = Some(arn.into());
+            if let Ok(queue) = arn.parse::<QueueArn>() {
+                Policies::enter_queue(&mut self.policies, &queue);
+            }
         }
     }
 
@@ -134,11 +137,11 @@ impl Environment {
         let mut message = Message::new(record);
         if let Some(wait) = Wait::carried(record, now) {
             message.keep(wait);
-        } else if self.policy.keeps_everything() {
+        } else if self.policies.stack().keeps_everything() {
             message.keep_unattached(now);
         } else {
             let known = self.pauses();
-            match isolated(|| decide(record, &self.policy, known.unwrap_or(&NO_PAUSES), now)) {
+            match isolated(|| decide(record, &self.policies, known.unwrap_or(&NO_PAUSES), now)) {
                 Ok(action) if known.is_none() && depends_on_pauses(&action, record, now) => {
                     message.outcome.retry = action.event().map(Retry::of);
                     message.keep(Wait::after_failure(record, now));
@@ -227,7 +230,8 @@ impl Environment {
         record: &'c Record,
         now: Timestamp,
     ) -> Case<'c, 'r> {
-        Case { event, record, policy: &self.policy, pauses: self.known_pauses(), now }
+        let policy = self.policies.of(&event.function_arn);
+        Case { event, record, policy, pauses: self.known_pauses(), now }
     }
 
     async fn invoke<'a, A: Account>(
@@ -236,9 +240,9 @@ impl Environment {
         now: Timestamp,
         account: &Guarded<'_, A>,
     ) {
-        let style = self.policy.envelope;
         let calls = messages.iter().filter_map(|message| match (&message.event, &message.next) {
             (Some(event), Next::Invoke(envelope)) => {
+                let style = self.policies.of(&event.function_arn).envelope;
                 Some(account.invoke(message.record, &event.function_arn, envelope, style))
             }
             _ => None,

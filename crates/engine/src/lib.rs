@@ -1,6 +1,6 @@
 //! The retry handler's rules, and the shell that every environment of them runs in.
 //!
-//! An [`Environment`] is one running handler: its [`Policy`], its [`Room`] for hidden messages, and the [`Pauses`] it knows
+//! An [`Environment`] is one running handler: its [`Policies`], its [`Room`] for hidden messages, and the [`Pauses`] it knows
 //! of. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], performs the actions in an
 //! [`Account`], and returns a [`BatchReport`], from which the response is made. The Lambda, the simulation, `replay` and
 //! the rehearsal all call it.
@@ -18,7 +18,8 @@
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Moved`], [`TraceHeader`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
-//! | `policy`, `arn` | [`Policy`], checked when built from [`Settings`] or variables; ARNs and their patterns |
+//! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
+//! | `arn` | ARNs and their patterns |
 //! | `pauses` | [`Pauses`]: the document, read, written and edited |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 
@@ -36,6 +37,7 @@ mod json;
 mod known_pauses;
 mod letter;
 mod pauses;
+mod policies;
 mod policy;
 mod record;
 mod report;
@@ -67,9 +69,10 @@ pub use pauses::{
     Concurrency, EditError, GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseChange,
     PauseTarget, Pauses,
 };
+pub use policies::{BadEntry, FUNCTION_SETTINGS, Policies};
 pub use policy::{
     BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
-    Policy, SettingError, Settings,
+    MOST_BACKOFFS, Policy, SettingError, Settings,
 };
 pub use record::{GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};

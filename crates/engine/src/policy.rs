@@ -6,12 +6,13 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use comeback_backoff::{Backoff, Jitter};
+use comeback_backoff::{Backoff, BackoffError, Jitter};
 use comeback_envelope::Style;
 use wildmatch::WildMatch;
 
 use crate::arn::{BadPattern, FunctionPattern, HandlerFunction};
 use crate::directive::error_names;
+use crate::policies::BadEntry;
 use crate::time::seconds;
 
 /// `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
@@ -21,18 +22,21 @@ pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 /// `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive and
 /// refuses 43,200 s in practice, hence 30 s less.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=12 * 3_600 - 30;
+/// The most ceilings in `BACKOFFS`.
+pub const MOST_BACKOFFS: usize = 64;
 /// `HIDE_UP_TO`, where it is a number: twice the most, and a batch for each of 1,000 pollers, are SQS's 120,000 messages
 /// in flight.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
 /// `MAXIMUM_CONCURRENCY`: Lambda's own range of an event source mapping's `MaximumConcurrency`.
 pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;
 
-/// How retries are made: [`Settings`] that passed every check.
+/// How retries are made, of all functions or of one: [`Settings`] that passed every check.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub(crate) max_age: Duration,
     pub(crate) max_retries: u64,
     pub(crate) backoff: Backoff,
+    backoffs: Vec<u64>,
     pub(crate) envelope: Style,
     directives: bool,
     hide_up_to: HideUpTo,
@@ -60,11 +64,11 @@ impl Policy {
     pub fn new(settings: Settings) -> Result<Self, Vec<SettingError>> {
         let mut errors = settings.refused_numbers();
         let mut target_functions = Vec::new();
-        for entry in settings.target_functions {
+        for entry in &settings.target_functions {
             match entry.parse::<FunctionPattern>() {
-                Err(problem) => errors.push(SettingError::TargetFunction { entry, problem }),
+                Err(problem) => errors.push(SettingError::TargetFunction { entry: entry.clone(), problem }),
                 Ok(pattern) if settings.handler.as_ref().is_some_and(|handler| pattern.is(handler)) => {
-                    errors.push(SettingError::HandlerAsTarget(entry));
+                    errors.push(SettingError::HandlerAsTarget(entry.clone()));
                 }
                 Ok(pattern) => target_functions.push(pattern),
             }
@@ -75,7 +79,8 @@ impl Policy {
         Ok(Self {
             max_age: Duration::from_secs(settings.max_age),
             max_retries: settings.max_retries,
-            backoff: in_seconds(settings.base_backoff, settings.max_backoff, settings.jitter),
+            backoff: settings.backoff(),
+            backoffs: settings.backoffs,
             envelope: settings.envelope,
             directives: settings.directives,
             hide_up_to: settings.hide_up_to,
@@ -97,9 +102,14 @@ impl Policy {
         self.max_retries
     }
 
-    /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`: waits of whole seconds.
+    /// `BASE_BACKOFF` and `MAX_BACKOFF`, or `BACKOFFS`, and `JITTER`: waits of whole seconds.
     pub const fn backoff(&self) -> &Backoff {
         &self.backoff
+    }
+
+    /// `BACKOFFS`: the ceilings in seconds, the last repeated. Empty if they grow from `BASE_BACKOFF` to `MAX_BACKOFF`.
+    pub fn backoffs(&self) -> &[u64] {
+        &self.backoffs
     }
 
     /// `DIRECTIVES`: whether a function's own `RetryAfter` and `NonRetryable` are obeyed.
@@ -142,7 +152,10 @@ impl Policy {
 
 /// Exponential from `base` to `cap` seconds, in whole seconds, as SQS counts.
 pub(crate) fn in_seconds(base: u64, cap: u64, jitter: Jitter) -> Backoff {
-    let backoff = Backoff::exponential(Duration::from_secs(base), Duration::from_secs(cap));
+    whole_seconds(Backoff::exponential(Duration::from_secs(base), Duration::from_secs(cap)), jitter)
+}
+
+fn whole_seconds(backoff: Result<Backoff, BackoffError>, jitter: Jitter) -> Backoff {
     let backoff = backoff.and_then(|backoff| backoff.with_tick(Duration::from_secs(1))?.with_jitter(jitter));
     backoff.expect("BUG: checked settings, or constants in order")
 }
@@ -187,6 +200,8 @@ pub struct Settings {
     pub base_backoff: u64,
     /// `MAX_BACKOFF`, in seconds.
     pub max_backoff: u64,
+    /// `BACKOFFS`: ceilings in seconds, the last repeated. If there are any, `base_backoff` and `max_backoff` are ignored.
+    pub backoffs: Vec<u64>,
     /// `JITTER`.
     pub jitter: Jitter,
     /// `ENVELOPE`.
@@ -213,6 +228,7 @@ impl Default for Settings {
             max_retries: 185,
             base_backoff: 1,
             max_backoff: 43_170,
+            backoffs: Vec::new(),
             jitter: Jitter::Full,
             envelope: Style::Wrap,
             directives: true,
@@ -226,21 +242,49 @@ impl Default for Settings {
 }
 
 impl Settings {
-    pub(crate) fn refused_numbers(&self) -> Vec<SettingError> {
-        let Self { max_age, max_retries, base_backoff: base, max_backoff, .. } = *self;
-        let Self { hide_up_to, maximum_concurrency: pollers, .. } = *self;
+    fn backoff(&self) -> Backoff {
+        if self.backoffs.is_empty() {
+            return in_seconds(self.base_backoff, self.max_backoff, self.jitter);
+        }
+        let ceilings = self.backoffs.iter().copied().map(Duration::from_secs);
+        whole_seconds(Backoff::list(ceilings), self.jitter)
+    }
+
+    fn refused_numbers(&self) -> Vec<SettingError> {
+        let Self { max_age, max_retries, hide_up_to, maximum_concurrency: pollers, .. } = *self;
         let hidden = if let HideUpTo::UpTo(messages) = hide_up_to { messages } else { 0 };
-        // Only the cap is refused if it is bad itself, not the base for it.
-        let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
-        let checks = [
+        let refused = |checks: [(bool, SettingError); 2]| {
+            checks.into_iter().filter(|(valid, _)| !valid).map(|(_, error)| error)
+        };
+        let limits = refused([
             (MAX_AGE_RANGE.contains(&max_age), SettingError::MaxAge(max_age)),
             (MAX_RETRIES_RANGE.contains(&max_retries), SettingError::MaxRetries(max_retries)),
-            (BACKOFF_RANGE.contains(&max_backoff), SettingError::MaxBackoff(max_backoff)),
-            ((1..=max).contains(&base), SettingError::BaseBackoff { base, max }),
+        ]);
+        let ceilings = self.refused_ceilings();
+        let queue = refused([
             (HIDE_UP_TO_RANGE.contains(&hidden), SettingError::HideUpTo(hidden)),
             (MAXIMUM_CONCURRENCY_RANGE.contains(&pollers), SettingError::MaximumConcurrency(pollers)),
+        ]);
+        limits.chain(ceilings).chain(queue).collect()
+    }
+
+    fn refused_ceilings(&self) -> Vec<SettingError> {
+        let Self { base_backoff: base, max_backoff, ref backoffs, jitter, .. } = *self;
+        // Only the cap is refused if it is bad itself, not the base for it.
+        let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
+        let is_list = !backoffs.is_empty();
+        let outside = backoffs.iter().find(|ceiling| !BACKOFF_RANGE.contains(ceiling));
+        let falling = backoffs.windows(2).find(|pair| pair[1] < pair[0]);
+        let checks = [
+            (!is_list && !BACKOFF_RANGE.contains(&max_backoff))
+                .then_some(SettingError::MaxBackoff(max_backoff)),
+            (!is_list && !(1..=max).contains(&base)).then_some(SettingError::BaseBackoff { base, max }),
+            (backoffs.len() > MOST_BACKOFFS).then_some(SettingError::ManyBackoffs(backoffs.len())),
+            outside.map(|&ceiling| SettingError::Ceiling(ceiling)),
+            falling.map(|pair| SettingError::FallingBackoffs { from: pair[0], to: pair[1] }),
+            (is_list && jitter == Jitter::Decorrelated).then_some(SettingError::DecorrelatedBackoffs),
         ];
-        checks.into_iter().filter(|(valid, _)| !valid).map(|(_, error)| error).collect()
+        checks.into_iter().flatten().collect()
     }
 }
 
@@ -264,6 +308,26 @@ pub enum SettingError {
         /// `MAX_BACKOFF`.
         max: u64,
     },
+    /// Over [`MOST_BACKOFFS`].
+    #[error("BACKOFFS has {0} ceilings; it may have 64")]
+    ManyBackoffs(usize),
+    /// Outside [`BACKOFF_RANGE`].
+    #[error("BACKOFFS has a ceiling of {0} s; each must be 1 s to 43170 s (12 hours less 30 s)")]
+    Ceiling(u64),
+    /// A list that falls.
+    #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
+    FallingBackoffs {
+        /// The longer ceiling.
+        from: u64,
+        /// The shorter ceiling after it.
+        to: u64,
+    },
+    /// Decorrelated jitter has no ceilings.
+    #[error("JITTER is decorrelated; beside BACKOFFS it must be full, equal or none")]
+    DecorrelatedBackoffs,
+    /// `BASE_BACKOFF` or `MAX_BACKOFF` is set with `BACKOFFS`.
+    #[error("{0} is set beside BACKOFFS, which replaces it; set only one of the two")]
+    BesideBackoffs(&'static str),
     /// Outside [`HIDE_UP_TO_RANGE`].
     #[error("HIDE_UP_TO is {0}; it must be 0 to 55000, or always")]
     HideUpTo(u64),
@@ -286,6 +350,14 @@ pub enum SettingError {
     /// An entry that names the handler.
     #[error("TARGET_FUNCTIONS entry {0:?} is the retry handler itself, which must never be its own target")]
     HandlerAsTarget(String),
+    /// An entry of `POLICIES`.
+    #[error("POLICIES entry {entry:?} {problem}")]
+    PolicyEntry {
+        /// The entry.
+        entry: String,
+        /// What is wrong with it.
+        problem: BadEntry,
+    },
     /// Text that is not a value of the variable.
     #[error("{name} is {value:?}; it {expected}")]
     Unreadable {
@@ -299,7 +371,7 @@ pub enum SettingError {
 }
 
 impl Policy {
-    /// Reads every policy variable through `lookup`; one that is not set has its default.
+    /// Reads every variable of the stack's policy through `lookup`; one that is not set has its default.
     ///
     /// # Errors
     ///
@@ -324,6 +396,7 @@ impl Policy {
             max_retries: reader.read("MAX_RETRIES", default.max_retries, whole_number),
             base_backoff: reader.read("BASE_BACKOFF", default.base_backoff, seconds),
             max_backoff: reader.read("MAX_BACKOFF", default.max_backoff, seconds),
+            backoffs: reader.read("BACKOFFS", default.backoffs, ceilings),
             jitter: reader.read("JITTER", default.jitter, parsed),
             envelope: reader.read("ENVELOPE", default.envelope, parsed),
             directives: reader.read("DIRECTIVES", default.directives, on_or_off),
@@ -338,6 +411,11 @@ impl Policy {
             handler: reader.handler(),
         };
         let mut errors = reader.errors;
+        let is_set = |name: &&str| (reader.lookup)(name).is_some();
+        if is_set(&"BACKOFFS") {
+            let beside = ["BASE_BACKOFF", "MAX_BACKOFF"].into_iter().filter(is_set);
+            errors.extend(beside.map(SettingError::BesideBackoffs));
+        }
         if (reader.lookup)("TARGET_FUNCTIONS").is_none() {
             errors.push(SettingError::NoTargetFunctions);
         }
@@ -390,6 +468,11 @@ fn on_or_off(text: &str) -> Result<bool, String> {
         "off" => Ok(false),
         _ => Err("must be on or off".into()),
     }
+}
+
+fn ceilings(text: &str) -> Result<Vec<u64>, String> {
+    let ceilings: Result<_, _> = text.split(',').map(|ceiling| seconds(ceiling.trim())).collect();
+    ceilings.map_err(|_| "must be whole seconds or durations, such as 20s,5m,30m,2h".into())
 }
 
 fn whole_number(text: &str) -> Result<u64, String> {

@@ -2,15 +2,16 @@
 //! code, `comeback_engine::Environment`.
 //!
 //! ```
-//! use comeback_engine::{Policy, Settings};
+//! use comeback_engine::{Policies, Policy, Settings};
 //! use comeback_timelapse::{Scenario, TARGET_ARN, run};
 //!
 //! let policy = Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }).unwrap();
-//! let summary = run(&Scenario { events: 50, ..Scenario::default() }, &policy, &mut ()).unwrap();
+//! let policies = Policies::from(policy);
+//! let summary = run(&Scenario { events: 50, ..Scenario::default() }, &policies, &mut ()).unwrap();
 //! assert_eq!(summary.delivered, 50);
 //! ```
 //!
-//! [`run`] takes a [`Scenario`] and a policy and gives a [`Summary`], or the [`Violation`] of an [`Invariant`].
+//! [`run`] takes a [`Scenario`] and policies and gives a [`Summary`], or the [`Violation`] of an [`Invariant`].
 //! [`Schedule`] follows events that fail every time, and [`Plan`] looks for the cheapest policy that meets a goal.
 //!
 //! | file | holds |

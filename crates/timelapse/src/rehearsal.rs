@@ -1,7 +1,7 @@
 //! One batch on an AWS that accepts everything, and every call that the handler makes.
 
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, Environment, GivenUp, Look, Move, Policy, Record, Timestamp,
+    BatchEvent, BatchReport, CallFailure, Environment, GivenUp, Look, Move, Policies, Record, Timestamp,
     VisibilityChange,
 };
 use futures_util::FutureExt;
@@ -80,9 +80,9 @@ pub struct Rehearsal<'a> {
 }
 
 /// Runs a new environment of the handler on a batch at `now`, with nothing in flight and no function paused.
-pub fn rehearse<'a>(batch: &'a BatchEvent, policy: &Policy, now: Timestamp) -> Rehearsal<'a> {
+pub fn rehearse<'a>(batch: &'a BatchEvent, policies: &Policies, now: Timestamp) -> Rehearsal<'a> {
     let account = SimulatedAccount::new(Recorder { now, calls: Vec::new() });
-    let mut environment = Environment::new(policy.clone());
+    let mut environment = Environment::new(policies.clone());
     let report = environment.handle(batch, now, &|| false, &account).now_or_never();
     let report = report.expect("BUG: these calls answer at once");
     Rehearsal { report, calls: account.service.into_inner().calls }

@@ -5,7 +5,7 @@ pub(crate) mod in_flight;
 use std::collections::BTreeMap;
 
 use comeback_engine::{
-    Action, HideUpTo, Jitter, Pauses, Policy, ReasonCode, Record, Style, Timestamp, decide,
+    Action, HideUpTo, Jitter, Pauses, Policies, Policy, ReasonCode, Record, Style, Timestamp, decide,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -103,8 +103,9 @@ impl Schedule {
     /// assert_eq!(schedule.retries[6].ceiling_seconds, Some(64));
     /// ```
     pub fn of(policy: &Policy, seed: u64, events: usize, progress: &(impl Fn() + Sync)) -> Self {
+        let policies = Policies::from(policy.clone());
         let follow = |event| {
-            let chain = Chain::follow(policy, seed, EventNumber(event));
+            let chain = Chain::follow(&policies, seed, EventNumber(event));
             progress();
             chain
         };
@@ -134,7 +135,7 @@ impl Schedule {
 
     /// How many events to follow by default: 10,000, or fewer if an event has many retries.
     pub fn default_events(policy: &Policy, seed: u64) -> usize {
-        let retries = Chain::follow(policy, seed, EventNumber(0)).retries.len();
+        let retries = Chain::follow(&policy.clone().into(), seed, EventNumber(0)).retries.len();
         (RETRIES_IN_ALL / retries.max(1)).clamp(FEWEST_EVENTS, EVENTS)
     }
 }
@@ -191,7 +192,7 @@ struct Made {
 
 impl Chain {
     /// Follows an event through the engine's own decisions: nothing but the hiding of its messages takes time.
-    fn follow(policy: &Policy, seed: u64, event: EventNumber) -> Self {
+    fn follow(policies: &Policies, seed: u64, event: EventNumber) -> Self {
         let mut rng = seeded([&seed.to_le_bytes(), &(event.0 as u64).to_le_bytes()]);
         let mut records = FailureRecords::of(TARGET_ARN);
         let mut payload = format!(r#"{{"order":{event}}}"#);
@@ -205,7 +206,7 @@ impl Chain {
                 receive_count: 1,
                 ..blank(now)
             };
-            match serve_backoff(&mut record, policy, &mut now) {
+            match serve_backoff(&mut record, policies, &mut now) {
                 Ok(enveloped) => payload = enveloped,
                 Err(given_up) => return Self { retries, given_up },
             }
@@ -215,9 +216,13 @@ impl Chain {
 }
 
 /// Receives a message until it is retried at `now`, and gives the retry's payload; or until it is given up.
-fn serve_backoff(record: &mut Record, policy: &Policy, now: &mut Timestamp) -> Result<String, ReasonCode> {
+fn serve_backoff(
+    record: &mut Record,
+    policies: &Policies,
+    now: &mut Timestamp,
+) -> Result<String, ReasonCode> {
     loop {
-        let hidden_for = match decide(record, policy, &Pauses::default(), *now) {
+        let hidden_for = match decide(record, policies, &Pauses::default(), *now) {
             Action::Defer { visibility_timeout, .. } | Action::Hold { visibility_timeout, .. } => {
                 visibility_timeout
             }
@@ -256,7 +261,7 @@ mod tests {
 
     fn chain(settings: Settings) -> Chain {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-        Chain::follow(&Policy::new(settings).unwrap(), 1, EventNumber(0))
+        Chain::follow(&Policy::new(settings).unwrap().into(), 1, EventNumber(0))
     }
 
     fn waits(settings: Settings) -> Vec<u32> {
@@ -298,9 +303,9 @@ mod tests {
     fn events_and_seeds_differ() {
         let policy =
             Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() });
-        let policy = policy.unwrap();
+        let policies = policy.unwrap().into();
         let [one, other, reseeded] =
-            [(1, 0), (1, 1), (2, 0)].map(|(s, e)| Chain::follow(&policy, s, EventNumber(e)));
+            [(1, 0), (1, 1), (2, 0)].map(|(s, e)| Chain::follow(&policies, s, EventNumber(e)));
         assert!(one != other && one != reseeded && other != reseeded);
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, Environment, HANDLER_TIMEOUT, Policy, RESERVE};
+use comeback_engine::{BatchReport, Environment, HANDLER_TIMEOUT, Policies, RESERVE};
 use futures_util::FutureExt;
 
 use crate::account::SimulatedAccount;
@@ -48,20 +48,24 @@ enum End {
     Multiplied(EventNumber),
 }
 
-/// Runs a scenario under a policy, to the end of its time or to the first broken [`Invariant`](crate::Invariant).
+/// Runs a scenario under these policies, to the end of its time or to the first broken [`Invariant`](crate::Invariant).
 ///
 /// A run that breaks one is made again to record what led to it. The watcher sees only the first run.
 ///
 /// # Errors
 ///
 /// The scenario was refused, an invariant did not hold, or an event multiplied without end.
-pub fn run(scenario: &Scenario, policy: &Policy, watcher: &mut impl Watcher) -> Result<Summary, RunError> {
+pub fn run(
+    scenario: &Scenario,
+    policies: &Policies,
+    watcher: &mut impl Watcher,
+) -> Result<Summary, RunError> {
     scenario.check().map_err(RunError::Refused)?;
-    simulate(scenario, policy, watcher).map_err(|(end, at)| match end {
+    simulate(scenario, policies, watcher).map_err(|(end, at)| match end {
         End::Multiplied(event) => RunError::Multiplied { event, at },
         End::Broken(broken) => {
             let mut recorder = Recorder::of(broken.event);
-            let again = simulate(scenario, policy, &mut recorder);
+            let again = simulate(scenario, policies, &mut recorder);
             assert!(again.is_err(), "BUG: the same seed did not give the same run");
             RunError::Violated(Box::new(recorder.violation(broken, scenario.seed, at)))
         }
@@ -70,11 +74,11 @@ pub fn run(scenario: &Scenario, policy: &Policy, watcher: &mut impl Watcher) -> 
 
 fn simulate(
     scenario: &Scenario,
-    policy: &Policy,
+    policies: &Policies,
     watcher: &mut impl Watcher,
 ) -> Result<Summary, (End, Duration)> {
-    let account = SimulatedAccount::new(World::new(scenario, policy));
-    let old_handler = Environment::new(policy.clone()).hiding_everything();
+    let account = SimulatedAccount::new(World::new(scenario, policies));
+    let old_handler = Environment::new(policies.clone()).hiding_everything();
     let mut happenings = 0u64;
     // A function, so that the world is free again when the handler calls it.
     let next = || account.service.borrow_mut().next();

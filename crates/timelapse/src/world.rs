@@ -7,7 +7,7 @@ mod strikes;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, HideUpTo, Policy, RESERVE, Record, Timestamp};
+use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, HideUpTo, Policies, RESERVE, Record, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -79,12 +79,13 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(scenario: &Scenario, policy: &Policy) -> Self {
+    pub(crate) fn new(scenario: &Scenario, policies: &Policies) -> Self {
+        let policy = policies.stack();
         // One generator for each purpose, so that one more draw of one changes nothing in another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let arrivals = scenario.arrivals(seeds.random());
         let Scenario { failure_rate, retry_after, in_flight_limit, .. } = *scenario;
-        let oracle = Oracle::new(scenario, policy);
+        let oracle = Oracle::new(scenario, policies);
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
@@ -92,7 +93,7 @@ impl World {
             mapping: Mapping::new(START),
             target: Target::new(scenario.outage_end(), failure_rate, retry_after, seeds.random()),
             dice: Dice::new(scenario.seed, START, &scenario.faults),
-            environments: Environments::new(policy, !scenario.pauses.is_empty(), oracle.environment_made()),
+            environments: Environments::new(policies, !scenario.pauses.is_empty(), oracle.environment_made()),
             oracle,
             tallies: Tallies::until(scenario.end()),
             at_hand: None,

@@ -32,7 +32,7 @@ fn a_policys_figures_are_those_of_its_own_run() {
         duration: Duration::from_secs(30 * 3_600),
         ..Scenario::default()
     };
-    let summary = run(&scenario, &Policy::new(settings()).unwrap(), &mut ()).unwrap();
+    let summary = run(&scenario, &Policy::new(settings()).unwrap().into(), &mut ()).unwrap();
     let Candidate { recovery_ms, retries_per_event, peak_load, .. } = plan.defaults;
     assert_eq!((recovery_ms, retries_per_event), (summary.recovery_delay_ms, summary.retries as f64 / 1e3));
     let busiest = summary.minutes[2..].iter().map(|minute| minute.retries).max().unwrap();

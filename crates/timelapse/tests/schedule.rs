@@ -72,7 +72,7 @@ fn simulated_moves_per_second(settings: &Settings, events: usize) -> f64 {
             duration: hours(end),
             ..Scenario::default()
         };
-        run(&scenario, &policy(settings.clone()), &mut ()).expect("a valid scenario").moves
+        run(&scenario, &policy(settings.clone()).into(), &mut ()).expect("a valid scenario").moves
     };
     (moves_until(11) - moves_until(4)) as f64 / hours(7).as_secs_f64()
 }

@@ -1,14 +1,14 @@
 //! The handler's configuration. Only this file reads the environment.
 
-use comeback_engine::{Policy, QueueArn};
+use comeback_engine::{Policies, QueueArn};
 
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
-/// The handler's configuration. The engine reads the policy's variables; the rest is read here.
+/// The handler's configuration. The engine reads the policies' variables; the rest is read here.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) policy: Policy,
+    pub(crate) policies: Policies,
     pub(crate) dead_letter_queue_url: String,
     /// `None` for the queue that each batch came from.
     pub(crate) retry_queue_url: Option<String>,
@@ -36,7 +36,7 @@ impl Config {
 
     /// Warns of settings that work, but are hardly meant.
     fn warn(&self) {
-        if self.policy.keeps_everything() {
+        if self.policies.stack().keeps_everything() {
             tracing::warn!(
                 "TARGET_FUNCTIONS is empty: what arrives is kept for 13.5 days at most, until a function is attached"
             );
@@ -61,7 +61,7 @@ impl Config {
         }
         let metrics = metrics(&lookup).map_err(|error| errors.push(error));
         let aws = SdkSettings::read(&lookup).map_err(|error| errors.push(error));
-        let policy = Policy::from_variables(&lookup)
+        let policies = Policies::from_variables(&lookup)
             .map_err(|refused| errors.extend(refused.iter().map(ToString::to_string)));
         match (&dead_letter_queue, &retry_queue) {
             (None, _) => errors.push(
@@ -73,10 +73,10 @@ impl Config {
             ),
             _ => {}
         }
-        match (policy, dead_letter_queue, metrics, aws) {
-            (Ok(policy), Some((dead_letter_queue_url, _)), Ok(metrics), Ok(aws)) if errors.is_empty() => {
+        match (policies, dead_letter_queue, metrics, aws) {
+            (Ok(policies), Some((dead_letter_queue_url, _)), Ok(metrics), Ok(aws)) if errors.is_empty() => {
                 let retry_queue_url = retry_queue.map(|(url, _)| url);
-                Ok(Self { policy, dead_letter_queue_url, retry_queue_url, pauses, metrics, aws })
+                Ok(Self { policies, dead_letter_queue_url, retry_queue_url, pauses, metrics, aws })
             }
             _ => Err(errors),
         }
@@ -180,7 +180,7 @@ mod tests {
     fn the_two_required_variables_are_enough() {
         let config = with(&[]).unwrap();
         assert_eq!(config.dead_letter_queue_url, DEAD);
-        assert!(config.policy.allows(TARGET));
+        assert!(config.policies.stack().allows(TARGET));
         assert_eq!(read(&[("DEAD_LETTER_QUEUE_URL", ""), REQUIRED[1]]).unwrap_err().len(), 1);
         for (url, expected) in [(RETRY, Some(RETRY)), ("", None)] {
             let config = with(&[("RETRY_QUEUE_URL", url)]).unwrap();

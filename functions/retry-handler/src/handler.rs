@@ -28,7 +28,7 @@ pub(crate) struct Handler {
 
 impl Handler {
     pub(crate) fn new(config: Config, aws: Aws) -> Self {
-        let mut environment = Environment::new(config.policy.clone());
+        let mut environment = Environment::new(config.policies.clone());
         if config.pauses.is_some() {
             environment = environment.reading_pauses();
         }
@@ -84,7 +84,7 @@ impl Handler {
         let report = environment.handle(&batch, now, &past_deadline, &account).await;
         log::report(&report);
         if let Some(metrics) = &self.config.metrics {
-            log::lines(&metrics.lines(environment.policy(), &report, now));
+            log::lines(&metrics.lines(environment.policies().stack(), &report, now));
         }
         kept(report.batch_item_failures())
     }

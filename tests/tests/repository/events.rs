@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use comeback::{FileReport, SAMPLE_TARGET, last_due, shifted, sqs_event};
-use comeback_engine::{InvocationRecord, Policy, Settings, Timestamp, simple_name};
+use comeback_engine::{InvocationRecord, Policies, Policy, Settings, Timestamp, simple_name};
 use comeback_tests::{pages, root};
 use comeback_timelapse::Call;
 use serde_json::value::RawValue;
@@ -17,20 +17,21 @@ fn text(file: &str) -> String {
     std::fs::read_to_string(events().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-fn policy(non_retryable_errors: &[&str]) -> Policy {
+fn policies(non_retryable_errors: &[&str]) -> Policies {
     let non_retryable_errors = non_retryable_errors.iter().map(ToString::to_string).collect();
     let target_functions = vec![SAMPLE_TARGET.into()];
     Policy::new(Settings { non_retryable_errors, target_functions, ..Settings::default() })
         .expect("a valid policy")
+        .into()
 }
 
 fn report(file: &str) -> FileReport {
-    let (policy, at) = match file {
-        "non-retryable-error.json" => (policy(&["Order*"]), None),
-        "early-return.json" => (policy(&[]), Timestamp::from_rfc3339("2026-09-14T16:00:00Z")),
-        _ => (policy(&[]), None),
+    let (policies, at) = match file {
+        "non-retryable-error.json" => (policies(&["Order*"]), None),
+        "early-return.json" => (policies(&[]), Timestamp::from_rfc3339("2026-09-14T16:00:00Z")),
+        _ => (policies(&[]), None),
     };
-    FileReport::of(Path::new(file), &text(file), &policy, at).unwrap_or_else(|error| panic!("{error}"))
+    FileReport::of(Path::new(file), &text(file), &policies, at).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn calls(file: &str) -> Vec<Call> {
@@ -159,9 +160,9 @@ fn shifted_sample_has_the_same_outcome() {
         let text = text(&file);
         let path = Path::new(&file);
         let Some(batch) = sqs_event(path, &text).expect("readable") else { continue };
-        let moment = last_due(&batch, &policy(&[])).expect("a message");
+        let moment = last_due(&batch, &policies(&[])).expect("a message");
         let copy = shifted(path, &text, moment, now).expect("an SQS event");
-        let report = FileReport::of(path, &copy, &policy(&[]), Some(now)).expect("readable");
+        let report = FileReport::of(path, &copy, &policies(&[]), Some(now)).expect("readable");
         assert_eq!(outcome(&report), Some(expected), "{file}");
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use comeback_contention::{Point, Strategy, Study};
-use comeback_engine::{HideUpTo, Jitter, Policy, Settings, Style};
+use comeback_engine::{HideUpTo, Jitter, Policies, Policy, Settings, Style};
 use comeback_tests::root;
 use comeback_timelapse::{OperatorPause, Scenario, TARGET_ARN, Trace, run};
 use expect_test::{ExpectFile, expect_file};
@@ -18,9 +18,9 @@ const fn minutes(minutes: u64) -> Duration {
 
 fn check(expect: &ExpectFile, scenario: &Scenario, settings: Settings) {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-    let policy = Policy::new(settings).expect("a valid policy");
+    let policies: Policies = Policy::new(settings).expect("a valid policy").into();
     let mut trace = Trace::default();
-    let summary = run(scenario, &policy, &mut trace).expect("a valid scenario");
+    let summary = run(scenario, &policies, &mut trace).expect("a valid scenario");
     let summary = serde_json::to_string_pretty(&summary).expect("a summary is plain JSON");
     expect.assert_eq(&format!("{}{summary}\n", trace.text()));
 }

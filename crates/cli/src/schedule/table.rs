@@ -23,13 +23,19 @@ const ROUND_ROWS: usize = 12;
 /// The policy, and what was made of it.
 pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
+    let ceilings: Vec<String> =
+        policy.backoffs().iter().map(|&ceiling| durations::flag(Duration::from_secs(ceiling))).collect();
+    let ceilings = if ceilings.is_empty() {
+        let [base, cap] = [backoff.base(), backoff.cap()].map(durations::text);
+        format!("BASE_BACKOFF {base}, MAX_BACKOFF {cap}")
+    } else {
+        format!("BACKOFFS {}", ceilings.join(","))
+    };
     format!(
-        "MAX_AGE {}, MAX_RETRIES {}, BASE_BACKOFF {}, MAX_BACKOFF {}, JITTER {}\n\
+        "MAX_AGE {}, MAX_RETRIES {}, {ceilings}, JITTER {}\n\
          {} every time, until given up; seed {}",
         durations::text(policy.max_age()),
         policy.max_retries(),
-        durations::text(backoff.base()),
-        durations::text(backoff.cap()),
         backoff.jitter(),
         counted(schedule.events as u64, "event that fails", "events that fail"),
         schedule.seed

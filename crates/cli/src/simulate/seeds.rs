@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use comeback_engine::Policy;
+use comeback_engine::Policies;
 use comeback_timelapse::{FaultCounts, RunError, Scenario, Summary, run};
 use comfy_table::Table;
 use indicatif::HumanCount;
@@ -23,7 +23,7 @@ const TOGETHER: usize = 64;
 pub(super) fn run_seeds(
     arguments: &SimulateArguments,
     scenario: &Scenario,
-    policy: &Policy,
+    policies: &Policies,
     seeds: u64,
 ) -> Result<(), Failure> {
     let progress = Progress::new(seeds, "{pos} of {len} seeds");
@@ -36,7 +36,7 @@ pub(super) fn run_seeds(
             .collect::<Vec<u64>>();
         let outcomes: Vec<(u64, Result<Summary, RunError>)> = together
             .into_par_iter()
-            .map(|seed| (seed, run(&arguments.faults.scenario(scenario, seed), policy, &mut ())))
+            .map(|seed| (seed, run(&arguments.faults.scenario(scenario, seed), policies, &mut ())))
             .collect();
         for (seed, outcome) in outcomes {
             tally.add(&outcome.map_err(|error| Failure::of_run(error, arguments.repeat(seed)))?);

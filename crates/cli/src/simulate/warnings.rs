@@ -91,7 +91,7 @@ mod tests {
 
     /// Summary of a run with these minutes.
     fn summary(minutes: Vec<Minute>) -> Summary {
-        Summary { minutes, ..run(&scenario(), &policy(), &mut ()).unwrap() }
+        Summary { minutes, ..run(&scenario(), &policy().into(), &mut ()).unwrap() }
     }
 
     /// Minutes with visible messages, between two without.

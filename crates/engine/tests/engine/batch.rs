@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use comeback_engine::{
-    BatchEvent, Environment, HideUpTo, IncompleteMessage, Policy, Record, Retry, Step, Timestamp,
+    BatchEvent, Environment, HideUpTo, IncompleteMessage, Policies, Policy, Record, Retry, Step, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -433,7 +433,7 @@ fn incomplete_messages_are_kept_beside_what_failed() {
     let incomplete = vec![IncompleteMessage { message_id: "m-9".into(), what: "body" }];
     let records = [due(1), first_receives(2).split_off(1)].concat();
     let batch = BatchEvent { records, incomplete, ..BatchEvent::default() };
-    let mut environment = Environment::new(policy(|_| ()));
+    let mut environment = Environment::new(Policies::from(policy(|_| ())));
     let report = run(environment.handle(&batch, NOW, &|| false, &world));
     assert_eq!((kept(&report), world.invoked.borrow().len()), (vec!["m-1".into(), "m-9".into()], 1));
 }
@@ -444,7 +444,7 @@ fn a_message_without_an_id_keeps_its_whole_batch_untouched() {
     let world = World::default();
     let incomplete = vec![IncompleteMessage { message_id: String::new(), what: "messageId" }];
     let batch = BatchEvent { records: due(1), incomplete, ..BatchEvent::default() };
-    let mut environment = Environment::new(policy(|_| ())).reading_pauses();
+    let mut environment = Environment::new(Policies::from(policy(|_| ()))).reading_pauses();
     let report = run(environment.handle(&batch, NOW, &|| false, &world));
     assert_eq!((kept(&report), report.kept_whole.is_some()), (vec!["m-0".into(), String::new()], true));
     assert!(report.outcomes.is_empty() && world.calls.borrow().is_empty());
@@ -453,7 +453,8 @@ fn a_message_without_an_id_keeps_its_whole_batch_untouched() {
 #[test]
 fn the_room_of_another_queue_is_unknown() {
     let world = World::default();
-    let mut environment = Environment::new(policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000)));
+    let mut environment =
+        Environment::new(Policies::from(policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000))));
     for (queue, looks) in [("a", 1), ("a", 1), ("b", 2), ("b", 2)] {
         let queue_arn = Some(format!("arn:aws:sqs:eu-west-1:123456789012:{queue}"));
         let batch = BatchEvent { records: first_receives(1), queue_arn, ..BatchEvent::default() };

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
     Account, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, HideUpTo, InvokeFailure,
-    Look, Move, MoveFailure, Policy, Record, Timestamp, TraceHeader, VisibilityChange,
+    Look, Move, MoveFailure, Policies, Policy, Record, Timestamp, TraceHeader, VisibilityChange,
 };
 
 /// What a batch call does.
@@ -144,7 +144,7 @@ impl World<'_> {
         now: Timestamp,
         calls: usize,
     ) -> BatchReport<'_> {
-        self.handle_in(&mut Environment::new(policy.clone()), records, now, calls)
+        self.handle_in(&mut Environment::new(Policies::from(policy.clone())), records, now, calls)
     }
 
     pub(crate) fn handle_in(
@@ -314,7 +314,7 @@ impl Copy {
 /// An environment with this much room, which a look has found long ago.
 pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
     const LOOKED: Timestamp = Timestamp::from_secs(0);
-    let mut environment = Environment::new(policy.clone());
+    let mut environment = Environment::new(Policies::from(policy.clone()));
     let HideUpTo::UpTo(most) = policy.hide_up_to() else { panic!("a number is needed") };
     let in_flight = most - left * 2 * policy.maximum_concurrency();
     let world = World { look: Box::new(move || Some((in_flight, LOOKED))), ..World::default() };

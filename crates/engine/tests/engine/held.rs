@@ -1,7 +1,8 @@
 //! How a batch reads the pauses, and what becomes of messages that are held or of which nothing is known.
 
 use comeback_engine::{
-    BatchReport, CallFailure, Environment, HideUpTo, Outcome, PausesRead, Policy, Record, Step, Timestamp,
+    BatchReport, CallFailure, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record, Step,
+    Timestamp,
 };
 
 use crate::fakes::{Call, World, failure};
@@ -22,7 +23,7 @@ fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
 }
 
 fn new_environment(policy: &Policy) -> Environment {
-    Environment::new(policy.clone()).reading_pauses()
+    Environment::new(Policies::from(policy.clone())).reading_pauses()
 }
 
 /// In a new environment.

@@ -1,8 +1,8 @@
 //! The dead-letter on the wire, read back, and how its event starts anew.
 
 use comeback_engine::{
-    Action, Attribute, DeadLetter, FailedEvent, Letter, LetterKind, MOVED_ATTRIBUTE, Pauses, Policy,
-    ReasonCode, Record, SQS_MESSAGE_BYTES, Timestamp, decide,
+    Action, Attribute, DeadLetter, FailedEvent, Letter, LetterKind, MOVED_ATTRIBUTE, Pauses, Policies,
+    Policy, ReasonCode, Record, SQS_MESSAGE_BYTES, Timestamp, decide,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -272,7 +272,8 @@ fn a_redriven_letter_starts_anew_for_the_same_function_or_another() {
             assert_eq!(event.first_failure, Timestamp::from_secs(redriven.sent.as_secs()));
             assert_eq!((event.payload.get(), event.origin_request_id.as_str()), ("1E400", "r-0"));
             assert!(event.error.is_none());
-            let action = decide(&redriven, &policy(|_| ()), &Pauses::default(), redriven.sent);
+            let action =
+                decide(&redriven, &Policies::from(policy(|_| ())), &Pauses::default(), redriven.sent);
             assert!(matches!(action, Action::Defer { .. }), "{action:?}");
         }
     }

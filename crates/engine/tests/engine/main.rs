@@ -1,7 +1,7 @@
 //! The engine's rules, tested through its public surface. `decide`, `directives` and `pauses` hold the rules to their
 //! limits; `batch`, `moves`, `held` and `batch_invariants` the environment, with an account that fails as planned
-//! (`fakes`); `model` checks one event's protocol in every order of steps and faults; `reading`, `letters` and `policy`
-//! what goes in and comes out. `support` builds messages and policies.
+//! (`fakes`); `model` checks one event's protocol in every order of steps and faults; `reading`, `letters`, `policy` and
+//! `policies` what goes in and comes out. `support` builds messages and policies.
 
 mod batch;
 mod batch_invariants;
@@ -13,6 +13,7 @@ mod letters;
 mod model;
 mod moves;
 mod pauses;
+mod policies;
 mod policy;
 mod reading;
 mod support;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Environment, HideUpTo, Policy, Record, Settings, Step, Timestamp};
+use comeback_engine::{Environment, HideUpTo, Policies, Policy, Record, Settings, Step, Timestamp};
 use proptest::prelude::*;
 
 use crate::fakes::{Batch, Call, Copy, Invoke, World, with_room};
@@ -135,7 +135,8 @@ fn a_new_environment_looks_before_it_hides() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
     let world = World { look: Box::new(|| Some((960, NOW))), ..World::default() };
     let records = first_receives(5);
-    let report = world.handle_in(&mut Environment::new(policy.clone()), &records, NOW, usize::MAX);
+    let report =
+        world.handle_in(&mut Environment::new(Policies::from(policy.clone())), &records, NOW, usize::MAX);
     assert!(matches!(world.calls.borrow().as_slice(), [Call::Look, Call::Hide(_), Call::SendAgain(_)]));
     assert_eq!((kept(&report).len(), report.moves.made), (2, 3), "(1,000 - 960) / 20");
 }

@@ -1,6 +1,6 @@
 //! What pauses change of what is decided.
 
-use comeback_engine::{Action, HOLD, Jitter, Pauses, Policy, Record, Timestamp, decide};
+use comeback_engine::{Action, HOLD, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide};
 use proptest::prelude::*;
 
 use crate::support::{ORDERS, Seen, T0, after, body, enveloped, policy, received_again, replaced, seen};
@@ -48,11 +48,11 @@ fn waits(backoff: u64, max_age: u64) -> Policy {
 }
 
 fn decided(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> Seen {
-    seen(&decide(record, policy, pauses, now))
+    seen(&decide(record, &policy.clone().into(), pauses, now))
 }
 
 fn due(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> u64 {
-    let due = decide(record, policy, pauses, now).due().expect("it is retried");
+    let due = decide(record, &policy.clone().into(), pauses, now).due().expect("it is retried");
     due.since(T0).as_millis() as u64
 }
 
@@ -277,12 +277,13 @@ fn known(spans: &[Span], spread: u64, now: Timestamp) -> Pauses {
 }
 
 fn live(policy: &Policy, spans: &[Span], spread: u64, lag: u64, latency: u64) -> Life {
+    let policies = Policies::from(policy.clone());
     let mut record = Record { receive_count: 1, ..received_at(1) };
     let mut now = at(1);
     loop {
         // An environment may have read the document up to `lag` seconds ago.
         let document = known(spans, spread, Timestamp::from_millis(now.as_millis() - lag * 1_000));
-        let action = decide(&record, policy, &document, now);
+        let action = decide(&record, &policies, &document, now);
         match action {
             Action::Defer { visibility_timeout: hidden, .. }
             | Action::Hold { visibility_timeout: hidden, .. } => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Action, BatchReport, HideUpTo, Jitter, Outcome, Pauses, Policy, Record, Settings, Timestamp,
+    Action, BatchReport, HideUpTo, Jitter, Outcome, Pauses, Policies, Policy, Record, Settings, Timestamp,
 };
 
 /// On the allow-list of [`policy`].
@@ -105,7 +105,7 @@ pub(crate) fn seen(action: &Action<'_>) -> Seen {
 
 /// What is decided while nothing is paused.
 pub(crate) fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Action<'a> {
-    comeback_engine::decide(record, policy, &Pauses::default(), now)
+    comeback_engine::decide(record, &Policies::from(policy.clone()), &Pauses::default(), now)
 }
 
 pub(crate) fn decided(record: &Record, policy: &Policy, now: Timestamp) -> Seen {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{DeadLetter, Policy, ReasonCode, Record, Timestamp};
+use comeback_engine::{DeadLetter, Policies, ReasonCode, Record, Timestamp};
 use comeback_envelope::{Metadata, open};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -79,12 +79,12 @@ struct InHand {
 }
 
 impl Oracle {
-    pub(crate) fn new(scenario: &Scenario, policy: &Policy) -> Self {
+    pub(crate) fn new(scenario: &Scenario, policies: &Policies) -> Self {
         Self {
             ledger: Ledger::new(scenario.events),
             books: Books::default(),
-            bounds: Bounds::of(policy),
-            in_flight_bound: InFlightBound::of(policy, scenario),
+            bounds: Bounds::of(policies.stack()),
+            in_flight_bound: InFlightBound::of(policies.stack(), scenario),
             pauses: scenario.pauses.clone(),
             payload_size: scenario.payload_size,
             payload: String::new(),

@@ -66,7 +66,7 @@ impl Candidate {
             ..Scenario::default()
         };
         let policy = |settings| Policy::new(settings).expect("BUG: the grid has an invalid policy");
-        let summary = run(&scenario, &policy(ideal), &mut ())?;
+        let summary = run(&scenario, &policy(ideal).into(), &mut ())?;
         let never = Never::of(goal, &policy(settings.clone()));
         Ok(Self::computed(goal, settings, summary, &never))
     }
@@ -177,7 +177,7 @@ mod tests {
             poll_delay: Duration::from_secs(20),
             ..Scenario::default()
         };
-        let summary = run(&scenario, &Policy::new(settings).unwrap(), &mut ()).unwrap();
+        let summary = run(&scenario, &Policy::new(settings).unwrap().into(), &mut ()).unwrap();
         let measured = summary.cost_usd / summary.retries as f64;
         let ratio = usd_a_retry() / measured;
         assert!((0.94..=1.0).contains(&ratio), "{} beside {measured}", usd_a_retry());

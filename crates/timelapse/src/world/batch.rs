@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_engine::{BatchEvent, Environment, MOVED_ATTRIBUTE, Policy, Record, Timestamp};
+use comeback_engine::{BatchEvent, Environment, MOVED_ATTRIBUTE, Policies, Record, Timestamp};
 
 use crate::aws::queue::{Attributes, Receipt, Received};
 use crate::check::books::Carried;
@@ -121,8 +121,8 @@ pub(crate) struct Environments {
 }
 
 impl Environments {
-    pub(super) fn new(policy: &Policy, reads_pauses: bool, reads: Reads) -> Self {
-        let handler = Environment::new(Arc::new(policy.clone()));
+    pub(super) fn new(policies: &Policies, reads_pauses: bool, reads: Reads) -> Self {
+        let handler = Environment::new(Arc::new(policies.clone()));
         let handler = if reads_pauses { handler.reading_pauses() } else { handler };
         Self { idle: Vec::new(), new: (handler, reads) }
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policy, Settings, Step, Style};
+use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, RunError, Scenario, Strikes, Summary,
     Trace, Watcher, run,
 };
 use rayon::prelude::*;
 
-use super::{HOUR, policy, summary, watched};
+use super::{HOUR, policies, summary, watched};
 
 fn chaos(seed: u64, scenario: Scenario) -> Scenario {
     let faults = Faults::chaos(seed, scenario.duration);
@@ -124,7 +124,7 @@ fn hundreds_of_storms_break_no_invariant() {
 fn an_event_that_multiplies_without_end_ends_the_run() {
     let faults = Faults::default().with(Fault::DeleteLost, Strikes::always(0.5));
     let scenario = Scenario { events: 3, failure_rate: 1.0, faults, ..Scenario::default() };
-    let error = run(&scenario, &policy(Settings::default()), &mut ()).unwrap_err();
+    let error = run(&scenario, &policies(Settings::default()), &mut ()).unwrap_err();
     assert!(matches!(error, RunError::Multiplied { .. }), "{error}");
     let remedy = " more than 10000 copies: lower a fault's rate, or shorten its window or the run";
     assert!(error.to_string().ends_with(remedy), "{error}");
@@ -293,9 +293,10 @@ fn events_whose_retention_ends_are_counted_as_expired() {
 #[test]
 fn a_violation_has_the_seed_the_events_history_and_the_trace() {
     let target_functions = vec!["arn:aws:lambda:eu-west-1:123456789012:function:*".into()];
-    let policy = Policy::new(Settings { target_functions, ..Settings::default() }).expect("a valid policy");
+    let policies: Policies =
+        Policy::new(Settings { target_functions, ..Settings::default() }).expect("a valid policy").into();
     let scenario = Scenario { seed: 5, ..with(Fault::UnlistedFunction, Strikes::always(0.01)) };
-    let error = run(&scenario, &policy, &mut ()).unwrap_err();
+    let error = run(&scenario, &policies, &mut ()).unwrap_err();
     let RunError::Violated(violation) = &error else { panic!("{error}") };
     assert_eq!((violation.invariant, violation.seed), (Invariant::AllowList, 5));
     let event = violation.event.expect("it is of an event");
@@ -308,7 +309,7 @@ fn a_violation_has_the_seed_the_events_history_and_the_trace() {
     let text = error.to_string();
     assert!(text.starts_with("broken with seed 5 at +"), "{text}");
     assert!(text.contains("function:payroll:$LATEST was invoked\nits history:\n"), "{text}");
-    assert_eq!(run(&scenario, &policy, &mut ()).unwrap_err(), error, "and does it again");
+    assert_eq!(run(&scenario, &policies, &mut ()).unwrap_err(), error, "and does it again");
 }
 
 #[test]

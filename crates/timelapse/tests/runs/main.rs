@@ -8,7 +8,7 @@ mod queue;
 
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Jitter, Outcome, Policy, Settings, Step, Style};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, OperatorPause, Percentiles, RunError, Scenario, Strikes, Summary,
     TARGET_ARN, Watcher, run,
@@ -22,13 +22,14 @@ const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3_600)
 }
 
-fn policy(settings: Settings) -> Policy {
-    Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..settings }).expect("a valid policy")
+fn policies(settings: Settings) -> Policies {
+    let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
+    Policy::new(settings).expect("a valid policy").into()
 }
 
 /// The run's figures; a violation fails the test with all that it says.
 fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
-    run(scenario, &policy(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
+    run(scenario, &policies(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn summary(scenario: &Scenario, settings: Settings) -> Summary {
@@ -127,7 +128,7 @@ fn refused_scenarios_say_all_that_is_wrong() {
         faults: Faults::default().with(Fault::ClockSkew, Strikes::always(2.0)),
         ..Scenario::default()
     };
-    let error = run(&scenario, &policy(Settings::default()), &mut ()).unwrap_err();
+    let error = run(&scenario, &policies(Settings::default()), &mut ()).unwrap_err();
     let RunError::Refused(errors) = error else { panic!("{error}") };
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -234,7 +235,7 @@ proptest! {
     fn every_event_is_delivered_given_up_or_waiting(scenario in any_scenario(), settings in any_settings()) {
         let mut tally = Tally::default();
         let max_retries = settings.max_retries;
-        let summary = run(&scenario, &policy(settings), &mut tally).unwrap();
+        let summary = run(&scenario, &policies(settings), &mut tally).unwrap();
         prop_assert_eq!(summary.delivered + given_up(&summary) + summary.waiting + summary.not_arrived, summary.events);
         prop_assert_eq!(summary.retries, tally.reinvoked);
         prop_assert_eq!(given_up(&summary), tally.dead_lettered);

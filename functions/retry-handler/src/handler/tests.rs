@@ -1,4 +1,4 @@
-use comeback_engine::Policy;
+use comeback_engine::Policies;
 use serde_json::{Value, json};
 
 use super::*;
@@ -19,7 +19,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
     let attributes = json!({"ApproximateNumberOfMessagesNotVisible": "700"});
     let (aws, requests) = answering(200, "", &json!({"Successful": done, "Attributes": attributes}));
     let config = Config {
-        policy: Policy::from_variables(|name| match name {
+        policies: Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(TARGET.into()),
             "HIDE_UP_TO" => Some(hide_up_to.into()),
             _ => None,

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::Args;
 use comeback_delivery::Cause;
 use comeback_delivery::sqs::Message;
-use comeback_engine::{Action, Pauses, Policy, Reason, Record, Timestamp, decide};
+use comeback_engine::{Action, Pauses, Policies, Policy, Reason, Record, Timestamp, decide};
 
 use crate::clock;
 use crate::failure;
@@ -155,11 +155,12 @@ fn rehearse(body: String, sent: Timestamp, policy: &Policy) -> Result<String, Re
         moved: None,
         trace_header: None,
     };
+    let policies = Policies::from(policy.clone());
     let mut now = sent;
     for receive in 1..=2 {
         record.receive_count = receive;
         // A pause holds events, and gives none up.
-        now = match decide(&record, policy, &Pauses::default(), now) {
+        now = match decide(&record, &policies, &Pauses::default(), now) {
             Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
             Action::DeadLetter { reason, .. } => return Err(reason),
         };

@@ -162,12 +162,12 @@ mod tests {
     fn side(delayed: u32) -> (Scenario, Side) {
         let scenario = Scenario { events: 10, ..Scenario::default() };
         let flags = PolicyFlags::default();
-        let policy = flags.policy(TARGET_ARN).expect("a valid policy");
-        let mut summary = run(&scenario, &policy, &mut ()).expect("a valid scenario");
+        let policies = flags.policies(TARGET_ARN).expect("a valid policy");
+        let mut summary = run(&scenario, &policies, &mut ()).expect("a valid scenario");
         summary.minutes[1].delayed = delayed;
         summary.peak_delayed = delayed as usize;
-        let schedule = Schedule::of(&policy, 1, 10, &|| {});
-        (scenario, Side { name: String::new(), colour: BLUE, flags, policy, summary, schedule })
+        let schedule = Schedule::of(policies.stack(), 1, 10, &|| {});
+        (scenario, Side { name: String::new(), colour: BLUE, flags, policies, summary, schedule })
     }
 
     fn stroke(colour: RGBColor) -> String {

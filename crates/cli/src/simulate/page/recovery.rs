@@ -31,7 +31,7 @@ pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
     let strategy = |jitter, colour, summary| Recovery { name: format!("jitter {jitter}"), colour, summary };
-    let mut recoveries = vec![strategy(own.policy.backoff().jitter(), own.colour, &own.summary)];
+    let mut recoveries = vec![strategy(own.policies.stack().backoff().jitter(), own.colour, &own.summary)];
     let mut others = OTHERS.into_iter();
     for (jitter, summary) in jitters {
         let colour = compared.iter().find(|side| is_of(side, *jitter)).map(|side| side.colour);

@@ -2,7 +2,7 @@
 
 use std::iter::once;
 
-use comeback_engine::{Jitter, Policy};
+use comeback_engine::{Jitter, Policies, Policy};
 use comeback_timelapse::{RunError, Scenario, Schedule, Summary, TARGET_ARN, Watcher, run};
 use indicatif::HumanCount;
 use plotters::style::RGBColor;
@@ -26,7 +26,7 @@ pub(super) struct Side {
     pub(super) name: String,
     pub(super) colour: RGBColor,
     pub(super) flags: PolicyFlags,
-    pub(super) policy: Policy,
+    pub(super) policies: Policies,
     pub(super) summary: Summary,
     pub(super) schedule: Schedule,
 }
@@ -38,33 +38,34 @@ impl Runs {
     /// Makes the runs beside the first. `watch` gives each a watcher, by the name of what differs.
     pub(crate) fn make<W: Watcher>(
         scenario: &Scenario,
-        (flags, policy, summary): (PolicyFlags, Policy, Summary),
-        other: Option<(PolicyFlags, Policy)>,
+        (flags, policies, summary): (PolicyFlags, Policies, Summary),
+        other: Option<(PolicyFlags, Policies)>,
         mut watch: impl FnMut(&str) -> W,
     ) -> Result<Self, RunError> {
-        let mut made = |what: &str, policy: &Policy| run(scenario, policy, &mut watch(what));
-        let side = |name, colour, flags, policy, summary| {
-            let events = Schedule::default_events(&policy, scenario.seed) / FOLLOWED_SHARE;
-            let schedule = Schedule::of(&policy, scenario.seed, events, &|| {});
-            Side { name, colour, flags, policy, summary, schedule }
+        let mut made = |what: &str, policies: &Policies| run(scenario, policies, &mut watch(what));
+        let side = |name, colour, flags, policies: Policies, summary| {
+            let events = Schedule::default_events(policies.stack(), scenario.seed) / FOLLOWED_SHARE;
+            let schedule = Schedule::of(policies.stack(), scenario.seed, events, &|| {});
+            Side { name, colour, flags, policies, summary, schedule }
         };
-        let names = other.as_ref().map(|(other, with)| names((&flags, &policy), (other, with)));
+        let names =
+            other.as_ref().map(|(other, with)| names((&flags, policies.stack()), (other, with.stack())));
         let [name, other_name] = names.unwrap_or_default();
-        let mut sides = vec![side(name, BLUE, flags, policy, summary)];
-        if let Some((flags, policy)) = other {
-            let summary = made("the other policy", &policy)?;
-            sides.push(side(other_name, ORANGE, flags, policy, summary));
+        let mut sides = vec![side(name, BLUE, flags, policies, summary)];
+        if let Some((flags, policies)) = other {
+            let summary = made("the other policy", &policies)?;
+            sides.push(side(other_name, ORANGE, flags, policies, summary));
         }
-        let own = sides[0].policy.backoff().jitter();
+        let own = sides[0].policies.stack().backoff().jitter();
         let mut jitters = Vec::new();
         for jitter in Jitter::ALL.into_iter().filter(|&jitter| jitter != own && !scenario.outage.is_zero()) {
             let flags = sides[0].flags.with([("jitter", jitter.name())]);
             let summary = match sides.iter().find(|side| side.flags == flags) {
                 Some(known) => known.summary.clone(),
                 None => {
-                    let policy =
-                        flags.policy(TARGET_ARN).expect("BUG: another jitter makes a policy invalid");
-                    made(&format!("jitter {jitter}"), &policy)?
+                    // A list of ceilings refuses decorrelated jitter.
+                    let Ok(policies) = flags.policies(TARGET_ARN) else { continue };
+                    made(&format!("jitter {jitter}"), &policies)?
                 }
             };
             jitters.push((jitter, summary));
@@ -93,6 +94,7 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     match flag {
         "max-age" => durations::text(policy.max_age()),
         "max-retries" => HumanCount(policy.max_retries()).to_string(),
+        "base-backoff" | "max-backoff" if !policy.backoffs().is_empty() => "-".into(),
         "base-backoff" => durations::text(backoff.base()),
         "max-backoff" => durations::text(backoff.cap()),
         "jitter" => backoff.jitter().to_string(),

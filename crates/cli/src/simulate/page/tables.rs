@@ -39,7 +39,7 @@ pub(super) fn policy(sides: &[Side]) -> Table {
     let flags = PolicyFlags::names();
     let labels = flags.map(variable).into();
     table("The retry handler's variables", ("variable", labels), sides, "value", |side| {
-        flags.map(|flag| setting((&side.flags, &side.policy), flag)).into()
+        flags.map(|flag| setting((&side.flags, side.policies.stack()), flag)).into()
     })
 }
 

@@ -1,0 +1,181 @@
+//! Policies of single functions: the variable `POLICIES`.
+
+use std::sync::Arc;
+
+use crate::QueueArn;
+use crate::arn::{BadPattern, PolicyPattern};
+use crate::policy::{Policy, SettingError};
+
+/// The variables that an entry of `POLICIES` may set. The others are about the queue as a whole.
+pub const FUNCTION_SETTINGS: [&str; 9] = [
+    "MAX_AGE",
+    "MAX_RETRIES",
+    "BASE_BACKOFF",
+    "MAX_BACKOFF",
+    "BACKOFFS",
+    "JITTER",
+    "ENVELOPE",
+    "NON_RETRYABLE_ERRORS",
+    "DIRECTIVES",
+];
+
+/// The stack's policy, and those of single functions.
+///
+/// A function's policy is that of the first entry of `POLICIES` that matches it. What the entry does not set is the
+/// stack's.
+///
+/// ```
+/// use comeback_engine::Policies;
+///
+/// let arn = |name| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}:$LATEST");
+/// let policies = Policies::from_variables(|name| match name {
+///     "TARGET_FUNCTIONS" => Some("arn:aws:lambda:eu-west-1:123456789012:function:*".into()),
+///     "MAX_RETRIES" => Some("7".into()),
+///     "POLICIES" => Some("orders MAX_AGE=2h; export-* MAX_AGE=14d BACKOFFS=20s,5m,2h".into()),
+///     _ => None,
+/// })
+/// .unwrap();
+/// let hours = |name| policies.of(&arn(name)).max_age().as_secs() / 3_600;
+/// assert_eq!(["orders", "export-eu", "payments"].map(hours), [2, 336, 24]);
+/// assert_eq!(policies.of(&arn("orders")).max_retries(), 7);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Policies {
+    stack: Policy,
+    entries: Vec<Entry>,
+}
+
+/// An entry of `POLICIES`: `PATTERN VARIABLE=VALUE …`.
+#[derive(Clone, Debug)]
+struct Entry {
+    pattern: PolicyPattern,
+    /// The policy of a stack with these settings.
+    policy: Policy,
+}
+
+impl Policies {
+    /// Reads every variable of the policies through `lookup`.
+    ///
+    /// # Errors
+    ///
+    /// Every refused variable and entry. An entry is refused if a stack with its settings would be.
+    pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<SettingError>> {
+        let stack = Policy::from_variables(&lookup);
+        // What is wrong with the stack's own variables is reported once, not again for each entry.
+        let inherited = |name: &str| match &stack {
+            Ok(_) => lookup(name),
+            Err(_) => (name == "TARGET_FUNCTIONS").then(String::new),
+        };
+        let (mut entries, mut errors) = (Vec::new(), Vec::new());
+        for text in entries_of(&lookup("POLICIES").unwrap_or_default()) {
+            match Entry::read(text, inherited) {
+                Ok(entry) => entries.push(entry),
+                Err(problems) => errors.extend(
+                    problems
+                        .into_iter()
+                        .map(|problem| SettingError::PolicyEntry { entry: text.into(), problem }),
+                ),
+            }
+        }
+        match stack {
+            Ok(stack) if errors.is_empty() => Ok(Self { stack, entries }),
+            Ok(_) => Err(errors),
+            Err(refused) => Err(refused.into_iter().chain(errors).collect()),
+        }
+    }
+
+    /// The policy of functions that no entry matches, with the settings of the queue as a whole.
+    pub const fn stack(&self) -> &Policy {
+        &self.stack
+    }
+
+    /// The policy of a function.
+    pub fn of(&self, function_arn: &str) -> &Policy {
+        let entry = self.entries.iter().find(|entry| entry.pattern.matches(function_arn));
+        entry.map_or(&self.stack, |entry| &entry.policy)
+    }
+
+    /// From now on, bare names are those of functions in this queue's account and region.
+    pub(crate) fn enter_queue(policies: &mut Arc<Self>, queue: &QueueArn) {
+        if policies.entries.is_empty() {
+            return;
+        }
+        Arc::make_mut(policies).entries.iter_mut().for_each(|entry| entry.pattern.set_home(queue));
+    }
+}
+
+/// Without policies of single functions.
+impl From<Policy> for Policies {
+    fn from(stack: Policy) -> Self {
+        Self { stack, entries: Vec::new() }
+    }
+}
+
+/// The entries of `POLICIES`, without empty ones and white space around them.
+fn entries_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
+impl Entry {
+    fn read(text: &str, inherited: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<BadEntry>> {
+        let mut parts = text.split_whitespace();
+        let pattern = parts.next().unwrap_or_default().parse::<PolicyPattern>();
+        let mut problems: Vec<BadEntry> =
+            pattern.as_ref().err().copied().map(BadEntry::Pattern).into_iter().collect();
+        let mut settings: Vec<(&str, &str)> = Vec::new();
+        for part in parts {
+            match part.split_once('=') {
+                None => problems.push(BadEntry::NotASetting(part.into())),
+                Some((name, _)) if !FUNCTION_SETTINGS.contains(&name) => {
+                    problems.push(BadEntry::NotOfAFunction(name.into()));
+                }
+                Some((name, _)) if settings.iter().any(|(other, _)| *other == name) => {
+                    problems.push(BadEntry::Twice(name.into()));
+                }
+                Some(setting) => settings.push(setting),
+            }
+        }
+        if settings.is_empty() && problems.is_empty() {
+            problems.push(BadEntry::Nothing);
+        }
+        let own =
+            |name: &str| settings.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+        let is_replaced = |name: &str| match name {
+            "BACKOFFS" => own("BASE_BACKOFF").or_else(|| own("MAX_BACKOFF")).is_some(),
+            "BASE_BACKOFF" | "MAX_BACKOFF" => own("BACKOFFS").is_some(),
+            _ => false,
+        };
+        let value = |name: &str| own(name).or_else(|| inherited(name).filter(|_| !is_replaced(name)));
+        match (pattern, Policy::from_variables(value)) {
+            (Ok(pattern), Ok(policy)) if problems.is_empty() => Ok(Self { pattern, policy }),
+            (_, policy) => {
+                let refused = policy.err().unwrap_or_default();
+                problems.extend(refused.into_iter().map(|error| BadEntry::Refused(Box::new(error))));
+                Err(problems)
+            }
+        }
+    }
+}
+
+/// Why an entry of `POLICIES` is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadEntry {
+    /// Its first word is not a pattern.
+    #[error("{0}")]
+    Pattern(BadPattern),
+    /// It is only a pattern.
+    #[error("sets nothing; it must be a function's name or ARN, then VARIABLE=VALUE, separated by spaces")]
+    Nothing,
+    /// A word without `=`.
+    #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
+    NotASetting(String),
+    /// A variable that is not a function's.
+    #[error("sets {0:?}; it may set {names}", names = FUNCTION_SETTINGS.join(", "))]
+    NotOfAFunction(String),
+    /// A variable is set again.
+    #[error("sets {0} twice")]
+    Twice(String),
+    /// The resulting policy is refused.
+    #[error("is refused: {0}")]
+    Refused(Box<SettingError>),
+}
