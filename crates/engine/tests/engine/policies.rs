@@ -9,8 +9,8 @@ use proptest::collection::btree_map;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::fakes::{Invoke, World, run};
-use crate::support::{NOW, ORDERS, T0, TARGET, after, body, enveloped, record, replaced};
+use crate::fakes::{Call, Invoke, World, run};
+use crate::support::{NOW, ORDERS, T0, TARGET, after, body, enveloped, received_again, record, replaced};
 
 /// The name of the entry's function, which is [`TARGET`].
 const ALL: &str = "arn:aws:lambda:eu-west-1:123456789012:function:*";
@@ -103,6 +103,24 @@ fn what_is_wrong_with_the_stack_is_said_once() {
             r#"POLICIES entry "payments MAX_RETRIES=10001" is refused: MAX_RETRIES is 10001; it must be 0 to 10000"#
         ]
     );
+}
+
+/// An hour after its first failure, an event that may wait for two is called in its own style, and guarded for less than
+/// an hour.
+#[test]
+fn an_event_is_called_and_guarded_under_its_functions_policy() {
+    let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
+    for (function, style, guarded) in
+        [("orders", r#"{"_retry_metadata":"#, 3_300..3_600), ("payments", r#""_original_payload""#, 3_600..7_260)]
+    {
+        let world = World::default();
+        let record = received_again(replaced(&body(r#"{"n":1}"#), "orders", function));
+        world.handle_in(&mut Environment::new(policies.clone()), &[record], NOW, 9);
+        let calls = world.calls.borrow();
+        let [Call::Hide(hidden), Call::Invoke(_, payload)] = calls.as_slice() else { panic!("{calls:?}") };
+        assert!(guarded.contains(&hidden[0].1), "{function}: {hidden:?}");
+        assert!(payload.contains(style) && payload.contains("style") == (function == "orders"), "{payload}");
+    }
 }
 
 /// Some of a policy's variables, mostly valid together.
