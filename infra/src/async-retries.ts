@@ -6,7 +6,8 @@ import { Construct } from 'constructs';
 
 import { type AttachOptions, sendFailures } from './attach';
 import { checkTopic, Monitor, type MonitorOptions } from './monitor';
-import { policyVariables, waitingVariables } from './policy';
+import { type FunctionPolicy, policySettings } from './function-policy';
+import { type PolicyProps, policyVariables, waitingVariables } from './policy';
 import {
   type AsyncRetriesProps,
   checkProps,
@@ -15,9 +16,9 @@ import {
   warnOfShortRetention,
 } from './props';
 import { RetryHandler } from './retry-handler';
-import { checkTarget, entryFor, unqualified } from './target';
+import { checkTarget, entryFor, patternFor, unqualified } from './target';
 import { targetFunctions } from './target-functions';
-import { checkIsFunction, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
+import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
 
 /**
  * Long enough that 1,000 receives take more than the 14 days for which the queue keeps a message, even if the handler
@@ -55,6 +56,7 @@ export class AsyncRetries extends Construct {
   private readonly retryHandler: RetryHandler;
   private readonly patterns: string[];
   private readonly hideUpTo: string;
+  private readonly policy: PolicyProps;
   private readonly attached: lambda.IFunction[] = [];
   private monitoring?: Monitor;
 
@@ -67,6 +69,7 @@ export class AsyncRetries extends Construct {
     const waiting = waitingVariables(typed, refusals);
     const settings = { ...policyVariables(typed, refusals), ...waiting };
     this.hideUpTo = waiting.HIDE_UP_TO;
+    this.policy = typed;
     this.patterns = targetFunctions(Stack.of(this), typed.targetFunctions ?? [], refusals);
     throwAll(refusals);
     const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
@@ -106,7 +109,8 @@ export class AsyncRetries extends Construct {
   attach(target: lambda.IFunction, options: AttachOptions = {}): void {
     checkIsFunction(target);
     const refusals: string[] = [];
-    wellTyped(options, OPTIONS, refusals);
+    const { policy } = wellTyped(options, OPTIONS, refusals);
+    const settings = policy && this.settingsOf(target, policy, refusals);
     throwAll(refusals);
     const stack = Stack.of(this);
     const fn = unqualified(target);
@@ -119,6 +123,9 @@ export class AsyncRetries extends Construct {
     const entry = entryFor(fn, stack, this.patterns);
     if (entry !== undefined) {
       this.retryHandler.allow(entry);
+    }
+    if (settings !== undefined) {
+      this.retryHandler.setPolicy(patternFor(target, stack), settings);
     }
     sendFailures(target, this.retryQueue, this.retryHandler, options);
     this.attached.push(target);
@@ -165,6 +172,14 @@ export class AsyncRetries extends Construct {
   /** Dead-letters that nobody has dealt with: the messages in the dead-letter queue. */
   metricDeadLetters(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.deadLetterQueue.metricApproximateNumberOfMessagesVisible(props);
+  }
+
+  private settingsOf(target: lambda.IFunction, policy: FunctionPolicy, refusals: string[]): string {
+    const ofPolicy: string[] = [];
+    const settings = policySettings(wellTyped(policy, FUNCTION_POLICY, ofPolicy), this.policy, ofPolicy);
+    const { path } = target.node;
+    refusals.push(...ofPolicy.map((refusal) => `the policy of ${path} (POLICIES) is refused: ${refusal}`));
+    return settings;
   }
 
   private newQueue(

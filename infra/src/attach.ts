@@ -4,6 +4,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { type IDependable } from 'constructs';
 
+import { type FunctionPolicy } from './function-policy';
 import { allowKey, type RetryHandler } from './retry-handler';
 import { ATTACHED_TO, configurable, logicalIdOf, resourceOf, unqualified } from './target';
 import { literal } from './values';
@@ -24,6 +25,14 @@ export interface AttachOptions {
    * @default - none
    */
   readonly onSuccess?: lambda.IDestination;
+
+  /**
+   * The retry policy of this function, or of this version or alias only. A version's or an alias's own policy comes
+   * before that of its function.
+   *
+   * @default - that of the AsyncRetries
+   */
+  readonly policy?: FunctionPolicy;
 }
 
 /** Sends a function's failed asynchronous invocations to the retry queue, and turns off Lambda's own retries. */

@@ -11,6 +11,7 @@ const LIMIT = 4_096;
 const REMEDIES: Record<string, string> = {
   TARGET_FUNCTIONS: 'one pattern in targetFunctions can allow many functions',
   NON_RETRYABLE_ERRORS: 'one glob in nonRetryableErrors can match many errors',
+  POLICIES: 'attach functions with a policy of their own to another AsyncRetries, or give them shorter names',
 };
 
 /** The shortest values that these can have. */
@@ -22,18 +23,33 @@ const PSEUDO_PARAMETERS: Record<string, string> = {
 
 /** The refusal of an environment that is certainly too large. A value that only the deployment knows counts as short. */
 export function environmentProblems(stack: Stack, variables: Record<string, string>): string[] {
-  const resolved = Object.entries(stack.resolve(variables) as Record<string, unknown>);
-  const shortest = resolved.map(([name, value]): [string, string] => [name, shortestText(stack, value)]);
-  const bytes = Buffer.byteLength(JSON.stringify(Object.fromEntries(shortest)));
+  const { texts, bytes } = shortest(stack, variables);
   if (bytes <= LIMIT) {
     return [];
   }
-  const [remedy = ''] = shortest
+  const [remedy = ''] = texts
     .sort(([, left], [, right]) => right.length - left.length)
     .flatMap(([name]) => REMEDIES[name] ?? []);
   return [
     `the retry handler's environment has at least ${String(bytes)} bytes, and Lambda allows ${String(LIMIT)}; ${remedy}`,
   ];
+}
+
+/** How much room is left for more. */
+export function environmentLeft(stack: Stack, variables: Record<string, string>): string {
+  const { bytes } = shortest(stack, variables);
+  const left = String(Math.max(0, LIMIT - bytes));
+  return `the retry handler's environment has at least ${String(bytes)} bytes of ${String(LIMIT)}; at most ${left} are left`;
+}
+
+/** The shortest values that the variables can have, and their size together. */
+function shortest(
+  stack: Stack,
+  variables: Record<string, string>,
+): { texts: [string, string][]; bytes: number } {
+  const resolved = Object.entries(stack.resolve(variables) as Record<string, unknown>);
+  const texts = resolved.map(([name, value]): [string, string] => [name, shortestText(stack, value)]);
+  return { texts, bytes: Buffer.byteLength(JSON.stringify(Object.fromEntries(texts))) };
 }
 
 function shortestText(stack: Stack, value: unknown): string {
@@ -43,19 +59,22 @@ function shortestText(stack: Stack, value: unknown): string {
   const [[intrinsic, argument] = ['', undefined]] = Object.entries(value as Record<string, unknown>);
   switch (intrinsic) {
     case 'Ref':
-      return PSEUDO_PARAMETERS[argument as string] ?? '';
+      return PSEUDO_PARAMETERS[argument as string] ?? shortestName(stack, argument as string);
     case 'Fn::Join': {
       const [separator, parts] = argument as [string, unknown[]];
       return parts.map((part) => shortestText(stack, part)).join(separator);
     }
-    case 'Fn::GetAtt':
-      return shortestArn(stack, (argument as [string, string])[0]);
+    case 'Fn::GetAtt': {
+      const name = shortestName(stack, (argument as [string, string])[0]);
+      return name && `arn:aws:lambda:eu-west-1:000000000000:function:${name}`;
+    }
     default:
       return '';
   }
 }
 
-function shortestArn(stack: Stack, logicalId: string): string {
+/** The name of a function in the stack; empty for any other resource. */
+function shortestName(stack: Stack, logicalId: string): string {
   const resource = stack.node
     .findAll()
     .find((each) => CfnResource.isCfnResource(each) && stack.resolve(each.logicalId) === logicalId);
@@ -63,6 +82,5 @@ function shortestArn(stack: Stack, logicalId: string): string {
     return '';
   }
   // Without the last character, because CloudFormation's random part has 12 or 13.
-  const name = givenName(resource) ?? generatedName(stack.stackName, logicalId).slice(0, -1);
-  return `arn:aws:lambda:eu-west-1:000000000000:function:${name}`;
+  return givenName(resource) ?? generatedName(stack.stackName, logicalId).slice(0, -1);
 }

@@ -73,6 +73,14 @@ export interface PolicyProps {
   readonly maxBackoff?: Duration;
 
   /**
+   * The ceilings of the backoffs, the last one repeated, instead of `baseBackoff` and `maxBackoff`; at most 64, each
+   * 1 second to 43,170 seconds, and none shorter than the one before. Cannot be combined with `Jitter.DECORRELATED`.
+   *
+   * @default - they double from `baseBackoff` to `maxBackoff`
+   */
+  readonly backoffs?: Duration[];
+
+  /**
    * How a backoff is drawn under its ceiling.
    *
    * @default Jitter.FULL
@@ -147,6 +155,9 @@ const HIDE_UP_TO = 'it must be 0 to 55000; to hide without a limit, set alwaysHi
 /** A dead-letter carries this much of an `errorType`. */
 const LONGEST_GLOB = 256;
 
+/** The most ceilings in `backoffs`. */
+const MOST_BACKOFFS = 64;
+
 /** SQS counts its 12 hours from the receive, so in practice it refuses 43,200 s. Hence 30 s less. */
 const LONGEST_BACKOFF = 43_170;
 
@@ -168,6 +179,10 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     props.maxBackoff ?? Duration.seconds(43_170),
     refusals,
   );
+  const backoffs = props.backoffs?.map((ceiling) => seconds('backoffs (BACKOFFS)', ceiling, refusals));
+  if (backoffs?.length === 0) {
+    refusals.push('backoffs (BACKOFFS) is ""; it must be a list of Durations');
+  }
   const jitter = props.jitter ?? Jitter.FULL;
   if (!isOneOf(Jitter, jitter)) {
     refusals.push(`jitter (JITTER) is ${shown(jitter)}; it must be full, equal, decorrelated or none`);
@@ -180,23 +195,24 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   if (!isOneOf(HandlerMetrics, metrics)) {
     refusals.push(`metrics (METRICS) is ${shown(metrics)}; it must be off, stack or target`);
   }
+  for (const [name, given] of [
+    ['baseBackoff (BASE_BACKOFF)', props.baseBackoff],
+    ['maxBackoff (MAX_BACKOFF)', props.maxBackoff],
+  ] as const) {
+    if (backoffs !== undefined && given !== undefined) {
+      refusals.push(`${name} is set beside backoffs (BACKOFFS), which replaces it; set only one of the two`);
+    }
+  }
   if (isOutside(maxAge, 60, 1_209_600)) {
     refusals.push(`maxAge (MAX_AGE) is ${maxAge} s; it must be 60 s to 1209600 s (14 days)`);
   }
   if (isOutside(maxRetries, 0, 10_000)) {
     refusals.push(`maxRetries (MAX_RETRIES) is ${maxRetries}; it must be 0 to 10000`);
   }
-  if (isOutside(maxBackoff, 1, LONGEST_BACKOFF)) {
-    refusals.push(
-      `maxBackoff (MAX_BACKOFF) is ${maxBackoff} s; it must be 1 s to 43170 s (12 hours less 30 s)`,
-    );
-  }
-  // A base is not refused because of a cap that is itself refused, or not yet known.
-  const cap = Math.min(LONGEST_BACKOFF, Number(maxBackoff) || LONGEST_BACKOFF);
-  if (isOutside(baseBackoff, 1, cap)) {
-    refusals.push(
-      `baseBackoff (BASE_BACKOFF) is ${baseBackoff} s; it must be 1 s to maxBackoff (${String(cap)} s)`,
-    );
+  if (backoffs === undefined) {
+    checkBaseAndCap(baseBackoff, maxBackoff, refusals);
+  } else {
+    checkCeilings(backoffs, jitter, refusals);
   }
   for (const glob of props.nonRetryableErrors ?? []) {
     // The handler would split a glob at a comma, and ignore a blank one.
@@ -209,14 +225,58 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   return {
     MAX_AGE: maxAge,
     MAX_RETRIES: maxRetries,
-    BASE_BACKOFF: baseBackoff,
-    MAX_BACKOFF: maxBackoff,
+    ...(backoffs === undefined
+      ? { BASE_BACKOFF: baseBackoff, MAX_BACKOFF: maxBackoff }
+      : { BACKOFFS: backoffs.join(',') }),
     JITTER: jitter,
     ENVELOPE: envelope,
     DIRECTIVES: props.directives === false ? 'off' : 'on',
     METRICS: metrics,
     NON_RETRYABLE_ERRORS: (props.nonRetryableErrors ?? []).join(','),
   };
+}
+
+function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: string[]): void {
+  if (isOutside(maxBackoff, 1, LONGEST_BACKOFF)) {
+    refusals.push(
+      `maxBackoff (MAX_BACKOFF) is ${maxBackoff} s; it must be 1 s to 43170 s (12 hours less 30 s)`,
+    );
+  }
+  // A base is not refused because of a cap that is itself refused, or not yet known.
+  const cap = Math.min(LONGEST_BACKOFF, Number(maxBackoff) || LONGEST_BACKOFF);
+  if (isOutside(baseBackoff, 1, cap)) {
+    refusals.push(
+      `baseBackoff (BASE_BACKOFF) is ${baseBackoff} s; it must be 1 s to maxBackoff (${String(cap)} s)`,
+    );
+  }
+}
+
+function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): void {
+  if (ceilings.length > MOST_BACKOFFS) {
+    refusals.push(
+      `backoffs (BACKOFFS) has ${String(ceilings.length)} ceilings; it may have ${String(MOST_BACKOFFS)}`,
+    );
+  }
+  const outside = ceilings.find((ceiling) => isOutside(ceiling, 1, LONGEST_BACKOFF));
+  if (outside !== undefined) {
+    refusals.push(
+      `backoffs (BACKOFFS) has a ceiling of ${outside} s; each must be 1 s to 43170 s (12 hours less 30 s)`,
+    );
+  }
+  for (const [index, ceiling] of ceilings.entries()) {
+    const before = ceilings[index - 1] ?? '0';
+    if (isOutside(ceiling, Number(before) || 0, Infinity)) {
+      refusals.push(
+        `backoffs (BACKOFFS) falls from ${before} s to ${ceiling} s; no ceiling may be shorter than the one before it`,
+      );
+      break;
+    }
+  }
+  if (jitter === 'decorrelated') {
+    refusals.push(
+      'jitter (JITTER) is decorrelated; beside backoffs (BACKOFFS) it must be full, equal or none',
+    );
+  }
 }
 
 /**

@@ -1,13 +1,13 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { Annotations, Aws, Duration, Lazy, Names, RemovalPolicy, Stack, Tags } from 'aws-cdk-lib';
+import { Annotations, Aspects, Aws, Duration, Lazy, Names, RemovalPolicy, Stack, Tags } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 
-import { environmentProblems } from './environment';
+import { environmentLeft, environmentProblems } from './environment';
 import { handlerFunction } from './handler-code';
 import { DEFAULT_MAX_CONCURRENCY } from './policy';
 import { type AsyncRetriesProps } from './props';
@@ -18,6 +18,7 @@ const { version: VERSION } = JSON.parse(
 ) as { version: string };
 
 const NO_TARGET = 'comeback-cdk:noTarget';
+const ENVIRONMENT = 'comeback-cdk:environment';
 
 /** The retry handler's two queues, and its settings as environment variables. */
 export interface RetryHandlerProps extends AsyncRetriesProps {
@@ -34,6 +35,8 @@ export class RetryHandler extends Construct {
   /** The SSM parameter that holds the pauses, without its first slash. */
   private readonly pauses: string;
   private readonly targets = new Set<string>();
+  /** The settings of each pattern that has a policy of its own. */
+  private readonly policies = new Map<string, string>();
   private readonly reinvokeTargets = new iam.PolicyStatement({
     sid: 'ReinvokeTargets',
     actions: ['lambda:InvokeFunction'],
@@ -52,10 +55,18 @@ export class RetryHandler extends Construct {
       TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
       // The first pause creates it, and each environment reads it twice a minute.
       PAUSES: `/${this.pauses}`,
+      POLICIES: Lazy.string({ produce: () => this.policyEntries() }),
       ...props.settings,
     };
     // Only when the app is complete, because each attached function adds to it.
     this.node.addValidation({ validate: () => environmentProblems(Stack.of(this), environment) });
+    Aspects.of(this).add({
+      visit: (node) => {
+        if (node === this && this.policies.size > 0) {
+          Annotations.of(this).addInfoV2(ENVIRONMENT, environmentLeft(Stack.of(this), environment));
+        }
+      },
+    });
     this.role = new iam.Role(this, 'Role', { assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com') });
     this.grant(props);
     this.function = handlerFunction(this, 'Function', props.bootstrap, {
@@ -98,6 +109,18 @@ export class RetryHandler extends Construct {
       // The ARN in an invocation record carries a qualifier.
       this.reinvokeTargets.addResources(entry, `${entry}:*`);
     }
+  }
+
+  /** Gives the functions of a pattern a policy of their own. */
+  setPolicy(pattern: string, settings: string): void {
+    this.policies.set(pattern, settings);
+  }
+
+  /** Versions and aliases come first: the first entry that matches counts. */
+  private policyEntries(): string {
+    const isQualified = ([pattern]: [string, string]) => Number(pattern.includes(':'));
+    const entries = [...this.policies].sort((one, other) => isQualified(other) - isQualified(one));
+    return entries.map(([pattern, settings]) => `${pattern} ${settings}`).join(';');
   }
 
   /** Grants exactly the calls that the retry handler makes. The queues' own grant methods would allow more. */

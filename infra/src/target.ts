@@ -65,6 +65,24 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 }
 
 /**
+ * The pattern of a target's entry in `POLICIES`: a name in the handler's own account and region.
+ *
+ * @throws if the function is in another stack and has no name yet
+ */
+export function patternFor(target: lambda.IFunction, stack: Stack): string {
+  const fn = unqualified(target);
+  const resource = resourceOf(fn);
+  if (resource !== undefined && resource.stack !== stack && givenName(resource) === undefined) {
+    throw new Error(
+      `${fn.node.path} is in another stack and has no functionName; naming it in POLICIES by its generated name would ` +
+        'make the two stacks depend on each other: give it a functionName',
+    );
+  }
+  const name = (resource && givenName(resource)) ?? fn.functionName;
+  return target === fn ? name : `${name}:${qualifierOf(target)}`;
+}
+
+/**
  * Refuses a function whose retries could not be deployed, or would never happen.
  *
  * @throws if the function is in another account or region, already has an invoke configuration, or has

@@ -4,6 +4,7 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 
 import { type AttachOptions } from './attach';
+import { type FunctionPolicy } from './function-policy';
 import { type MonitorOptions } from './monitor';
 import { type AsyncRetriesProps } from './props';
 import { shown } from './values';
@@ -18,6 +19,10 @@ const STRINGS: Type = [
   (value) => Array.isArray(value) && value.every((entry) => typeof entry === 'string'),
   'a list of strings',
 ];
+const DURATIONS: Type = [
+  (value) => Array.isArray(value) && value.every(has('toSeconds')),
+  'a list of Durations, such as [Duration.seconds(20), Duration.minutes(5)]',
+];
 const PATH: Type = [
   (value) => typeof value === 'string' && !Token.isUnresolved(value),
   'the path of a folder or a zip file',
@@ -31,6 +36,7 @@ export const PROPS: Readonly<
   maxRetries: NUMBER,
   baseBackoff: DURATION,
   maxBackoff: DURATION,
+  backoffs: DURATIONS,
   nonRetryableErrors: STRINGS,
   targetFunctions: STRINGS,
   bootstrap: PATH,
@@ -50,10 +56,25 @@ export const PROPS: Readonly<
   deadLetterQueue: [has('queueArn'), 'an sqs.IQueue, such as Queue.fromQueueArn gives'],
 };
 
+/** The type of each property of a function's policy. */
+export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jitter' | 'envelope'>, Type>> = {
+  maxAge: DURATION,
+  maxRetries: NUMBER,
+  baseBackoff: DURATION,
+  maxBackoff: DURATION,
+  backoffs: DURATIONS,
+  directives: BOOLEAN,
+  nonRetryableErrors: STRINGS,
+};
+
 /** The type of each option of `attach`. */
 export const OPTIONS: Readonly<Record<keyof AttachOptions, Type>> = {
   maxEventAge: DURATION,
   onSuccess: [has('bind'), 'a lambda.IDestination'],
+  policy: [
+    (value) => typeof value === 'object' && value !== null,
+    'a policy, such as { maxAge: Duration.hours(2) }',
+  ],
 };
 
 /** The type of each option of `monitor`. */

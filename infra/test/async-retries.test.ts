@@ -165,6 +165,7 @@ test('the environment, with the defaults', () => {
     DIRECTIVES: 'on',
     METRICS: 'off',
     NON_RETRYABLE_ERRORS: '',
+    POLICIES: '',
     HIDE_UP_TO: '50000',
     MAXIMUM_CONCURRENCY: '10',
     PAUSES: { 'Fn::Join': ['', ['/comeback/', { Ref: 'AWS::StackName' }, '/StackRetriesF51ABC00/pauses']] },
@@ -209,6 +210,14 @@ test('every prop of the policy reaches the environment', () => {
     METRICS: 'target',
     NON_RETRYABLE_ERRORS: 'Validation*,Oops',
   });
+});
+
+test('a list of backoffs replaces base and cap', () => {
+  const { retries } = withOne({ backoffs: [Duration.seconds(20), Duration.minutes(5)] });
+  const given = variables(retries);
+  expect(given).toMatchObject({ BACKOFFS: '20,300' });
+  expect(Object.keys(given)).not.toContain('BASE_BACKOFF');
+  expect(Object.keys(given)).not.toContain('MAX_BACKOFF');
 });
 
 test('a value known only at deployment is left to the handler', () => {

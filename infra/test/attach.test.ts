@@ -1,4 +1,4 @@
-import { Duration, Stack } from 'aws-cdk-lib';
+import { Duration, Stack, Stage } from 'aws-cdk-lib';
 import { Annotations, Match } from 'aws-cdk-lib/assertions';
 import * as destinations from 'aws-cdk-lib/aws-lambda-destinations';
 import * as iam from 'aws-cdk-lib/aws-iam';
@@ -8,12 +8,13 @@ import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { type IConstruct } from 'constructs';
 import { expect, test } from 'vitest';
 
-import { AsyncRetries } from '../src';
+import { AsyncRetries, EnvelopeStyle, type FunctionPolicy, Jitter } from '../src';
 import {
   arn,
   BOOTSTRAP,
   ENV,
   logicalId,
+  newApp,
   newFunction,
   newRetries,
   newStack,
@@ -37,9 +38,13 @@ function invokeConfigs(retries: AsyncRetries, stack = Stack.of(retries)): unknow
   });
 }
 
-function targetFunctions(retries: AsyncRetries): unknown {
+function variables(retries: AsyncRetries): Record<string, unknown> {
   const { Environment } = resource(retries.handler).Properties;
-  return (Environment as { Variables: Record<string, unknown> }).Variables.TARGET_FUNCTIONS;
+  return (Environment as { Variables: Record<string, unknown> }).Variables;
+}
+
+function targetFunctions(retries: AsyncRetries): unknown {
+  return variables(retries).TARGET_FUNCTIONS;
 }
 
 function invocable(retries: AsyncRetries): unknown {
@@ -393,4 +398,58 @@ test.each([
     `Stack/Orders is in ${there}, but this AsyncRetries is in ${here}; ` +
       "create an AsyncRetries in the function's own account and region",
   );
+});
+
+test('a policy of its own, for a function, an alias and a version', () => {
+  const stack = newStack();
+  const retries = newRetries(stack);
+  const orders = newFunction(stack);
+  const live = new lambda.Alias(stack, 'Live', { aliasName: 'live', version: orders.currentVersion });
+  const named = newFunction(stack, 'Export', { functionName: 'export' });
+  retries.attach(orders, { policy: { maxAge: Duration.hours(2), jitter: Jitter.NONE } });
+  retries.attach(named, {
+    policy: { backoffs: [Duration.seconds(20), Duration.minutes(5)], directives: false },
+  });
+  retries.attach(live, { policy: { envelope: EnvelopeStyle.INLINE, maxRetries: 3 } });
+  retries.attach(newFunction(stack, 'Other'));
+  const parts = [
+    [ref(orders), ':live MAX_RETRIES=3 ENVELOPE=inline;'],
+    [ref(orders), ' MAX_AGE=7200 JITTER=none;export BACKOFFS=20,300 DIRECTIVES=off'],
+  ];
+  expect(variables(retries).POLICIES).toEqual({ 'Fn::Join': ['', parts.flat()] });
+  Stage.of(stack)?.synth();
+  const said = Annotations.fromStack(stack).findInfo(
+    '*',
+    Match.stringLikeRegexp('^the retry handler.s environment'),
+  );
+  expect(said.map(({ entry }) => entry.data)).toEqual([
+    expect.stringMatching(/has at least \d{3} bytes of 4096; at most 3\d{3} are left/),
+  ]);
+});
+
+test.each<[FunctionPolicy, string]>([
+  [{}, 'it sets nothing; leave it out, or set at least one property'],
+  [
+    { nonRetryableErrors: ['A B'] },
+    'nonRetryableErrors (NON_RETRYABLE_ERRORS) has "A B"; it must not have white space or a semicolon',
+  ],
+])('the policy %j is refused', (policy, text) => {
+  const stack = newStack();
+  const attach = () => {
+    newRetries(stack).attach(newFunction(stack), { policy });
+  };
+  expect(refusal(attach)).toBe(`the policy of Stack/Orders (POLICIES) is refused: ${text}`);
+});
+
+test('a policy for a function of another stack needs its name', () => {
+  const app = newApp();
+  const retries = newRetries(new Stack(app, 'Stack'), { targetFunctions: ['*'] });
+  const other = new Stack(app, 'Other');
+  const policy = { maxRetries: 3 };
+  retries.attach(newFunction(other, 'Named', { functionName: 'named' }), { policy });
+  expect(variables(retries).POLICIES).toBe('named MAX_RETRIES=3');
+  const attach = () => {
+    retries.attach(newFunction(other), { policy });
+  };
+  expect(refusal(attach)).toMatch(/^Other\/Orders is in another stack and has no functionName;/);
 });

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import * as path from 'node:path';
-import { type CfnElement, CfnResource, type Stack } from 'aws-cdk-lib';
+import { type CfnElement, CfnResource, Duration, type Stack } from 'aws-cdk-lib';
 import { Template as Synthesized } from 'aws-cdk-lib/assertions';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { Topic } from 'aws-cdk-lib/aws-sns';
@@ -147,6 +147,20 @@ const intended = (leftOut: (path: string) => boolean) =>
 
 test('template.yaml and the construct create the same resources, apart from the intended differences', () => {
   expect(found(samTemplate(), withExample({}, {}))).toEqual(intended(() => false));
+});
+
+test('the same with ceilings and a policy of its own for the example', () => {
+  const stack = newStack();
+  const retries = newRetries(stack, { backoffs: [20, 300].map((seconds) => Duration.seconds(seconds)) });
+  retries.attach(newFunction(stack), {
+    policy: { maxAge: Duration.hours(2), maxBackoff: Duration.minutes(15), nonRetryableErrors: ['A', 'B*'] },
+  });
+  retries.monitor();
+  const FunctionPolicies = '${ExampleTarget} MAX_AGE=7200 MAX_BACKOFF=900 NON_RETRYABLE_ERRORS=A,B*';
+  const sam = samTemplate({ Backoffs: '20,300', FunctionPolicies });
+  expect(found(sam, constructsTemplate(stack))).toEqual(intended(() => false));
+  const handler = sam.RetryHandler as { Environment: { Variables: Record<string, string | undefined> } };
+  expect(handler.Environment.Variables).toMatchObject({ BACKOFFS: '20,300', MAX_BACKOFF: undefined });
 });
 
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:on-call';

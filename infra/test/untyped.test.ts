@@ -15,6 +15,10 @@ describe('a value of the wrong type', () => {
     [{ maxAge: null }, 'maxAge is null; it must be a Duration, such as Duration.hours(1)'],
     [{ baseBackoff: '1s' }, 'baseBackoff is "1s"; it must be a Duration, such as Duration.hours(1)'],
     [{ maxBackoff: {} }, 'maxBackoff is {}; it must be a Duration, such as Duration.hours(1)'],
+    [
+      { backoffs: ['20s'] },
+      'backoffs is [Array]; it must be a list of Durations, such as [Duration.seconds(20), Duration.minutes(5)]',
+    ],
     [{ maxRetries: '5' }, 'maxRetries is "5"; it must be a number'],
     [{ memorySize: Duration.hours(1) }, 'memorySize is [Duration]; it must be a number'],
     [{ batchSize: [1] }, 'batchSize is [Array]; it must be a number'],
@@ -98,11 +102,14 @@ describe('a value of the wrong type', () => {
       newRetries(stack).attach(newFunction(stack), {
         maxEventAge: 60,
         onSuccess: 'queue',
+        policy: { maxAge: 7200, maxRetries: -1 },
       } as unknown as AttachOptions);
     };
     expect(refusal(attach).split('\n')).toEqual([
       'maxEventAge is 60; it must be a Duration, such as Duration.hours(1)',
       'onSuccess is "queue"; it must be a lambda.IDestination',
+      'the policy of Stack/Orders (POLICIES) is refused: maxAge is 7200; it must be a Duration, such as Duration.hours(1)',
+      'the policy of Stack/Orders (POLICIES) is refused: maxRetries (MAX_RETRIES) is "-1"; it must be a whole number',
     ]);
   });
 });

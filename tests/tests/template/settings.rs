@@ -10,7 +10,7 @@ use comeback_engine::{
 };
 use comeback_tests::{pages, root, template};
 use regex::Regex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
@@ -50,6 +50,8 @@ fn variables() -> Vec<Variable> {
         choice("METRICS", "off", vec!["off", "stack", "target"]),
         // A string in the template, because it may also be `always`.
         text("HIDE_UP_TO", settings.hide_up_to.to_string()),
+        text("BACKOFFS", String::new()),
+        text("POLICIES", String::new()),
         text("NON_RETRYABLE_ERRORS", settings.non_retryable_errors.join(",")),
         text("TARGET_FUNCTIONS", settings.target_functions.join(",")),
     ]
@@ -69,6 +71,7 @@ fn page_repeats_the_defaults() {
     for Variable { name, default, .. } in variables() {
         let expected = match &default {
             _ if name == "TARGET_FUNCTIONS" => "required, may be empty".to_owned(),
+            _ if name == "BACKOFFS" => "none".to_owned(),
             Value::String(text) if text.is_empty() => "empty".to_owned(),
             Value::String(text) => format!("`{text}`"),
             number => format!("`{number}`"),
@@ -181,7 +184,8 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
     }
 }
 
-/// The variables whose values CloudFormation would refuse; `None` if the template has no such parameters.
+/// The variables whose values CloudFormation would refuse, and the rules that they break; `None` if the template has no
+/// such parameters.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {
@@ -190,11 +194,43 @@ fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     });
     let given: Vec<_> = given.collect();
     let refused = given.iter().filter(|(_, parameter, value)| is_refused(parameter, value));
-    (!given.is_empty()).then(|| refused.map(|(name, ..)| *name).collect())
+    let refused = refused.map(|(name, ..)| *name).chain(broken_rules(variables));
+    (!given.is_empty()).then(|| refused.collect())
+}
+
+/// The names of the template's rules that these variables break. As CloudFormation does it, with the functions that they
+/// use.
+fn broken_rules(variables: &Map<String, Value>) -> Vec<&'static str> {
+    let value = |parameter: &str| {
+        let given = variables.iter().find(|(name, _)| parameter_of(name) == parameter);
+        let default = &template()["Parameters"][parameter]["Default"];
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), Into::into);
+        text(given.map_or(default, |(_, value)| value))
+    };
+    let broken = |rule: &Value| {
+        let mut assertions = rule["Assertions"].as_array().expect("assertions").iter();
+        holds(&rule["RuleCondition"], &value) && !assertions.all(|it| holds(&it["Assert"], &value))
+    };
+    let rules = template()["Rules"].as_object().expect("rules");
+    rules.iter().filter(|(_, rule)| broken(rule)).map(|(name, _)| name.as_str()).collect()
+}
+
+fn holds(condition: &Value, value: &impl Fn(&str) -> String) -> bool {
+    let (function, arguments) = condition.as_object().and_then(|it| it.iter().next()).expect("a function");
+    let arguments = arguments.as_array().expect("arguments");
+    match function.as_str() {
+        "Fn::Not" => !holds(&arguments[0], value),
+        "Fn::And" => arguments.iter().all(|argument| holds(argument, value)),
+        "Fn::Equals" => json!(value(arguments[0]["Ref"].as_str().expect("a parameter"))) == arguments[1],
+        other => panic!("{other}"),
+    }
 }
 
 /// `MaxAge` for `MAX_AGE`.
 fn parameter_of(variable: &str) -> String {
+    if variable == "POLICIES" {
+        return "FunctionPolicies".to_owned();
+    }
     variable.split('_').map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase())).collect()
 }
 
