@@ -48,6 +48,8 @@ pub struct Policies {
 /// An entry of `POLICIES`: `PATTERN VARIABLE=VALUE …`.
 #[derive(Clone, Debug)]
 struct Entry {
+    /// The pattern as it was written.
+    text: String,
     pattern: PolicyPattern,
     /// The policy of a stack with these settings.
     policy: Policy,
@@ -89,6 +91,11 @@ impl Policies {
         &self.stack
     }
 
+    /// The pattern of each entry of `POLICIES` and the policy of its functions, in their order.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Policy)> {
+        self.entries.iter().map(|entry| (entry.text.as_str(), &entry.policy))
+    }
+
     /// The policy of a function.
     pub fn of(&self, function_arn: &str) -> &Policy {
         let entry = self.entries.iter().find(|entry| entry.pattern.matches(function_arn));
@@ -119,7 +126,8 @@ fn entries_of(text: &str) -> impl Iterator<Item = &str> {
 impl Entry {
     fn read(text: &str, inherited: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<BadEntry>> {
         let mut parts = text.split_whitespace();
-        let pattern = parts.next().unwrap_or_default().parse::<PolicyPattern>();
+        let named = parts.next().unwrap_or_default();
+        let pattern = named.parse::<PolicyPattern>();
         let mut problems: Vec<BadEntry> =
             pattern.as_ref().err().copied().map(BadEntry::Pattern).into_iter().collect();
         let mut settings: Vec<(&str, &str)> = Vec::new();
@@ -147,7 +155,9 @@ impl Entry {
         };
         let value = |name: &str| own(name).or_else(|| inherited(name).filter(|_| !is_replaced(name)));
         match (pattern, Policy::from_variables(value)) {
-            (Ok(pattern), Ok(policy)) if problems.is_empty() => Ok(Self { pattern, policy }),
+            (Ok(pattern), Ok(policy)) if problems.is_empty() => {
+                Ok(Self { text: named.into(), pattern, policy })
+            }
             (_, policy) => {
                 let refused = policy.err().unwrap_or_default();
                 problems.extend(refused.into_iter().map(|error| BadEntry::Refused(Box::new(error))));

@@ -4,6 +4,7 @@
 pub(crate) mod books;
 pub(crate) mod bounds;
 pub(crate) mod ledger;
+mod lookup;
 pub(crate) mod oracle;
 pub(crate) mod pauses;
 

@@ -11,8 +11,9 @@ use serde::Serialize;
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
 use crate::check::Broken;
-use crate::check::ledger::{FaultCounts, Ledger};
+use crate::check::ledger::{Balance, FaultCounts, Ledger};
 use crate::scenario::Scenario;
+use crate::targets::Mix;
 use prices::{ApiCall, CallCounts};
 
 /// What is counted while a run goes on.
@@ -120,6 +121,9 @@ pub struct Summary {
     pub log_bytes: u64,
     /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
+    /// The same of each target; empty, and not in the JSON, if there is only one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetFigures>,
     /// What went wrong besides the target; `None`, and not in the JSON, if no fault could strike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
@@ -145,13 +149,18 @@ impl Summary {
         ledger: Ledger,
         struck: Option<BTreeMap<&'static str, u64>>,
     ) -> Result<Self, Broken> {
-        let balance = ledger.balance()?;
+        let mix = Mix::of(&scenario.targets, scenario.seed);
+        let outage_end = |event| scenario.outage_end(mix.target_of(event));
+        let balance = ledger.balance(|_| true, outage_end)?;
+        let targets = (0..scenario.targets.len()).filter(|_| scenario.targets.len() > 1).map(|target| {
+            let of_target = ledger.balance(|event| mix.target_of(event) == target, outage_end)?;
+            Ok(TargetFigures::of(scenario.targets[target].name.clone(), of_target))
+        });
+        let targets = targets.collect::<Result<_, Broken>>()?;
         let Tallies { calls, decisions, retries, minutes, .. } = tallies;
         let handler_runs = calls.of(ApiCall::InvokeHandler);
         let handler = prices::gb_seconds(handler_runs, scenario.handler_run_time, prices::HANDLER_MEMORY_GB);
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
-        let attempts = ledger.attempts();
-        let (events_hit, recovery_delays_ms) = ledger.recovery(scenario.outage_end());
         let log_bytes = prices::log_bytes(decisions, handler_runs + retries);
         let peak = |depth: fn(&Minute) -> u32| minutes.iter().map(depth).max().unwrap_or_default() as usize;
         Ok(Self {
@@ -163,9 +172,9 @@ impl Summary {
             waiting: balance.waiting,
             not_arrived: balance.not_arrived,
             retries,
-            events_by_attempts: counts(&attempts),
-            attempts: Percentiles::of(attempts),
-            recovery_delay_ms: Percentiles::of(recovery_delays_ms.clone()),
+            events_by_attempts: counts(&balance.attempts),
+            attempts: Percentiles::of(balance.attempts),
+            recovery_delay_ms: Percentiles::of(balance.recovery.clone()),
             peak_in_flight: peak(|minute| minute.in_flight),
             in_flight_limit: scenario.in_flight_limit,
             peak_visible: peak(|minute| minute.visible),
@@ -181,16 +190,54 @@ impl Summary {
                 handler + target,
                 log_bytes,
             )),
+            targets,
             faults: struck.map(|struck| FaultCounts { struck, ..ledger.faults }),
             minutes,
-            events_hit,
-            recovery_delays_ms,
+            events_hit: balance.hit,
+            recovery_delays_ms: balance.recovery,
         })
     }
 
     /// Length of the run.
     pub fn virtual_time(&self) -> Duration {
         Duration::from_secs(self.virtual_seconds)
+    }
+}
+
+/// The figures of one target. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetFigures {
+    /// Its name.
+    pub target: String,
+    /// Events for it.
+    pub events: usize,
+    /// Events for which a run of it succeeded.
+    pub delivered: usize,
+    /// Events that were given up, by reason.
+    pub dead_lettered: BTreeMap<&'static str, usize>,
+    /// Events still on their way.
+    pub waiting: usize,
+    /// Events that would have arrived after the end of the run.
+    pub not_arrived: usize,
+    /// Of each event that arrived, the number of its last attempt.
+    pub attempts: Option<Percentiles>,
+    /// Milliseconds from the end of its outage to the delivery of each event that arrived in it and was delivered.
+    pub recovery_delay_ms: Option<Percentiles>,
+}
+
+impl TargetFigures {
+    fn of(target: String, balance: Balance) -> Self {
+        let Balance { delivered, given_up, waiting, not_arrived, attempts, recovery, .. } = balance;
+        Self {
+            target,
+            events: delivered + given_up.values().sum::<usize>() + waiting + not_arrived,
+            delivered,
+            dead_lettered: given_up,
+            waiting,
+            not_arrived,
+            attempts: Percentiles::of(attempts),
+            recovery_delay_ms: Percentiles::of(recovery),
+        }
     }
 }
 

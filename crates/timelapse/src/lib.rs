@@ -22,7 +22,7 @@
 //! | `check` | [`Invariant`]: what must hold of every run; the oracle that checks it |
 //! | `faults` | [`Fault`]: what goes wrong, how often and when |
 //! | `account`, `rehearsal` | the handler's deliveries; [`rehearse`]: one batch on an AWS that accepts everything |
-//! | `scenario`, `operators`, `event` | what happens in a run: its settings, its pauses, its events |
+//! | `scenario`, `targets`, `operators`, `event` | what happens in a run: its settings, functions, pauses and events |
 //! | `figures`, `watch` | what is seen of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
 
@@ -65,6 +65,7 @@ mod rehearsal;
 mod scenario;
 mod schedule;
 mod simulation;
+mod targets;
 mod watch;
 mod world;
 
@@ -82,12 +83,13 @@ pub use faults::fault::Fault;
 pub use faults::mix::{Faults, Strikes};
 pub use faults::records::UNLISTED_ARN;
 pub use figures::prices::{self, ApiCall, CallCounts};
-pub use figures::{Minute, Percentiles, Summary};
+pub use figures::{Minute, Percentiles, Summary, TargetFigures};
 pub use operators::OperatorPause;
 pub use plan::{Candidate, EVENTS as EVENTS_OF_A_PLAN, Goal, Limit, LimitedBy, Plan, PlanError};
 pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};
 pub use scenario::{Scenario, ScenarioError};
 pub use schedule::in_flight::{InFlight, Moves};
 pub use schedule::{MAX_EVENTS, RetriesMade, Schedule, ScheduledRetry, Spread};
-pub use simulation::{RunError, run};
+pub use simulation::{PolicyChange, RunError, run, run_changing};
+pub use targets::SimulatedTarget;
 pub use watch::{Trace, Violation, Watcher};

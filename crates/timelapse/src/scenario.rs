@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{HANDLER_TIMEOUT, Timestamp};
+use comeback_engine::{HANDLER_TIMEOUT, PauseTarget, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -9,7 +9,9 @@ use crate::aws::agenda::START;
 use crate::aws::mapping::LONG_POLL;
 use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
+use crate::faults::records::UNLISTED_ARN;
 use crate::operators::{OperatorPause, parameter};
+use crate::targets::SimulatedTarget;
 
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 /// What a target may ask for: SQS keeps no message longer.
@@ -24,11 +26,13 @@ const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 pub struct Scenario {
     /// Seeds everything random.
     pub seed: u64,
-    /// Events that reach the target, each once; 1 to 10,000,000.
+    /// The functions that the events are for; at least one.
+    pub targets: Vec<SimulatedTarget>,
+    /// Events that reach the targets, each once; 1 to 10,000,000.
     pub events: usize,
     /// Events arrive at random moments, spread evenly over this time from the start.
     pub arrival_spread: Duration,
-    /// Every invocation that begins within this time from the start fails.
+    /// Every invocation that begins within this time from the start fails, unless its target has an outage of its own.
     pub outage: Duration,
     /// Share of the invocations after the outage that fail; 0 to 1.
     pub failure_rate: f64,
@@ -58,6 +62,7 @@ impl Default for Scenario {
     fn default() -> Self {
         Self {
             seed: 1,
+            targets: vec![SimulatedTarget::default()],
             events: 1_000,
             arrival_spread: Duration::from_secs(3 * 3_600),
             outage: Duration::from_secs(3 * 3_600),
@@ -142,14 +147,52 @@ impl Scenario {
             && parameter(&self.pauses, Timestamp::from_secs(u64::MAX)).is_ok();
         let range = "whole seconds, with a spread of at most 14 days, and one at a time";
         check("pauses", range, fit, format!("{:?}", self.pauses));
+        refused.extend(self.refused_targets());
         if refused.is_empty() { Ok(()) } else { Err(refused) }
+    }
+
+    fn refused_targets(&self) -> Vec<ScenarioError> {
+        let mut refused = Vec::new();
+        let mut check = |valid: bool, range, value: String| {
+            refused.extend((!valid).then_some(ScenarioError { setting: "target", value, range }));
+        };
+        for (position, target) in self.targets.iter().enumerate() {
+            let SimulatedTarget { name, share, outage } = target;
+            let is_name = (1..=64).contains(&name.len())
+                && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
+            check(
+                is_name && target.arn() != UNLISTED_ARN,
+                "the name of a function, other than payroll",
+                name.clone(),
+            );
+            let is_new = self.targets[..position].iter().all(|other| other.name != *name);
+            check(is_new, "named once", name.clone());
+            check(
+                share.is_finite() && *share > 0.0,
+                "a name with a share of more than 0",
+                format!("{name}:{share}"),
+            );
+            let is_short = outage.is_none_or(|outage| outage <= YEAR);
+            check(is_short, "down for at most 365 days", format!("{name},outage={outage:?}"));
+        }
+        let is_one_paused = self.pauses.iter().any(|pause| pause.target != PauseTarget::All);
+        let are_default = self.targets.iter().all(|target| target.name == SimulatedTarget::DEFAULT_NAME);
+        let fit = !self.targets.is_empty() && (are_default || !is_one_paused);
+        check(fit, "at least one, and only orders if a function is paused", self.targets.len().to_string());
+        refused
     }
 
     pub(crate) fn end(&self) -> Timestamp {
         START.saturating_add(self.duration)
     }
 
-    pub(crate) fn outage_end(&self) -> Timestamp {
-        START.saturating_add(self.outage)
+    /// When the outage of a target ends, by its position.
+    pub(crate) fn outage_end(&self, target: usize) -> Timestamp {
+        self.targets[target].outage_end(self.outage)
+    }
+
+    /// Whether any target is down.
+    pub fn has_outage(&self) -> bool {
+        (0..self.targets.len()).any(|target| self.outage_end(target) > START)
     }
 }

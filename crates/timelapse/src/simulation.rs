@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use comeback_engine::{BatchReport, Environment, HANDLER_TIMEOUT, Policies, RESERVE};
@@ -48,6 +49,15 @@ enum End {
     Multiplied(EventNumber),
 }
 
+/// New policies in a run. The queue-wide settings must stay as they are.
+#[derive(Clone, Debug)]
+pub struct PolicyChange {
+    /// When they come into force, counted from the start.
+    pub at: Duration,
+    /// The policies from then on.
+    pub policies: Policies,
+}
+
 /// Runs a scenario under these policies, to the end of its time or to the first broken [`Invariant`](crate::Invariant).
 ///
 /// A run that breaks one is made again to record what led to it. The watcher sees only the first run.
@@ -60,12 +70,26 @@ pub fn run(
     policies: &Policies,
     watcher: &mut impl Watcher,
 ) -> Result<Summary, RunError> {
+    run_changing(scenario, policies, &[], watcher)
+}
+
+/// The same, with policies that change while events wait, in this order.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_changing(
+    scenario: &Scenario,
+    policies: &Policies,
+    changes: &[PolicyChange],
+    watcher: &mut impl Watcher,
+) -> Result<Summary, RunError> {
     scenario.check().map_err(RunError::Refused)?;
-    simulate(scenario, policies, watcher).map_err(|(end, at)| match end {
+    simulate(scenario, policies, changes, watcher).map_err(|(end, at)| match end {
         End::Multiplied(event) => RunError::Multiplied { event, at },
         End::Broken(broken) => {
             let mut recorder = Recorder::of(broken.event);
-            let again = simulate(scenario, policies, &mut recorder);
+            let again = simulate(scenario, policies, changes, &mut recorder);
             assert!(again.is_err(), "BUG: the same seed did not give the same run");
             RunError::Violated(Box::new(recorder.violation(broken, scenario.seed, at)))
         }
@@ -75,17 +99,17 @@ pub fn run(
 fn simulate(
     scenario: &Scenario,
     policies: &Policies,
+    changes: &[PolicyChange],
     watcher: &mut impl Watcher,
 ) -> Result<Summary, (End, Duration)> {
-    let account = SimulatedAccount::new(World::new(scenario, policies));
-    let old_handler = Environment::new(policies.clone()).hiding_everything();
+    let account = SimulatedAccount::new(World::new(scenario, policies, changes));
     let mut happenings = 0u64;
     // A function, so that the world is free again when the handler calls it.
     let next = || account.service.borrow_mut().next();
     while let Some(happening) = next() {
         let opened = account.service.borrow_mut().perform(happening, watcher);
         if let Some(batch) = opened {
-            handle(&account, batch, &old_handler, watcher);
+            handle(&account, batch, watcher);
         }
         let world = &mut *account.service.borrow_mut();
         world.follow_up();
@@ -114,13 +138,10 @@ fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
 }
 
 /// One batch through the handler that ships. Its calls come at the end of its run time, and none after its deadline.
-fn handle(
-    account: &SimulatedAccount<World>,
-    mut batch: Batch,
-    old_handler: &Environment,
-    watcher: &mut impl Watcher,
-) {
-    let mut old_handler = batch.old_handler.then(|| old_handler.clone());
+fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut impl Watcher) {
+    let policies = batch.environment.handler.policies();
+    let mut old_handler =
+        batch.old_handler.then(|| Environment::new(Arc::clone(policies)).hiding_everything());
     let handler = old_handler.as_mut().unwrap_or(&mut batch.environment.handler);
     let event = batch.struck.take();
     let event = event.as_ref().unwrap_or(&batch.event);

@@ -23,6 +23,8 @@ use crate::faults::fault::Fault;
 use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
 use crate::scenario::Scenario;
+use crate::simulation::PolicyChange;
+use crate::targets::Mix;
 use crate::watch::Watcher;
 use batch::{AtHand, Batch, Death, Environments, Polled};
 
@@ -58,6 +60,7 @@ pub(crate) struct World {
     queue: Queue<Carried>,
     mapping: Mapping<Batch>,
     target: Target<Attempt>,
+    mix: Mix,
     pub(crate) dice: Dice,
     pub(crate) oracle: Oracle,
     pub(crate) tallies: Tallies,
@@ -79,21 +82,29 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(scenario: &Scenario, policies: &Policies) -> Self {
+    pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
         let policy = policies.stack();
         // One generator for each purpose, so that one more draw of one changes nothing in another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let arrivals = scenario.arrivals(seeds.random());
         let Scenario { failure_rate, retry_after, in_flight_limit, .. } = *scenario;
-        let oracle = Oracle::new(scenario, policies);
+        let functions = scenario.targets.iter().enumerate();
+        let functions = functions.map(|(position, target)| (target.arn(), scenario.outage_end(position)));
+        let oracle = Oracle::new(scenario, policies, changes);
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
             queue: Queue::new(QueueSettings { in_flight_limit, ..QueueSettings::default() }),
             mapping: Mapping::new(START),
-            target: Target::new(scenario.outage_end(), failure_rate, retry_after, seeds.random()),
+            target: Target::new(functions, failure_rate, retry_after, seeds.random()),
+            mix: Mix::of(&scenario.targets, scenario.seed),
             dice: Dice::new(scenario.seed, START, &scenario.faults),
-            environments: Environments::new(policies, !scenario.pauses.is_empty(), oracle.environment_made()),
+            environments: Environments::new(
+                policies,
+                changes,
+                !scenario.pauses.is_empty(),
+                oracle.environment_made(),
+            ),
             oracle,
             tallies: Tallies::until(scenario.end()),
             at_hand: None,
@@ -178,7 +189,7 @@ impl World {
     }
 
     fn start_invocation(&mut self, attempt: Attempt, payload: String) -> usize {
-        let invocation = self.target.start(self.now, attempt, payload);
+        let invocation = self.target.start(self.now, attempt, payload, self.mix.target_of(attempt.event));
         self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
         invocation
     }
@@ -295,6 +306,7 @@ impl World {
             can_act: batch.death.is_none()
                 && self.now < batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE),
             reads: batch.environment.reads.clone(),
+            policies: batch.environment.policies,
         };
         let messages = batch.messages.iter().zip(&batch.event.records).enumerate();
         let messages =

@@ -9,7 +9,7 @@ use std::time::Duration;
 use comeback_contention::{Point, Strategy, Study};
 use comeback_engine::{HideUpTo, Jitter, Policies, Policy, Settings, Style};
 use comeback_tests::root;
-use comeback_timelapse::{OperatorPause, Scenario, TARGET_ARN, Trace, run};
+use comeback_timelapse::{OperatorPause, Scenario, SimulatedTarget, TARGET_ARN, Trace, run};
 use expect_test::{ExpectFile, expect_file};
 
 const fn minutes(minutes: u64) -> Duration {
@@ -18,9 +18,12 @@ const fn minutes(minutes: u64) -> Duration {
 
 fn check(expect: &ExpectFile, scenario: &Scenario, settings: Settings) {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-    let policies: Policies = Policy::new(settings).expect("a valid policy").into();
+    check_under(expect, scenario, &Policy::new(settings).expect("a valid policy").into());
+}
+
+fn check_under(expect: &ExpectFile, scenario: &Scenario, policies: &Policies) {
     let mut trace = Trace::default();
-    let summary = run(scenario, &policies, &mut trace).expect("a valid scenario");
+    let summary = run(scenario, policies, &mut trace).expect("a valid scenario");
     let summary = serde_json::to_string_pretty(&summary).expect("a summary is plain JSON");
     expect.assert_eq(&format!("{}{summary}\n", trace.text()));
 }
@@ -105,6 +108,30 @@ fn outage_with_a_pause() {
         ..Scenario::default()
     };
     check(&expect_file!["../../golden/replays/outage-paused.txt"], &scenario, Settings::default());
+}
+
+#[test]
+fn outage_of_two_functions_with_a_policy_each() {
+    let target = |name: &str, share, outage| SimulatedTarget { name: name.into(), share, outage };
+    let targets = vec![target("orders", 0.7, None), target("export-eu", 0.3, Some(minutes(90)))];
+    let arns: Vec<String> = targets.iter().map(SimulatedTarget::arn).collect();
+    let policies = Policies::from_variables(|name| match name {
+        "TARGET_FUNCTIONS" => Some(arns.join(",")),
+        "POLICIES" => {
+            Some("orders MAX_RETRIES=6 ENVELOPE=inline; export-* MAX_AGE=3h BACKOFFS=20s,5m,30m".into())
+        }
+        _ => None,
+    })
+    .expect("valid policies");
+    let scenario = Scenario {
+        events: 8,
+        targets,
+        outage: minutes(10),
+        arrival_spread: minutes(12),
+        duration: minutes(240),
+        ..Scenario::default()
+    };
+    check_under(&expect_file!["../../golden/replays/outage-two-functions.txt"], &scenario, &policies);
 }
 
 /// Arguments of the Python program of the published model, and its output.

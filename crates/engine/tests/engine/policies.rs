@@ -110,9 +110,10 @@ fn what_is_wrong_with_the_stack_is_said_once() {
 #[test]
 fn an_event_is_called_and_guarded_under_its_functions_policy() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
-    for (function, style, guarded) in
-        [("orders", r#"{"_retry_metadata":"#, 3_300..3_600), ("payments", r#""_original_payload""#, 3_600..7_260)]
-    {
+    for (function, style, guarded) in [
+        ("orders", r#"{"_retry_metadata":"#, 3_300..3_600),
+        ("payments", r#""_original_payload""#, 3_600..7_260),
+    ] {
         let world = World::default();
         let record = received_again(replaced(&body(r#"{"n":1}"#), "orders", function));
         world.handle_in(&mut Environment::new(policies.clone()), &[record], NOW, 9);

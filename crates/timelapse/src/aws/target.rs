@@ -9,7 +9,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use slab::Slab;
 use uuid::{Builder, Uuid};
 
-/// The function whose events are retried; a policy must allow it.
+/// The function whose events are retried, unless a scenario names others; a policy must allow it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 pub(crate) const DOWN: TargetError = TargetError {
@@ -26,52 +26,61 @@ struct Invocation<T> {
     request_id: Id,
     payload: String,
     error: Option<TargetError>,
+    /// The position of its function.
+    function: usize,
 }
 
-/// The target. Each invocation carries something of its caller's (`T`), which Lambda never reads.
+/// A function that is down for a while.
+#[derive(Debug)]
+struct Function {
+    outage_end: Timestamp,
+    records: FailureRecords,
+}
+
+/// The targets. Each invocation carries something of its caller's (`T`), which Lambda never reads.
 #[derive(Debug)]
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
-    outage_end: Timestamp,
+    functions: Vec<Function>,
     failure_rate: f64,
     retry_after: Option<Duration>,
     ids: Xoshiro256PlusPlus,
     luck: Xoshiro256PlusPlus,
-    records: FailureRecords,
     /// Text buffers of earlier records.
     spare: Vec<String>,
 }
 
 impl<T> Target<T> {
-    /// A target that is down until `outage_end`, and then fails this share of its invocations.
+    /// Functions by ARN, each down until the moment beside it. After that, this share of the invocations fails.
     pub(crate) fn new(
-        outage_end: Timestamp,
+        functions: impl IntoIterator<Item = (String, Timestamp)>,
         failure_rate: f64,
         retry_after: Option<Duration>,
         seed: u64,
     ) -> Self {
+        let function =
+            |(arn, outage_end): (String, _)| Function { outage_end, records: FailureRecords::of(&arn) };
         Self {
             invocations: Slab::new(),
-            outage_end,
+            functions: functions.into_iter().map(function).collect(),
             failure_rate,
             retry_after,
             ids: Xoshiro256PlusPlus::seed_from_u64(seed),
             luck: Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(1)),
-            records: FailureRecords::of(TARGET_ARN),
             spare: Vec::new(),
         }
     }
 
-    /// Lambda accepts an invocation. Returns its index.
-    pub(crate) fn start(&mut self, now: Timestamp, carried: T, payload: String) -> usize {
-        let is_down = now < self.outage_end;
+    /// Lambda accepts an invocation of the function at this position. Returns the invocation's index.
+    pub(crate) fn start(&mut self, now: Timestamp, carried: T, payload: String, function: usize) -> usize {
+        let is_down = now < self.functions[function].outage_end;
         let fails = is_down || self.luck.random_bool(self.failure_rate);
         let mut error = fails.then_some(if is_down { DOWN } else { FLAKY });
         if let (Some(error), Some(_)) = (&mut error, self.retry_after) {
             (error.error_type, error.retry_after) = ("RetryAfter", self.retry_after);
         }
         let request_id = Id::draw(&mut self.ids);
-        self.invocations.insert(Invocation { carried, request_id, payload, error })
+        self.invocations.insert(Invocation { carried, request_id, payload, error, function })
     }
 
     pub(crate) fn request_id(&self, key: usize) -> String {
@@ -80,10 +89,10 @@ impl<T> Target<T> {
 
     /// An invocation ends. If it fails, gives the error and the record that Lambda writes of it.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
-        let Invocation { carried, request_id, payload, error } = self.invocations.remove(key);
+        let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
         let failure = error.map(|error| {
             let spare = self.spare.pop().unwrap_or_default();
-            (error, self.records.write(now, request_id, &payload, error, spare))
+            (error, self.functions[function].records.write(now, request_id, &payload, error, spare))
         });
         (carried, failure)
     }
@@ -116,15 +125,15 @@ pub struct TargetError {
 /// members and their order as there. The text of the minute is cached, because formatting a date takes long.
 #[derive(Debug)]
 pub(crate) struct FailureRecords {
-    function_arn: &'static str,
+    function_arn: String,
     minute: Option<u64>,
     /// `2026-09-14T15:46:`
     minute_text: String,
 }
 
 impl FailureRecords {
-    pub(crate) fn of(function_arn: &'static str) -> Self {
-        Self { function_arn, minute: None, minute_text: String::new() }
+    pub(crate) fn of(function_arn: &str) -> Self {
+        Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
     /// The record of a run that ended now, in the buffer of `text`. It has `payload` byte for byte.
@@ -144,7 +153,7 @@ impl FailureRecords {
         request_id.write(&mut text);
         for part in [
             r#"","functionArn":""#,
-            self.function_arn,
+            &self.function_arn,
             // Lambda's own retries of the target are off (MaximumRetryAttempts 0), so there is one invoke.
             r#":$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":"#,
             payload,

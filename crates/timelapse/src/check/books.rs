@@ -6,6 +6,7 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use slab::Slab;
 
+use crate::aws::agenda::START;
 use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
@@ -93,6 +94,8 @@ pub(super) struct Book {
     /// When a handler that lived, and had time for its calls, last saw it.
     pub(super) seen: Timestamp,
     pub(super) cut: bool,
+    /// The policies of the last handler that saw it, by how many changes they include.
+    pub(super) policies: usize,
     pub(super) hops: Hops,
 }
 
@@ -107,12 +110,21 @@ impl Book {
             forgotten: false,
             seen: now,
             cut: false,
+            policies: 0,
             hops: Hops::default(),
         }
     }
 
     pub(super) fn of_copy(self, id: Id, now: Timestamp) -> Self {
         Self { id, settled: false, seen: now, ..self }
+    }
+
+    /// A handler sees it under these policies. If they are others than before, its wait may be another, and end earlier.
+    pub(super) fn follow_policies(&mut self, policies: usize) {
+        if std::mem::replace(&mut self.policies, policies) != policies {
+            self.not_before = START;
+            self.hops.excused += 1;
+        }
     }
 
     /// The copy has lost its attribute: it counts as a new message.

@@ -1,3 +1,4 @@
+use std::iter::once;
 use std::time::Duration;
 
 use comeback_engine::{DeadLetter, Policies, ReasonCode, Record, Timestamp};
@@ -8,15 +9,18 @@ use serde_json::value::RawValue;
 use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
 use super::bounds::{After, Bounds, Case, InFlightBound, Look, UNHIDDEN};
 use super::ledger::Ledger;
+use super::lookup::policy_of;
 use super::pauses::Known;
 use super::{Broken, Invariant};
 use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
-use crate::aws::target::{Id, TARGET_ARN};
+use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 use crate::operators::OperatorPause;
 use crate::scenario::Scenario;
+use crate::simulation::PolicyChange;
+use crate::targets::{Mix, SimulatedTarget};
 
 /// A message that a handler has seen this lately does not expire: the longest backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
@@ -28,7 +32,10 @@ const SKEW: Duration = Duration::from_secs(10);
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
     books: Books,
-    bounds: Bounds,
+    targets: Vec<String>,
+    mix: Mix,
+    /// Of each target, under the policies at first and after each change.
+    bounds: Vec<Vec<Bounds>>,
     in_flight_bound: InFlightBound,
     pauses: Vec<OperatorPause>,
     payload_size: usize,
@@ -53,6 +60,8 @@ pub(crate) struct Start {
     /// It lives, and has time for its calls.
     pub(crate) can_act: bool,
     pub(crate) reads: Reads,
+    /// Its policies, by how many changes they include.
+    pub(crate) policies: usize,
 }
 
 #[derive(Debug)]
@@ -79,11 +88,17 @@ struct InHand {
 }
 
 impl Oracle {
-    pub(crate) fn new(scenario: &Scenario, policies: &Policies) -> Self {
+    pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
+        let targets: Vec<String> = scenario.targets.iter().map(SimulatedTarget::arn).collect();
+        let bounds = |policies| targets.iter().map(|arn| Bounds::of(policy_of(policies, arn))).collect();
+        let all = once(policies).chain(changes.iter().map(|change| &change.policies));
+        let bounds = all.map(bounds).collect();
         Self {
             ledger: Ledger::new(scenario.events),
             books: Books::default(),
-            bounds: Bounds::of(policies.stack()),
+            targets,
+            mix: Mix::of(&scenario.targets, scenario.seed),
+            bounds,
             in_flight_bound: InFlightBound::of(policies.stack(), scenario),
             pauses: scenario.pauses.clone(),
             payload_size: scenario.payload_size,
@@ -222,6 +237,7 @@ impl Oracle {
             if start.clock != start.received_at || start.is_old {
                 book.hops.excused += 1;
             }
+            book.follow_policies(start.policies);
             // An old handler knows of no wait that a copy carries.
             book.duplicated |= start.is_old;
             &*book
@@ -305,6 +321,12 @@ impl Oracle {
         self.mark(position, |copy| copy.after = copy.after.max(Some(after)));
     }
 
+    /// The bounds of an event, under the policies of the handler that has it.
+    fn bounds(&self, position: usize) -> &Bounds {
+        let Hands { start, messages } = self.hands();
+        &self.bounds[start.policies][self.mix.target_of(messages[position].look.origin.attempt.event)]
+    }
+
     fn case(&self, position: usize) -> Case<'_> {
         let Hands { start, messages } = self.hands();
         let look = &messages[position].look;
@@ -319,7 +341,7 @@ impl Oracle {
 impl Oracle {
     /// The handler asks to hide a message. If it is long enough, that may be for a call that follows.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
-        let guards = hidden_for >= *self.bounds.guard(&self.case(position)).start();
+        let guards = hidden_for >= *self.bounds(position).guard(&self.case(position)).start();
         self.mark(position, |copy| copy.guard = guards.then_some(hidden_for));
         if !guards {
             self.judge_hiding(position, hidden_for);
@@ -330,9 +352,9 @@ impl Oracle {
     fn judge_hiding(&mut self, position: usize, hidden_for: Duration) {
         let (case, message) = (self.case(position), *self.in_hand(position));
         if let Some(after) = message.after {
-            let checked = self.bounds.hiding(&case, after, hidden_for);
+            let checked = self.bounds(position).hiding(&case, after, hidden_for);
             self.note(checked);
-        } else if let Some(checked) = self.check_backoff(&case, hidden_for) {
+        } else if let Some(checked) = self.check_backoff(position, &case, hidden_for) {
             let is_old = self.hands().start.is_old;
             let Some(not_before) = self.note(checked) else { return };
             // An old handler's backoff is not the one that the message's copies will serve.
@@ -343,9 +365,14 @@ impl Oracle {
     }
 
     /// Checks a wait, unless it may be another one than a backoff.
-    fn check_backoff(&self, case: &Case<'_>, wait: Duration) -> Option<Result<Timestamp, Broken>> {
-        let is_backoff = !case.is_held(wait) && self.bounds.longest_keep(case, wait).is_none();
-        is_backoff.then(|| self.bounds.deferral(case, wait))
+    fn check_backoff(
+        &self,
+        position: usize,
+        case: &Case<'_>,
+        wait: Duration,
+    ) -> Option<Result<Timestamp, Broken>> {
+        let is_backoff = !case.is_held(wait) && self.bounds(position).longest_keep(case, wait).is_none();
+        is_backoff.then(|| self.bounds(position).deferral(case, wait))
     }
 
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
@@ -382,13 +409,14 @@ impl Oracle {
         payload: &str,
     ) -> Result<(), Broken> {
         let Origin { attempt: Attempt { event, .. }, flaw, .. } = self.in_hand(position).look.origin;
-        if function_arn.strip_suffix(":$LATEST").unwrap_or(function_arn) != TARGET_ARN || flaw.is_some() {
+        let target = &self.targets[self.mix.target_of(event)];
+        if function_arn.strip_suffix(":$LATEST").unwrap_or(function_arn) != target || flaw.is_some() {
             return Err(Broken::new(Invariant::AllowList, event, format!("{function_arn} was invoked")));
         }
         let claim = self.check_envelope(event, payload)?;
         self.check_paused(event)?;
-        self.check_guard(position, *self.bounds.guard(&self.case(position)).end())?;
-        self.bounds.reinvocation(&self.case(position), &claim)
+        self.check_guard(position, *self.bounds(position).guard(&self.case(position)).end())?;
+        self.bounds(position).reinvocation(&self.case(position), &claim)
     }
 
     /// Opens the envelope of a re-invocation as a target does. Returns what it claims.
@@ -422,7 +450,7 @@ impl Oracle {
             return Ok(());
         }
         match reads.last_tried {
-            Some(tried) if received_at.since(tried) <= self.bounds.between_reads + SKEW => Ok(()),
+            Some(tried) if received_at.since(tried) <= self.bounds[0][0].between_reads + SKEW => Ok(()),
             Some(tried) => broken(format!("its handler last tried to read at {tried}")),
             None => broken("its handler has not tried to read the pauses".into()),
         }
@@ -505,7 +533,7 @@ impl Oracle {
                 return broken(Invariant::AttemptsByOne, detail);
             }
         }
-        self.bounds.dead_letter(&self.case(position), reason).map(|()| reason)
+        self.bounds(position).dead_letter(&self.case(position), reason).map(|()| reason)
     }
 
     pub(crate) fn dead_lettered(&mut self, position: usize) {
@@ -527,7 +555,7 @@ impl Oracle {
             let event = case.look.origin.attempt.event;
             self.broke(Invariant::PayloadVerbatim, event, "its copy has another body".into());
         } else if self.in_hand(position).after.is_none()
-            && let Some(checked) = self.check_backoff(&case, delay)
+            && let Some(checked) = self.check_backoff(position, &case, delay)
         {
             self.note(checked);
         }
@@ -538,8 +566,8 @@ impl Oracle {
         let event = look.origin.attempt.event;
         let case = self.case(position);
         let clock = case.now;
-        let longest_keep = self.bounds.longest_keep(&case, delay);
-        let shortest = self.bounds.shortest_after_unanswered(&case);
+        let longest_keep = self.bounds(position).longest_keep(&case, delay);
+        let shortest = self.bounds(position).shortest_after_unanswered(&case);
         let boundaries = case.known.boundaries(clock);
         let mut book = self.books.get(entry).map_or_else(
             // Another receiver has taken the message out of the queue meanwhile.
@@ -548,7 +576,7 @@ impl Oracle {
         );
         if after.is_some() {
             let unanswered = after == Some(After::Unanswered);
-            let longest = self.bounds.longest_after_failure(&look, unanswered);
+            let longest = self.bounds(position).longest_after_failure(&look, unanswered);
             book.hops.held_until = Some(clock.saturating_add(longest));
             book.hops.excused += 1;
             if unanswered {

@@ -5,8 +5,6 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use crate::aws::target::TARGET_ARN;
-
 /// The function of [`UnlistedFunction`](crate::Fault::UnlistedFunction)'s records. A policy must not allow it.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
@@ -19,6 +17,7 @@ pub(crate) enum Flaw {
     Unlisted,
 }
 
+const FUNCTION_ARN: &str = r#""functionArn":""#;
 /// The last member.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
@@ -43,8 +42,9 @@ pub(crate) fn without_a_member(record: &mut String, rng: &mut Xoshiro256PlusPlus
 }
 
 pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
-    let start = record.find(TARGET_ARN).expect("BUG: Lambda writes the function's ARN");
-    record.replace_range(start..start + TARGET_ARN.len(), UNLISTED_ARN);
+    let start = record.find(FUNCTION_ARN).map(|start| start + FUNCTION_ARN.len());
+    let range = start.and_then(|start| Some(start..start + record[start..].find(":$LATEST")?));
+    record.replace_range(range.expect("BUG: Lambda writes the function's ARN"), UNLISTED_ARN);
     Flaw::Unlisted
 }
 
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
     use crate::aws::agenda::START;
-    use crate::aws::target::{DOWN, FailureRecords, Id};
+    use crate::aws::target::{DOWN, FailureRecords, Id, TARGET_ARN};
 
     fn written(rng: &mut Xoshiro256PlusPlus, payload: &str) -> String {
         FailureRecords::of(TARGET_ARN).write(START, Id::draw(rng), payload, DOWN, String::new())

@@ -1,15 +1,18 @@
 //! A batch on its way through the handler, and the environments that handle batches.
 
+use std::iter::once;
 use std::sync::Arc;
 use std::time::Duration;
 
 use comeback_engine::{BatchEvent, Environment, MOVED_ATTRIBUTE, Policies, Record, Timestamp};
 
+use crate::aws::agenda::START;
 use crate::aws::queue::{Attributes, Receipt, Received};
 use crate::check::books::Carried;
 use crate::check::oracle::Reads;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
+use crate::simulation::PolicyChange;
 
 /// Lambda ends an idle environment, and replaces an old one. It does not say when: these are assumptions.
 const IDLE: Duration = Duration::from_secs(600);
@@ -108,6 +111,8 @@ impl AtHand {
 pub(crate) struct SimulatedEnvironment {
     pub(crate) handler: Environment,
     pub(super) reads: Reads,
+    /// How many changes its policies include.
+    pub(super) policies: usize,
     born: Timestamp,
     idle_since: Timestamp,
 }
@@ -117,24 +122,37 @@ pub(crate) struct SimulatedEnvironment {
 pub(crate) struct Environments {
     /// The one that was used last is the last.
     idle: Vec<SimulatedEnvironment>,
-    new: (Environment, Reads),
+    /// A new one under each of the policies, from that moment on. The latest is the last.
+    new: Vec<(Timestamp, Environment)>,
+    reads: Reads,
 }
 
 impl Environments {
-    pub(super) fn new(policies: &Policies, reads_pauses: bool, reads: Reads) -> Self {
-        let handler = Environment::new(Arc::new(policies.clone()));
-        let handler = if reads_pauses { handler.reading_pauses() } else { handler };
-        Self { idle: Vec::new(), new: (handler, reads) }
+    pub(super) fn new(
+        policies: &Policies,
+        changes: &[PolicyChange],
+        reads_pauses: bool,
+        reads: Reads,
+    ) -> Self {
+        let new = |(from, policies): (Timestamp, &Policies)| {
+            let handler = Environment::new(Arc::new(policies.clone()));
+            (from, if reads_pauses { handler.reading_pauses() } else { handler })
+        };
+        let changes = changes.iter().map(|change| (START.saturating_add(change.at), &change.policies));
+        let new = once((START, policies)).chain(changes).map(new).collect();
+        Self { idle: Vec::new(), new, reads }
     }
 
-    /// Lambda takes an environment for a batch, or makes one.
+    /// Lambda takes an environment for a batch, or makes one. It keeps none when the function's variables change.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
-        let lives =
-            |it: &SimulatedEnvironment| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE;
+        let policies = self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default();
+        let lives = |it: &SimulatedEnvironment| {
+            it.policies == policies && now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE
+        };
         self.idle.retain(lives);
         self.idle.pop().unwrap_or_else(|| {
-            let (handler, reads) = self.new.clone();
-            SimulatedEnvironment { handler, reads, born: now, idle_since: now }
+            let (handler, reads) = (self.new[policies].1.clone(), self.reads.clone());
+            SimulatedEnvironment { handler, reads, policies, born: now, idle_since: now }
         })
     }
 

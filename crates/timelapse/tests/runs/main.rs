@@ -4,14 +4,15 @@ mod chaos;
 mod figures;
 mod moves;
 mod pauses;
+mod policies;
 mod queue;
 
 use std::time::Duration;
 
 use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, OperatorPause, Percentiles, RunError, Scenario, Strikes, Summary,
-    TARGET_ARN, Watcher, run,
+    ApiCall, EventNumber, Fault, Faults, OperatorPause, Percentiles, RunError, Scenario, SimulatedTarget,
+    Strikes, Summary, TARGET_ARN, Watcher, run,
 };
 use proptest::prelude::*;
 
@@ -188,6 +189,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             let (spread, outage, duration, poll_delay, run_time, handler_run_time) = times;
             Scenario {
                 seed,
+                targets: vec![SimulatedTarget::default()],
                 events,
                 arrival_spread: Duration::from_secs(spread),
                 outage: Duration::from_secs(outage),

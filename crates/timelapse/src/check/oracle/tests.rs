@@ -1,10 +1,11 @@
 //! Calls that no handler makes: each breaks an invariant.
 
-use comeback_engine::{Attribute, Settings};
+use comeback_engine::{Attribute, Policy, Settings};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use super::*;
+use crate::TARGET_ARN;
 use crate::faults::records::UNLISTED_ARN;
 
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
@@ -39,7 +40,8 @@ impl Fixture {
     fn pausing(pauses: Vec<OperatorPause>) -> Self {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let policy = Policy::new(settings).expect("a valid policy");
-        let mut oracle = Oracle::new(&Scenario { events: 1, pauses, ..Scenario::default() }, &policy);
+        let mut oracle =
+            Oracle::new(&Scenario { events: 1, pauses, ..Scenario::default() }, &policy.into(), &[]);
         oracle.arrived(EVENT, START);
         let entry = oracle.sent(id(1), EVENT, START);
         oracle.invocation_ended(EVENT, false, START);
@@ -69,7 +71,8 @@ impl Fixture {
             trace_header: None,
         };
         let reads = self.reads.clone();
-        let start = Start { received_at: now, clock: now, is_old: self.is_old, can_act: true, reads };
+        let start =
+            Start { received_at: now, clock: now, is_old: self.is_old, can_act: true, reads, policies: 0 };
         let carried = Carried { entry, origin: self.origin };
         self.oracle.started(start, std::iter::once((carried, &record, false)), now);
     }

@@ -1,0 +1,85 @@
+//! The functions of a run, and which of them each event is for.
+
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+use crate::aws::agenda::START;
+use crate::event::EventNumber;
+
+/// A function of a run. All functions are in one account and region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimulatedTarget {
+    /// Its name.
+    pub name: String,
+    /// Its part of all events, in proportion to the parts of the others; more than 0.
+    pub share: f64,
+    /// Every invocation that begins within this time from the start fails. `None` for the scenario's outage.
+    pub outage: Option<Duration>,
+}
+
+impl SimulatedTarget {
+    /// The function that gets all events, unless a scenario names others.
+    pub const DEFAULT_NAME: &str = "orders";
+
+    /// The ARN of a function of a run.
+    pub fn arn(&self) -> String {
+        format!("arn:aws:lambda:eu-west-1:123456789012:function:{}", self.name)
+    }
+
+    pub(crate) fn outage_end(&self, of_scenario: Duration) -> Timestamp {
+        START.saturating_add(self.outage.unwrap_or(of_scenario))
+    }
+}
+
+impl Default for SimulatedTarget {
+    fn default() -> Self {
+        Self { name: Self::DEFAULT_NAME.into(), share: 1.0, outage: None }
+    }
+}
+
+/// Which function each event is for, drawn by the event's number.
+#[derive(Clone, Debug)]
+pub(crate) struct Mix {
+    seed: u64,
+    shares: Vec<f64>,
+}
+
+impl Mix {
+    pub(crate) fn of(targets: &[SimulatedTarget], seed: u64) -> Self {
+        Self { seed, shares: targets.iter().map(|target| target.share).collect() }
+    }
+
+    /// The position of the event's function among the targets.
+    pub(crate) fn target_of(&self, event: EventNumber) -> usize {
+        if self.shares.len() == 1 {
+            return 0;
+        }
+        let seed = self.seed.wrapping_add((event.0 as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let all: f64 = self.shares.iter().sum();
+        let mut left = Xoshiro256PlusPlus::seed_from_u64(seed).random_range(0.0..all);
+        let drawn = self.shares.iter().position(|share| {
+            left -= share;
+            left < 0.0
+        });
+        drawn.unwrap_or(self.shares.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_for_functions_in_proportion_to_their_shares() {
+        let target = |share| SimulatedTarget { share, ..SimulatedTarget::default() };
+        let mix = Mix::of(&[target(7.0), target(1.0), target(2.0)], 1);
+        let mut counts = [0; 3];
+        (0..10_000).for_each(|event| counts[mix.target_of(EventNumber(event))] += 1);
+        for (count, expected) in counts.into_iter().zip([7_000i32, 1_000, 2_000]) {
+            assert!((count - expected).abs() < 200, "{counts:?}");
+        }
+    }
+}
