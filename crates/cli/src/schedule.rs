@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comeback_engine::{Policies, Policy};
-use comeback_timelapse::{IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
+use comeback_timelapse::{
+    IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, SimulatedTarget, TARGET_ARN,
+};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -24,6 +26,7 @@ Examples:
   comeback schedule --max-age 1h --jitter equal      a shorter one, with waits that vary less
   comeback schedule --base-backoff 30s --max-backoff 30s --max-retries 20 --plot schedule.svg
   comeback schedule --max-age 12h --rate 20/s        what it takes that so many events fail
+  comeback schedule --policies 'export MAX_AGE=14d BACKOFFS=20s,5m,2h' --target export
   comeback schedule --jitter decorrelated --json";
 
 #[derive(Debug, Args)]
@@ -41,6 +44,9 @@ pub(crate) struct ScheduleArguments {
     /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY that it needs
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
+    /// The function whose policy to follow, where --policies gives it one of its own [default: the stack's]
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -50,7 +56,8 @@ pub(crate) struct ScheduleArguments {
 
 pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
     let policies = checked(arguments)?;
-    let policy = policies.stack();
+    let target = arguments.target.clone().map(|name| SimulatedTarget { name, ..SimulatedTarget::default() });
+    let policy = target.map_or(policies.stack(), |target| policies.of(&target.arn()));
     let schedule = followed(arguments, policy);
     let in_flight = arguments.rate.map(|rate| schedule.in_flight(rate, IN_FLIGHT_LIMIT));
     if arguments.json {

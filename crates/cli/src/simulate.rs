@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use comeback_engine::Policies;
-use comeback_timelapse::{Minute, Scenario, Summary, TARGET_ARN, Watcher};
+use comeback_timelapse::{Minute, Scenario, Summary, Watcher};
 use serde::Serialize;
 
 use crate::clock::timed;
@@ -67,8 +67,9 @@ fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
     let scenario = arguments.simulation.scenario();
     let scenario = arguments.faults.scenario(&scenario, scenario.seed);
     let other_flags = arguments.simulation.vs.as_ref().map(|changes| changes.applied_to(&arguments.policy));
-    let own = arguments.policy.policies(TARGET_ARN);
-    let other = other_flags.as_ref().map(|flags| flags.policies(TARGET_ARN)).transpose();
+    let targets = scenario.target_functions();
+    let own = arguments.policy.policies(&targets);
+    let other = other_flags.as_ref().map(|flags| flags.policies(&targets)).transpose();
     let both = match (own, other) {
         (Ok(own), Ok(other)) => Ok((own, other_flags.zip(other))),
         (own, other) => {

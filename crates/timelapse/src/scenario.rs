@@ -191,8 +191,13 @@ impl Scenario {
         self.targets[target].outage_end(self.outage)
     }
 
-    /// Whether any target is down.
-    pub fn has_outage(&self) -> bool {
-        (0..self.targets.len()).any(|target| self.outage_end(target) > START)
+    /// The longest time for which a target is down.
+    pub fn longest_outage(&self) -> Duration {
+        self.targets.iter().map(|target| target.outage.unwrap_or(self.outage)).max().unwrap_or_default()
+    }
+
+    /// The functions, as `TARGET_FUNCTIONS` lists them.
+    pub fn target_functions(&self) -> String {
+        self.targets.iter().map(SimulatedTarget::arn).collect::<Vec<_>>().join(",")
     }
 }

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use comeback_timelapse::{Fault, Faults, OperatorPause, Scenario, Strikes};
+use comeback_timelapse::{Fault, Faults, OperatorPause, Scenario, SimulatedTarget, Strikes};
 
 use crate::flags::{self, PolicyChanges, PolicyFlags};
 use crate::text::durations;
@@ -13,6 +13,8 @@ Examples:
   comeback simulate                                    1,000 events, target down for 3 of 24 hours
   comeback simulate --jitter none --csv retries.csv    what happens without jitter, minute by minute
   comeback simulate --report day.html --vs jitter=none two policies compared, on a page to share
+  comeback simulate --target orders:0.7 --target export:0.3,outage=6h \\
+                    --policies 'export MAX_AGE=14d'    two functions, one with a policy of its own
   comeback simulate --retry-after 15m                  the same when the target says so itself
   comeback simulate --events 100000 --failure-rate 0.1 --max-retries 5 --json
   comeback simulate --chaos                            what happens when everything else fails too
@@ -55,7 +57,11 @@ pub(super) struct SimulationFlags {
     /// Time from the start over which they arrive [default: the outage, or 1h without one]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     arrival_spread: Option<Duration>,
-    /// Time from the start in which every invocation of the target fails [default: 3h]
+    /// A function of the run, its share of the events in proportion to the others', and an outage of its own: may be
+    /// repeated [default: orders]
+    #[arg(long = "target", value_name = "NAME[:SHARE][,outage=TIME]", value_parser = read_target)]
+    targets: Vec<SimulatedTarget>,
+    /// Time from the start in which every invocation of a target fails [default: 3h]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     outage: Option<Duration>,
     /// Share of the invocations that fail after the outage, 0 to 1 [default: 0]
@@ -108,6 +114,7 @@ impl SimulationFlags {
         let outage = self.outage.unwrap_or(default.outage);
         let spread = if outage.is_zero() { Duration::from_secs(3_600) } else { outage };
         Scenario {
+            targets: if self.targets.is_empty() { default.targets } else { self.targets.clone() },
             seed: self.seed.unwrap_or(default.seed),
             events: self.events.unwrap_or(default.events),
             arrival_spread: self.arrival_spread.unwrap_or(spread),
@@ -146,7 +153,9 @@ impl SimulationFlags {
             ("--report", self.report.as_ref().map(|_| "report.html".to_owned())),
             ("--vs", self.vs.as_ref().map(ToString::to_string)),
         ];
-        flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten().collect()
+        let targets = self.targets.iter().map(|target| ("--target", Some(target_text(target))));
+        let flags = targets.chain(flags);
+        flags.filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten().collect()
     }
 }
 
@@ -201,6 +210,27 @@ impl FaultFlags {
         let faults = faults.iter().flat_map(|(fault, strikes)| ["--fault".to_owned(), text(*fault, strikes)]);
         chaos.into_iter().chain(faults).collect()
     }
+}
+
+/// Reads `NAME`, `NAME:SHARE` or `NAME:SHARE,outage=TIME`.
+fn read_target(text: &str) -> Result<SimulatedTarget, String> {
+    let form = "must be NAME[:SHARE][,outage=TIME], such as export:0.3,outage=6h";
+    let (head, outage) = match text.split_once(',') {
+        Some((head, outage)) => (head, Some(outage.strip_prefix("outage=").ok_or(form)?)),
+        None => (text, None),
+    };
+    let (name, share) = head.split_once(':').unwrap_or((head, "1"));
+    Ok(SimulatedTarget {
+        name: name.into(),
+        share: share.parse().map_err(|_| form)?,
+        outage: outage.map(durations::read).transpose()?,
+    })
+}
+
+/// Writes what [`read_target`] reads.
+fn target_text(SimulatedTarget { name, share, outage }: &SimulatedTarget) -> String {
+    let outage = outage.map(|outage| format!(",outage={}", durations::flag(outage))).unwrap_or_default();
+    format!("{name}:{share}{outage}")
 }
 
 /// Writes what [`read_fault`] reads.
@@ -263,6 +293,10 @@ mod tests {
                 " --for 2d --batch-size 3 --handler-run-time 2s --poll-delay 20ms --in-flight-limit 5",
             ),
             ("--chaos=storm", " --chaos=storm"),
+            (
+                "--target orders:0.7 --target export,outage=90m --policies 'orders MAX_AGE=2h' --backoffs 20s,5m",
+                " --target orders:0.7 --target export:1,outage=1h30m --backoffs 20s,5m --policies 'orders MAX_AGE=2h'",
+            ),
             ("--chaos=mixed", " --chaos"),
             ("--non-retryable-errors ''", " --non-retryable-errors ''"),
         ] {
@@ -291,6 +325,18 @@ mod tests {
         assert!(unknown.starts_with("\"gremlins\" must be one of duplicate_delivery, "), "{unknown}");
         let soon = read_fault("clock_skew=1@soon..4h").unwrap_err();
         assert!(soon.starts_with("\"soon\" must be whole seconds"), "{soon}");
+    }
+
+    #[test]
+    fn a_target_has_a_name_and_may_have_a_share_and_an_outage() {
+        let target = |name: &str, share, outage| SimulatedTarget { name: name.into(), share, outage };
+        assert_eq!(read_target("orders"), Ok(target("orders", 1.0, None)));
+        let export = target("export", 0.3, Some(Duration::from_secs(21_600)));
+        assert_eq!(read_target("export:0.3,outage=6h"), Ok(export));
+        let form = "must be NAME[:SHARE][,outage=TIME], such as export:0.3,outage=6h";
+        for text in ["export:", "export:often", "export,6h", "export:1,share=2"] {
+            assert_eq!(read_target(text), Err(form.into()), "{text}");
+        }
     }
 
     #[test]

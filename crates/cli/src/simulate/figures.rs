@@ -37,12 +37,7 @@ pub(super) fn not_arrived(scenario: &Scenario, events: u64) -> Option<String> {
 }
 
 fn assumptions(scenario: &Scenario) -> String {
-    let target = if scenario.outage.is_zero() {
-        String::new()
-    } else {
-        let whose = if scenario.events == 1 { "its" } else { "their" };
-        format!("; {whose} target is down for the first {}", durations::text(scenario.outage))
-    };
+    let target = outages(scenario);
     let failures = if scenario.failure_rate > 0.0 {
         format!("; {} % of the invocations fail after that", scenario.failure_rate * 100.0)
     } else {
@@ -53,6 +48,27 @@ fn assumptions(scenario: &Scenario) -> String {
         counted(scenario.events as u64, "event arrives", "events arrive"),
         durations::text(scenario.arrival_spread),
     )
+}
+
+/// How long the target is down, or each target, with its share of the events.
+fn outages(scenario: &Scenario) -> String {
+    let down = |outage: Duration| format!("is down for the first {}", durations::text(outage));
+    if let [target] = scenario.targets.as_slice() {
+        let outage = target.outage.unwrap_or(scenario.outage);
+        let whose = if scenario.events == 1 { "its" } else { "their" };
+        return if outage.is_zero() { String::new() } else { format!("; {whose} target {}", down(outage)) };
+    }
+    let all: f64 = scenario.targets.iter().map(|target| target.share).sum();
+    let each = scenario.targets.iter().map(|target| {
+        let outage = target.outage.unwrap_or(scenario.outage);
+        let outage = if outage.is_zero() { "is never down".into() } else { down(outage) };
+        format!("; {}, {} of them, {outage}", target.name, percent(target.share / all))
+    });
+    each.collect()
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1_000.0).round() / 10.0)
 }
 
 /// A figure of each run as people read it, in colour where that of the first calls for attention.
@@ -95,6 +111,24 @@ pub(super) fn figures(runs: &[&Summary]) -> Vec<Figure> {
     row("peak visible, not received", None, &|run| count(run.peak_visible));
     if any(|run| run.peak_delayed) {
         row("peak delayed, not in flight", None, &|run| count(run.peak_delayed));
+    }
+    for (index, target) in runs[0].targets.iter().enumerate() {
+        let of = |run: &Summary| run.targets[index].clone();
+        let name = &target.target;
+        row(&format!("{name}: delivered"), None, &|run| {
+            format!("{} of {}", count(of(run).delivered), count(of(run).events))
+        });
+        let reasons: BTreeSet<_> = runs.iter().flat_map(|run| of(run).dead_lettered.into_keys()).collect();
+        for reason in reasons {
+            row(&format!("  {reason}"), None, &|run| {
+                count(of(run).dead_lettered.get(reason).copied().unwrap_or(0))
+            });
+        }
+        if any(|run| run.waiting) {
+            row("  waiting", None, &|run| count(of(run).waiting));
+        }
+        row("  attempts per event", None, &|run| percentiles(of(run).attempts, HumanCount));
+        row("  recovery after its outage", None, &|run| percentiles(of(run).recovery_delay_ms, time));
     }
     row("virtual time", None, &|run| durations::text(run.virtual_time()));
     figures
@@ -252,6 +286,8 @@ fn bar(count: u64, most: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use comeback_timelapse::SimulatedTarget;
+
     use super::*;
 
     #[test]
@@ -265,6 +301,17 @@ mod tests {
         let alone = "1 event arrives within 3h; its target is down for the first 3h";
         assert_eq!(headline(&one), format!("{alone}; seed 1"));
         assert_eq!(headline_of_seeds(&one, 1), format!("{alone}; 1 seed from 1 on"));
+    }
+
+    #[test]
+    fn the_headline_names_several_targets() {
+        let target = |name: &str, share, outage| SimulatedTarget { name: name.into(), share, outage };
+        let outage = Some(Duration::from_secs(21_600));
+        let targets = vec![target("orders", 2.0, None), target("export", 1.0, outage)];
+        assert_eq!(
+            headline(&Scenario { targets, ..Scenario::default() }),
+            "1,000 events arrive within 3h; orders, 66.7 % of them, is down for the first 3h; export, 33.3 % of them, is down for the first 6h; seed 1"
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) use runs::Runs;
 /// The page. The same arguments give the same bytes.
 pub(super) fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> String {
     let Runs { sides, jitters } = runs;
-    let has_outage = !scenario.outage.is_zero();
+    let has_outage = !scenario.longest_outage().is_zero();
     let recoveries = recovery::of(sides, jitters);
     let rate = tables::own_rate(scenario).filter(|_| has_outage);
     let page = Page {
@@ -43,7 +43,7 @@ pub(super) fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives)
         queue_charts: [retries::attempts_chart(sides), depth::chart(scenario, sides)],
         recovery: has_outage.then(|| (recovery::chart(&recoveries), recovery::table(scenario, &recoveries))),
         life: lives.most_eventful().and_then(|life| life::chart(scenario, &life)),
-        plan: rate.map(|rate| plan::command_for(scenario.outage, rate)),
+        plan: rate.map(|rate| plan::command_for(scenario.longest_outage(), rate)),
         limit: tables::in_flight_arithmetic(scenario, sides),
         limit_by_rate: tables::in_flight_by_rate(scenario, sides),
         cost: tables::cost(sides),

@@ -123,7 +123,7 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> String {
     drawn(|root| {
         let (end, high) = (time.axis().range().end, y.range().end);
         let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
-        shade(&mut chart, scenario.outage, (FLOOR, high))?;
+        shade(&mut chart, scenario.longest_outage(), (FLOOR, high))?;
         // Those in flight come last, above the others.
         for count in counts.iter().rev() {
             for side in sides {

@@ -138,10 +138,11 @@ fn draw(scenario: &Scenario, life: &Life, first_failure: Duration) -> String {
     let x = TimeAxis::logarithmic(START, end * 1.3);
     let y = CountAxis::Linear((-0.7..most + 0.7).into());
     drawn(|root| {
-        let shows_outage = scenario.outage > first_failure && x.shows(since(scenario.outage));
+        let shows_outage =
+            scenario.longest_outage() > first_failure && x.shows(since(scenario.longest_outage()));
         let mut chart = frame(root, (x, y), "time since the first failure", "")?;
         if shows_outage {
-            let moment = since(scenario.outage);
+            let moment = since(scenario.longest_outage());
             let ends = [(moment, -0.7), (moment, most + 0.7)];
             chart.draw_series([PathElement::new(ends, MUTED.stroke_width(1))])?;
             let (x, y) = chart.backend_coord(&ends[0]);

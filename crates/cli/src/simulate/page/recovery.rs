@@ -104,7 +104,7 @@ pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
         column(head, &|summary| summary.recovery_delay_ms.map_or("-".into(), |delay| time(of(delay))))
     };
     let most_after = |summary: &Summary| {
-        let after = summary.minutes.iter().skip(scenario.outage.as_secs() as usize / 60);
+        let after = summary.minutes.iter().skip(scenario.longest_outage().as_secs() as usize / 60);
         HumanCount(after.map(|minute| minute.retries).max().unwrap_or(0).into()).to_string()
     };
     let delivered = |summary: &Summary| {

@@ -60,7 +60,7 @@ fn draw(scenario: &Scenario, sides: &[Side], time: &OverTime, log: bool) -> Stri
     drawn(|root| {
         let high = y.range().end;
         let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
-        shade(&mut chart, scenario.outage, (floor, high))?;
+        shade(&mut chart, scenario.longest_outage(), (floor, high))?;
         for (side, counts) in sides.iter().zip(&lines) {
             let clamped: Vec<f64> = counts.iter().map(|count| count.max(floor)).collect();
             let corners = time.steps(&clamped);

@@ -3,7 +3,7 @@
 use std::iter::once;
 
 use comeback_engine::{Jitter, Policies, Policy};
-use comeback_timelapse::{RunError, Scenario, Schedule, Summary, TARGET_ARN, Watcher, run};
+use comeback_timelapse::{RunError, Scenario, Schedule, Summary, Watcher, run};
 use indicatif::HumanCount;
 use plotters::style::RGBColor;
 
@@ -58,13 +58,15 @@ impl Runs {
         }
         let own = sides[0].policies.stack().backoff().jitter();
         let mut jitters = Vec::new();
-        for jitter in Jitter::ALL.into_iter().filter(|&jitter| jitter != own && !scenario.outage.is_zero()) {
+        for jitter in
+            Jitter::ALL.into_iter().filter(|&jitter| jitter != own && !scenario.longest_outage().is_zero())
+        {
             let flags = sides[0].flags.with([("jitter", jitter.name())]);
             let summary = match sides.iter().find(|side| side.flags == flags) {
                 Some(known) => known.summary.clone(),
                 None => {
                     // A list of ceilings refuses decorrelated jitter.
-                    let Ok(policies) = flags.policies(TARGET_ARN) else { continue };
+                    let Ok(policies) = flags.policies(&scenario.target_functions()) else { continue };
                     made(&format!("jitter {jitter}"), &policies)?
                 }
             };
