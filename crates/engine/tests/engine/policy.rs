@@ -6,12 +6,6 @@ use comeback_engine::{FunctionPattern, HandlerFunction, Policy, SettingError, se
 
 use crate::support::*;
 
-/// What is said of settings that are refused.
-pub(crate) fn texts(result: Result<Policy, Vec<SettingError>>) -> Vec<String> {
-    let errors = result.err().unwrap_or_default();
-    errors.iter().map(ToString::to_string).collect()
-}
-
 #[test]
 fn error_type_globs() {
     let policy = policy(|settings| {
