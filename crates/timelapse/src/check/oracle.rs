@@ -547,7 +547,7 @@ impl Oracle {
     /// The handler sends a message again; `altered` if the copy has another body.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let guard = self.in_hand(position).guard.unwrap_or_default();
-        let longest = self.bounds.longest_of_original(&self.case(position), guard);
+        let longest = self.bounds(position).longest_of_original(&self.case(position), guard);
         let guarded = self.check_guard(position, longest);
         self.note(guarded);
         let case = self.case(position);
