@@ -135,7 +135,7 @@ test('the handler', () => {
   const { Code, Environment, Description, ...properties } = resource(retries.handler).Properties;
   expect([Code, Environment, Description]).not.toContain(undefined);
   expect(properties).toEqual({
-    Tags: [{ Key: 'comeback:version', Value: expect.any(String) }],
+    Tags: [{ Key: 'comeback:version', Value: expect.any(String) as string }],
     Runtime: 'provided.al2023',
     Handler: 'bootstrap',
     Architectures: ['arm64'],
