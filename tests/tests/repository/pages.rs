@@ -7,7 +7,7 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, where they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 22] = [
+const CLAIMS: [(&str, &str, &str); 23] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
     ("docs/alarms.md", "An alarm for each function", "tests/tests/operate/alarms.rs"),
@@ -29,6 +29,7 @@ const CLAIMS: [(&str, &str, &str); 22] = [
     ("docs/operate.md", "Rehearse a broken deployment", "tests/tests/operate/walk.rs"),
     ("docs/operate.md", "At three in the morning", "tests/tests/operate/walk.rs"),
     ("docs/remove.md", "Remove Comeback", "tests/tests/stack/attach.rs"),
+    ("docs/settings.md", "How to write it", "tests/tests/repository/quoting.rs"),
     ("docs/simulate.md", "Rehearse locally with cargo lambda watch", "tests/tests/stack/deploy.rs"),
 ];
 
@@ -87,7 +88,7 @@ fn installed_tools_come_first_on_the_path() {
             in_front += 1;
         }
     }
-    assert_eq!(in_front, 5, "five pages");
+    assert_eq!(in_front, 6, "six pages");
 }
 
 #[test]

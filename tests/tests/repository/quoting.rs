@@ -1,0 +1,137 @@
+//! `POLICIES` as docs/settings.md quotes it, read by each tool itself. What a tool would send to AWS is caught.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use comeback_tests::{pages, root, scratch};
+
+const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
+/// Prints the parameters of a deployment, read by the SAM CLI: those of `samconfig.toml` in the folder, or of the arguments.
+const SAM: &str = r#"sam() { python -c '
+import sys
+from samcli.cli.types import CfnParameterOverridesType
+from samcli.lib.config.samconfig import SamConfig
+given = tuple(sys.argv[3:]) or SamConfig(".").get_all(["deploy"], "parameters")["parameter_overrides"]
+print(CfnParameterOverridesType().convert(given, None, None)["FunctionPolicies"])
+' "$@"; }"#;
+/// The page's command deploys the handler's build; this one any file of its name.
+const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
+
+#[test]
+fn each_tool_reads_what_the_page_quotes() {
+    let blocks = pages::blocks("docs/settings.md", "How to write it");
+    let [sam, aws, cargo] =
+        <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
+    let folder = scratch("quoting");
+    let (printed, _) = run(&folder, &format!("{SAM}\n{}", sam.replace("$PWD", ".")));
+    assert_eq!(printed.trim(), VALUE);
+
+    let page = pages::read("docs/settings.md");
+    let (_, toml) = page.split_once("```toml\n").expect("a block of TOML");
+    let (toml, _) = toml.split_once("```").expect("its end");
+    fs::write(folder.join("samconfig.toml"), format!("version = 0.1\n{toml}")).expect("written");
+    let (printed, _) = run(&folder, &format!("{SAM}\nsam"));
+    assert_eq!(printed.trim(), VALUE);
+
+    fs::write(folder.join("comeback.cfn.json"), r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}}}"#)
+        .expect("written");
+    let (_, requests) = run(&folder, &aws);
+    let sent = format!("ParameterValue={}", form_encoded(VALUE));
+    assert!(requests.iter().any(|request| request.contains(&sent)), "{requests:#?}");
+
+    fs::create_dir_all(folder.join("src")).expect("made");
+    fs::write(folder.join("src/main.rs"), "fn main() {}\n").expect("written");
+    fs::write(folder.join("Cargo.toml"), "[package]\nname = \"any\"\nversion = \"0.1.0\"\n[workspace]\n")
+        .expect("written");
+    fs::copy("/bin/true", folder.join("retry-handler")).expect("copied");
+    let (_, requests) = run(&folder, &format!("{CARGO}\n{cargo}"));
+    let sent = format!(r#""Environment":{{"Variables":{{"POLICIES":"{VALUE}"}}}}"#);
+    assert!(requests.iter().any(|request| request.contains(&sent)), "{requests:#?}");
+}
+
+/// What a script prints, and the bodies that it sends to an AWS that refuses everything.
+fn run(folder: &Path, script: &str) -> (String, Vec<String>) {
+    let (endpoint, requests) = refusing_aws();
+    let tools = [".tools/sam/bin", ".tools/aws/bin"].map(|tools| root().join(tools).display().to_string());
+    let path = format!("{}:{}", tools.join(":"), std::env::var("PATH").expect("a path"));
+    let mut bash = Command::new("bash");
+    for (name, value) in [
+        ("PATH", path.as_str()),
+        ("AWS_ENDPOINT_URL", &endpoint),
+        ("AWS_DEFAULT_REGION", "eu-west-1"),
+        ("AWS_REGION", "eu-west-1"),
+        ("AWS_ACCESS_KEY_ID", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+    ] {
+        bash.env(name, value);
+    }
+    let output = bash.args(["-c", script]).current_dir(folder).output().expect("bash runs");
+    println!("{}", String::from_utf8_lossy(&output.stderr));
+    (String::from_utf8(output.stdout).expect("text"), requests.try_iter().collect())
+}
+
+fn refusing_aws() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
+    let (sender, requests) = channel();
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let body = connection.map(|mut connection| refuse(&mut connection));
+            if sender.send(body.unwrap_or_default()).is_err() {
+                return;
+            }
+        }
+    });
+    (endpoint, requests)
+}
+
+/// Reads a request, and answers that nothing exists. Returns its body.
+fn refuse(connection: &mut TcpStream) -> String {
+    let mut request = Vec::new();
+    let mut buffer = [0; 65_536];
+    loop {
+        let text = String::from_utf8_lossy(&request).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let head = head.to_lowercase();
+            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+            if body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0) {
+                break;
+            }
+        }
+        match connection.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(read) => request.extend(&buffer[..read]),
+        }
+    }
+    let text = String::from_utf8_lossy(&request).into_owned();
+    // CloudFormation's protocol, and Lambda's.
+    let body = if text.starts_with("POST / ") {
+        "<ErrorResponse><Error><Code>ValidationError</Code>\
+         <Message>Stack with id comeback does not exist</Message></Error></ErrorResponse>"
+    } else {
+        "{}"
+    };
+    let status = if text.starts_with("GET ") { "404 Not Found" } else { "400 Bad Request" };
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nx-amzn-errortype: ResourceNotFoundException\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.write_all(answer.as_bytes()).unwrap_or_default();
+    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
+}
+
+fn form_encoded(text: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b' ' => "+".to_owned(),
+        b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encoded).collect()
+}
