@@ -19,7 +19,7 @@
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
-//! | `arn` | ARNs and their patterns |
+//! | `policies_text`, `arn` | `POLICIES` as text, edited entry by entry; ARNs and their patterns |
 //! | `pauses` | [`Pauses`]: the document, read, written and edited |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 
@@ -38,6 +38,7 @@ mod known_pauses;
 mod letter;
 mod pauses;
 mod policies;
+mod policies_text;
 mod policy;
 mod record;
 mod report;
@@ -70,6 +71,7 @@ pub use pauses::{
     PauseTarget, Pauses,
 };
 pub use policies::{BadEntry, FUNCTION_SETTINGS, Policies};
+pub use policies_text::{policy_changes, with_policy, without_policy};
 pub use policy::{
     BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
     MOST_BACKOFFS, Policy, SettingError, Settings,

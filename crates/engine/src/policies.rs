@@ -119,7 +119,7 @@ impl From<Policy> for Policies {
 }
 
 /// The entries of `POLICIES`, without empty ones and white space around them.
-fn entries_of(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn entries_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
