@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(dead.means.as_deref(), Some("an-alarm should be empty."));
         let lost = Watched::Lost("orders".into());
         let checks = "comeback doctor orders --only CB102,CB105,CB106,CB111";
-        assert_eq!(fix(&[lost.clone()]).fix.as_deref(), Some(checks));
+        assert_eq!(fix(std::slice::from_ref(&lost)).fix.as_deref(), Some(checks));
         assert_eq!(
             fix(&[lost.clone(), Watched::DeadLetters, lost]).fix.unwrap(),
             format!("comeback dead list; {checks}")
