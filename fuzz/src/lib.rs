@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use comeback_engine::{
     Action, BACKOFF_RANGE, BatchEvent, BatchReport, Concurrency, FailedEvent, HOLD, InvocationRecord, Jitter,
-    LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policies, Policy,
-    ReasonCode, Record, Settings, Timestamp, longest_between_reads,
+    LONGEST_PAUSE, LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policies,
+    Policy, ReasonCode, Record, Settings, Timestamp, longest_between_reads,
 };
 use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
@@ -190,7 +190,7 @@ impl Question {
             ..Settings::default()
         };
         // So that it ends before the year 10000.
-        let (from, length) = (from % 249_000_000_000, length % (1 << 32));
+        let (from, length) = (from % 249_000_000_000, within(length, 0..=LONGEST_PAUSE.as_secs()));
         let until = if length == 0 { 0 } else { from + length };
         let record = Record {
             message_id: id.to_string(),
@@ -247,7 +247,7 @@ impl Question {
         };
         Pauses::default()
             .open(pause, from)
-            .expect("BUG: it lasts a second at least, and ends before the year 10000")
+            .expect("BUG: it lasts a second to 14 days, and ends before the year 10000")
     }
 
     fn check(&self) {
