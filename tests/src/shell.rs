@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use crate::repository::{path_with_tools, without_cargos_variables};
@@ -147,12 +148,19 @@ pub async fn eventually<T>(what: &str, limit: Duration, mut ask: impl AsyncFnMut
     answer.await.unwrap_or_else(|_| panic!("waited {limit:?} in vain for {what}"))
 }
 
-/// A loopback port that nobody listens on.
+/// A loopback port that nobody listens on, and no other call of this process gives.
+///
+/// It lies below the ports that systems give to clients (32768 and up on Linux). From those, a connection could take it
+/// before the server listens.
 pub fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .expect("the loopback interface has a free port")
-        .port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let of_this_process = (std::process::id() % 200) as u16 * 100;
+    loop {
+        let port = 10_000 + (of_this_process + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Sends one request to a server on this machine and returns the response body. It uses HTTP/1.0, in which the
