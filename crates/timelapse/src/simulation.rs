@@ -68,7 +68,7 @@ pub struct PolicyChange {
 pub fn run(
     scenario: &Scenario,
     policies: &Policies,
-    watcher: &mut impl Watcher,
+    watcher: &mut dyn Watcher,
 ) -> Result<Summary, RunError> {
     run_changing(scenario, policies, &[], watcher)
 }
@@ -82,7 +82,7 @@ pub fn run_changing(
     scenario: &Scenario,
     policies: &Policies,
     changes: &[PolicyChange],
-    watcher: &mut impl Watcher,
+    watcher: &mut dyn Watcher,
 ) -> Result<Summary, RunError> {
     scenario.check().map_err(RunError::Refused)?;
     simulate(scenario, policies, changes, watcher).map_err(|(end, at)| match end {
@@ -100,7 +100,7 @@ fn simulate(
     scenario: &Scenario,
     policies: &Policies,
     changes: &[PolicyChange],
-    watcher: &mut impl Watcher,
+    watcher: &mut dyn Watcher,
 ) -> Result<Summary, (End, Duration)> {
     let account = SimulatedAccount::new(World::new(scenario, policies, changes));
     let mut happenings = 0u64;
@@ -130,7 +130,7 @@ fn simulate(
         .map_err(|broken| (End::Broken(broken), scenario.duration))
 }
 
-fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
+fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {
     let at = world.now.since(START);
     for (fault, event) in std::mem::take(&mut world.dice.notes) {
         watcher.struck(at, event, fault);
@@ -138,7 +138,7 @@ fn report_strikes(world: &mut World, watcher: &mut impl Watcher) {
 }
 
 /// One batch through the handler that ships. Its calls come at the end of its run time, and none after its deadline.
-fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut impl Watcher) {
+fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn Watcher) {
     let policies = batch.environment.handler.policies();
     let mut old_handler =
         batch.old_handler.then(|| Environment::new(Arc::clone(policies)).hiding_everything());

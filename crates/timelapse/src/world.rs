@@ -129,7 +129,7 @@ impl World {
     }
 
     /// What a happening leads to: the handler may get a batch.
-    pub(crate) fn perform(&mut self, happening: Happening, watcher: &mut impl Watcher) -> Option<Batch> {
+    pub(crate) fn perform(&mut self, happening: Happening, watcher: &mut dyn Watcher) -> Option<Batch> {
         match happening {
             Happening::Arrival => self.arrive(),
             Happening::InvocationEnds(invocation) => self.end_invocation(invocation, watcher),
@@ -195,7 +195,7 @@ impl World {
     }
 
     /// An invocation ends: delivered, or Lambda sends the record of its failure to the retry queue.
-    fn end_invocation(&mut self, invocation: usize, watcher: &mut impl Watcher) {
+    fn end_invocation(&mut self, invocation: usize, watcher: &mut dyn Watcher) {
         let (attempt, failure) = self.target.end(self.now, invocation);
         let error = failure.as_ref().map(|(error, _)| *error);
         match failure {
