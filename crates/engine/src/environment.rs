@@ -115,6 +115,9 @@ impl Environment {
         let last_look = look(&mut self.room, now, &account).await;
         report.look_failure = first_look.or(last_look);
         report.outcomes = messages.into_iter().map(|message| message.outcome).collect();
+        for retry in report.outcomes.iter_mut().filter_map(|outcome| outcome.retry.as_mut()) {
+            retry.policy = self.policies.entry_of(&retry.function_arn).map(|entry| entry.pattern().into());
+        }
         report
     }
 

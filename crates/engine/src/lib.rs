@@ -70,8 +70,8 @@ pub use pauses::{
     Concurrency, EditError, GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseChange,
     PauseTarget, Pauses,
 };
-pub use policies::{BadEntry, FUNCTION_SETTINGS, Policies};
-pub use policies_text::{policy_changes, with_policy, without_policy};
+pub use policies::{BadEntry, FUNCTION_SETTINGS, Policies, PolicyEntry};
+pub use policies_text::{policies_named, with_policy, without_policies};
 pub use policy::{
     BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
     MOST_BACKOFFS, Policy, SettingError, Settings,

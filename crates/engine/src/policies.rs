@@ -42,17 +42,44 @@ pub const FUNCTION_SETTINGS: [&str; 9] = [
 #[derive(Clone, Debug)]
 pub struct Policies {
     stack: Policy,
-    entries: Vec<Entry>,
+    entries: Vec<PolicyEntry>,
 }
 
 /// An entry of `POLICIES`: `PATTERN VARIABLE=VALUE …`.
 #[derive(Clone, Debug)]
-struct Entry {
-    /// The pattern as it was written.
+pub struct PolicyEntry {
+    /// The entry as it was written.
     text: String,
     pattern: PolicyPattern,
     /// The policy of a stack with these settings.
     policy: Policy,
+}
+
+impl PolicyEntry {
+    /// The functions that it is about, as it names them.
+    pub fn pattern(&self) -> &str {
+        pattern_of(&self.text)
+    }
+
+    /// The variables that it sets, with their values.
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.text.split_whitespace().skip(1).filter_map(|setting| setting.split_once('='))
+    }
+
+    /// The policy of a stack with these settings.
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Whether it is about a function, by its ARN.
+    pub fn is_about(&self, function_arn: &str) -> bool {
+        self.pattern.matches(function_arn)
+    }
+
+    /// Whether it is about every function that another entry is about. After it, the other one never counts.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.pattern.covers(&other.pattern)
+    }
 }
 
 impl Policies {
@@ -70,7 +97,7 @@ impl Policies {
         };
         let (mut entries, mut errors) = (Vec::new(), Vec::new());
         for text in entries_of(&lookup("POLICIES").unwrap_or_default()) {
-            match Entry::read(text, inherited) {
+            match PolicyEntry::read(text, inherited) {
                 Ok(entry) => entries.push(entry),
                 Err(problems) => errors.extend(
                     problems
@@ -91,23 +118,33 @@ impl Policies {
         &self.stack
     }
 
-    /// The pattern of each entry of `POLICIES` and the policy of its functions, in their order.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Policy)> {
-        self.entries.iter().map(|entry| (entry.text.as_str(), &entry.policy))
+    /// The entries of `POLICIES`, in their order.
+    pub fn entries(&self) -> &[PolicyEntry] {
+        &self.entries
     }
 
     /// The policy of a function.
     pub fn of(&self, function_arn: &str) -> &Policy {
-        let entry = self.entries.iter().find(|entry| entry.pattern.matches(function_arn));
-        entry.map_or(&self.stack, |entry| &entry.policy)
+        self.entry_of(function_arn).map_or(&self.stack, PolicyEntry::policy)
+    }
+
+    /// The entry that counts for a function. `None` if its policy is the stack's.
+    pub fn entry_of(&self, function_arn: &str) -> Option<&PolicyEntry> {
+        self.entries.iter().find(|entry| entry.is_about(function_arn))
+    }
+
+    /// The same, with bare names as those of functions in this queue's account and region.
+    #[must_use]
+    pub fn in_queue(mut self, queue: &QueueArn) -> Self {
+        self.entries.iter_mut().for_each(|entry| entry.pattern.set_home(queue));
+        self
     }
 
     /// From now on, bare names are those of functions in this queue's account and region.
     pub(crate) fn enter_queue(policies: &mut Arc<Self>, queue: &QueueArn) {
-        if policies.entries.is_empty() {
-            return;
+        if !policies.entries.is_empty() {
+            *policies = Arc::new(Self::clone(policies).in_queue(queue));
         }
-        Arc::make_mut(policies).entries.iter_mut().for_each(|entry| entry.pattern.set_home(queue));
     }
 }
 
@@ -123,15 +160,18 @@ pub(crate) fn entries_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-impl Entry {
+/// The functions that an entry is about, as it names them.
+pub(crate) fn pattern_of(entry: &str) -> &str {
+    entry.split_whitespace().next().unwrap_or_default()
+}
+
+impl PolicyEntry {
     fn read(text: &str, inherited: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<BadEntry>> {
-        let mut parts = text.split_whitespace();
-        let named = parts.next().unwrap_or_default();
-        let pattern = named.parse::<PolicyPattern>();
+        let pattern = pattern_of(text).parse::<PolicyPattern>();
         let mut problems: Vec<BadEntry> =
             pattern.as_ref().err().copied().map(BadEntry::Pattern).into_iter().collect();
         let mut settings: Vec<(&str, &str)> = Vec::new();
-        for part in parts {
+        for part in text.split_whitespace().skip(1) {
             match part.split_once('=') {
                 None => problems.push(BadEntry::NotASetting(part.into())),
                 Some((name, _)) if !FUNCTION_SETTINGS.contains(&name) => {
@@ -156,7 +196,7 @@ impl Entry {
         let value = |name: &str| own(name).or_else(|| inherited(name).filter(|_| !is_replaced(name)));
         match (pattern, Policy::from_variables(value)) {
             (Ok(pattern), Ok(policy)) if problems.is_empty() => {
-                Ok(Self { text: named.into(), pattern, policy })
+                Ok(Self { text: text.into(), pattern, policy })
             }
             (_, policy) => {
                 let refused = policy.err().unwrap_or_default();

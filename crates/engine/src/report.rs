@@ -123,6 +123,8 @@ pub struct Retry {
     pub directive: Option<Directive>,
     /// When the event first failed, to the second.
     pub first_failure: Timestamp,
+    /// The entry of `POLICIES` that counts for it, by its pattern. `None` if the policy is the stack's.
+    pub policy: Option<String>,
 }
 
 /// The step that was taken, or tried, for a message.
@@ -256,6 +258,7 @@ impl<'a> Outcome<'a> {
 }
 
 impl Retry {
+    /// Under the stack's policy.
     pub(crate) fn of(event: &FailedEvent<'_>) -> Self {
         Self {
             function_arn: event.function_arn.to_string(),
@@ -265,6 +268,7 @@ impl Retry {
             error_type: event.error_type().map(Into::into),
             directive: event.directive,
             first_failure: event.first_failure,
+            policy: None,
         }
     }
 }

@@ -176,6 +176,7 @@ fn outcome(outcome: &Outcome<'_>) {
         trace = outcome.trace,
         first_failure = retry.map(|retry| tracing::field::display(retry.first_failure)),
         error_type = retry.and_then(|retry| retry.error_type.as_deref()).map(cut),
+        policy = retry.and_then(|retry| retry.policy.as_deref()).map(cut),
         retry_after,
         retry_after_ignored = unreadable,
         reason = reason.map(|reason| reason.code.name()),
@@ -258,6 +259,7 @@ pub(crate) mod tests {
             error_type: Some("Timeout".into()),
             directive: None,
             first_failure: Timestamp::from_secs(1_699_999_000),
+            policy: None,
         }
     }
 
@@ -317,6 +319,12 @@ pub(crate) mod tests {
     fn the_trace_of_an_event_is_on_its_line() {
         let trace = Some("1-5759e988-bd862e3fe1be46a994272793");
         assert_eq!(line(&Outcome { trace, ..deferred() })["trace"], json!(trace));
+    }
+
+    #[test]
+    fn the_entry_of_a_functions_own_policy_is_on_the_line() {
+        let retry = Retry { policy: Some("orders*".into()), ..retry() };
+        assert_eq!(line(&Outcome { retry: Some(retry), ..deferred() })["policy"], "orders*");
     }
 
     #[test]

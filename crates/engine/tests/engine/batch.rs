@@ -32,6 +32,7 @@ fn first_receives_are_one_visibility_call_and_all_kept() {
             error_type: Some("Timeout".into()),
             directive: None,
             first_failure: T0,
+            policy: None,
         };
         assert_eq!(outcome.retry, Some(retry));
         assert_eq!((outcome.problem.as_ref(), outcome.hidden_for), (None, None));

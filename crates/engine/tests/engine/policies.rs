@@ -72,6 +72,33 @@ fn a_bare_name_is_that_of_a_function_beside_the_queue() {
 }
 
 #[test]
+fn an_entry_covers_others_wherever_it_matches_whatever_they_do() {
+    const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+    let queue = "arn:aws:sqs:eu-west-1:123456789012:retries".parse().unwrap();
+    for (one, other, covers) in [
+        ("orders", "orders", true),
+        ("orders", "orders:live", true),
+        ("orders:live", "orders", false),
+        ("orders:live", "orders:dev", false),
+        ("o*", "orders-*", true),
+        ("orders-*", "o*", false),
+        ("*s", "o*s", true),
+        ("*", ARN, true),
+        (ARN, "orders", true),
+        ("orders", "arn:aws:lambda:eu-west-2:123456789012:function:orders", false),
+    ] {
+        let text = format!("{one} MAX_RETRIES=1; {other} MAX_RETRIES=2");
+        let policies = with(&text).unwrap().in_queue(&queue);
+        let [one, other] = policies.entries() else { panic!("two entries") };
+        assert_eq!(one.covers(other), covers, "{text}");
+        assert_eq!(
+            (other.settings().collect::<Vec<_>>(), one.settings().count()),
+            (vec![("MAX_RETRIES", "2")], 1)
+        );
+    }
+}
+
+#[test]
 fn base_and_cap_of_an_entry_replace_the_stacks_list_and_the_other_way_round() {
     let ceilings = |stack: &[(&'static str, &str)], entry: &str| {
         let mut variables: Variables = stack.iter().map(|(name, value)| (*name, (*value).into())).collect();
@@ -110,13 +137,15 @@ fn what_is_wrong_with_the_stack_is_said_once() {
 #[test]
 fn an_event_is_called_and_guarded_under_its_functions_policy() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
-    for (function, style, guarded) in [
-        ("orders", r#"{"_retry_metadata":"#, 3_300..3_600),
-        ("payments", r#""_original_payload""#, 3_600..7_260),
+    for (function, style, guarded, policy) in [
+        ("orders", r#"{"_retry_metadata":"#, 3_300..3_600, Some("orders")),
+        ("payments", r#""_original_payload""#, 3_600..7_260, None),
     ] {
         let world = World::default();
         let record = received_again(replaced(&body(r#"{"n":1}"#), "orders", function));
-        world.handle_in(&mut Environment::new(policies.clone()), &[record], NOW, 9);
+        let records = [record];
+        let report = world.handle_in(&mut Environment::new(policies.clone()), &records, NOW, 9);
+        assert_eq!(report.outcomes[0].retry.as_ref().unwrap().policy.as_deref(), policy);
         let calls = world.calls.borrow();
         let [Call::Hide(hidden), Call::Invoke(_, payload)] = calls.as_slice() else { panic!("{calls:?}") };
         assert!(guarded.contains(&hidden[0].1), "{function}: {hidden:?}");
@@ -176,8 +205,10 @@ fn performed(policies: &Policies, record: &Record, later: u64) -> String {
     for invoke in [Invoke::Works, Invoke::AnswerLost] {
         let world = World { invoke: Box::new(move || invoke), ..World::default() };
         let now = after(record.first_receive, later);
-        let report =
+        let mut report =
             world.handle_in(&mut Environment::new(policies.clone()), std::slice::from_ref(record), now, 9);
+        // It says which entry counts, and a stack's own policy is none.
+        report.outcomes.iter_mut().filter_map(|it| it.retry.as_mut()).for_each(|retry| retry.policy = None);
         all.push(format!("{:?} {:?}", report.outcomes, world.calls.borrow()));
     }
     all.join("\n")

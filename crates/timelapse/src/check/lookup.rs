@@ -1,13 +1,13 @@
 //! The oracle's own reading of `POLICIES`: which policy a function of a run has.
 
-use comeback_engine::{Policies, Policy};
+use comeback_engine::{Policies, Policy, PolicyEntry};
 
 /// Every function of a run is in this account and region.
 const HOME: &str = "arn:aws:lambda:eu-west-1:123456789012:function:";
 
 pub(super) fn policy_of<'p>(policies: &'p Policies, function_arn: &str) -> &'p Policy {
-    let entry = policies.entries().find(|(pattern, _)| is_about(pattern, function_arn));
-    entry.map_or(policies.stack(), |(_, policy)| policy)
+    let entry = policies.entries().iter().find(|entry| is_about(entry.pattern(), function_arn));
+    entry.map_or(policies.stack(), PolicyEntry::policy)
 }
 
 /// Records name the function with `$LATEST`. A `*` stands for any text within a field.
