@@ -24,7 +24,7 @@ pub fn with_policy(text: &str, function_arn: &str, entry: &str) -> String {
     let mut entries: Vec<&str> = entries_of(text).filter(|other| !is_replaced(other)).collect();
     let position = entries.iter().position(|other| matches(other)).unwrap_or(entries.len());
     entries.insert(position, entry);
-    entries.join("; ")
+    if entries_of(text).eq(entries.iter().copied()) { text.to_owned() } else { entries.join("; ") }
 }
 
 /// The entries that name a function or one of its versions and aliases, as `orders` and `orders:live` do `orders`.

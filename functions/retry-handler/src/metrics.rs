@@ -178,6 +178,7 @@ mod tests {
             error_type: None,
             directive: None,
             first_failure: ago(3_600),
+            policy: None,
         };
         Outcome {
             message_id: "m",

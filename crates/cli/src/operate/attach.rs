@@ -7,12 +7,14 @@
 pub(crate) mod allow_list;
 mod attachment;
 mod change;
+pub(crate) mod handler_setting;
 pub(crate) mod kept;
 mod leaving;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod neighbours;
+mod own_policy;
 mod plan;
 mod policy;
 
@@ -28,6 +30,7 @@ use crate::operate::account::Failure;
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::change::{AttachPlan, Difference, delays};
 use crate::operate::attach::leaving::Leaving;
+use crate::operate::attach::own_policy::OwnPolicy;
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, Session, coloured, confirm};
 
@@ -35,6 +38,7 @@ pub(crate) const ATTACH_EXAMPLES: &str = "\
 Examples:
   comeback attach orders --dry-run
   comeback attach orders:live --yes
+  comeback attach orders --max-age 2h --max-backoff 15m --yes
   comeback attach orders --stack billing --move --yes
   comeback attach orders --handler my-retry-handler --json --yes";
 
@@ -50,13 +54,16 @@ pub(crate) struct AttachArguments {
     #[arg(long = "move")]
     pub(crate) may_move: bool,
     #[command(flatten)]
+    pub(crate) policy: OwnPolicy,
+    #[command(flatten)]
     pub(crate) common: Common,
 }
 
 pub(crate) async fn attach(arguments: &AttachArguments, session: Session) -> Result<(), failure::Failure> {
-    let AttachArguments { function, dry_run, may_move, .. } = arguments;
+    let AttachArguments { function, dry_run, may_move, policy, .. } = arguments;
+    let settings = policy.settings();
     let order = Order { verb: "attach", function, dry_run: *dry_run };
-    order.carry_out(&session, async |attachment| attachment.attach(*may_move)).await?;
+    order.carry_out(&session, async |attachment| attachment.attach(*may_move, settings.as_deref())).await?;
     Ok(())
 }
 

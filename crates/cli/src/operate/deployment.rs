@@ -9,7 +9,7 @@ use aws_sdk_cloudformation::types::StackResourceSummary;
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionConfiguration, FunctionResponseType};
 use aws_sdk_sqs::types::QueueAttributeName;
-use comeback_engine::{FunctionArn, FunctionPattern, Policy, QueueArn, SettingError};
+use comeback_engine::{FunctionArn, FunctionPattern, Policies, QueueArn, SettingError};
 use serde::Serialize;
 
 use crate::operate::account::{Account, Failure, Or as _};
@@ -107,13 +107,28 @@ impl Deployment {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }
 
-    pub(crate) fn policy(&self) -> Result<Policy, Vec<SettingError>> {
+    pub(crate) fn policies(&self) -> Result<Policies, Vec<SettingError>> {
+        self.policies_with(self.policies_text())
+    }
+
+    /// The policies that the handler would have with these of single functions.
+    pub(crate) fn policies_with(&self, text: &str) -> Result<Policies, Vec<SettingError>> {
         // Lambda sets these two: the handler is never a target of its own.
-        Policy::from_variables(|name| match name {
+        let policies = Policies::from_variables(|name| match name {
             "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
             "AWS_REGION" => Some(self.handler_arn.region.clone()),
+            "POLICIES" => Some(text.to_owned()),
             _ => self.variables.get(name).cloned(),
+        })?;
+        Ok(match self.retry_queue.arn.parse::<QueueArn>() {
+            Ok(queue) => policies.in_queue(&queue),
+            Err(_) => policies,
         })
+    }
+
+    /// `POLICIES`, as it stands.
+    pub(crate) fn policies_text(&self) -> &str {
+        self.variables.get("POLICIES").map(String::as_str).unwrap_or_default()
     }
 
     /// `TARGET_FUNCTIONS`, as it stands.

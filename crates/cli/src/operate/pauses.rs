@@ -102,8 +102,8 @@ pub(crate) fn named(function: Option<&FunctionName>) -> String {
 
 /// How long until the handler notices a change, in whole seconds; `None` if it does not start for its settings.
 pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
-    let policy = deployment.policy().ok()?;
-    let longest = longest_between_reads(&policy);
+    let policies = deployment.policies().ok()?;
+    let longest = longest_between_reads(policies.stack());
     Some(Duration::from_secs(longest.as_millis().div_ceil(1_000) as u64))
 }
 

@@ -109,7 +109,8 @@ impl Status {
             Some(before) => before.oldest_dead_letter.map(|oldest| (oldest.sent, oldest.is_exact)),
             None => oldest_letter(account, &deployment.dead_letter_queue, &dead_letters).await?,
         };
-        let (hide_up_to, refused) = match deployment.policy().map(|policy| policy.hide_up_to()) {
+        let (hide_up_to, refused) = match deployment.policies().map(|policies| policies.stack().hide_up_to())
+        {
             Ok(HideUpTo::UpTo(limit)) => (Some(limit), Vec::new()),
             Ok(HideUpTo::Always) => (None, Vec::new()),
             Err(refused) => (None, refused),

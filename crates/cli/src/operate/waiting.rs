@@ -211,20 +211,22 @@ impl Reading {
 /// How long ago the last line about an event that waits may have been written.
 ///
 /// A hidden message comes back to the handler, which writes a line. A message that is sent again with a delay comes back
-/// too, but only its first move and its end have lines. So its wait may be as long as `MAX_AGE` allows. That clock stops
+/// too, but only its first move and its end have lines. So its wait may be as long as the longest `MAX_AGE` allows. That clock stops
 /// while the function is paused, so then only SQS's retention ends it.
 async fn reach(account: &Account, deployment: &Deployment, queue: &Depth, now: Timestamp) -> Duration {
     if queue.delayed == 0 {
         return LONGEST_HIDDEN;
     }
-    let Ok(policy) = deployment.policy() else { return RETENTION };
+    let Ok(policies) = deployment.policies() else { return RETENTION };
     let Ok(pauses) = pauses::read(account, deployment).await else { return RETENTION };
-    let begin = before(now, policy.max_age());
+    let of_functions = policies.entries().iter().map(|entry| entry.policy().max_age());
+    let longest = of_functions.fold(policies.stack().max_age(), Duration::max);
+    let begin = before(now, longest);
     let is_recent = |until: Option<Timestamp>| until.is_none_or(|until| until > begin);
     if pauses.unwrap_or_default().iter().any(|pause| is_recent(pause.until)) {
         return RETENTION;
     }
-    policy.max_age().clamp(LONGEST_HIDDEN, RETENTION)
+    longest.clamp(LONGEST_HIDDEN, RETENTION)
 }
 
 /// How long a log group keeps a line; `None` if for ever, or if there is no such group.

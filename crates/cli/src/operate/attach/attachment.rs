@@ -8,7 +8,9 @@ use comeback_engine::{FunctionArn, QueueArn};
 
 use crate::operate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
 use crate::operate::alarms::Losses;
-use crate::operate::attach::allow_list;
+use crate::operate::attach::handler_setting::{
+    self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS,
+};
 use crate::operate::attach::policy::Grant;
 use crate::operate::deployment::{Deployment, DeploymentName, attributes};
 use crate::operate::function::{FunctionName, InvokeSettings, Target};
@@ -36,6 +38,8 @@ pub(crate) struct Attachment {
     pub(crate) owner: Option<String>,
     pub(crate) losses: Losses,
     pub(crate) place: Place,
+    /// `FunctionPolicies` or `POLICIES`, where it is edited; `None` if only a template can set it.
+    pub(crate) policies: Option<String>,
 }
 
 /// Where the allow-list is edited. A stack's parameter `TargetFunctions` also lets the handler invoke what it names. If
@@ -63,6 +67,7 @@ impl Attachment {
         let (queue, role, arn) = (&deployment.retry_queue, &deployment.role_arn, target.invoked_arn());
         let [key] = attributes(account, &queue.url, [QueueAttributeName::KmsMasterKeyId]).await?;
         let elsewhere = elsewhere(account, &deployment, &target).await?;
+        let (place, policies) = Place::read(account, &deployment).await?;
         let mut attachment = Self {
             is_gone: false,
             key: CustomerKey::read(account, key.as_ref()).await?,
@@ -74,7 +79,8 @@ impl Attachment {
             owner: owner(account, &deployment, &elsewhere, &target).await?,
             elsewhere,
             losses: Losses::read(account, &deployment, &target.name).await?,
-            place: Place::read(account, &deployment).await?,
+            place,
+            policies,
             deployment,
             target,
         };
@@ -101,6 +107,7 @@ impl Attachment {
         deployment: Deployment,
         function: &FunctionName,
     ) -> Result<Self, Failure> {
+        let (place, policies) = Place::read(account, &deployment).await?;
         let mut attachment = Self {
             is_gone: true,
             elsewhere: BTreeMap::new(),
@@ -112,7 +119,8 @@ impl Attachment {
             invoke_policy: false,
             owner: None,
             losses: Losses::read(account, &deployment, &function.name).await?,
-            place: Place::read(account, &deployment).await?,
+            place,
+            policies,
             target: gone(&deployment.arn_of(function)),
             deployment,
         };
@@ -154,16 +162,36 @@ impl Attachment {
 }
 
 impl Place {
-    /// A nested stack's parameters are its parent's to set. A stack that was deleted owns nothing.
-    async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
-        let Some(name) = &deployment.stack else { return Ok(Self::Environment) };
-        let Some(stack) = allow_list::find_stack(account, name).await? else { return Ok(Self::Environment) };
-        Ok(match allow_list::parameter_value(&stack, allow_list::PARAMETER) {
-            Some(value) if stack.parent_id().is_none() => {
-                Self::Parameter { stack: name.clone(), value: value.to_owned() }
+    /// The place, and the policies of single functions there. A nested stack's parameters are its parent's to set. A stack
+    /// that was deleted owns nothing.
+    async fn read(account: &Account, deployment: &Deployment) -> Result<(Self, Option<String>), Failure> {
+        let stack = match &deployment.stack {
+            Some(name) => {
+                handler_setting::find_stack(account, name).await?.map(|stack| (name.clone(), stack))
             }
-            _ => Self::Template { stack: name.clone() },
-        })
+            None => None,
+        };
+        let Some((name, stack)) = stack else {
+            return Ok((Self::Environment, Some(deployment.policies_text().to_owned())));
+        };
+        let parameter = |setting: HandlerSetting| {
+            let value = handler_setting::parameter_value(&stack, setting.parameter);
+            value.filter(|_| stack.parent_id().is_none()).map(ToOwned::to_owned)
+        };
+        let place = match parameter(TARGET_FUNCTIONS) {
+            Some(value) => Self::Parameter { stack: name, value },
+            None => Self::Template { stack: name },
+        };
+        Ok((place, parameter(POLICIES)))
+    }
+
+    /// The place for an edit, unless only a template can make it.
+    pub(crate) fn editable(&self, deployment: &Deployment) -> Option<SettingPlace> {
+        match self {
+            Self::Parameter { stack, .. } => Some(SettingPlace::Stack(stack.clone())),
+            Self::Environment => Some(SettingPlace::Function(deployment.handler.clone())),
+            Self::Template { .. } => None,
+        }
     }
 }
 
@@ -218,7 +246,8 @@ async fn owner(
         let pages = account.cloudformation.list_stack_resources().stack_name(stack).into_paginator();
         let resources = pages.items().send().try_collect().await;
         // A function keeps the tag of a stack that is gone.
-        let resources = resources.unless(allow_list::is_gone, "cloudformation:ListStackResources", stack)?;
+        let resources =
+            resources.unless(handler_setting::is_gone, "cloudformation:ListStackResources", stack)?;
         let is_owned = resources.into_iter().flatten().any(|it| {
             it.resource_type() == Some("AWS::Lambda::EventInvokeConfig")
                 && it.physical_resource_id().is_some_and(|id| is_of(id, target))

@@ -11,7 +11,10 @@ use serde::Serialize;
 use crate::clock::now;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::alarms;
-use crate::operate::attach::allow_list::ListPlace;
+use crate::operate::attach::handler_setting::{
+    self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS,
+};
+use crate::operate::attach::own_policy::PolicyEdit;
 use crate::operate::attach::policy::Grant;
 use crate::operate::attach::{allow_list, kept};
 use crate::operate::function::{InvokeSettings, Target};
@@ -28,7 +31,9 @@ pub(crate) enum Change {
     Allow(Grant),
     Withdraw(Grant),
     /// Puts the function on the allow-list, or takes it off.
-    List(ListPlace, bool),
+    List(SettingPlace, bool),
+    /// Gives the function a policy of its own, or takes it away.
+    Policy(PolicyEdit),
     Recursion(bool),
     /// Makes an alarm, with its description and its actions, on the function's events that Lambda loses on their way to
     /// the retry queue.
@@ -73,13 +78,12 @@ impl Change {
                 difference(format!("role {role}"), &format!("policy {policy}"), Some("allowed"), None)
             }
             Self::List(place, is_listed) => {
-                let (resource, setting) = match place {
-                    ListPlace::Stack(stack) => (format!("stack {stack}"), allow_list::PARAMETER),
-                    ListPlace::Function(name) => (format!("function {name}"), allow_list::VARIABLE),
-                };
                 let arn = Some(&*target.arn);
                 let (from, to) = if *is_listed { (None, arn) } else { (arn, None) };
-                difference(resource, setting, from, to)
+                of_handler(place, TARGET_FUNCTIONS, from, to)
+            }
+            Self::Policy(PolicyEdit { place, from, to, .. }) => {
+                of_handler(place, POLICIES, from.as_deref(), to.as_deref())
             }
             Self::Recursion(allowed) => {
                 let (from, to) = (kept::recursion(!allowed), kept::recursion(*allowed));
@@ -94,6 +98,19 @@ impl Change {
         };
         vec![one]
     }
+}
+
+fn of_handler(
+    place: &SettingPlace,
+    setting: HandlerSetting,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Difference {
+    let (resource, setting) = match place {
+        SettingPlace::Stack(stack) => (format!("stack {stack}"), setting.parameter),
+        SettingPlace::Function(name) => (format!("function {name}"), setting.variable),
+    };
+    difference(resource, setting, from, to)
 }
 
 fn settings(target: &Target, to: &InvokeSettings) -> Vec<Difference> {
@@ -158,7 +175,14 @@ impl Change {
             Self::Allow(grant) => grant.give(account).await,
             Self::Withdraw(grant) => grant.withdraw(account).await,
             Self::List(place, is_listed) => {
-                allow_list::edit(account, place, arn, *is_listed, interrupt).await
+                let edit = |list: &str| {
+                    if *is_listed { allow_list::with(list, arn) } else { allow_list::without(list, arn) }
+                };
+                handler_setting::edit(account, place, TARGET_FUNCTIONS, &edit, interrupt).await
+            }
+            Self::Policy(edit) => {
+                let of = |text: &str| edit.of(text, &target.invoked_arn());
+                handler_setting::edit(account, &edit.place, POLICIES, &of, interrupt).await
             }
             Self::Recursion(allowed) => {
                 let setting = RecursiveLoop::from(kept::recursion(*allowed));

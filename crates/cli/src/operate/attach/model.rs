@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use crate::operate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms::Losses;
-use crate::operate::attach::allow_list::ListPlace;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
+use crate::operate::attach::handler_setting::{ENVIRONMENT_BYTES, POLICIES, SettingPlace, TARGET_FUNCTIONS};
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::attach::{allow_list, kept};
 use crate::operate::deployment::{Deployment, Queue};
@@ -58,11 +58,17 @@ pub(crate) fn attachment() -> Attachment {
         owner: None,
         losses: Losses { alarm: ALARM.into(), ours: false, others: false, tell: None },
         place: Place::Parameter { stack: "comeback".into(), value: String::new() },
+        policies: Some(String::new()),
     }
 }
 
 pub(crate) fn set_list(deployment: &mut Deployment, list: String) {
-    deployment.variables.insert(allow_list::VARIABLE.into(), list);
+    deployment.variables.insert(TARGET_FUNCTIONS.variable.into(), list);
+}
+
+pub(crate) fn set_policies(attachment: &mut Attachment, text: String) {
+    attachment.deployment.variables.insert(POLICIES.variable.into(), text.clone());
+    attachment.policies = Some(text);
 }
 
 /// Everything has left the queue, and `now` is long after anything else.
@@ -95,10 +101,14 @@ fn make(attachment: &mut Attachment, change: &Change) {
                 if *listed { allow_list::with(list, ARN) } else { allow_list::without(list, ARN) }
             };
             set_list(deployment, edit(deployment.allow_list()));
-            if let (ListPlace::Stack(_), Place::Parameter { value, .. }) = (place, &mut attachment.place) {
+            if let (SettingPlace::Stack(_), Place::Parameter { value, .. }) = (place, &mut attachment.place) {
                 *value = edit(value);
                 attachment.may_invoke = allowed(deployment.allows(ARN));
             }
+        }
+        Change::Policy(edit) => {
+            let text = edit.of(attachment.policies.as_deref().unwrap_or_default(), &target.invoked_arn());
+            set_policies(attachment, text);
         }
         Change::Watch(..) => attachment.losses.ours = true,
         Change::Unwatch(_) => attachment.losses.ours = false,
@@ -126,7 +136,7 @@ fn is_empty(plan: &AttachPlan) -> bool {
 
 #[test]
 fn a_plain_function_takes_five_changes_in_the_safe_order() {
-    let plan = attachment().attach(false).unwrap();
+    let plan = attachment().attach(false, None).unwrap();
     let lines: Vec<String> = plan
         .differences()
         .map(|it| {
@@ -160,7 +170,7 @@ fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_alrea
     };
     let topic = || Some(BTreeSet::from([TOPIC.to_owned()]));
     let watch = |attachment: Attachment| {
-        let plan = attachment.attach(false).unwrap();
+        let plan = attachment.attach(false, None).unwrap();
         plan.differences().find(|it| it.setting.starts_with("alarm ")).map(|it| it.to)
     };
     assert_eq!(watch(losses(topic(), false)), Some(Some(format!("tells {TOPIC}"))));
@@ -173,7 +183,7 @@ fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_alrea
 fn a_customers_key_is_allowed_too() {
     let mut attachment = attachment();
     attachment.key = Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Enabled) });
-    let plan = attachment.attach(false).unwrap();
+    let plan = attachment.attach(false, None).unwrap();
     let allowed = plan.changes.iter().find_map(|change| match change {
         Change::Allow(grant) => Some(grant.statements.clone()),
         _ => None,
@@ -185,7 +195,7 @@ fn a_customers_key_is_allowed_too() {
     assert_eq!(allowed, Some(expected));
     let note = "role orders-role can use the key arn:key only if the key's own policy allows that";
     assert!(plan.notes.len() == 1 && plan.notes[0].starts_with(note), "{:?}", plan.notes);
-    assert_eq!(all(&attachment, &plan).attach(false).unwrap().notes, [""; 0]);
+    assert_eq!(all(&attachment, &plan).attach(false, None).unwrap().notes, [""; 0]);
 }
 
 /// What stands in the way of attaching, and a part of what is said.
@@ -193,7 +203,7 @@ fn a_customers_key_is_allowed_too() {
 fn what_stands_in_the_way_is_said_with_what_to_do() {
     let in_place = |place: Place| Attachment { place, ..attachment() };
     let mut full = attachment();
-    full.deployment.variables.insert("FILL".into(), "x".repeat(allow_list::ENVIRONMENT_BYTES));
+    full.deployment.variables.insert("FILL".into(), "x".repeat(ENVIRONMENT_BYTES));
     let long = vec![OTHER; 80].join(",");
     let cases = [
         (Attachment { owner: Some("shop".into()), ..attachment() }, "stack shop owns the settings"),
@@ -232,24 +242,24 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         ),
     ];
     for (attachment, said) in cases {
-        let Err(Failure::Undone(text)) = attachment.attach(false) else { panic!("{said}") };
+        let Err(Failure::Undone(text)) = attachment.attach(false, None) else { panic!("{said}") };
         assert!(text.contains(said), "{text}");
     }
 }
 
 #[test]
 fn a_function_that_cannot_be_retried_is_detached_but_never_attached() {
-    let mut attached = all(&attachment(), &attachment().attach(false).unwrap());
+    let mut attached = all(&attachment(), &attachment().attach(false, None).unwrap());
     attached.target.unfit = Some("is durable");
-    assert_eq!(attached.attach(false), Err(Failure::Refused("orders is durable".into())));
+    assert_eq!(attached.attach(false, None), Err(Failure::Refused("orders is durable".into())));
     assert!(!all(&attached, &attached.detach(&left()).unwrap()).is_attached());
 }
 
 #[test]
 fn an_owned_function_is_left_alone_unless_nothing_is_to_be_changed() {
-    let attached = all(&attachment(), &attachment().attach(false).unwrap());
+    let attached = all(&attachment(), &attachment().attach(false, None).unwrap());
     let owned = Attachment { owner: Some("shop".into()), ..attached };
-    assert_eq!(owned.attach(false).unwrap().changes, []);
+    assert_eq!(owned.attach(false, None).unwrap().changes, []);
     assert!(matches!(owned.detach(&left()), Err(Failure::Undone(_))));
 }
 
@@ -259,7 +269,7 @@ fn what_fits_no_tag_is_printed() {
     let settings = InvokeSettings { on_failure: Some(on_failure.clone()), ..InvokeSettings::default() };
     let mut before = attachment();
     before.target.invoke_settings.insert(None, settings);
-    let plan = before.attach(false).unwrap();
+    let plan = before.attach(false, None).unwrap();
     let kept: Vec<_> = plan.differences().filter(|it| it.setting.contains("tag")).collect();
     assert_eq!(kept.len(), 3);
     let note = format!("comeback:on-failure = {on_failure} does not fit in a tag");
@@ -267,23 +277,23 @@ fn what_fits_no_tag_is_printed() {
 
     before.target.tags = (0..48).map(|n| (format!("tag-{n}"), String::new())).collect();
     before.target.tags.insert(crate::operate::function::STACK_TAG.into(), "shop".into());
-    let plan = before.attach(false).unwrap();
+    let plan = before.attach(false, None).unwrap();
     assert!(!matches!(plan.changes[0], Change::Keep { .. }), "{:?}", plan.changes[0]);
     assert_eq!(plan.notes.len(), 5, "four settings, and the stack");
 }
 
 #[test]
 fn settings_of_before_are_not_overwritten_by_ours() {
-    let attached = all(&attachment(), &attachment().attach(false).unwrap());
+    let attached = all(&attachment(), &attachment().attach(false, None).unwrap());
     let mut changed = attached.clone();
     changed.target.invoke_settings.get_mut(&None).unwrap().retries = Some(1);
-    let again = all(&changed, &changed.attach(false).unwrap());
+    let again = all(&changed, &changed.attach(false, None).unwrap());
     assert_eq!(again, attached);
 }
 
 #[test]
 fn events_that_wait_keep_the_allow_list_unless_they_may_be_given_up() {
-    let mut detached = all(&attachment(), &attachment().attach(false).unwrap());
+    let mut detached = all(&attachment(), &attachment().attach(false, None).unwrap());
     detached = all(&detached, &detached.detach(&left()).unwrap());
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
     let waiting = Leaving { waiting: Some("3 of its events wait".into()), ..later };
@@ -308,7 +318,7 @@ impl Leaving {
 
 #[test]
 fn a_role_that_others_share_keeps_its_permission() {
-    let mut detached = all(&attachment(), &attachment().attach(false).unwrap());
+    let mut detached = all(&attachment(), &attachment().attach(false, None).unwrap());
     let leaving = Leaving { at_once: true, sharing: vec!["invoices".into()], ..left() };
     let plan = detached.detach(&leaving).unwrap();
     assert!(plan.notes.iter().any(|note| {
@@ -331,7 +341,7 @@ fn what_was_never_attached_is_not_detached() {
 
 #[test]
 fn what_was_attached_by_hand_gets_lambdas_defaults() {
-    let mut by_hand = all(&attachment(), &attachment().attach(false).unwrap());
+    let mut by_hand = all(&attachment(), &attachment().attach(false, None).unwrap());
     by_hand.target.tags.clear();
     let plan = by_hand.detach(&left()).unwrap();
     assert_eq!(plan.notes.len(), 1);
@@ -342,7 +352,7 @@ fn what_was_attached_by_hand_gets_lambdas_defaults() {
 
 #[test]
 fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
-    let attached = all(&attachment(), &attachment().attach(false).unwrap());
+    let attached = all(&attachment(), &attachment().attach(false, None).unwrap());
     let at_once = Leaving { at_once: true, ..left() };
     let plan = attached.detach(&at_once).unwrap();
     let until = left().now.saturating_add(Duration::from_secs(3 + 120));
@@ -359,7 +369,7 @@ fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
 
 #[test]
 fn a_plan_agrees_with_a_later_one_that_does_the_same() {
-    let attached = all(&attachment(), &attachment().attach(false).unwrap());
+    let attached = all(&attachment(), &attachment().attach(false, None).unwrap());
     let first = attached.detach(&left()).unwrap();
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(60)), ..left() };
     assert!(first.agrees_with(&attached.detach(&later).unwrap()));
@@ -393,10 +403,12 @@ prop_compose! {
         (watched, watched_by_others) in any::<(bool, bool)>(),
         tell in proptest::option::of(prop_oneof![Just(BTreeSet::new()), Just(BTreeSet::from([TOPIC.to_owned()]))]),
         list in prop_oneof![Just(""), Just(OTHER), Just("arn:aws:lambda:eu-west-1:123456789012:function:or*")],
+        policies in prop_oneof![Just(""), Just("invoices MAX_AGE=3h; or* MAX_AGE=2h; orders-eu JITTER=none")],
     ) -> Attachment {
         let mut it = attachment();
         it.target = Target { qualifier, invoke_settings: settings, recursion_allowed, ..it.target };
         it.target.invoke_settings.retain(|_, settings| *settings != InvokeSettings::default());
+        set_policies(&mut it, policies.to_owned());
         it.losses = Losses { ours: watched, others: watched_by_others, tell, ..it.losses };
         it.send_policy = send_policy;
         it.may_send = allowed(sends || send_policy);
@@ -431,20 +443,21 @@ fn never_attached(mut it: Attachment) -> Attachment {
 
 proptest! {
     #[test]
-    fn attaching_is_done_once_wherever_it_was_killed(before in any_attachment(), killed in 0_usize..8) {
-        let plan = before.attach(false).unwrap();
+    fn attaching_is_done_once_wherever_it_was_killed(before in any_attachment(), killed in 0_usize..9) {
+        let settings = Some("MAX_AGE=1h");
+        let plan = before.attach(false, settings).unwrap();
         let after = all(&before, &plan);
-        prop_assert_eq!(after.attach(false).unwrap().changes, []);
+        prop_assert_eq!(after.attach(false, settings).unwrap().changes, []);
         prop_assert!(after.is_attached() && after.may_send.is_allowed());
         prop_assert!(after.deployment.allows(ARN) && after.may_invoke.is_allowed());
         let halfway = perform(&before, &plan, killed);
-        prop_assert_eq!(all(&halfway, &halfway.attach(false).unwrap()), after);
+        prop_assert_eq!(all(&halfway, &halfway.attach(false, settings).unwrap()), after);
     }
 
     #[test]
     fn a_failure_reaches_the_queue_only_once_it_can_be_retried(before in any_attachment(), killed in 0_usize..8) {
         prop_assume!(!before.is_attached());
-        let halfway = perform(&before, &before.attach(false).unwrap(), killed);
+        let halfway = perform(&before, &before.attach(false, None).unwrap(), killed);
         if halfway.is_attached() {
             prop_assert!(halfway.may_send.is_allowed() && halfway.deployment.allows(ARN));
             prop_assert!(halfway.may_invoke.is_allowed() && halfway.target.recursion_allowed);
@@ -454,8 +467,9 @@ proptest! {
     #[test]
     fn detaching_brings_back_what_was_there_wherever_it_was_killed(
         before in any_attachment().prop_map(never_attached), killed in 0_usize..8, killed_again in 0_usize..8,
+        settings in proptest::option::of(Just("MAX_AGE=1h")),
     ) {
-        let attached = all(&before, &before.attach(false).unwrap());
+        let attached = all(&before, &before.attach(false, settings).unwrap());
         let first = attached.detach(&left()).unwrap();
         let halfway = perform(&attached, &first, killed);
         let mut detached = all(&halfway, &halfway.detach(&left()).unwrap());
@@ -474,10 +488,10 @@ proptest! {
 
     #[test]
     fn another_qualifier_keeps_what_it_needs(before in any_attachment(), at_once in any::<bool>()) {
-        let attached = all(&before, &before.attach(false).unwrap());
+        let attached = all(&before, &before.attach(false, None).unwrap());
         let mut other = attached.clone();
         other.target.qualifier = Some("9".into());
-        let both = all(&other, &other.attach(false).unwrap());
+        let both = all(&other, &other.attach(false, None).unwrap());
         let one = all(&both, &both.detach(&Leaving { at_once, ..left() }).unwrap());
         prop_assert!(!one.is_attached() && one.attached().any(|it| it == before.target.qualifier.as_deref()));
         prop_assert!(one.may_send.is_allowed() && one.may_invoke.is_allowed());

@@ -15,7 +15,7 @@ use crate::operate::function::{InvokeSettings, Target};
 
 /// The plan of `comeback attach` without `--move`.
 fn attached(it: &Attachment) -> Attachment {
-    all(it, &it.attach(false).unwrap())
+    all(it, &it.attach(false, None).unwrap())
 }
 
 /// The function of `target` as stack billing finds it, with nothing of its own.
@@ -36,10 +36,10 @@ fn after_move(it: Attachment, target: Target) -> Attachment {
 #[test]
 fn a_function_of_another_deployment_is_taken_over_only_on_request() {
     let it = billing(attached(&attachment()).target);
-    let Err(Failure::Undone(refused)) = it.attach(false) else { panic!("it was attached") };
+    let Err(Failure::Undone(refused)) = it.attach(false, None) else { panic!("it was attached") };
     let named = "orders is attached to stack comeback, not to stack billing: to move it here";
     assert!(refused.starts_with(named) && refused.ends_with("`comeback detach orders`"), "{refused}");
-    assert!(attachment().attach(true).unwrap().agrees_with(&attachment().attach(false).unwrap()));
+    assert!(attachment().attach(true, None).unwrap().agrees_with(&attachment().attach(false, None).unwrap()));
 }
 
 #[test]
@@ -49,11 +49,11 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
     before.target.invoke_settings.insert(None, own);
     let first = attached(&before);
     let arriving = billing(first.target.clone());
-    let plan = arriving.attach(true).unwrap();
+    let plan = arriving.attach(true, None).unwrap();
     assert!(plan.notes[0].ends_with("then end that with: comeback detach orders"), "{:?}", plan.notes);
     let second = Attachment { elsewhere: BTreeMap::new(), ..all(&arriving, &plan) };
     assert!(second.is_attached() && second.target.tags.contains_key(kept::MOVED));
-    assert_eq!(second.attach(false).unwrap().changes, [], "it is attached like any other");
+    assert_eq!(second.attach(false, None).unwrap().changes, [], "it is attached like any other");
 
     // The first deployment lets its last events go, and leaves what the second needs.
     let left_behind = after_move(first, second.target.clone());
@@ -105,7 +105,7 @@ fn what_a_deleted_function_left_is_cleared_away() {
     let expected =
         AttachPlan { changes: vec![], notes: vec!["Lambda has no function orders".into()], ..again.clone() };
     assert_eq!((&again, again.left.is_none()), (&expected, true), "and a typo is told from it");
-    assert!(matches!(deleted.attach(false), Err(Failure::CouldNot(_))));
+    assert!(matches!(deleted.attach(false, None), Err(Failure::CouldNot(_))));
 }
 
 #[test]

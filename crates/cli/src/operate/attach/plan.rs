@@ -2,9 +2,11 @@
 
 use crate::operate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms;
-use crate::operate::attach::allow_list::{ENVIRONMENT_BYTES, ListPlace, PARAMETER_BYTES};
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
+use crate::operate::attach::handler_setting::{
+    self, ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, TARGET_FUNCTIONS,
+};
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::attach::{allow_list, kept};
 use crate::operate::deployment::DeploymentName;
@@ -19,22 +21,23 @@ impl Attachment {
     }
 
     /// Plans the changes that attach the function. The order is safe: the handler can retry the function before the first
-    /// failure reaches it. A function that another deployment retries is taken from it only if it `may_move`.
-    pub(crate) fn attach(&self, may_move: bool) -> Result<AttachPlan, Failure> {
+    /// failure reaches it. A function that another deployment retries is taken from it only if it `may_move`. With
+    /// `settings`, the function gets a policy of its own.
+    pub(crate) fn attach(&self, may_move: bool, settings: Option<&str>) -> Result<AttachPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = self.no_changes();
         let other = self.elsewhere.get(&self.target.qualifier);
         if let Some(other) = other.filter(|_| !may_move) {
             return Err(self.is_attached_to(other));
         }
-        let settings = self.target.settings();
+        let invoke_settings = self.target.settings();
         let goal = InvokeSettings {
             retries: Some(0),
             event_age: Some(EVENT_AGE),
             on_failure: Some(self.deployment.retry_queue.arn.clone()),
-            on_success: settings.on_success.clone(),
+            on_success: invoke_settings.on_success.clone(),
         };
-        if settings != goal {
+        if invoke_settings != goal {
             self.may_set_settings()?;
         }
         self.keep_settings(&mut plan);
@@ -54,6 +57,7 @@ impl Attachment {
             Verdict::Denied => return Err(denied(&self.target.role_arn, &self.denied.join(", "))),
         }
         self.allow_retrying(&mut plan.changes)?;
+        self.set_policy(settings, &mut plan)?;
         if !self.target.recursion_allowed {
             plan.changes.push(Change::Recursion(true));
         }
@@ -62,7 +66,7 @@ impl Attachment {
             let description = alarms::description(&self.deployment, &self.target.name);
             plan.changes.push(Change::Watch(self.losses.alarm.clone(), description, tell.clone()));
         }
-        if settings != goal {
+        if invoke_settings != goal {
             plan.changes.push(Change::Settings(goal));
         }
         if let Some(other) = other {
@@ -158,7 +162,7 @@ impl Attachment {
                     )));
                 }
                 self.check_size(list.len())?;
-                changes.push(Change::List(ListPlace::Stack(stack.clone()), true));
+                changes.push(Change::List(SettingPlace::Stack(stack.clone()), true));
             }
             Place::Template { stack } => {
                 return Err(Failure::Undone(format!(
@@ -175,7 +179,7 @@ impl Attachment {
                 }
                 if !is_listed {
                     self.check_size(0)?;
-                    changes.push(Change::List(ListPlace::Function(self.deployment.handler.clone()), true));
+                    changes.push(Change::List(SettingPlace::Function(self.deployment.handler.clone()), true));
                 }
             }
         }
@@ -185,8 +189,9 @@ impl Attachment {
     fn check_size(&self, parameter_bytes: usize) -> Result<(), Failure> {
         let Attachment { target, deployment, .. } = self;
         let mut variables = deployment.variables.clone();
-        variables.insert(allow_list::VARIABLE.into(), allow_list::with(deployment.allow_list(), &target.arn));
-        let environment_bytes = allow_list::environment_bytes(&variables);
+        variables
+            .insert(TARGET_FUNCTIONS.variable.into(), allow_list::with(deployment.allow_list(), &target.arn));
+        let environment_bytes = handler_setting::environment_bytes(&variables);
         if parameter_bytes <= PARAMETER_BYTES && environment_bytes <= ENVIRONMENT_BYTES {
             return Ok(());
         }
@@ -332,6 +337,7 @@ impl Attachment {
     fn disallow(&self, plan: &mut AttachPlan) {
         let arn = &self.target.arn;
         plan.changes.extend(self.removable().map(|place| Change::List(place, false)));
+        self.take_policy_away(plan);
         if self.invoke_policy {
             plan.changes.push(Change::Withdraw(self.invoking()));
         }
@@ -385,15 +391,12 @@ impl Attachment {
     }
 
     /// Where the allow-list has an entry for this function alone, unless only a template can remove it.
-    fn removable(&self) -> Option<ListPlace> {
-        let (list, place) = match &self.place {
-            Place::Parameter { stack, value } => (&**value, ListPlace::Stack(stack.clone())),
-            Place::Environment => {
-                (self.deployment.allow_list(), ListPlace::Function(self.deployment.handler.clone()))
-            }
-            Place::Template { .. } => return None,
+    fn removable(&self) -> Option<SettingPlace> {
+        let list = match &self.place {
+            Place::Parameter { value, .. } => value,
+            _ => self.deployment.allow_list(),
         };
-        allow_list::has(list, &self.target.arn).then_some(place)
+        self.place.editable(&self.deployment).filter(|_| allow_list::has(list, &self.target.arn))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::operate::dead::import::Importing;
 use crate::operate::dead::queue::Received;
 use crate::operate::dead::redrive::Redrive;
 use crate::operate::dead::scan::{End, Read, Reader, Scan};
-use crate::operate::dead::simulated::{self, NOW, Put, Simulated, policy};
+use crate::operate::dead::simulated::{self, NOW, Put, Simulated, policies};
 use crate::operate::dead::survey::Survey;
 use crate::operate::dead::work::{Done, LetterAction, Pace, Work};
 use crate::operate::session::Interrupt;
@@ -143,10 +143,10 @@ fn a_killed_redrive_loses_nothing_and_doubles_only_what_was_at_hand() {
     for seed in 0..HISTORIES {
         block_on(async {
             let mut history = History::of(seed);
-            let policy = policy();
+            let policies = policies();
             let kills = history
                 .run_to_the_end(async |simulated, work| {
-                    let redrive = Redrive::new(&policy, None).unwrap();
+                    let redrive = Redrive::new(&policies, None).unwrap();
                     run(simulated, &redrive, work).await
                 })
                 .await;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use comeback_engine::{Policy, Reason, Timestamp};
+use comeback_engine::{Policies, Reason, Timestamp};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ use crate::text::terminal::Progress;
 pub(crate) struct DeadLetters {
     pub(crate) session: Session,
     pub(crate) deployment: Deployment,
-    pub(crate) policy: Policy,
+    pub(crate) policies: Policies,
     queues: SqsQueues,
 }
 
@@ -33,13 +33,13 @@ impl DeadLetters {
     /// Fails if the handler's environment is refused: nobody can say which functions it would re-invoke.
     pub(crate) async fn find(session: Session) -> Result<Self, Failure> {
         let deployment = session.interrupt.or(session.deployment()).await?;
-        let policy = deployment.policy().map_err(|errors| {
+        let policies = deployment.policies().map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
             let handler = &deployment.handler;
             Failure::CouldNot(format!("the environment of {handler} is refused: {}", errors.join("; ")))
         })?;
         let queues = SqsQueues::new(&session.account, &deployment);
-        Ok(Self { session, deployment, policy, queues })
+        Ok(Self { session, deployment, policies, queues })
     }
 
     /// How many letters there are. SQS's counts are right only a minute after the last change.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::Args;
 use comeback_delivery::Cause;
 use comeback_delivery::sqs::Message;
-use comeback_engine::{Action, Pauses, Policies, Policy, Reason, Record, Timestamp, decide};
+use comeback_engine::{Action, Pauses, Policies, Reason, Record, Timestamp, decide};
 
 use crate::clock;
 use crate::failure;
@@ -59,7 +59,7 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
     if arguments.server {
         return move_task::run(rate, dry_run, &letters).await;
     }
-    let redrive = Redrive::new(&letters.policy, arguments.retarget.as_deref())?;
+    let redrive = Redrive::new(&letters.policies, arguments.retarget.as_deref())?;
     let now = clock::now();
     let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
     let judge = |received: &_| redrive.prepare(received).map(drop);
@@ -98,19 +98,19 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
 /// Sends letters to the retry queue.
 #[derive(Debug)]
 pub(crate) struct Redrive<'a> {
-    policy: &'a Policy,
+    policies: &'a Policies,
     retarget: Option<&'a str>,
 }
 
 impl<'a> Redrive<'a> {
     /// For the functions that the letters name, or for `retarget`.
-    pub(crate) fn new(policy: &'a Policy, retarget: Option<&'a str>) -> Result<Self, Failure> {
-        match retarget.filter(|arn| !policy.allows(arn)) {
+    pub(crate) fn new(policies: &'a Policies, retarget: Option<&'a str>) -> Result<Self, Failure> {
+        match retarget.filter(|arn| !policies.stack().allows(arn)) {
             Some(arn) => Err(Failure::Refused(format!(
                 "--retarget {arn}: no entry of TARGET_FUNCTIONS allows it, so its events would be dead-lettered again; \
                  run `comeback attach` first, and give the function's whole ARN"
             ))),
-            None => Ok(Self { policy, retarget }),
+            None => Ok(Self { policies, retarget }),
         }
     }
 }
@@ -121,7 +121,7 @@ impl LetterAction for Redrive<'_> {
     /// The message has none of the letter's attributes: `Comeback` would make it an old message again.
     fn prepare(&self, received: &Received) -> Result<Message, Reason> {
         let body = received.letter().redriven(self.retarget)?;
-        let body = rehearse(body, received.record.sent, self.policy)?;
+        let body = rehearse(body, received.record.sent, self.policies)?;
         Ok(Message { trace_header: received.record.trace_header.clone(), ..Message::new(body) })
     }
 
@@ -144,7 +144,7 @@ impl LetterAction for Redrive<'_> {
 
 /// Asks the handler's own rules whether the event would be given up, on its first receive or when its first retry is due.
 /// The event starts anew, so the answer is the same whenever its message is sent.
-fn rehearse(body: String, sent: Timestamp, policy: &Policy) -> Result<String, Reason> {
+fn rehearse(body: String, sent: Timestamp, policies: &Policies) -> Result<String, Reason> {
     let mut record = Record {
         message_id: "rehearsed".into(),
         receipt_handle: String::new(),
@@ -155,12 +155,11 @@ fn rehearse(body: String, sent: Timestamp, policy: &Policy) -> Result<String, Re
         moved: None,
         trace_header: None,
     };
-    let policies = Policies::from(policy.clone());
     let mut now = sent;
     for receive in 1..=2 {
         record.receive_count = receive;
         // A pause holds events, and gives none up.
-        now = match decide(&record, &policies, &Pauses::default(), now) {
+        now = match decide(&record, policies, &Pauses::default(), now) {
             Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
             Action::DeadLetter { reason, .. } => return Err(reason),
         };
@@ -173,13 +172,13 @@ mod tests {
     use comeback_engine::FailedEvent;
 
     use super::*;
-    use crate::operate::dead::simulated::{ORDERS, Simulated, event, policy, record};
+    use crate::operate::dead::simulated::{ORDERS, Simulated, event, policies, record};
 
     #[test]
     fn a_redriven_letter_is_for_the_function_it_is_retargeted_to() {
-        let policy = policy();
+        let policies = policies();
         let live = format!("{ORDERS}:live");
-        let redrive = Redrive::new(&policy, Some(&live)).unwrap();
+        let redrive = Redrive::new(&policies, Some(&live)).unwrap();
         for received in Simulated::with([event("Timeout"), record("Timeout")]).dead() {
             let message = redrive.prepare(&received).unwrap();
             assert!(message.attributes.is_empty());
@@ -193,6 +192,6 @@ mod tests {
             "--retarget {other}: no entry of TARGET_FUNCTIONS allows it, so its events would be dead-lettered again; run \
              `comeback attach` first, and give the function's whole ARN"
         );
-        assert_eq!(Redrive::new(&policy, Some(other)).unwrap_err(), Failure::Refused(expected));
+        assert_eq!(Redrive::new(&policies, Some(other)).unwrap_err(), Failure::Refused(expected));
     }
 }

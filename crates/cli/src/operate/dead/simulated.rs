@@ -9,7 +9,7 @@ use aws_sdk_sqs::types::MessageAttributeValue;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::sqs::Message;
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError, by_entry};
-use comeback_engine::{Policy, Record, Timestamp};
+use comeback_engine::{Policies, Record, Timestamp};
 use comeback_timelapse::{Depth, QueueUnderContract};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -38,9 +38,9 @@ pub(crate) struct Put {
     pub(crate) can_be_redriven: bool,
 }
 
-pub(crate) fn policy() -> Policy {
+pub(crate) fn policies() -> Policies {
     let variables = |name: &str| (name == "TARGET_FUNCTIONS").then(|| ORDERS.to_owned());
-    Policy::from_variables(variables).expect("a valid policy")
+    Policies::from_variables(variables).expect("valid policies")
 }
 
 fn key() -> String {

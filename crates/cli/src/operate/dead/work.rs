@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
     use crate::operate::dead::redrive::Redrive;
-    use crate::operate::dead::simulated::{NOW, Put, Simulated, event, malformed, policy, unknown};
+    use crate::operate::dead::simulated::{NOW, Put, Simulated, event, malformed, policies, unknown};
     use crate::operate::session::Interrupt;
 
     fn order(per_second: f64) -> Work {
@@ -203,8 +203,8 @@ mod tests {
     async fn redrive(simulated: &Simulated, order: &Work) -> Result<(Done, Read), Failure> {
         let (_raise, interrupt) = Interrupt::new();
         let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
-        let policy = policy();
-        order.run(&reader, &simulated.ids(), &Redrive::new(&policy, None).unwrap()).await
+        let policies = policies();
+        order.run(&reader, &simulated.ids(), &Redrive::new(&policies, None).unwrap()).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -233,8 +233,8 @@ mod tests {
         (0..90).for_each(|_| drop(simulated.put(&event("Timeout"))));
         let (_raise, interrupt) = Interrupt::new();
         let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
-        let policy = policy();
-        let redrive = Redrive::new(&policy, None).unwrap();
+        let policies = policies();
+        let redrive = Redrive::new(&policies, None).unwrap();
         let (done, _) = order(50.0).run(&reader, &planned, &redrive).await.unwrap();
         assert_eq!(done.summary("redrove"), "redrove 10 letters; left 90: not in the plan");
         assert_eq!((simulated.depth().visible, simulated.retried().len()), (90, 10));
@@ -246,8 +246,8 @@ mod tests {
         let (raise, interrupt) = Interrupt::new();
         let progress = Box::new(|_: u64| raise.send(true).unwrap());
         let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
-        let policy = policy();
-        let redrive = Redrive::new(&policy, None).unwrap();
+        let policies = policies();
+        let redrive = Redrive::new(&policies, None).unwrap();
         let (done, read) = order(10.0).run(&reader, &simulated.ids(), &redrive).await.unwrap();
         assert_eq!((done.letters, read.end), (1, End::Interrupted));
         assert_eq!((simulated.depth().visible, simulated.retried().len()), (149, 1));

@@ -7,6 +7,7 @@ use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use serde_json::json;
 
 use crate::operate::account::CustomerKey;
+use crate::operate::attach::handler_setting::POLICIES;
 use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::log::BACK;
@@ -73,6 +74,9 @@ pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> String {
 
 /// The name of a variable's parameter in the template: `MaxAge` of `MAX_AGE`.
 fn parameter(variable: &str) -> String {
+    if variable == POLICIES.variable {
+        return POLICIES.parameter.to_owned();
+    }
     let word = |word: &str| word[..1].to_owned() + &word[1..].to_lowercase();
     variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
 }
@@ -140,6 +144,7 @@ mod tests {
             ("MAX_AGE", "MaxAge"),
             ("HIDE_UP_TO", "HideUpTo"),
             ("NON_RETRYABLE_ERRORS", "NonRetryableErrors"),
+            ("POLICIES", "FunctionPolicies"),
         ] {
             assert_eq!(parameter(variable), expected);
         }

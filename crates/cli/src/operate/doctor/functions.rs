@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause};
 
+use crate::operate::attach::handler_setting::TARGET_FUNCTIONS;
 use crate::operate::attach::{allow_list, kept};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
@@ -59,11 +60,11 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     let (of_it, others): (Vec<_>, Vec<_>) =
         facts.deployment.target_functions().partition(|entry| is_it(entry));
     let is_listed = |list: &String| allow_list::has(list, &function.arn);
-    let was_by_hand = facts.parameters.get(allow_list::PARAMETER).is_some_and(|list| !is_listed(list));
+    let was_by_hand = facts.parameters.get(TARGET_FUNCTIONS.parameter).is_some_and(|list| !is_listed(list));
     let fix = if of_it.is_empty() {
         "name a function that exists".to_owned()
     } else if was_by_hand {
-        fix::variable(&facts.deployment, allow_list::VARIABLE, &others.join(","))
+        fix::variable(&facts.deployment, TARGET_FUNCTIONS.variable, &others.join(","))
     } else {
         fix::comeback(&facts.deployment, format!("detach {}", function.name))
     };
@@ -308,7 +309,7 @@ mod tests {
         facts.functions[0].target = Ok(None);
         let fix = |facts: &Facts| exists(facts, &facts.functions[0]).unwrap().fix.unwrap();
         assert_eq!(fix(&facts), "comeback detach orders");
-        facts.parameters = [(allow_list::PARAMETER.to_owned(), arn("payments"))].into();
+        facts.parameters = [(TARGET_FUNCTIONS.parameter.to_owned(), arn("payments"))].into();
         let by_hand = fix(&facts);
         assert!(by_hand.contains(&format!("{{TARGET_FUNCTIONS: '{}'}}", arn("payments"))), "{by_hand}");
         facts.functions[0].name = "misspelt".into();

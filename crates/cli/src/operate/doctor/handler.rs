@@ -10,7 +10,7 @@ use crate::operate::function::Target;
 use crate::text::numbers::counted;
 
 pub(crate) fn settings(facts: &Facts) -> Judged {
-    let Err(refused) = facts.deployment.policy() else { return Ok(ok("all are accepted")) };
+    let Err(refused) = facts.deployment.policies() else { return Ok(ok("all are accepted")) };
     let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
     // Each begins with the name of its variable.
     let name = refused.first().and_then(|text| text.split(' ').next()).unwrap_or_default();

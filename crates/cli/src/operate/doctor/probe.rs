@@ -29,11 +29,11 @@ const EARLIER: Duration = Duration::from_secs(60);
 /// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was given up,
 /// or should have done either. Shows each step, once. Nothing is cleaned up: the event ends as any other.
 pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Timestamp) -> Judged {
-    let patience = match patience(deployment) {
+    let function = example(account, deployment).await?;
+    let patience = match patience(deployment, &function) {
         Ok(patience) => patience,
         Err(why) => return Ok(skipped(why)),
     };
-    let function = example(account, deployment).await?;
     let key = send(account, &function).await?;
     let since = Timestamp::from_millis(now.as_millis().saturating_sub(EARLIER.as_millis() as u64));
     let mut shown = 0;
@@ -58,9 +58,10 @@ pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Times
 }
 
 /// How long the event may take, or why it is not sent.
-fn patience(deployment: &Deployment) -> Result<Duration, String> {
-    let policy = deployment.policy().map_err(|_| "the handler's settings are refused (CB020)")?;
-    let backoff = policy.backoff();
+fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String> {
+    let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
+    let arn = deployment.arn_of(&function.parse()?);
+    let backoff = policies.of(&format!("{arn}:$LATEST")).backoff();
     // With decorrelated jitter the first backoff is the longest: up to three times the base.
     let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
     if longest > LONGEST {
@@ -148,10 +149,13 @@ mod tests {
     #[test]
     fn an_event_that_takes_long_is_not_followed() {
         let mut deployment = healthy().deployment;
-        assert_eq!(patience(&deployment), Ok(Duration::from_secs(93)));
+        let text = "slow BASE_BACKOFF=271";
+        deployment.variables.insert("POLICIES".into(), text.into());
+        assert_eq!(patience(&deployment, "example"), Ok(Duration::from_secs(93)));
+        assert!(patience(&deployment, "slow").is_err());
         let mut with = |base: &str| {
             deployment.variables.insert("BASE_BACKOFF".into(), base.into());
-            patience(&deployment)
+            patience(&deployment, "example")
         };
         assert_eq!(with("270"), Ok(LONGEST));
         assert_eq!(with("271"), Err("the first retry may take 903 s: too long to be followed".into()));

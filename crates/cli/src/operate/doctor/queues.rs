@@ -126,8 +126,8 @@ fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Diagnosis) -> Judged {
 fn concurrency_of_handler(facts: &Facts) -> u64 {
     facts
         .deployment
-        .policy()
-        .map_or(Settings::default().maximum_concurrency, |policy| policy.maximum_concurrency())
+        .policies()
+        .map_or(Settings::default().maximum_concurrency, |policies| policies.stack().maximum_concurrency())
 }
 
 /// The most receives before SQS itself redrives a message.

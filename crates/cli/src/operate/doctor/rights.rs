@@ -81,9 +81,10 @@ pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
 }
 
 pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
-    let Ok(policy) = facts.deployment.policy() else {
+    let Ok(policies) = facts.deployment.policies() else {
         return Ok(skipped("the handler's settings are refused (CB020)"));
     };
+    let policy = policies.stack();
     if policy.allows(&entrance.invoked_arn) {
         return Ok(ok("TARGET_FUNCTIONS has it"));
     }

@@ -1,0 +1,330 @@
+//! A function's own policy: its entry of `POLICIES`.
+
+use clap::Args;
+use comeback_engine::{FunctionArn, policies_named, with_policy, without_policies};
+
+use crate::operate::account::Failure;
+use crate::operate::attach::allow_list;
+use crate::operate::attach::attachment::Attachment;
+use crate::operate::attach::change::{AttachPlan, Change};
+use crate::operate::attach::handler_setting::{
+    ENVIRONMENT_BYTES, PARAMETER_BYTES, POLICIES, SettingPlace, TARGET_FUNCTIONS, environment_bytes,
+};
+use crate::text::durations;
+
+/// What an entry of `POLICIES` may set. The handler's own reader reads and refuses the values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "A policy of its own, which replaces the function's earlier one")]
+pub(crate) struct OwnPolicy {
+    /// MAX_AGE: no retry later than this after the first failure; 60s to 14d
+    #[arg(long, value_name = "TIME", value_parser = word)]
+    max_age: Option<String>,
+    /// MAX_RETRIES: retries of one chain at most; 0 to 10000
+    #[arg(long, value_name = "N", value_parser = word)]
+    max_retries: Option<String>,
+    /// BASE_BACKOFF: ceiling of the first backoff; 1s to MAX_BACKOFF
+    #[arg(long, value_name = "TIME", value_parser = word)]
+    base_backoff: Option<String>,
+    /// MAX_BACKOFF: cap of every backoff; 1s to 43170s
+    #[arg(long, value_name = "TIME", value_parser = word)]
+    max_backoff: Option<String>,
+    /// BACKOFFS: ceilings such as 20s,5m,30m,2h, the last repeated, instead of --base-backoff and --max-backoff
+    #[arg(long, value_name = "TIMES", value_parser = word)]
+    backoffs: Option<String>,
+    /// JITTER: full, equal, decorrelated or none
+    #[arg(long, value_name = "NAME", value_parser = word)]
+    jitter: Option<String>,
+    /// ENVELOPE: wrap or inline
+    #[arg(long, value_name = "STYLE", value_parser = word)]
+    envelope: Option<String>,
+    /// NON_RETRYABLE_ERRORS: globs of the errorTypes that are dead-lettered at once, comma-separated
+    #[arg(long, value_name = "GLOBS", value_parser = word)]
+    non_retryable_errors: Option<String>,
+    /// DIRECTIVES: on or off, whether the function's own RetryAfter and NonRetryable are obeyed
+    #[arg(long, value_name = "ON|OFF", value_parser = word)]
+    directives: Option<String>,
+}
+
+/// An entry of `POLICIES` cannot hold more.
+fn word(text: &str) -> Result<String, String> {
+    if text.contains(|c: char| c.is_whitespace() || c == ';') {
+        return Err("must not have spaces or semicolons".into());
+    }
+    Ok(text.to_owned())
+}
+
+impl OwnPolicy {
+    /// The settings as an entry has them; `None` if none is given.
+    pub(crate) fn settings(&self) -> Option<String> {
+        let given = [
+            ("MAX_AGE", &self.max_age),
+            ("MAX_RETRIES", &self.max_retries),
+            ("BASE_BACKOFF", &self.base_backoff),
+            ("MAX_BACKOFF", &self.max_backoff),
+            ("BACKOFFS", &self.backoffs),
+            ("JITTER", &self.jitter),
+            ("ENVELOPE", &self.envelope),
+            ("NON_RETRYABLE_ERRORS", &self.non_retryable_errors),
+            ("DIRECTIVES", &self.directives),
+        ];
+        let given = given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
+        let given = given.collect::<Vec<_>>().join(" ");
+        (!given.is_empty()).then_some(given)
+    }
+}
+
+/// The change of a function's entries. Those of others stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PolicyEdit {
+    pub(crate) place: SettingPlace,
+    /// How entries name the function.
+    function: String,
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<String>,
+}
+
+impl PolicyEdit {
+    /// The text after the change.
+    pub(crate) fn of(&self, text: &str, invoked_arn: &str) -> String {
+        match &self.to {
+            Some(entry) => with_policy(text, invoked_arn, entry),
+            None => without_policies(text, &self.function),
+        }
+    }
+}
+
+impl Attachment {
+    /// A bare name is short, and means a function of the handler's account and region.
+    fn name_in_policies(&self) -> String {
+        let name = self.target.name.clone();
+        let beside_handler = FunctionArn { name, qualifier: None, ..self.deployment.handler_arn.clone() };
+        if beside_handler.to_string() == self.target.arn {
+            beside_handler.name
+        } else {
+            self.target.arn.clone()
+        }
+    }
+
+    /// Plans the function's entry of `POLICIES`. Without settings, an entry that it has stays.
+    pub(crate) fn set_policy(&self, settings: Option<&str>, plan: &mut AttachPlan) -> Result<(), Failure> {
+        let Some(settings) = settings else { return Ok(()) };
+        let place = self.place.editable(&self.deployment);
+        let (Some(place), Some(text)) = (place, &self.policies) else { return Err(self.only_by_template()) };
+        let function = self.name_in_policies();
+        let pattern = self.target.qualifier.iter().fold(function.clone(), |name, it| name + ":" + it);
+        let is_own = |entry: &&str| entry.split_whitespace().next() == Some(&*pattern);
+        let from = policies_named(text, &function).find(is_own).map(ToOwned::to_owned);
+        let edit = PolicyEdit { place, function, from, to: Some(format!("{pattern} {settings}")) };
+        let edited = edit.of(text, &self.target.invoked_arn());
+        if edited == *text {
+            return Ok(());
+        }
+        self.say_of_age(&edited, plan)?;
+        let left = self.room_left(&edited, plan)?;
+        plan.notes.push(format!("Lambda allows {ENVIRONMENT_BYTES} bytes of variables: {left} are left"));
+        plan.changes.push(Change::Policy(edit));
+        Ok(())
+    }
+
+    /// Says what a shorter age means for events that wait. Fails if the handler would refuse the policies.
+    fn say_of_age(&self, edited: &str, plan: &mut AttachPlan) -> Result<(), Failure> {
+        let after = self.deployment.policies_with(edited).map_err(|refused| {
+            let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+            Failure::Refused(format!(
+                "the handler would not start, so nothing is changed: {}",
+                refused.join("; ")
+            ))
+        })?;
+        let Ok(before) = self.deployment.policies() else { return Ok(()) };
+        let arn = self.target.invoked_arn();
+        let [before, after] = [before, after].map(|policies| policies.of(&arn).max_age());
+        if after < before && self.deployment.allows(&arn) {
+            plan.notes.push(format!(
+                "MAX_AGE of {} falls from {} to {}: the handler dead-letters events that are older than that when it next \
+                 looks at them, and gives the others a last retry before it",
+                self.target.named(self.target.qualifier.as_deref()),
+                durations::text(before),
+                durations::text(after)
+            ));
+        }
+        Ok(())
+    }
+
+    /// The bytes of Lambda's limit that are left after the plan's changes. Fails if they do not fit.
+    fn room_left(&self, edited: &str, plan: &AttachPlan) -> Result<usize, Failure> {
+        let mut variables = self.deployment.variables.clone();
+        if plan.changes.iter().any(|change| matches!(change, Change::List(..))) {
+            let list = allow_list::with(self.deployment.allow_list(), &self.target.arn);
+            variables.insert(TARGET_FUNCTIONS.variable.into(), list);
+        }
+        variables.insert(POLICIES.variable.into(), edited.to_owned());
+        let environment = environment_bytes(&variables);
+        match ENVIRONMENT_BYTES.checked_sub(environment) {
+            Some(left) if edited.len() <= PARAMETER_BYTES => Ok(left),
+            _ => Err(Failure::Undone(format!(
+                "the handler has no room for this policy: POLICIES would have {} bytes of {PARAMETER_BYTES}, its environment \
+                 {environment} of {ENVIRONMENT_BYTES}; let one entry match several functions, such as shop-*",
+                edited.len()
+            ))),
+        }
+    }
+
+    fn only_by_template(&self) -> Failure {
+        let stack = self.deployment.stack.as_deref().unwrap_or_default();
+        Failure::Undone(format!(
+            "stack {stack} has no parameter FunctionPolicies, so only its template can give {} a policy of its own. In a CDK \
+             app, write `retries.attach(fn, {{ policy: {{ … }} }})` and deploy it; deploy any other stack from the template of \
+             this version, and repeat this command",
+            self.target.name
+        ))
+    }
+
+    /// Plans to take away the entries that name this function, whatever their qualifier. Patterns stay.
+    pub(crate) fn take_policy_away(&self, plan: &mut AttachPlan) {
+        let place = self.place.editable(&self.deployment);
+        let (Some(place), Some(text)) = (place, &self.policies) else { return };
+        let function = self.name_in_policies();
+        let entries: Vec<&str> = policies_named(text, &function).collect();
+        if !entries.is_empty() {
+            let from = Some(entries.join("; "));
+            plan.changes.push(Change::Policy(PolicyEdit { place, function, from, to: None }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::operate::attach::attachment::Place;
+    use crate::operate::attach::leaving::Leaving;
+    use crate::operate::attach::model::{all, attachment, left, set_policies};
+
+    /// `orders` is attached, beside these policies.
+    fn attached(text: &str) -> Attachment {
+        let mut it = all(&attachment(), &attachment().attach(false, None).unwrap());
+        set_policies(&mut it, text.to_owned());
+        it
+    }
+
+    fn lines(plan: &AttachPlan) -> Vec<String> {
+        let text = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let differences =
+            plan.differences().filter(|it| ["FunctionPolicies", "POLICIES"].contains(&&*it.setting));
+        differences.map(|it| format!("{} | {} → {}", it.resource, text(it.from), text(it.to))).collect()
+    }
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        policy: OwnPolicy,
+    }
+
+    fn read(flags: &str) -> Result<Option<String>, String> {
+        let words = std::iter::once("attach").chain(flags.split('|').filter(|word| !word.is_empty()));
+        Flags::try_parse_from(words).map(|flags| flags.policy.settings()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn flags_are_the_settings_of_an_entry() {
+        assert_eq!(read(""), Ok(None));
+        let given = "--jitter|none|--max-age=2h|--backoffs|20s,5m|--non-retryable-errors=|--directives=off";
+        let expected = "MAX_AGE=2h BACKOFFS=20s,5m JITTER=none NON_RETRYABLE_ERRORS= DIRECTIVES=off";
+        assert_eq!(read(given), Ok(Some(expected.to_owned())));
+        for more in ["--max-age|2h; * MAX_AGE=1m", "--non-retryable-errors|A, B"] {
+            assert!(read(more).is_err_and(|error| error.contains("spaces or semicolons")), "{more}");
+        }
+    }
+
+    #[test]
+    fn a_policy_is_an_entry_of_its_own_before_the_first_that_matches() {
+        let others = "export MAX_AGE=14d; o* MAX_AGE=12h";
+        let before = attached(others);
+        let plan = before.attach(false, Some("MAX_AGE=2h MAX_RETRIES=3")).unwrap();
+        assert_eq!(lines(&plan), ["stack comeback | - → orders MAX_AGE=2h MAX_RETRIES=3"]);
+        let after = all(&before, &plan);
+        let text = "export MAX_AGE=14d; orders MAX_AGE=2h MAX_RETRIES=3; o* MAX_AGE=12h";
+        assert_eq!(after.policies.as_deref(), Some(text));
+        for settings in [None, Some("MAX_AGE=2h MAX_RETRIES=3")] {
+            assert_eq!(after.attach(false, settings).unwrap().changes, [], "{settings:?}");
+        }
+        let plan = after.attach(false, Some("JITTER=none")).unwrap();
+        let replaced = "stack comeback | orders MAX_AGE=2h MAX_RETRIES=3 → orders JITTER=none";
+        assert_eq!(lines(&plan), [replaced]);
+        // Its alias has another, and all of them go with the function.
+        let mut live = all(&after, &plan);
+        live.target.qualifier = Some("live".into());
+        let both = all(&live, &live.attach(false, Some("MAX_AGE=1h")).unwrap());
+        let text = "export MAX_AGE=14d; orders:live MAX_AGE=1h; orders JITTER=none; o* MAX_AGE=12h";
+        assert_eq!(both.policies.as_deref(), Some(text));
+        let detached = Attachment { is_gone: true, ..both };
+        let plan = detached.detach(&left()).unwrap();
+        assert_eq!(lines(&plan), ["stack comeback | orders:live MAX_AGE=1h; orders JITTER=none → -"]);
+        assert_eq!(all(&detached, &plan).policies.as_deref(), Some(others));
+    }
+
+    #[test]
+    fn a_policy_stays_while_events_wait() {
+        let before = attached("orders MAX_AGE=2h; * JITTER=none");
+        let first = before.detach(&left()).unwrap();
+        assert_eq!(lines(&first), [""; 0]);
+        let later = left().now.saturating_add(std::time::Duration::from_secs(3_600));
+        let last = all(&before, &first).detach(&Leaving { now: later, ..left() }).unwrap();
+        assert_eq!(lines(&last), ["stack comeback | orders MAX_AGE=2h → -"]);
+    }
+
+    #[test]
+    fn a_handler_without_a_stack_has_it_in_its_variable() {
+        let mut it = Attachment { place: Place::Environment, ..attachment() };
+        it.target.arn = it.target.arn.replace("123456789012", "999999999999");
+        let plan = it.attach(false, Some("JITTER=none")).unwrap();
+        let entry = format!("{} JITTER=none", it.target.arn);
+        assert_eq!(lines(&plan), [format!("function retry-handler | - → {entry}")]);
+        let is_last = matches!(plan.changes.last(), Some(Change::Settings(_)));
+        assert!(is_last, "it is there before the first failure");
+    }
+
+    #[test]
+    fn what_the_handler_would_refuse_is_refused_before_anything_is_changed() {
+        let refused =
+            |it: Attachment, settings: &str| it.attach(false, Some(settings)).unwrap_err().to_string();
+        let base = attached("");
+        let said = refused(base.clone(), "MAX_BACKOFF=0s");
+        assert!(
+            said.starts_with("the handler would not start, so nothing is changed: POLICIES entry"),
+            "{said}"
+        );
+        // Alone it is fine.
+        let mut slow = attached("");
+        slow.deployment.variables.insert("BASE_BACKOFF".into(), "600".into());
+        let said = refused(slow, "MAX_BACKOFF=60");
+        assert!(said.contains("BASE_BACKOFF is 600 s; it must be 1 s to MAX_BACKOFF (60 s)"), "{said}");
+        let mut full = base.clone();
+        full.deployment.variables.insert("FILL".into(), "x".repeat(ENVIRONMENT_BYTES - 300));
+        let said = refused(full, &format!("NON_RETRYABLE_ERRORS={}", "x".repeat(100)));
+        assert!(
+            said.starts_with("the handler has no room for this policy: POLICIES would have 128 bytes"),
+            "{said}"
+        );
+        let old = Attachment { policies: None, ..base };
+        assert!(old.attach(false, None).is_ok());
+        assert!(refused(old, "JITTER=none").starts_with("stack comeback has no parameter FunctionPolicies"));
+    }
+
+    #[test]
+    fn a_shorter_age_and_the_room_left_are_said() {
+        let notes = |it: &Attachment, settings| it.attach(false, Some(settings)).unwrap().notes;
+        let it = attached("* MAX_AGE=3d");
+        let [age, room] = &notes(&it, "MAX_AGE=2h")[..] else { panic!("two notes") };
+        assert!(
+            age.starts_with("MAX_AGE of orders falls from 3d to 2h: the handler dead-letters events"),
+            "{age}"
+        );
+        let after = all(&it, &it.attach(false, Some("MAX_AGE=2h")).unwrap());
+        let left = ENVIRONMENT_BYTES - environment_bytes(&after.deployment.variables);
+        assert_eq!(room, &format!("Lambda allows 4096 bytes of variables: {left} are left"));
+        assert_eq!(notes(&it, "MAX_AGE=4d").len(), 1);
+        assert_eq!(notes(&attachment(), "MAX_AGE=2h").len(), 1, "nothing of it can wait");
+    }
+}
