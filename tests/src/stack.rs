@@ -26,7 +26,7 @@ impl MiniStack {
     }
 
     /// Deploys the result of [`build`] without the SAM CLI, which takes ten seconds of processor time for each stack: the
-    /// code is uploaded once. `parameters` are as in `MaxRetries=2 Jitter=none`.
+    /// code is uploaded once. `parameters` are as in `MaxRetries=2 Jitter=none`; a value may have tabs instead of spaces.
     pub async fn deploy(&self, name: &str, parameters: &str) -> Result<Stack, String> {
         let template = self.packaged.get_or_init(async || self.package()).await.clone()?;
         let parameter = |given: &str| {
@@ -34,7 +34,8 @@ impl MiniStack {
             Parameter::builder().parameter_key(name).parameter_value(value).build()
         };
         let architecture = format!("Architecture={ARCHITECTURE}");
-        let parameters = parameters.split_whitespace().chain([architecture.as_str()]).map(parameter);
+        let parameters =
+            parameters.split(' ').filter(|it| !it.is_empty()).chain([architecture.as_str()]).map(parameter);
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let create = cloudformation.create_stack().stack_name(name).template_body(template);
         let create = create.capabilities(Capability::CapabilityIam);

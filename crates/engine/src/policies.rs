@@ -1,5 +1,6 @@
 //! Policies of single functions: the variable `POLICIES`.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::QueueArn;
@@ -79,6 +80,13 @@ impl PolicyEntry {
     /// Whether it is about every function that another entry is about. After it, the other one never counts.
     pub fn covers(&self, other: &Self) -> bool {
         self.pattern.covers(&other.pattern)
+    }
+}
+
+/// The entry as it was written.
+impl fmt::Display for PolicyEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

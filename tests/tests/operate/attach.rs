@@ -37,8 +37,15 @@ pub(crate) fn tags(ministack: &MiniStack, function: &str) -> Value {
     aws(ministack, &format!("lambda list-tags --resource {arn}"))["Tags"].clone()
 }
 
+/// `TargetFunctions` of the stack that functions are attached to.
 pub(crate) fn parameter(ministack: &MiniStack) -> String {
-    let query = "--query \"Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue | [0]\"";
+    value_of(ministack, "TargetFunctions")
+}
+
+/// A parameter of the stack that functions are attached to.
+pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
+    let query =
+        format!("--query \"Stacks[0].Parameters[?ParameterKey=='{parameter}'].ParameterValue | [0]\"");
     let value = aws(ministack, &format!("cloudformation describe-stacks --stack-name attaching {query}"));
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -8,6 +8,7 @@ mod attach_with_others;
 mod dead;
 mod doctor;
 mod pause;
+mod policies;
 mod status;
 mod trace;
 mod waiting;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
         attach_with_others::a_function_is_moved_to_another_stack,
         attach_with_others::detach_ends_where_a_role_is_shared_or_the_function_is_gone,
+        policies::two_functions_have_a_policy_each,
         pause::a_paused_function_is_held_and_then_retried,
         pause::a_hard_pause_sets_the_concurrency_and_resume_restores_it,
         pause::two_operators_at_once_lose_neithers_pause,

@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::world::World;
 
 pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(world: &World) {
-    let stack = world.deploy("traced", "").await;
+    let own = "FunctionPolicies=other\tMAX_AGE=2h;traced-*\tMAX_BACKOFF=2";
+    let stack = world.deploy("traced", own).await;
     let ministack = world.ministack().await;
     let target = stack.output("ExampleTargetName");
     let operator = Operator::of_command(ministack, "trace", &stack, target);
@@ -33,7 +34,10 @@ pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(wor
         .map(|it| it["what"].as_str().expect("text"))
         .collect();
     assert_eq!(steps, ["failed", "waits", "invoked", "failed", "waits", "invoked"]);
-    assert_eq!(traced["steps"][0]["error_type"], "Traced");
+    assert_eq!(
+        (&traced["steps"][0]["error_type"], &traced["steps"][1]["policy"]),
+        (&"Traced".into(), &"traced-*".into())
+    );
     assert_eq!(traced["steps"][0]["request_id"], first.as_str());
     assert_eq!(traced["end"]["end"], "invoked");
     assert!(traced["first_failure"].is_string(), "{traced}");
@@ -46,6 +50,7 @@ pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(wor
     let text = operator.comeback(&format!("trace --stack traced --logs {first}")).ended(0);
     for expected in [
         "attempt 1 failed with Traced",
+        ", by the policy of traced-*\n",
         "retry 2 invoked",
         "| REPORT RequestId",
         "Retry 2 probably succeeded",

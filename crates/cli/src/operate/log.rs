@@ -123,6 +123,8 @@ pub(crate) struct HandlerLine {
     #[serde(deserialize_with = "time")]
     pub(crate) first_failure: Option<Timestamp>,
     pub(crate) error_type: Option<String>,
+    /// The entry of `POLICIES` that counted for the event, by its pattern.
+    pub(crate) policy: Option<String>,
     #[serde(deserialize_with = "time")]
     pub(crate) due: Option<Timestamp>,
     pub(crate) delay: Option<u64>,

@@ -1,13 +1,13 @@
 //! `comeback status`: the state of a deployment on one screen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anstyle::AnsiColor;
 use aws_sdk_sqs::types::MessageSystemAttributeName;
 use clap::Args;
-use comeback_engine::{HideUpTo, LONG_PAUSE, Timestamp};
+use comeback_engine::{HideUpTo, LONG_PAUSE, Policies, PolicyEntry, Timestamp};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -79,6 +79,8 @@ struct Status {
     retry_queue: Depth,
     /// `HIDE_UP_TO`; `None` without a limit, or if the handler refuses its settings.
     hide_up_to: Option<u64>,
+    /// The entries of `POLICIES`; empty if the handler refuses its settings.
+    policies: Vec<OwnPolicy>,
     dead_letters: Depth,
     oldest_dead_letter: Option<OldestLetter>,
     mapping: Option<MappingState>,
@@ -88,6 +90,22 @@ struct Status {
     pauses_problem: Option<String>,
     last_hour: LastHour,
     alarms: Vec<Alarm>,
+}
+
+/// A policy that functions have instead of the stack's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct OwnPolicy {
+    /// The functions as the entry names them.
+    functions: String,
+    /// What it sets, by variable. Everything else is the stack's.
+    settings: BTreeMap<String, String>,
+}
+
+impl OwnPolicy {
+    fn of(entry: &PolicyEntry) -> Self {
+        let settings = entry.settings().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self { functions: entry.pattern().to_owned(), settings: settings.collect() }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -109,12 +127,14 @@ impl Status {
             Some(before) => before.oldest_dead_letter.map(|oldest| (oldest.sent, oldest.is_exact)),
             None => oldest_letter(account, &deployment.dead_letter_queue, &dead_letters).await?,
         };
-        let (hide_up_to, refused) = match deployment.policies().map(|policies| policies.stack().hide_up_to())
-        {
-            Ok(HideUpTo::UpTo(limit)) => (Some(limit), Vec::new()),
-            Ok(HideUpTo::Always) => (None, Vec::new()),
+        let (policies, refused) = match deployment.policies() {
+            Ok(policies) => (Some(policies), Vec::new()),
             Err(refused) => (None, refused),
         };
+        let hide_up_to = policies.as_ref().and_then(|policies| match policies.stack().hide_up_to() {
+            HideUpTo::UpTo(limit) => Some(limit),
+            HideUpTo::Always => None,
+        });
         let (pauses, pauses_problem) = match OpenPause::all(account, &deployment, now).await {
             Ok(pauses) => (pauses, None),
             // Who looks at a status in trouble needs the rest of it.
@@ -125,6 +145,7 @@ impl Status {
             refused_settings: refused.iter().map(ToString::to_string).collect(),
             version: deployment.version.clone(),
             hide_up_to,
+            policies: policies.iter().flat_map(Policies::entries).map(OwnPolicy::of).collect(),
             dead_letters,
             oldest_dead_letter: oldest.map(|(sent, is_exact)| {
                 let age_seconds = now.since(sent).as_secs();
@@ -196,6 +217,7 @@ fn text(status: &Status) -> String {
         ("Last hour", last_hour(&status.last_hour)),
         ("Handler", handler(status)),
         ("Version", version(status)),
+        ("Policies", policies(&status.policies)),
         ("Pauses", pauses(status)),
         ("Alarms", alarms(&status.alarms)),
     ];
@@ -275,6 +297,17 @@ fn handler(status: &Status) -> String {
     }
 }
 
+fn policies(policies: &[OwnPolicy]) -> String {
+    let line = |OwnPolicy { functions, settings }: &OwnPolicy| {
+        let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{functions}: {}", settings.join(" "))
+    };
+    match policies {
+        [] => "the stack's, for every function".into(),
+        policies => policies.iter().map(line).collect::<Vec<_>>().join(&format!("\n{:14}", "")),
+    }
+}
+
 fn pauses(status: &Status) -> String {
     match (&status.pauses_problem, status.pauses.as_deref()) {
         (Some(problem), _) => coloured(AnsiColor::Red, &shown(&format!("unknown: {problem}"))),
@@ -326,6 +359,7 @@ mod tests {
             refused_settings: Vec::new(),
             retry_queue: Depth { visible: 0, in_flight: 0, delayed: 0 },
             hide_up_to: Some(50_000),
+            policies: Vec::new(),
             dead_letters: Depth { visible: 0, in_flight: 0, delayed: 0 },
             oldest_dead_letter: None,
             mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
@@ -351,6 +385,7 @@ Dead letters  0
 Last hour     CloudWatch has no data
 Handler       its mapping is enabled, for 10 invocations at a time
 Version       0.1.0
+Policies      the stack's, for every function
 Pauses        none
 Alarms        none is set
 
@@ -401,6 +436,12 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
             version: None,
             retry_queue: Depth { visible: 3, in_flight: 1_200, delayed: 34 },
             hide_up_to: None,
+            policies: [("orders", ("MAX_AGE", "2h")), ("export-*", ("BACKOFFS", "5m,2h"))]
+                .map(|(functions, (name, value))| OwnPolicy {
+                    functions: functions.into(),
+                    settings: [(name.to_owned(), value.to_owned())].into(),
+                })
+                .into(),
             dead_letters: Depth { visible: 5, in_flight: 2, delayed: 0 },
             oldest_dead_letter: Some(OldestLetter {
                 sent: Timestamp::from_secs(0),
@@ -445,6 +486,8 @@ Dead letters  7, the oldest at least 11d old: SQS deletes a letter after 14 days
 Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
 Handler       its mapping is Disabled: nothing is retried
 Version       not known: the first line of the handler's log has it (its tag comeback:version cannot be read)
+Policies      orders: MAX_AGE=2h
+              export-*: BACKOFFS=5m,2h
 Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711 (new events too)
               every function paused 1m ago, until 2023-11-14T22:13:20.000Z
 Alarms        1 of 2 alarms in state ALARM: letters

@@ -100,8 +100,10 @@ pub(crate) fn sentence(step: &Step) -> String {
             red(format!("attempt {attempt} failed with {error}")) + &id(request_id)
         }
         What::Redriven => "redriven: its retries start anew".into(),
-        What::Waits { retry, due } => {
-            format!("waits {} for retry {retry}, until {due}", short(due.since(step.at).as_secs_f64()))
+        What::Waits { retry, due, policy } => {
+            let wait = short(due.since(step.at).as_secs_f64());
+            let policy = policy.as_ref().map(|policy| format!(", by the policy of {}", shown(policy)));
+            format!("waits {wait} for retry {retry}, until {due}{}", policy.unwrap_or_default())
         }
         What::Held { retry, last } => {
             format!("retry {retry} is due, and held: the function is paused (last looked at {last})")
@@ -220,7 +222,11 @@ mod tests {
             report: Report::Seen { at: at(5), status: None },
             lines: vec![line("START"), line("succeeded")],
         };
-        let steps = vec![(0, failed(0)), (1, What::Waits { retry: 1, due: at(3) }), (4, invoked(1))];
+        let steps = vec![
+            (0, failed(0)),
+            (1, What::Waits { retry: 1, due: at(3), policy: Some("orders-*".into()) }),
+            (4, invoked(1)),
+        ];
         let trace =
             trace(steps, End::Invoked { request_id: Some("r-1".into()), at: at(4) }, vec![invocation]);
         let expected = "\
@@ -229,7 +235,7 @@ target  arn:f
 
 2026-09-14 (UTC)
 15:33:20.000  attempt 0 failed with TargetDown  r-0
-15:33:21.000  waits 2s for retry 1, until 2026-09-14T15:33:23.000Z
+15:33:21.000  waits 2s for retry 1, until 2026-09-14T15:33:23.000Z, by the policy of orders-*
 15:33:24.000  retry 1 invoked, 1.5s after it was due  r-1
               | START
               | succeeded
@@ -244,6 +250,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         let hostile = || HOSTILE.to_owned();
         let steps = [
             What::Failed { attempt: 0, request_id: Some(hostile()), error_type: Some(hostile()) },
+            What::Waits { retry: 1, due: at(3), policy: Some(hostile()) },
             What::Invoked { retry: 1, request_id: Some(hostile()), late_ms: None },
             What::Kept { action: hostile(), problem: hostile(), remedy: Some(hostile()) },
             What::GivenUp { reason: hostile(), detail: Some(hostile()) },
@@ -266,7 +273,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
             let text = plain(&trace(vec![(0, what)], end, invocations), 10);
             text.lines().last().unwrap().to_owned()
         };
-        let wait = || What::Waits { retry: 1, due: at(3) };
+        let wait = || What::Waits { retry: 1, due: at(3), policy: None };
         let given_up = What::GivenUp { reason: "max_age".into(), detail: None };
         for (what, end, expected) in [
             (wait(), End::Waiting { due: at(70) }, "It waits. Its next retry is due in 1m."),

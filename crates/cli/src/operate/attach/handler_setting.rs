@@ -130,9 +130,14 @@ enum Update {
 impl Update {
     fn of(before: &Stack, now: &Stack, (parameter, edited): (&str, &str), has_begun: bool) -> Self {
         match status(now) {
-            StackStatus::UpdateComplete | StackStatus::UpdateCompleteCleanupInProgress => {
-                if parameter_value(now, parameter) == Some(edited) { Self::Done } else { Self::NotSeen }
+            StackStatus::UpdateComplete => {
+                if parameter_value(now, parameter) == Some(edited) {
+                    Self::Done
+                } else {
+                    Self::NotSeen
+                }
             }
+            // CloudFormation takes the next update only after it has cleaned up.
             other if other.as_str().ends_with("_IN_PROGRESS") => Self::GoesOn,
             _ if has_begun || now.last_updated_time() != before.last_updated_time() => Self::Failed,
             _ => Self::NotSeen,
@@ -302,7 +307,7 @@ mod tests {
             (&complete, stack(UpdateInProgress, "a", 2), false, Update::GoesOn),
             (&complete, stack(UpdateComplete, "a,b", 2), true, Update::Done),
             (&complete, stack(UpdateComplete, "a,b", 2), false, Update::Done),
-            (&complete, stack(StackStatus::UpdateCompleteCleanupInProgress, "a,b", 2), true, Update::Done),
+            (&complete, stack(StackStatus::UpdateCompleteCleanupInProgress, "a,b", 2), true, Update::GoesOn),
             (&complete, stack(UpdateComplete, "a,c", 3), true, Update::NotSeen),
             (&complete, stack(UpdateRollbackInProgress, "a", 2), true, Update::GoesOn),
             (&complete, stack(UpdateRollbackComplete, "a", 2), false, Update::Failed),

@@ -48,6 +48,8 @@ pub(crate) enum What {
     Waits {
         retry: u64,
         due: Timestamp,
+        /// The entry of `POLICIES` that gave the due time; `None` if the stack's policy did.
+        policy: Option<String>,
     },
     Held {
         retry: u64,
@@ -139,7 +141,7 @@ impl Teller {
                 What::Invoked { retry, request_id: line.invoke_request_id, late_ms }
             }
             (None, None, "hold", _) => What::Held { retry, last: at },
-            (None, None, "defer", Some(due)) => What::Waits { retry, due },
+            (None, None, "defer", Some(due)) => What::Waits { retry, due, policy: line.policy },
             // The wait after a step that did not work goes on.
             _ => return,
         };
@@ -422,7 +424,10 @@ mod tests {
     fn a_message_that_comes_back_early_waits_once() {
         let story = story(vec![defers(10, 1, 51), defers(20, 1, 50), defers(30, 1, 50), invokes(50, 1, 50)]);
         assert_eq!(steps(&story), ["failed", "waits", "invoked"]);
-        assert_eq!(story.steps[1].what, What::Waits { retry: 1, due: Timestamp::from_secs(50) });
+        assert_eq!(
+            story.steps[1].what,
+            What::Waits { retry: 1, due: Timestamp::from_secs(50), policy: None }
+        );
     }
 
     /// It was moved while it waited, which has no line of its own.

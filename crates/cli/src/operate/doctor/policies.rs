@@ -1,0 +1,109 @@
+//! Checks of the policies that functions have of their own.
+
+use comeback_engine::{Policy, PolicyEntry};
+
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, ok, seen, skipped, warning};
+use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::fix;
+
+pub(crate) fn match_functions(facts: &Facts) -> Judged {
+    facts.matched.clone()?;
+    facts.functions.iter().try_for_each(|function| seen(&function.target).map(drop))?;
+    judged(facts, |entries, stack| {
+        let entrances = facts.functions.iter().flat_map(|function| &function.entrances);
+        let arns: Vec<&str> = entrances.map(|it| &*it.invoked_arn).filter(|arn| stack.allows(arn)).collect();
+        let (useful, vain): (Vec<&PolicyEntry>, Vec<_>) =
+            entries.iter().partition(|entry| arns.iter().any(|arn| entry.is_about(arn)));
+        let found = format!("no attached function is meant by {}", patterns(&vain));
+        let means = "a function that is meant may be misspelt, and has the stack's policy";
+        (!vain.is_empty()).then(|| warning(found, means, set(facts, &useful)))
+    })
+}
+
+pub(crate) fn can_count(facts: &Facts) -> Judged {
+    judged(facts, |entries, _| {
+        let (mut order, mut shadowed): (Vec<&PolicyEntry>, Vec<String>) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let Some(first) = order.iter().position(|earlier| earlier.covers(entry)) else {
+                order.push(entry);
+                continue;
+            };
+            shadowed.push(format!("{} after {}", entry.pattern(), order[first].pattern()));
+            if !entry.covers(order[first]) {
+                order.insert(first, entry);
+            }
+        }
+        let found = format!("an earlier entry matches all functions of {}", shadowed.join(", "));
+        let means = "only the first entry that matches a function counts: the later one does nothing";
+        (!shadowed.is_empty()).then(|| warning(found, means, set(facts, &order)))
+    })
+}
+
+/// Judges the entries, if there are any.
+fn judged(facts: &Facts, problem: impl FnOnce(&[PolicyEntry], &Policy) -> Option<Diagnosis>) -> Judged {
+    let Ok(policies) = facts.deployment.policies() else {
+        return Ok(skipped("the handler's settings are refused (CB020)"));
+    };
+    if policies.entries().is_empty() {
+        return Ok(skipped("POLICIES is empty: every function has the stack's policy"));
+    }
+    let all = || ok(patterns(&policies.entries().iter().collect::<Vec<_>>()));
+    Ok(problem(policies.entries(), policies.stack()).unwrap_or_else(all))
+}
+
+fn patterns(entries: &[&PolicyEntry]) -> String {
+    entries.iter().map(|entry| entry.pattern()).collect::<Vec<_>>().join(", ")
+}
+
+fn set(facts: &Facts, entries: &[&PolicyEntry]) -> String {
+    let entries: Vec<String> = entries.iter().map(ToString::to_string).collect();
+    fix::setting(facts, "POLICIES", &entries.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operate::account::Failure;
+    use crate::operate::doctor::diagnosis::Outcome;
+    use crate::operate::doctor::sample::{assert_found, healthy};
+
+    use super::*;
+
+    fn with(policies: &str) -> Facts {
+        let mut facts = healthy();
+        facts.deployment.variables.insert("POLICIES".into(), policies.into());
+        facts
+    }
+
+    #[test]
+    fn an_entry_that_means_no_attached_function_is_named() {
+        assert_found(match_functions(&with("")), Outcome::Skipped, "POLICIES is empty");
+        assert_found(match_functions(&with("order MAX_AGE=1")), Outcome::Skipped, "CB020");
+        assert_found(match_functions(&with("o* MAX_AGE=2h")), Outcome::Ok, "o*");
+        let vain = with("ordres MAX_AGE=2h; orders JITTER=none; orders:live MAX_AGE=1h");
+        let found = "no attached function is meant by ordres, orders:live";
+        assert_found(match_functions(&vain), Outcome::Warning, found);
+        let fix = match_functions(&vain).unwrap().fix.unwrap();
+        assert!(fix.contains("{POLICIES: 'orders JITTER=none'}"), "{fix}");
+        let mut unread = vain.clone();
+        unread.functions[0].target = Err(Failure::CouldNot("denied".into()));
+        assert!(match_functions(&unread).is_err());
+        // It is not on the allow-list.
+        let mut alone = with("orders MAX_AGE=2h");
+        alone.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        assert_found(match_functions(&alone), Outcome::Warning, "orders");
+    }
+
+    #[test]
+    fn an_entry_after_one_that_matches_all_of_its_functions_is_named() {
+        assert_found(
+            can_count(&with("orders:live JITTER=none; orders MAX_AGE=2h; * MAX_AGE=1h")),
+            Outcome::Ok,
+            "orders",
+        );
+        let shadowed = with("o* MAX_AGE=2h; orders JITTER=none; x MAX_AGE=1h; x JITTER=full");
+        let found = "an earlier entry matches all functions of orders after o*, x after x";
+        assert_found(can_count(&shadowed), Outcome::Warning, found);
+        let fix = can_count(&shadowed).unwrap().fix.unwrap();
+        assert!(fix.contains("{POLICIES: 'orders JITTER=none; o* MAX_AGE=2h; x MAX_AGE=1h'}"), "{fix}");
+    }
+}
