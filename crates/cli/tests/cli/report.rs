@@ -65,6 +65,21 @@ fn the_page_says_what_is_printed() {
 }
 
 #[test]
+fn the_page_has_the_figures_of_each_target() {
+    let mix = "--target orders:3 --target export:1,outage=90m --policies 'orders MAX_RETRIES=2'";
+    let (page, _) = made(&format!("{SMALL} {mix}"));
+    let json = json(&format!("simulate {SMALL} {mix}"));
+    let [orders, export] = json["targets"].as_array().expect("a list").as_slice() else { panic!("{json}") };
+    for target in [orders, export] {
+        let label = format!("{}: delivered", target["target"].as_str().expect("a name"));
+        assert_eq!(row(&page, &label), [format!("{} of {}", target["delivered"], target["events"])]);
+    }
+    assert!(orders["attempts"]["max"] == 2 && export["attempts"]["max"].as_u64() > Some(2), "{json}");
+    assert_eq!(row(&page, "POLICIES"), ["orders MAX_RETRIES=2"]);
+    assert!(page.contains("If every function stayed down under the stack"), "what is not of each function");
+}
+
+#[test]
 fn two_policies_stand_side_by_side() {
     let vs = "--max-age 12h --vs 'jitter=none,max-backoff=1h,non-retryable-errors=Target<b>*,Else'";
     let (page, _) = made(&format!("{SMALL} {vs}"));

@@ -83,7 +83,12 @@ const RATES: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1_000.0];
 pub(super) fn in_flight_arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     let Some(rate) = own_rate(scenario) else { return Vec::new() };
     let of = |side: &Side| side.schedule.in_flight(rate, scenario.in_flight_limit);
-    let assumed = "If the target stayed down, and events went on to arrive as in this run:".to_owned();
+    let down = if has_own_policies(sides) {
+        "If every function stayed down under the stack's policy"
+    } else {
+        "If the target stayed down"
+    };
+    let assumed = format!("{down}, and events went on to arrive as in this run:");
     let full = sides.iter().any(|side| of(side).full_after_seconds.is_some());
     std::iter::once(assumed)
         .chain(say(sides, |side| figures_in_words(&of(side))))
@@ -117,11 +122,15 @@ pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
             column("limit reached after", after);
         }
     }
-    Table {
-        caption: "By arrival rate, while the target is down, when as many events are given up as arrive"
-            .into(),
-        columns,
-    }
+    let whose = if has_own_policies(sides) { " under the stack's policy" } else { "" };
+    let caption = format!(
+        "By arrival rate, while the target is down{whose}, when as many events are given up as arrive"
+    );
+    Table { caption, columns }
+}
+
+fn has_own_policies(sides: &[Side]) -> bool {
+    sides.iter().any(|side| !side.policies.entries().is_empty())
 }
 
 /// Events a second; `None` if they all come at once.
