@@ -60,7 +60,8 @@ class Example extends Stack {
       removalPolicy: RemovalPolicy.DESTROY,
     });
     retries.attach(flaky);
-    retries.attach(orders);
+    // Its own policy: an order is given up after two retries.
+    retries.attach(orders, { policy: { maxRetries: 2 } });
 
     const outputs = {
       ExampleTargetName: flaky.functionName,
