@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Timestamp};
+use comeback_engine::{Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp};
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -219,14 +219,19 @@ async fn reach(account: &Account, deployment: &Deployment, queue: &Depth, now: T
     }
     let Ok(policies) = deployment.policies() else { return RETENTION };
     let Ok(pauses) = pauses::read(account, deployment).await else { return RETENTION };
-    let of_functions = policies.entries().iter().map(|entry| entry.policy().max_age());
-    let longest = of_functions.fold(policies.stack().max_age(), Duration::max);
+    let longest = longest_age(&policies);
     let begin = before(now, longest);
     let is_recent = |until: Option<Timestamp>| until.is_none_or(|until| until > begin);
     if pauses.unwrap_or_default().iter().any(|pause| is_recent(pause.until)) {
         return RETENTION;
     }
     longest.clamp(LONGEST_HIDDEN, RETENTION)
+}
+
+/// The longest `MAX_AGE` of any function.
+fn longest_age(policies: &Policies) -> Duration {
+    let of_functions = policies.entries().iter().map(|entry| entry.policy().max_age());
+    of_functions.fold(policies.stack().max_age(), Duration::max)
 }
 
 /// How long a log group keeps a line; `None` if for ever, or if there is no such group.
@@ -362,6 +367,18 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+    #[test]
+    fn a_functions_own_age_reaches_as_far_back() {
+        let mut deployment = Deployment::sample();
+        let mut longest = |text: &str| {
+            deployment.variables.insert("POLICIES".into(), text.into());
+            longest_age(&deployment.policies().unwrap()).as_secs() / 3_600
+        };
+        assert_eq!(longest(""), 24);
+        assert_eq!(longest("orders MAX_AGE=2h"), 24);
+        assert_eq!(longest("orders MAX_AGE=2h; export MAX_AGE=3d; x JITTER=none"), 72);
+    }
 
     fn after(seconds: u64) -> Option<Timestamp> {
         Some(NOW.saturating_add(Duration::from_secs(seconds)))

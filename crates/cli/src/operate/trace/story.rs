@@ -413,6 +413,15 @@ mod tests {
         assert_eq!(story.copies, 0);
     }
 
+    /// A change of policy while it waited.
+    #[test]
+    fn the_policy_of_the_last_look_gave_the_due_time() {
+        let by = |line: HandlerLine, policy: &str| HandlerLine { policy: Some(policy.into()), ..line };
+        let story = story(vec![by(defers(10, 1, 90), "o*"), by(defers(60, 1, 70), "orders")]);
+        let policy = Some("orders".to_owned());
+        assert_eq!(story.steps[1].what, What::Waits { retry: 1, due: Timestamp::from_secs(70), policy });
+    }
+
     /// All that is known after it: no line came.
     #[test]
     fn after_an_invocation_nothing_is_claimed() {
