@@ -110,7 +110,7 @@ enum Command {
     Contention(ContentionArguments),
     #[cfg(feature = "operate")]
     #[command(flatten)]
-    Operate(operate::OperateCommand),
+    Operate(Box<operate::OperateCommand>),
 }
 
 /// Runs the command.
