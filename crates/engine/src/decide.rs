@@ -43,13 +43,18 @@
 //! 7. The retry is due at *start* + delay. If a pause of the function is over, but ended after that moment, it moves
 //!    the retry: to a moment within the pause's spread after its end, but no later than rule 6's last retry. That
 //!    moment is drawn from a generator seeded by the message, *n* and the end of the pause. Later pauses may move it
-//!    again.
+//!    again. A [`RetryNow`](crate::RetryNow) moves the retry forward: to a moment within its `within` after its `at`, if
+//!    the message was sent before `at`. That moment is drawn from a generator seeded by the message, *n* and `at`. Pauses
+//!    move it like any other due time, and if it is not sooner than the due time without it, it changes nothing. It
+//!    reaches no retry that a pause has moved, no wait that a `RetryAfter` asked for, and no retry with
+//!    *n* = `MAX_RETRIES`.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
 //!    are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
 //!    pause if that is sooner.
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
-//!     receive; on a later one, at most 41,940 s after now.
+//!     receive; on a later one, at most 41,940 s after now. Before the message's 500th receive, it ends at most
+//!     `LONGEST_HIDE` after now. The due time does not depend on that.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
 //!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
 //!
@@ -60,10 +65,10 @@ use std::time::Duration;
 use comeback_envelope::{Envelope, Metadata};
 
 use crate::dead_letter::SQS_MESSAGE_BYTES;
-use crate::due::{Case, HOLD, RETENTION_MARGIN};
+use crate::due::{Case, Due, HOLD, RETENTION_MARGIN};
 use crate::failed_event::FailedEvent;
 use crate::time::ceil_secs;
-use crate::{Directive, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
+use crate::{Directive, Early, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
 
 /// SQS's longest visibility timeout. It counts from the receive, and SQS refuses a longer one.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
@@ -73,8 +78,13 @@ const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// message after 1,000 receives: so a handler that cannot run loses nothing. If the handler was throttled, Lambda may
 /// deliver a message this long after its receive.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
+/// From this receive on, `LONGEST_HIDE` no longer counts. Until then its pieces take 7 days at least, and what is left of
+/// the 14 days is 500 holds of a paused function at most.
+const UNCUT_FROM_RECEIVE: u32 = 500;
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
+/// By how much a wait may seem shorter than its pieces, because clocks differ.
+const CLOCK_SLACK: Duration = Duration::from_secs(10);
 /// How much larger than this record the next one may be, apart from the payload. The next one's `responsePayload` holds
 /// the error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have
 /// none, as the record of a throttled event.
@@ -93,6 +103,10 @@ pub enum Action<'a> {
         due: Timestamp,
         /// Whole seconds, 1 to 43,170.
         visibility_timeout: Duration,
+        /// What moved the due time forward.
+        early: Option<Early>,
+        /// An earlier look began this wait, and this one changes nothing: not worth a line in the log.
+        goes_on: bool,
     },
     /// Keep the message although its retry is due, because its function is paused. This does not count as a retry.
     Hold {
@@ -109,6 +123,8 @@ pub enum Action<'a> {
         event: FailedEvent<'a>,
         /// When its retry was due.
         due: Timestamp,
+        /// What moved the due time forward.
+        early: Option<Early>,
         /// The payload for the target.
         envelope: Envelope<'a>,
     },
@@ -152,25 +168,26 @@ pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now:
         event.directive = None;
     }
     let case = Case { event: &event, record, policy, pauses, now };
-    let due = match case.due_unless_ruled_out() {
+    let Due { at: due, moved, early } = match case.due_unless_ruled_out() {
         Ok(due) => due,
         Err(reason) => return Action::DeadLetter { event: Some(event), reason },
     };
     if let Some(visibility_timeout) = case.left_to_serve(due) {
-        return Action::Defer { event, due, visibility_timeout };
+        let goes_on = !moved && case.goes_on();
+        return Action::Defer { event, due, visibility_timeout, early, goes_on };
     }
     if let Some(visibility_timeout) = case.hold() {
         return Action::Hold { event, due, visibility_timeout };
     }
     match case.envelope() {
-        Ok(envelope) => Action::Reinvoke { event, due, envelope },
+        Ok(envelope) => Action::Reinvoke { event, due, early, envelope },
         Err(reason) => Action::DeadLetter { event: Some(event), reason },
     }
 }
 
 impl<'r> Case<'_, 'r> {
     /// Rules 2 to 7.
-    fn due_unless_ruled_out(&self) -> Result<Timestamp, Reason> {
+    fn due_unless_ruled_out(&self) -> Result<Due, Reason> {
         self.rule_out()?;
         self.due().ok_or_else(|| self.out_of_time())
     }
@@ -231,11 +248,34 @@ impl<'r> Case<'_, 'r> {
         if !first && left < CLOCK_TOLERANCE {
             return None;
         }
+        Some(Duration::from_secs(ceil_secs(left).min(self.longest_hide().as_secs()).max(1)))
+    }
+
+    /// Rule 10.
+    fn longest_hide(&self) -> Duration {
+        let Self { record, policy, now, .. } = self;
         // The time of the current receive is known only for the first one.
-        let since_receive =
-            if first { self.now.since(self.record.first_receive) } else { QUEUE_VISIBILITY_TIMEOUT };
+        let since_receive = match record.is_first_receive() {
+            true => now.since(record.first_receive),
+            false => QUEUE_VISIBILITY_TIMEOUT,
+        };
         let longest = LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN);
-        Some(Duration::from_secs(ceil_secs(left).min(longest.as_secs()).max(1)))
+        if record.receive_count < UNCUT_FROM_RECEIVE { longest.min(policy.longest_hide) } else { longest }
+    }
+
+    /// Whether this look only goes on with a wait that an earlier one has begun, and logged. That is so if each earlier
+    /// receive explains a whole piece of the wait: a message that came back sooner was throttled, or its handler died.
+    /// At least every 12 hours a look has its line all the same, because commands read no more of the log than that.
+    fn goes_on(&self) -> bool {
+        let Self { record, now, .. } = self;
+        let waited = now.since(record.first_receive);
+        let piece = self.longest_hide();
+        let pieces = piece.saturating_mul(record.receive_count.saturating_sub(1));
+        let longest_piece = piece + QUEUE_VISIBILITY_TIMEOUT;
+        let lines_apart = LONGEST_VISIBILITY.saturating_sub(longest_piece).as_secs().max(1);
+        let lines = |waited: Duration| waited.as_secs() / lines_apart;
+        let line_is_due = lines(waited) > lines(waited.saturating_sub(longest_piece));
+        !record.is_first_receive() && waited + CLOCK_SLACK >= pieces && !line_is_due
     }
 
     /// Rule 9: how long to hold the event, in whole seconds; `None` if its function is not paused.

@@ -8,7 +8,7 @@ use rand::RngExt;
 use crate::failed_event::FailedEvent;
 use crate::known_pauses::longest_between_reads;
 use crate::seed::generator;
-use crate::{Directive, Pauses, Policy, Record, Timestamp};
+use crate::{Directive, Early, Pauses, Policy, Record, Timestamp};
 
 /// How long a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
 /// outlast the 14 days for which SQS keeps a message, and SQS allows 1,000.
@@ -32,14 +32,48 @@ pub(crate) struct Case<'c, 'r> {
     pub(crate) now: Timestamp,
 }
 
+/// When a retry is due.
+pub(crate) struct Due {
+    pub(crate) at: Timestamp,
+    /// Whether a pause or an operator's retry moved it.
+    pub(crate) moved: bool,
+    /// What moved it forward.
+    pub(crate) early: Option<Early>,
+}
+
 impl Case<'_, '_> {
     /// Rules 5 to 7: when the retry is due; `None` if no backoff fits before [the last moment](Self::last_moment). The
     /// backoff starts at the first receive, so it is served once, however often the message comes early.
-    pub(crate) fn due(&self) -> Option<Timestamp> {
+    pub(crate) fn due(&self) -> Option<Due> {
         let record = self.record;
         let start = if record.is_first_receive() { self.now } else { record.first_receive };
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
-        Some(self.due_after_pauses(start.saturating_add(delay)))
+        let drawn = start.saturating_add(delay);
+        let due = self.due_after_pauses(drawn);
+        let early = if due == drawn { self.early(due) } else { None };
+        let at = early.as_ref().map_or(due, |(at, _)| *at);
+        Some(Due { at, moved: at != drawn, early: early.map(|(_, early)| early) })
+    }
+
+    /// The end of rule 7: the earliest moment to which an operator's retry moves a retry that is due at `otherwise_due`.
+    fn early(&self, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
+        let Self { event, record, policy, pauses, now } = *self;
+        let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
+        if asked_to_wait || event.retry >= policy.max_retries {
+            return None;
+        }
+        let reaching = pauses.retries().filter(|retry| {
+            record.first_sent() < retry.at
+                && now <= retry.end(policy.longest_hide)
+                && retry.covers(&event.function_arn, event.error_type())
+        });
+        let moments = reaching.map(|retry| {
+            let seed = format!("{} {} retry", record.first_id(), event.retry);
+            let share: f64 = generator(&seed, retry.at.as_secs()).random();
+            let at = self.due_after_pauses(retry.at.saturating_add(retry.within.mul_f64(share)));
+            (at, Early { asked_at: retry.at, by: retry.by.clone(), otherwise_due })
+        });
+        moments.filter(|(at, _)| *at < otherwise_due).min_by_key(|(at, _)| *at)
     }
 
     /// Rule 6: when `MAX_AGE` ends, or when the message is given up before SQS deletes it, if that is sooner.

@@ -349,8 +349,10 @@ impl<'a> Message<'a> {
     fn take_on(&mut self, action: Action<'a>, now: Timestamp) {
         self.outcome.retry = action.event().map(Retry::of);
         match action {
-            Action::Defer { event, due, visibility_timeout } => {
+            Action::Defer { event, due, visibility_timeout, early, goes_on } => {
                 self.event = Some(event);
+                self.outcome.early = early;
+                self.outcome.goes_on = goes_on;
                 self.outcome.step = Some(Step::Defer { due, visibility_timeout });
                 self.next = Next::Wait(Wait { visibility_timeout, left: due.since(now), not_before: None });
             }
@@ -359,8 +361,9 @@ impl<'a> Message<'a> {
                 self.outcome.step = Some(Step::Hold { due, visibility_timeout });
                 self.next = Next::Wait(Wait::from(now, visibility_timeout));
             }
-            Action::Reinvoke { event, due, envelope } => {
+            Action::Reinvoke { event, due, early, envelope } => {
                 self.event = Some(event);
+                self.outcome.early = early;
                 self.outcome.step = Some(Step::Reinvoke { due });
                 self.next = Next::Invoke(envelope);
             }

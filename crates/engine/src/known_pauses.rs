@@ -66,8 +66,9 @@ impl KnownPauses {
         let read = match answer.and_then(parsed) {
             Ok(pauses) => {
                 let long = pauses.open_for(LONG_PAUSE, now).cloned().collect();
+                let unreadable_retries = pauses.unreadable_retries().map(Into::into).collect();
                 self.known = Some(pauses);
-                PausesRead::Known { long }
+                PausesRead::Known { long, unreadable_retries }
             }
             Err(problem) if self.known.is_some() => PausesRead::AsBefore(problem),
             Err(problem) => PausesRead::Unknown(problem),
@@ -176,7 +177,7 @@ mod tests {
         let day = 86_400;
         let all = [pause(ORDERS, 0, None), pause("*", 1, None), pause(PAYMENTS, 0, Some(day))];
         let long = |now| match of(10).read(Ok(text(&all)), at(now), "m-1") {
-            PausesRead::Known { long } => long,
+            PausesRead::Known { long, .. } => long,
             other => panic!("{other:?}"),
         };
         assert_eq!((long(day), long(day + 1)), (vec![], vec![all[0].clone()]));

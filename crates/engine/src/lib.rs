@@ -20,7 +20,7 @@
 //! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `policies_text`, `arn` | `POLICIES` as text, edited entry by entry; ARNs and their patterns |
-//! | `pauses` | [`Pauses`]: the document, read, written and edited |
+//! | `pauses`, `retry_now` | [`Pauses`]: the document, read, written and edited; [`RetryNow`], an entry of it |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 
 mod account;
@@ -42,6 +42,7 @@ mod policies_text;
 mod policy;
 mod record;
 mod report;
+mod retry_now;
 mod room;
 mod seed;
 mod time;
@@ -73,10 +74,11 @@ pub use pauses::{
 pub use policies::{BadEntry, FUNCTION_SETTINGS, Policies, PolicyEntry};
 pub use policies_text::{policies_named, with_policy, without_policies};
 pub use policy::{
-    BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
-    MOST_BACKOFFS, Policy, SettingError, Settings,
+    BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, LONGEST_HIDE_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
+    MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError, Settings,
 };
 pub use record::{GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
+pub use retry_now::{Early, LONGEST_WITHIN, RetryNow};
 pub use room::Room;
 pub use time::{Timestamp, duration, seconds};

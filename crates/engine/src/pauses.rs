@@ -1,5 +1,5 @@
 //! Pauses: an operator's order not to invoke a function for a while. All of them are one document, the SSM parameter that
-//! `PAUSES` names; the commands edit and write it, and the handler reads it.
+//! `PAUSES` names; the commands edit and write it, and the handler reads it. The orders of `retry_now` are in it too.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,11 +11,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::json::object;
+use crate::retry_now::RetryEntry;
 use crate::{BadPattern, FunctionPattern, Timestamp};
 
-/// All pauses: open ones, and those that ended within the last 14 days. None by default.
+/// All pauses: open ones, and those that ended within the last 14 days; and the orders to retry now. None by default.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pauses(Vec<Pause>);
+pub struct Pauses {
+    pauses: Vec<Pause>,
+    pub(crate) retries: Vec<RetryEntry>,
+    /// Members of the document that only a later version knows, as JSON.
+    others: BTreeMap<String, String>,
+}
 
 /// The parameter's text is unreadable, and where. Quotes nothing of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,29 +87,36 @@ pub const LONGEST_SPREAD: Duration = Duration::from_secs(14 * 86_400);
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
 /// No function is paused.
-pub(crate) static NO_PAUSES: Pauses = Pauses(Vec::new());
+pub(crate) static NO_PAUSES: Pauses =
+    Pauses { pauses: Vec::new(), retries: Vec::new(), others: BTreeMap::new() };
 
 impl Pauses {
-    /// Sorts them by their beginning. Those that begin together have an order too, which does not depend on how they are
-    /// written.
-    pub(crate) fn of(mut pauses: Vec<Pause>) -> Self {
+    /// Only pauses.
+    #[cfg(test)]
+    pub(crate) fn of(pauses: Vec<Pause>) -> Self {
+        Self::default().with(pauses)
+    }
+
+    /// The same document with other pauses. Sorts them by their beginning. Those that begin together have an order too,
+    /// which does not depend on how they are written.
+    fn with(&self, mut pauses: Vec<Pause>) -> Self {
         pauses.sort_by_cached_key(|pause| (pause.from, pause.is_bare(), pause.target.to_string()));
-        Self(pauses)
+        Self { pauses, ..self.clone() }
     }
 
     /// All pauses, by their beginning.
     pub fn iter(&self) -> impl Iterator<Item = &Pause> {
-        self.0.iter()
+        self.pauses.iter()
     }
 
     /// The pauses of a function, by their beginning.
     pub fn of_function<'p>(&'p self, function_arn: &'p str) -> impl Iterator<Item = &'p Pause> {
-        self.0.iter().filter(|pause| pause.target.covers(function_arn))
+        self.pauses.iter().filter(|pause| pause.target.covers(function_arn))
     }
 
     /// The pauses that have been open for longer than this.
     pub(crate) fn open_for(&self, longer_than: Duration, now: Timestamp) -> impl Iterator<Item = &Pause> {
-        self.0.iter().filter(move |pause| pause.is_active(now) && now.since(pause.from) > longer_than)
+        self.pauses.iter().filter(move |pause| pause.is_active(now) && now.since(pause.from) > longer_than)
     }
 }
 
@@ -147,13 +160,14 @@ impl fmt::Display for PauseTarget {
 }
 
 // The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}.
-// Times are in seconds since the epoch. Unknown members are left to later versions; an unknown `v` is refused.
+// Times are in seconds since the epoch. An unknown `v` is refused. Other members are left to later versions: the commands
+// write them back as they were.
 // Where the document would be too long, it has a member more, with the beginnings, ends and spreads of pauses that are
 // nothing else: "ended":{"arn:…":[[1700000000,1700003600,1800]]}.
 
 const VERSION: u64 = 1;
 /// 9999-12-31T23:59:59Z, in seconds. Anything later is a mistake, such as milliseconds.
-const LATEST: u64 = 253_402_300_799;
+pub(crate) const LATEST: u64 = 253_402_300_799;
 
 #[derive(Deserialize)]
 struct Versioned {
@@ -166,7 +180,11 @@ struct Document<'a> {
     pauses: Vec<&'a RawValue>,
     #[serde(default)]
     ended: Ended,
+    #[serde(borrow, default)]
+    retries: Option<&'a RawValue>,
 }
+
+const MEMBERS: [&str; 4] = ["v", "pauses", "ended", "retries"];
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -174,6 +192,10 @@ struct Written<'a> {
     pauses: Vec<Wire<'a>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     ended: Ended,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retries: Vec<&'a RawValue>,
+    #[serde(flatten)]
+    others: BTreeMap<&'a str, &'a RawValue>,
 }
 
 /// The beginning, the end and the spread of each pause, by target.
@@ -201,7 +223,7 @@ impl Pauses {
     /// # Errors
     ///
     /// It is not such a document, it has an unknown version, or a time, a target or a spread in it makes no sense. Then
-    /// none of its pauses counts.
+    /// none of its pauses counts. An unreadable order to retry is no error: it alone does not count.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -216,20 +238,23 @@ impl Pauses {
         if v != VERSION {
             return Err(GarbledPauses(format!("v is {v}, and this version reads {VERSION} only")));
         }
-        let Document { pauses, ended } = object(text).map_err(GarbledPauses)?;
+        let Document { pauses, ended, retries } = object(text).map_err(GarbledPauses)?;
         let ended =
             ended.iter().flat_map(|(target, all)| all.iter().map(move |times| Wire::ended(target, *times)));
         let all = pauses.into_iter().map(|pause| object(pause.get())).chain(ended.map(Ok));
         let read = |(wire, number): (Result<Wire<'_>, String>, u32)| {
             wire.and_then(Pause::read).map_err(|what| GarbledPauses(format!("pause {number}: {what}")))
         };
-        all.zip(1..).map(read).collect::<Result<_, _>>().map(Self::of)
+        let pauses = all.zip(1..).map(read).collect::<Result<_, _>>()?;
+        let members: BTreeMap<String, &RawValue> = object(text).map_err(GarbledPauses)?;
+        let others = members.into_iter().filter(|(name, _)| !MEMBERS.contains(&name.as_str()));
+        let others = others.map(|(name, value)| (name, value.get().to_owned())).collect();
+        Ok(Self { pauses: Vec::new(), retries: entries(retries), others }.with(pauses))
     }
 
     /// The parameter's text. If it is too long for the parameter, bare pauses are written short.
     pub fn write(&self) -> String {
-        let long = Written { v: VERSION, pauses: self.iter().map(Wire::of).collect(), ended: Ended::new() };
-        let long = long.text();
+        let long = self.text(self.iter().map(Wire::of).collect(), Ended::new());
         if long.len() <= LONGEST_PAUSES { long } else { self.write_short() }
     }
 
@@ -244,15 +269,26 @@ impl Pauses {
                 _ => pauses.push(wire),
             }
         }
-        Written { v: VERSION, pauses, ended }.text()
+        self.text(pauses, ended)
+    }
+
+    /// In as few bytes as JSON allows.
+    fn text(&self, pauses: Vec<Wire<'_>>, ended: Ended) -> String {
+        let raw = |text| {
+            serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
+        };
+        let retries = self.retries.iter().map(|entry| raw(entry.text.as_str())).collect();
+        let others = self.others.iter().map(|(name, value)| (name.as_str(), raw(value))).collect();
+        let written = Written { v: VERSION, pauses, ended, retries, others };
+        serde_json::to_string(&written).expect("BUG: strings and numbers are JSON")
     }
 }
 
-impl Written<'_> {
-    /// In as few bytes as JSON allows.
-    fn text(&self) -> String {
-        serde_json::to_string(self).expect("BUG: strings and numbers are JSON")
-    }
+/// The entries of `retries`. One that is not a list counts as a single unreadable entry.
+fn entries(retries: Option<&RawValue>) -> Vec<RetryEntry> {
+    let Some(retries) = retries else { return Vec::new() };
+    let entries: Vec<&RawValue> = serde_json::from_str(retries.get()).unwrap_or_else(|_| vec![retries]);
+    entries.into_iter().map(|entry| RetryEntry::read(entry.get())).collect()
 }
 
 impl Pause {
@@ -368,6 +404,19 @@ pub enum EditError {
     /// The target has no open pause.
     #[error("{0} is not paused: pauses are listed by pause --list")]
     NotPaused(Box<PauseTarget>),
+    /// Over [`LONGEST_WITHIN`](crate::LONGEST_WITHIN).
+    #[error("--within is {0} s; it must be at most 39600 s (11 hours)")]
+    WithinTooLong(u64),
+    /// The orders to retry would leave too little of the parameter to pauses.
+    #[error(
+        "the orders to retry would take {bytes} bytes of the 1024 they have: shorten --why, or wait until {first_end}, when the first of them is forgotten"
+    )]
+    ManyRetries {
+        /// What they would take.
+        bytes: usize,
+        /// When the first of them is forgotten.
+        first_end: Timestamp,
+    },
     /// Over [`LONGEST_PAUSES`].
     #[error("the pauses would take {bytes} bytes; the parameter holds 4096: shorten the reasons{}", or_wait(.forgotten))]
     TooLarge {
@@ -403,7 +452,7 @@ impl Pauses {
             return Err(EditError::AlreadyPaused(Box::new(open.clone())));
         }
         pause.check(now)?;
-        Ok(Self::of(self.iter().cloned().chain([pause]).collect()))
+        Ok(self.with(self.iter().cloned().chain([pause]).collect()))
     }
 
     /// Changes the open pause of a target: what `change` does not name stays. Returns the pause as it is then, too.
@@ -417,7 +466,7 @@ impl Pauses {
         change: &PauseChange,
         now: Timestamp,
     ) -> Result<(Self, Pause), EditError> {
-        let mut pauses = self.0.clone();
+        let mut pauses = self.pauses.clone();
         let open = pauses.iter_mut().find(|pause| pause.target == *target && !pause.is_over(now));
         let open = open.ok_or_else(|| EditError::NotPaused(Box::new(target.clone())))?;
         let PauseChange { until, spread, why } = change.clone();
@@ -426,7 +475,7 @@ impl Pauses {
         open.why = why.or_else(|| open.why.take());
         open.check(now)?;
         let changed = open.clone();
-        Ok((Self::of(pauses), changed))
+        Ok((self.with(pauses), changed))
     }
 
     /// Closes the open pauses of a target now, rounded up to a second: events due in them come back over `spread`. One
@@ -457,10 +506,10 @@ impl Pauses {
             let spread = Duration::from_secs(spread.as_secs());
             Pause { until: Some(end), spread, ..pause.clone() }.closed()
         }));
-        Ok((Self::of(others), open))
+        Ok((self.with(others), open))
     }
 
-    /// Drops the pauses that ended over 14 days ago, and everything from closed ones that no longer counts. Closed pauses of
+    /// Drops the orders to retry that are over, the pauses that ended over 14 days ago, and everything from closed ones that no longer counts. Closed pauses of
     /// one target that overlap or adjoin become one.
     #[must_use]
     pub fn tidied(&self, now: Timestamp) -> Self {
@@ -473,7 +522,9 @@ impl Pauses {
                 None => tidied.push(pause),
             }
         }
-        Self::of(tidied)
+        let mut document = self.with(tidied);
+        document.retries.retain(|entry| !entry.is_over(now));
+        document
     }
 
     /// Whether the parameter can hold them.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
 use crate::failed_event::FailedEvent;
-use crate::{Directive, Pause, Reason, Record, Timestamp, TraceHeader};
+use crate::{Directive, Early, Pause, Reason, Record, Timestamp, TraceHeader};
 
 /// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub enum PausesRead {
     Known {
         /// Those that are open for over 24 hours: they may have been forgotten.
         long: Vec<Pause>,
+        /// What is wrong with entries of `retries`, which are ignored.
+        unreadable_retries: Vec<String>,
     },
     /// The read failed. The pauses known before still count.
     AsBefore(CallFailure),
@@ -98,6 +100,10 @@ pub struct Outcome<'a> {
     /// When the handler checks that copy again, if it waits for a reason other than its backoff; several moves may take it
     /// there.
     pub not_before: Option<Timestamp>,
+    /// What moved the retry forward, if it is due before its time.
+    pub early: Option<Early>,
+    /// Whether an earlier look began the wait, and this one changed nothing.
+    pub goes_on: bool,
     /// Whether the message is such a copy itself.
     pub is_copy: bool,
     /// Whether nobody received it before: the event has just failed.
@@ -209,6 +215,8 @@ impl<'a> Outcome<'a> {
             hidden_for: None,
             moved: None,
             not_before: None,
+            early: None,
+            goes_on: false,
             is_copy: record.moved.is_some(),
             is_first_receive: record.is_first_receive(),
             trace: TraceHeader::of(record).map(TraceHeader::root),
@@ -226,9 +234,10 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// Whether only its wait goes on: a copy that was moved once more.
+    /// Whether only its wait goes on: a copy that was moved once more, or a message that was hidden once more.
     pub const fn only_waits_on(&self) -> bool {
-        self.is_copy && self.moved.is_some() && self.problem.is_none()
+        let goes_on = if self.moved.is_some() { self.is_copy } else { self.goes_on };
+        goes_on && self.problem.is_none()
     }
 
     /// When the retry is due.

@@ -59,7 +59,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// A line for each message that was handled, except that copies moved once more share one.
+/// A line for each message that was handled, except for those whose wait only goes on. Copies that were moved once more
+/// share a line.
 pub(crate) fn report(report: &BatchReport<'_>) {
     report.outcomes.iter().filter(|it| !it.only_waits_on()).for_each(outcome);
     moves(&report.moves);
@@ -73,13 +74,25 @@ pub(crate) fn report(report: &BatchReport<'_>) {
         failed(failure, "the messages in flight could not be counted");
     }
     match &report.pauses {
-        Some(PausesRead::Known { long }) => long.iter().for_each(long_pause),
+        Some(PausesRead::Known { long, unreadable_retries }) => {
+            long.iter().for_each(long_pause);
+            unreadable_retries.iter().for_each(|problem| unreadable_retry(problem));
+        }
         Some(PausesRead::AsBefore(failure)) => {
             failed(failure, "the pauses could not be read; using those of the last read");
         }
         Some(PausesRead::Unknown(failure)) => unknown_pauses(failure),
         None => {}
     }
+}
+
+fn unreadable_retry(problem: &str) {
+    tracing::warn!(
+        problem = cut(problem),
+        remedy =
+            "take the entry out of the parameter that PAUSES names, and order it again with comeback retry",
+        "an order to retry now is unreadable, and ignored; the pauses are not affected"
+    );
 }
 
 /// Lines that are JSON already.
@@ -160,6 +173,7 @@ fn outcome(outcome: &Outcome<'_>) {
         Some(Directive::Unreadable(why)) => (None, Some(why)),
         Some(Directive::NonRetryable) | None => (None, None),
     };
+    let early = outcome.early.as_ref();
     let is_warning = problem.is_none() && (reason.is_some() || unreadable.is_some());
     event!(
         if is_warning { Level::WARN } else { level(problem) },
@@ -171,6 +185,9 @@ fn outcome(outcome: &Outcome<'_>) {
         delay = outcome.moved.or(outcome.visibility_timeout()).map(|wait| wait.as_secs()),
         due = outcome.due().map(tracing::field::display),
         not_before = outcome.not_before.map(tracing::field::display),
+        asked_at = early.map(|early| tracing::field::display(early.asked_at)),
+        asked_by = early.and_then(|early| early.by.as_deref()).map(cut),
+        otherwise_due = early.map(|early| tracing::field::display(early.otherwise_due)),
         request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
         invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
         trace = outcome.trace,
@@ -199,7 +216,7 @@ pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use comeback_engine::{Pauses, Reason, ReasonCode, Retry, Timestamp};
+    use comeback_engine::{Early, Pauses, Reason, ReasonCode, Retry, Timestamp};
     use serde_json::{Value, json};
 
     use super::*;
@@ -276,6 +293,8 @@ pub(crate) mod tests {
             hidden_for: None,
             moved: None,
             not_before: None,
+            early: None,
+            goes_on: false,
             is_copy: false,
             trace: None,
             is_first_receive: false,
@@ -439,11 +458,35 @@ pub(crate) mod tests {
         );
         let long = Pauses::read(&text).unwrap().iter().cloned().collect();
         assert_eq!(
-            said(PausesRead::Known { long }),
+            said(PausesRead::Known { long, unreadable_retries: Vec::new() }),
             [json!({"level": "WARN", "paused": "*", "since": "2023-11-14T22:13:20.000Z", "by": "ops",
                     "why": "x".repeat(512), "message": "paused for over 24 hours: resume it if it was forgotten"})]
         );
-        assert_eq!(said(PausesRead::Known { long: Vec::new() }), [] as [Value; 0]);
+        let unreadable =
+            |unreadable_retries| said(PausesRead::Known { long: Vec::new(), unreadable_retries });
+        assert_eq!(unreadable(Vec::new()), [] as [Value; 0]);
+        let warning = &unreadable(vec!["missing field `at`".into()])[0];
+        assert_eq!((&warning["level"], &warning["problem"]), (&json!("WARN"), &json!("missing field `at`")));
+    }
+
+    #[test]
+    fn a_wait_that_goes_on_has_no_line_unless_its_hiding_failed() {
+        let goes_on = || Outcome { goes_on: true, ..deferred() };
+        assert_eq!(lines(vec![goes_on()], Moves::default(), None), [] as [Value; 0]);
+        let problem = Some(CallFailure { cause: "throttled".into(), remedy: None });
+        let failed = &lines(vec![Outcome { problem, ..goes_on() }], Moves::default(), None)[0];
+        assert_eq!(failed["problem"], "throttled");
+    }
+
+    #[test]
+    fn a_retry_that_comes_early_names_the_order() {
+        let asked_at = Timestamp::from_secs(1_700_000_000);
+        let otherwise_due = Timestamp::from_secs(1_700_025_200);
+        let early = Some(Early { asked_at, by: Some("ops".into()), otherwise_due });
+        let step = Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_060) });
+        let line = line(&Outcome { step, early, ..deferred() });
+        let fields = ["asked_at", "asked_by", "otherwise_due"].map(|field| line[field].clone());
+        assert_eq!(fields, ["2023-11-14T22:13:20.000Z", "ops", "2023-11-15T05:13:20.000Z"].map(Value::from));
     }
 
     #[test]

@@ -189,6 +189,8 @@ mod tests {
             hidden_for: None,
             moved: None,
             not_before: None,
+            early: None,
+            goes_on: false,
             is_copy: false,
             trace: None,
             is_first_receive: false,

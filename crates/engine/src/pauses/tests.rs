@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::EditError;
+use crate::{EditError, RetryNow};
 
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 pub(crate) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:live";
@@ -339,4 +339,40 @@ proptest! {
         prop_assert_eq!(was.len(), 1);
         prop_assert!(closed.iter().all(|pause| pause.target != target || !pause.is_active(now)));
     }
+}
+
+#[test]
+fn an_edit_keeps_the_members_that_it_does_not_know() {
+    let read = r#""retries":[{"target":"*","at":1700000000,"within":300,"later":[1]},{"odd":1}],"mail":{"to": 1E400}}"#;
+    let document = Pauses::read(&format!(r#"{{"v":1,"pauses":[],{read}"#)).unwrap();
+    let opened = document.open(pause(ORDERS, 0, None), at(0)).unwrap().tidied(at(0));
+    let text = opened.write();
+    assert!(text.ends_with(read), "{text}");
+    assert_eq!(Pauses::read(&text).as_ref(), Ok(&opened));
+    let over = at(12 * 3_600 + 1);
+    let left = opened.tidied(over).write();
+    assert!(
+        left.ends_with(r#""retries":[{"odd":1}],"mail":{"to": 1E400}}"#),
+        "an order that is over is dropped: {left}"
+    );
+}
+
+#[test]
+fn an_order_to_retry_has_its_own_share_of_the_parameter() {
+    let order = |within: u64, why: &str| RetryNow {
+        target: PauseTarget::All,
+        at: Timestamp::from_millis(at(0).as_millis() + 1),
+        within: Duration::from_secs(within),
+        errors: vec!["Time*".into()],
+        by: None,
+        why: Some(why.into()),
+    };
+    let none = Pauses::default();
+    let one = none.retry(order(300, "fixed")).unwrap();
+    let text = r#"{"v":1,"pauses":[],"retries":[{"target":"*","at":1700000001,"within":300,"errors":["Time*"],"why":"fixed"}]}"#;
+    assert_eq!(one.write(), text, "its moment is rounded up, so that it reaches what has just failed");
+    assert_eq!(Pauses::read(text), Ok(one.clone()));
+    assert_eq!(none.retry(order(39_601, "")), Err(EditError::WithinTooLong(39_601)));
+    let refused = one.retry(order(300, &"x".repeat(1_000)));
+    assert!(matches!(refused, Err(EditError::ManyRetries { .. })), "{refused:?}");
 }

@@ -43,7 +43,7 @@ fn a_batch_reads_before_it_decides_and_hides_what_is_held() {
     let hidden = (0..3).map(|n| (format!("h-{n}"), 1_344)).collect();
     assert_eq!(*world.calls.borrow(), [Call::ReadPauses, Call::Hide(hidden)]);
     assert_eq!(kept(&report), ids(0..3));
-    assert!(matches!(&report.pauses, Some(PausesRead::Known { long }) if long.is_empty()));
+    assert!(matches!(&report.pauses, Some(PausesRead::Known { long, .. }) if long.is_empty()));
     for outcome in &report.outcomes {
         assert_eq!(
             (step(outcome).name(), outcome.retry.as_ref().map(|retry| retry.number)),

@@ -1,5 +1,5 @@
 //! The engine's rules, tested through its public surface. `decide`, `directives` and `pauses` hold the rules to their
-//! limits; `batch`, `moves`, `held` and `batch_invariants` the environment, with an account that fails as planned
+//! limits, `pieces` and `retry_now` too; `batch`, `moves`, `held` and `batch_invariants` the environment, with an account that fails as planned
 //! (`fakes`); `model` checks one event's protocol in every order of steps and faults; `reading`, `letters`, `policy` and
 //! `policies` what goes in and comes out. `support` builds messages and policies.
 
@@ -13,7 +13,9 @@ mod letters;
 mod model;
 mod moves;
 mod pauses;
+mod pieces;
 mod policies;
 mod policy;
 mod reading;
+mod retry_now;
 mod support;

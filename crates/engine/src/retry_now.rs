@@ -1,0 +1,169 @@
+//! An operator's order to retry what waits now, and what it does to a retry.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use wildmatch::WildMatch;
+
+use crate::directive::error_names;
+use crate::due::HOLD;
+use crate::json::object;
+use crate::pauses::{EditError, LATEST, PauseTarget};
+use crate::{Pauses, Timestamp};
+
+/// The longest `within` of a [`RetryNow`]. It leaves time for the handler to look at every message within 12 hours.
+pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
+/// An entry ends this long after its moment at the latest.
+pub(crate) const LONGEST_ENTRY: Duration = Duration::from_secs(12 * 3_600);
+/// Bytes that the entries may take of the parameter. The rest is left to pauses.
+const LONGEST_RETRIES: usize = 1_024;
+
+/// An operator's order to retry the events of functions that failed before a moment: the entry `retries` of the pauses'
+/// document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetryNow {
+    /// The functions.
+    pub target: PauseTarget,
+    /// The moment, in whole seconds. Events that failed before it are reached.
+    pub at: Timestamp,
+    /// They are due within this time after it: whole seconds, at most [`LONGEST_WITHIN`].
+    pub within: Duration,
+    /// `errorType` globs: only events that failed with one of these. Empty for all events.
+    pub errors: Vec<String>,
+    /// Who ordered it.
+    pub by: Option<String>,
+    /// The reason they gave.
+    pub why: Option<String>,
+}
+
+/// How an order has moved a retry forward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Early {
+    /// The moment of the order.
+    pub asked_at: Timestamp,
+    /// Who gave it.
+    pub by: Option<String>,
+    /// When the retry would be due without it.
+    pub otherwise_due: Timestamp,
+}
+
+impl RetryNow {
+    /// When the handler has looked at everything that the order could reach, if it hides messages for at most
+    /// `longest_hide` at once. Events that fail later are not reached anyway.
+    pub fn end(&self, longest_hide: Duration) -> Timestamp {
+        let looked_at = self.within + longest_hide.max(HOLD);
+        self.at.saturating_add(looked_at.min(LONGEST_ENTRY))
+    }
+
+    /// Whether it names the function and the error.
+    pub fn covers(&self, function_arn: &str, error_type: Option<&str>) -> bool {
+        self.target.covers(function_arn) && self.names_error(error_type)
+    }
+
+    fn names_error(&self, error_type: Option<&str>) -> bool {
+        let names = error_type.map(error_names).into_iter().flatten();
+        self.errors.is_empty()
+            || names.into_iter().any(|name| self.errors.iter().any(|glob| WildMatch::new(glob).matches(name)))
+    }
+}
+
+/// An entry of the document, as its text. It keeps members that only a later version knows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RetryEntry {
+    pub(crate) text: String,
+    pub(crate) retry: Result<RetryNow, String>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Wire<'a> {
+    target: String,
+    at: u64,
+    within: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<String>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    by: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    why: Option<Cow<'a, str>>,
+}
+
+impl RetryEntry {
+    pub(crate) fn read(text: &str) -> Self {
+        Self { text: text.into(), retry: object(text).and_then(RetryNow::read) }
+    }
+
+    fn of(retry: RetryNow) -> Self {
+        let wire = Wire {
+            target: retry.target.to_string(),
+            at: retry.at.as_secs(),
+            within: retry.within.as_secs(),
+            errors: retry.errors.clone(),
+            by: retry.by.as_deref().map(Into::into),
+            why: retry.why.as_deref().map(Into::into),
+        };
+        let text = serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON");
+        Self { text, retry: Ok(retry) }
+    }
+
+    /// Whether its time is over. An unreadable one has no time.
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+        self.retry.as_ref().is_ok_and(|retry| now.since(retry.at) > LONGEST_ENTRY)
+    }
+}
+
+impl RetryNow {
+    fn read(wire: Wire<'_>) -> Result<Self, String> {
+        let Wire { target, at, within, errors, by, why } = wire;
+        if at > LATEST {
+            return Err("at must be seconds since the epoch, before the year 10000".into());
+        }
+        if within > LONGEST_WITHIN.as_secs() {
+            return Err("within must be seconds, at most 39600 (11 hours)".into());
+        }
+        Ok(Self {
+            target: target.parse().map_err(|problem| format!("target {problem}, and is not *"))?,
+            at: Timestamp::from_secs(at),
+            within: Duration::from_secs(within),
+            errors,
+            by: by.map(Into::into),
+            why: why.map(Into::into),
+        })
+    }
+}
+
+impl Pauses {
+    /// Adds an order to retry. Its moment is rounded up to a second, and so is `within`.
+    ///
+    /// # Errors
+    ///
+    /// It makes no sense, or there is no room for it.
+    pub fn retry(&self, mut retry: RetryNow) -> Result<Self, EditError> {
+        if retry.within > LONGEST_WITHIN {
+            return Err(EditError::WithinTooLong(retry.within.as_secs()));
+        }
+        // Rounded down it would miss the latest events that have failed.
+        retry.at = retry.at.rounded_up_to_secs();
+        let mut all = self.clone();
+        all.retries.push(RetryEntry::of(retry));
+        let bytes = all.retries.iter().map(|entry| entry.text.len() + 1).sum();
+        let first =
+            all.retries.iter().filter_map(|entry| entry.retry.as_ref().ok()).map(|retry| retry.at).min();
+        match first {
+            Some(first) if bytes > LONGEST_RETRIES => {
+                Err(EditError::ManyRetries { bytes, first_end: first.saturating_add(LONGEST_ENTRY) })
+            }
+            _ => Ok(all),
+        }
+    }
+
+    /// The orders to retry.
+    pub fn retries(&self) -> impl Iterator<Item = &RetryNow> {
+        self.retries.iter().filter_map(|entry| entry.retry.as_ref().ok())
+    }
+
+    /// What is wrong with the entries of `retries` that cannot be read. They count as absent.
+    pub fn unreadable_retries(&self) -> impl Iterator<Item = &str> {
+        self.retries.iter().filter_map(|entry| entry.retry.as_ref().err()).map(String::as_str)
+    }
+}

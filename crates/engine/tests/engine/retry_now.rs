@@ -1,0 +1,228 @@
+//! What an operator's order to retry now changes of what is decided.
+
+use std::time::Duration;
+
+use comeback_engine::{Action, Early, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide};
+use proptest::prelude::*;
+
+use crate::support::{ORDERS, T0, after, body, enveloped, policy, received_again, replaced};
+
+const HOUR: u64 = 3_600;
+
+fn at(seconds: u64) -> Timestamp {
+    after(T0, 1_000 * seconds)
+}
+
+/// Every backoff takes 12 hours less 30 seconds, and is hidden hour by hour.
+fn waits() -> Policy {
+    policy(|settings| {
+        settings.base_backoff = settings.max_backoff;
+        settings.longest_hide = HOUR;
+    })
+}
+
+/// Received again; it failed at [`T0`].
+fn record() -> Record {
+    Record { sent: at(0), first_receive: at(1), ..received_again(body("7")) }
+}
+
+/// An order at this second after [`T0`], within five minutes, with these further members.
+fn order(second: u64, more: &str) -> String {
+    format!(r#"{{"target":"{ORDERS}","at":{},"within":300{more}}}"#, T0.as_secs() + second)
+}
+
+fn with(orders: &[String], pauses: &str) -> Pauses {
+    let text = format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{}]}}"#, orders.join(","));
+    Pauses::read(&text).expect("a document")
+}
+
+fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> Action<'a> {
+    decide(record, &Policies::from(policy.clone()), pauses, now)
+}
+
+/// Seconds from [`T0`] until the retry is due.
+fn due(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> f64 {
+    act(record, policy, pauses, now).due().expect("it is retried").since(T0).as_secs_f64()
+}
+
+const UNCHANGED: f64 = 43_171.0;
+
+fn is_reached(record: &Record, policy: &Policy, orders: &[String], now: u64) -> bool {
+    let due = due(record, policy, &with(orders, ""), at(now));
+    assert!(due == UNCHANGED || (HOUR as f64..HOUR as f64 + 300.0).contains(&due), "due after {due} s");
+    due != UNCHANGED
+}
+
+#[test]
+fn an_order_moves_what_failed_before_it_to_within_its_time() {
+    let (policy, record, orders) = (waits(), record(), [order(HOUR, "")]);
+    assert!(is_reached(&record, &policy, &orders, HOUR + 30));
+    let later = Record { sent: at(HOUR), ..record.clone() };
+    assert!(!is_reached(&later, &policy, &orders, HOUR + 30), "it failed after the fix");
+    let other = Record { body: replaced(&record.body, "function:orders", "function:payments"), ..record };
+    let both = crate::support::policy(|settings| {
+        settings.base_backoff = settings.max_backoff;
+        settings.target_functions.push(ORDERS.replace("orders", "payments"));
+    });
+    assert!(!is_reached(&other, &both, &orders, HOUR + 30));
+}
+
+#[test]
+fn events_come_back_at_their_own_moments() {
+    let (policy, pauses) = (waits(), with(&[order(HOUR, "")], ""));
+    let of = |n: u64| Record { message_id: format!("m-{n}"), ..record() };
+    let mut dues: Vec<f64> = (0..1_000).map(|n| due(&of(n), &policy, &pauses, at(HOUR))).collect();
+    let again: Vec<f64> = (0..1_000).map(|n| due(&of(n), &policy, &pauses, at(HOUR + 60))).collect();
+    assert_eq!(dues, again, "each look draws the same moment");
+    dues.sort_by(f64::total_cmp);
+    for (share, due) in [(0.25, dues[250]), (0.5, dues[500]), (0.75, dues[750])] {
+        let even = HOUR as f64 + 300.0 * share;
+        assert!((due - even).abs() < 20.0, "{due} s, not {even} s");
+    }
+}
+
+#[test]
+fn a_retry_that_comes_early_names_its_order() {
+    let (policy, record) = (waits(), record());
+    let pauses = with(&[order(HOUR, r#","by":"ops""#)], "");
+    let early = |action: Action<'_>| match action {
+        Action::Defer { early, .. } | Action::Reinvoke { early, .. } => early,
+        other => panic!("{other:?}"),
+    };
+    let otherwise_due = at(1).saturating_add(Duration::from_secs(43_170));
+    let expected = Early { asked_at: at(HOUR), by: Some("ops".into()), otherwise_due };
+    for now in [HOUR, HOUR + 300] {
+        assert_eq!(early(act(&record, &policy, &pauses, at(now))), Some(expected.clone()), "{now}");
+    }
+    assert_eq!(early(act(&record, &policy, &Pauses::default(), at(HOUR))), None);
+}
+
+#[test]
+fn neither_a_wait_that_was_asked_for_nor_the_last_retry_is_moved() {
+    let orders = [order(HOUR, "")];
+    let asked = replaced(&replaced(&record().body, "Timeout", "RetryAfter"), "too slow", "12h");
+    let asked = Record { body: asked, ..record() };
+    let unmoved = |record: &Record, policy: &Policy| {
+        let of = |pauses: &Pauses| due(record, policy, pauses, at(HOUR + 30));
+        assert!(of(&Pauses::default()) > 40_000.0);
+        of(&with(&orders, "")) == of(&Pauses::default())
+    };
+    assert!(unmoved(&asked, &waits()));
+    let third = Record { body: body(&enveloped(2, "7")), ..record() };
+    let of = |max_retries| {
+        policy(|settings| {
+            settings.base_backoff = settings.max_backoff;
+            settings.max_retries = max_retries;
+        })
+    };
+    assert!(unmoved(&third, &of(3)) && !unmoved(&third, &of(4)));
+}
+
+#[test]
+fn an_order_may_be_about_some_errors() {
+    let reached = |errors: &str| {
+        is_reached(&record(), &waits(), &[order(HOUR, &format!(r#","errors":[{errors}]"#))], HOUR + 30)
+    };
+    assert!(reached("") && reached(r#""Time*""#) && reached(r#""Other","Timeout""#));
+    assert!(!reached(r#""Other""#));
+    let unknown = Record { body: replaced(&record().body, r#""errorType":"Timeout","#, ""), ..record() };
+    let any = [order(HOUR, r#","errors":["*"]"#)];
+    assert!(!is_reached(&unknown, &waits(), &any, HOUR + 30), "its error is not known");
+}
+
+#[test]
+fn an_order_ends_when_every_message_was_looked_at() {
+    let reached = |longest_hide: u64, now| {
+        let policy = policy(|settings| {
+            settings.base_backoff = settings.max_backoff;
+            settings.longest_hide = longest_hide;
+        });
+        is_reached(&record(), &policy, &[order(HOUR, "")], HOUR + now)
+    };
+    for (longest_hide, end) in [(HOUR, 300 + HOUR), (1_344, 1_644)] {
+        assert!(reached(longest_hide, end) && !reached(longest_hide, end + 1), "{longest_hide}");
+    }
+}
+
+#[test]
+fn pauses_come_first() {
+    let (policy, record, orders) = (waits(), record(), [order(HOUR, "")]);
+    let t0 = T0.as_secs();
+    let pause = |from: u64, until: &str, spread: u64| {
+        format!(r#"{{"target":"*","from":{},"until":{until},"spread":{spread}}}"#, t0 + from)
+    };
+    let open = with(&orders, &pause(HOUR, "null", 0));
+    assert!(matches!(act(&record, &policy, &open, at(HOUR + 400)), Action::Hold { .. }));
+    // What the order moves into a pause that is over comes back after it.
+    let until = HOUR + 600;
+    let closed = with(&orders, &pause(HOUR, &(t0 + until).to_string(), 0));
+    assert!((due(&record, &policy, &closed, at(until + 60)) - until as f64).abs() < 1.0);
+    // A retry that the pause itself has moved keeps its moment.
+    let closed = pause(43_000, &(t0 + 45_000).to_string(), 20_000);
+    let order = [order(46_000, "")];
+    let of = |orders: &[String]| due(&record, &policy, &with(orders, &closed), at(46_000));
+    assert_eq!(of(&order), of(&[]));
+    assert!(of(&order) > 46_300.0, "the pause's spread is long: {}", of(&order));
+}
+
+#[test]
+fn unreadable_orders_harm_nothing() {
+    let t0 = T0.as_secs();
+    let garbled = [
+        "7".to_owned(),
+        r#"{"target":"*"}"#.into(),
+        order(HOUR, "").replace("300", "39601"),
+        order(HOUR, "").replace(ORDERS, "orders"),
+        order(HOUR, r#","errors":"Timeout""#),
+    ];
+    let good = order(HOUR, "");
+    let all: Vec<String> = garbled.iter().cloned().chain([good]).collect();
+    let pauses = with(&all, &format!(r#"{{"target":"*","from":{t0},"until":null,"spread":0}}"#));
+    assert_eq!((pauses.retries().count(), pauses.unreadable_retries().count()), (1, garbled.len()));
+    assert_eq!(pauses.iter().count(), 1);
+    let odd = Pauses::read(r#"{"v":1,"pauses":[],"retries":"soon"}"#).expect("the pauses are readable");
+    assert_eq!((odd.retries().count(), odd.unreadable_retries().count()), (0, 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever is paused and ordered, no retry is due later than without orders; and none before the first of them.
+    #[test]
+    fn nothing_is_due_later_because_of_an_order(
+        orders in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),
+        pauses in proptest::collection::vec((0..60_000u64, 1..20_000u64, 0..40_000u64), 0..3),
+        jitter in proptest::sample::select(Jitter::ALL.to_vec()),
+        n in 1..40u64,
+        id in "[a-z0-9]{1,8}",
+        first in 0..5_000u64,
+        now in 0..90_000u64,
+    ) {
+        let policy = policy(|settings| {
+            (settings.jitter, settings.longest_hide, settings.max_age) = (jitter, HOUR, 14 * 24 * HOUR);
+        });
+        let t0 = T0.as_secs();
+        let (first_order, last) = (orders.iter().map(|(at, _)| *at).min(), orders.len());
+        let orders: Vec<String> = orders
+            .iter()
+            .map(|(at, within)| format!(r#"{{"target":"*","at":{},"within":{within}}}"#, t0 + at))
+            .collect();
+        let pauses: Vec<String> = pauses
+            .iter()
+            .map(|(from, length, spread)| {
+                let (from, until) = (t0 + from, t0 + from + length);
+                format!(r#"{{"target":"*","from":{from},"until":{until},"spread":{spread}}}"#)
+            })
+            .collect();
+        let text = body(&enveloped(n, "7"));
+        let record = Record { message_id: id, first_receive: at(first), ..received_again(text) };
+        let of = |orders: &[String]| {
+            act(&record, &policy, &with(orders, &pauses.join(",")), at(now)).due()
+        };
+        let (without, with) = (of(&[]), of(&orders));
+        prop_assert!(with <= without, "{:?} after {} orders, {:?} without", with, last, without);
+        if with != without {
+            prop_assert!(with >= first_order.map(at));
+        }
+    }
+}
