@@ -121,6 +121,15 @@ export interface PolicyProps {
 /** Limits on the messages that are hidden at once. */
 export interface WaitingProps {
   /**
+   * The longest time that a message is hidden at once; 1,344 s to 43,170 s.
+   *
+   * A longer wait is several hidings. So this is also how long `comeback retry` takes to reach everything that waits.
+   *
+   * @default Duration.hours(1)
+   */
+  readonly longestHide?: Duration;
+
+  /**
    * How many messages may be hidden at once before the handler sends messages again with a delay instead; 0 to 55,000.
    *
    * A hidden message costs nothing, but SQS allows only about 120,000 of them. With 0, every message is sent again.
@@ -287,7 +296,13 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): 
 export function waitingVariables(
   props: WaitingProps,
   refusals: string[],
-): Record<'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY', string> {
+): Record<'LONGEST_HIDE' | 'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY', string> {
+  const longestHide = seconds('longestHide (LONGEST_HIDE)', props.longestHide ?? Duration.hours(1), refusals);
+  if (isOutside(longestHide, 1_344, LONGEST_BACKOFF)) {
+    refusals.push(
+      `longestHide (LONGEST_HIDE) is ${longestHide} s; it must be 1344 s to 43170 s (12 hours less 30 s)`,
+    );
+  }
   const maxConcurrency = wholeNumber(
     'maxConcurrency (MAXIMUM_CONCURRENCY)',
     props.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
@@ -296,7 +311,11 @@ export function waitingVariables(
   if (isOutside(maxConcurrency, 2, 1_000)) {
     refusals.push(`maxConcurrency (MAXIMUM_CONCURRENCY) is ${maxConcurrency}; it must be 2 to 1000`);
   }
-  return { HIDE_UP_TO: hideUpTo(props, refusals), MAXIMUM_CONCURRENCY: maxConcurrency };
+  return {
+    LONGEST_HIDE: longestHide,
+    HIDE_UP_TO: hideUpTo(props, refusals),
+    MAXIMUM_CONCURRENCY: maxConcurrency,
+  };
 }
 
 function hideUpTo({ hideUpTo, alwaysHide = false }: WaitingProps, refusals: string[]): string {

@@ -43,6 +43,7 @@ export const PROPS: Readonly<
   architecture: [has('dockerPlatform'), 'a lambda.Architecture, such as lambda.Architecture.ARM_64'],
   memorySize: NUMBER,
   batchSize: NUMBER,
+  longestHide: DURATION,
   hideUpTo: NUMBER,
   directives: BOOLEAN,
   alwaysHide: BOOLEAN,

@@ -167,6 +167,7 @@ test('the environment, with the defaults', () => {
     METRICS: 'off',
     NON_RETRYABLE_ERRORS: '',
     POLICIES: '',
+    LONGEST_HIDE: '3600',
     HIDE_UP_TO: '50000',
     MAXIMUM_CONCURRENCY: '10',
     PAUSES: { 'Fn::Join': ['', ['/comeback/', { Ref: 'AWS::StackName' }, '/StackRetriesF51ABC00/pauses']] },
@@ -199,6 +200,7 @@ test('every prop of the policy reaches the environment', () => {
     directives: false,
     metrics: HandlerMetrics.TARGET,
     nonRetryableErrors: ['Validation*', 'Oops'],
+    longestHide: Duration.minutes(30),
   });
   expect(variables(retries)).toMatchObject({
     MAX_AGE: '1209600',
@@ -210,6 +212,7 @@ test('every prop of the policy reaches the environment', () => {
     DIRECTIVES: 'off',
     METRICS: 'target',
     NON_RETRYABLE_ERRORS: 'Validation*,Oops',
+    LONGEST_HIDE: '1800',
   });
 });
 

@@ -16,6 +16,7 @@ const MEANING = new Map<string, unknown>([
   ['185', 185],
   ['256', 256],
   ['50_000', 50_000],
+  ['Duration.hours(1)', Duration.hours(1)],
   ['Duration.hours(24)', Duration.hours(24)],
   ['Duration.minutes(1)', Duration.minutes(1)],
   ['Duration.seconds(1)', Duration.seconds(1)],
@@ -55,7 +56,7 @@ test('a property that is left out has the default that its docs name', () => {
   const policy = documented('policy.ts');
   const others = documented('props.ts');
   const options = documented('attach.ts');
-  expect(Object.keys(policy)).toHaveLength(12);
+  expect(Object.keys(policy)).toHaveLength(13);
   expect(Object.keys(others)).toHaveLength(6);
   expect(Object.keys(options)).toHaveLength(1);
   const said = template({ ...policy, ...others }, options);

@@ -48,6 +48,7 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
   ENVELOPE: (value) => ({ envelope: value as unknown as EnvelopeStyle }),
   METRICS: (value) => ({ metrics: value as unknown as HandlerMetrics }),
   DIRECTIVES: (value) => ({ directives: onOrOff(value) }),
+  LONGEST_HIDE: (value) => ({ longestHide: duration(value) }),
   HIDE_UP_TO: (value) => (value === 'always' ? { alwaysHide: true } : { hideUpTo: number(value) }),
   MAXIMUM_CONCURRENCY: (value) => ({ maxConcurrency: number(value) }),
   NON_RETRYABLE_ERRORS: (value) => ({ nonRetryableErrors: value.split(',') }),

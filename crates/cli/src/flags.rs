@@ -35,6 +35,9 @@ pub(crate) struct PolicyFlags {
     /// DIRECTIVES: on or off, whether the target's own RetryAfter and NonRetryable are obeyed [default: on]
     #[arg(long, value_name = "ON|OFF")]
     directives: Option<String>,
+    /// LONGEST_HIDE: the longest time that a message is hidden at once; 1344s to 43170s [default: 1h, as in the template]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    longest_hide: Option<String>,
     /// HIDE_UP_TO: messages hidden at once before waits are performed by sending again; 0 to 55000, or
     /// always [default: 50000]
     #[arg(long, value_name = "N")]
@@ -49,6 +52,9 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "ENTRIES")]
     policies: Option<String>,
 }
+
+/// The template's `LongestHide`.
+const LONGEST_HIDE: &str = "3600";
 
 /// Adds to the help of `--non-retryable-errors` which errors there are where a target is simulated.
 pub(crate) fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
@@ -66,9 +72,12 @@ impl PolicyFlags {
     /// Every value that was refused, in the handler's words.
     pub(crate) fn policies(&self, target_functions: &str) -> Result<Policies, Vec<SettingError>> {
         let given = self.given();
+        let of_flag = |name: &str| given.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone());
         Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(target_functions.to_owned()),
-            _ => given.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone()),
+            // What the template ships. The handler's own default is for stacks that are older than the variable.
+            "LONGEST_HIDE" => of_flag(name).or_else(|| Some(LONGEST_HIDE.into())),
+            _ => of_flag(name),
         })
     }
 
@@ -88,11 +97,11 @@ impl PolicyFlags {
     }
 
     /// Every flag, without its dashes.
-    pub(crate) fn names() -> [&'static str; 12] {
+    pub(crate) fn names() -> [&'static str; 13] {
         Self::default().slots().map(|(flag, _)| flag)
     }
 
-    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 12] {
+    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 13] {
         [
             ("max-age", &mut self.max_age),
             ("max-retries", &mut self.max_retries),
@@ -102,6 +111,7 @@ impl PolicyFlags {
             ("jitter", &mut self.jitter),
             ("envelope", &mut self.envelope),
             ("directives", &mut self.directives),
+            ("longest-hide", &mut self.longest_hide),
             ("hide-up-to", &mut self.hide_up_to),
             ("maximum-concurrency", &mut self.maximum_concurrency),
             ("non-retryable-errors", &mut self.non_retryable_errors),
@@ -224,7 +234,7 @@ mod tests {
     fn what_changes_nothing_is_refused() {
         let form = "must be FLAG=VALUE, such as jitter=none,max-backoff=1h";
         let flags = "max-age, max-retries, base-backoff, max-backoff, backoffs, jitter, envelope, directives, \
-            hide-up-to, maximum-concurrency, non-retryable-errors, policies";
+            longest-hide, hide-up-to, maximum-concurrency, non-retryable-errors, policies";
         for (text, expected) in [
             ("", form.to_owned()),
             ("none", form.to_owned()),

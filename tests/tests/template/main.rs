@@ -229,6 +229,7 @@ fn page_of_cargo_lambda_has_the_templates_figures() {
         format!("--memory {} ", number(&handler["MemorySize"])),
         format!("--timeout {} ", number(&handler["Timeout"])),
         format!("--retention-in-days {}", number(default("LogRetentionDays"))),
+        format!("--env-var LONGEST_HIDE={} ", number(default("LongestHide"))),
         format!("--env-var HIDE_UP_TO={} ", default("HideUpTo").as_str().expect("text")),
         format!("--env-var MAXIMUM_CONCURRENCY={}\n", number(default("MaximumConcurrency"))),
         format!("--scaling-config MaximumConcurrency={}", number(default("MaximumConcurrency"))),
