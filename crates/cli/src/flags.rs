@@ -72,7 +72,9 @@ impl PolicyFlags {
     /// Every value that was refused, in the handler's words.
     pub(crate) fn policies(&self, target_functions: &str) -> Result<Policies, Vec<SettingError>> {
         let given = self.given();
-        let of_flag = |name: &str| given.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone());
+        let of_flag = |name: &str| {
+            given.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone())
+        };
         Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(target_functions.to_owned()),
             // What the template ships. The handler's own default is for stacks that are older than the variable.

@@ -11,6 +11,7 @@ mod log;
 mod metrics;
 mod pause;
 mod pauses;
+mod retry;
 mod session;
 mod status;
 mod trace;
@@ -63,13 +64,20 @@ pub(crate) enum OperateCommand {
     /// Let the retries of a paused function go again, spread over some time
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
+    /// After a fix, retry now what waits of a function, or of every function
+    ///
+    /// What failed before this moment is due within the given time, each event at its own moment, and at the latest when it
+    /// was due anyway. It is an ordinary retry: pauses come first, and a wait that the function asked for with RetryAfter
+    /// is left alone. The handler looks at a waiting event at least every LONGEST_HIDE, and finds the order then.
+    #[command(after_help = retry::EXAMPLES)]
+    Retry(retry::RetryArguments),
     /// List, show, redrive, discard and import dead-letters
     #[command(after_help = dead::EXAMPLES)]
     Dead(dead::DeadArguments),
 }
 
 pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
-    use OperateCommand::{Attach, Dead, Detach, Doctor, Pause, Resume, Status, Trace, Waiting};
+    use OperateCommand::{Attach, Dead, Detach, Doctor, Pause, Resume, Retry, Status, Trace, Waiting};
     match command {
         Attach(it) => run_in_session(&it.common, |session| attach::attach(it, session)),
         Detach(it) => run_in_session(&it.common, |session| attach::detach(it, session)),
@@ -79,6 +87,7 @@ pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
         Trace(it) => run_in_session(&it.common, |session| trace::run(it, session)),
         Pause(it) => run_in_session(&it.common, |session| pause::pause(it, session)),
         Resume(it) => run_in_session(&it.common, |session| pause::resume(it, session)),
+        Retry(it) => run_in_session(&it.common, |session| retry::run(it, session)),
         Dead(it) => dead::run(it),
     }
 }

@@ -5,8 +5,8 @@ use std::fs;
 use std::ops::RangeInclusive;
 
 use comeback_engine::{
-    BACKOFF_RANGE, HIDE_UP_TO_RANGE, Jitter, LONGEST_HIDE_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
-    Settings, Style,
+    BACKOFF_RANGE, HIDE_UP_TO_RANGE, Jitter, LONGEST_HIDE_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
+    MAXIMUM_CONCURRENCY_RANGE, Settings, Style,
 };
 use comeback_tests::{pages, root, template};
 use regex::Regex;

@@ -132,6 +132,11 @@ pub(crate) struct HandlerLine {
     pub(crate) not_before: Option<Timestamp>,
     #[serde(deserialize_with = "time")]
     pub(crate) retry_after: Option<Timestamp>,
+    #[serde(deserialize_with = "time")]
+    pub(crate) asked_at: Option<Timestamp>,
+    pub(crate) asked_by: Option<String>,
+    #[serde(deserialize_with = "time")]
+    pub(crate) otherwise_due: Option<Timestamp>,
     pub(crate) reason: Option<String>,
     pub(crate) detail: Option<String>,
     pub(crate) problem: Option<String>,

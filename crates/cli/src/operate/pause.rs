@@ -19,6 +19,7 @@ use crate::operate::pauses::{
     self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, concurrency, edit, history, named,
     noticed_within,
 };
+use crate::operate::retry::knows_orders;
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::durations;
 use crate::text::terminal::{shown, unwrapped_table};
@@ -342,6 +343,11 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
         if let Some(noticed) = noticed {
             let minutes = (noticed + HOLD).as_secs_f64() / 60.0;
             writeln!(out, "First retries may take up to {minutes:.0} minutes.")?;
+        }
+        if knows_orders(&deployment) {
+            let which = arguments.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
+            let place = session.common.place_flags();
+            writeln!(out, "What waits for longer is retried now with: comeback retry {which}{place}")?;
         }
     }
     if let Some(reserved) = other_concurrency {

@@ -12,7 +12,7 @@ use comeback_engine::Timestamp;
 use crate::clock::now;
 use crate::failure::Failure;
 use crate::operate::session::{Common, Session, coloured};
-use crate::operate::trace::story::{End, Invocation, Report, Step, Trace, What};
+use crate::operate::trace::story::{Early, End, Invocation, Report, Step, Trace, What};
 use crate::text::durations::{self, short};
 use crate::text::terminal::{Progress, shown};
 
@@ -108,10 +108,11 @@ pub(crate) fn sentence(step: &Step) -> String {
         What::Held { retry, last } => {
             format!("retry {retry} is due, and held: the function is paused (last looked at {last})")
         }
-        What::Invoked { retry, request_id, late_ms } => {
+        What::Invoked { retry, request_id, late_ms, early } => {
             let late = late_ms.filter(|late| *late >= 1_000).map(|late| late as f64 / 1_000.0);
             let late = late.map(|late| format!(", {} after it was due", short(late))).unwrap_or_default();
-            format!("retry {retry} invoked{late}") + &id(request_id)
+            let early = early.as_ref().map(|early| by_order(early, step.at)).unwrap_or_default();
+            format!("retry {retry} invoked{early}{late}") + &id(request_id)
         }
         What::Kept { action, problem, remedy } => {
             let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
@@ -122,6 +123,17 @@ pub(crate) fn sentence(step: &Step) -> String {
             red(format!("dead-lettered, {reason}{detail}"))
         }
     }
+}
+
+/// ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
+fn by_order(early: &Early, at: Timestamp) -> String {
+    let asked_at = early.asked_at.to_string();
+    let by = early.asked_by.as_ref().map(|by| format!(" ({})", shown(by))).unwrap_or_default();
+    let sooner = short(early.otherwise_due.since(at).as_secs_f64());
+    format!(
+        " by `comeback retry` of {}{by}, {sooner} before its time",
+        asked_at.get(11..19).unwrap_or(&asked_at)
+    )
 }
 
 /// What is known, and no more.
@@ -211,7 +223,7 @@ mod tests {
     }
 
     fn invoked(retry: u64) -> What {
-        What::Invoked { retry, request_id: Some(format!("r-{retry}")), late_ms: Some(1_500) }
+        What::Invoked { retry, request_id: Some(format!("r-{retry}")), late_ms: Some(1_500), early: None }
     }
 
     #[test]
@@ -246,12 +258,27 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
     }
 
     #[test]
+    fn a_retry_that_came_early_names_the_order() {
+        let early = Early { asked_at: at(0), asked_by: Some("ops".into()), otherwise_due: at(25_380) };
+        let what = What::Invoked { retry: 3, request_id: None, late_ms: Some(20), early: Some(early) };
+        assert_eq!(
+            sentence(&Step { at: at(180), what }),
+            "retry 3 invoked by `comeback retry` of 15:33:20 (ops), 7h before its time"
+        );
+    }
+
+    #[test]
     fn nothing_logged_can_command_the_terminal() {
         let hostile = || HOSTILE.to_owned();
         let steps = [
             What::Failed { attempt: 0, request_id: Some(hostile()), error_type: Some(hostile()) },
             What::Waits { retry: 1, due: at(3), policy: Some(hostile()) },
-            What::Invoked { retry: 1, request_id: Some(hostile()), late_ms: None },
+            What::Invoked {
+                retry: 1,
+                request_id: Some(hostile()),
+                late_ms: None,
+                early: Some(Early { asked_at: at(0), asked_by: Some(hostile()), otherwise_due: at(9) }),
+            },
             What::Kept { action: hostile(), problem: hostile(), remedy: Some(hostile()) },
             What::GivenUp { reason: hostile(), detail: Some(hostile()) },
         ];

@@ -6,6 +6,9 @@
 mod events;
 mod wanted;
 
+pub(crate) use events::{WaitingEvent, Waits, Why};
+pub(crate) use wanted::Wanted;
+
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::time::Duration;
@@ -24,8 +27,7 @@ use crate::operate::function::short_name;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
 use crate::operate::pauses;
 use crate::operate::session::{Common, Session};
-use crate::operate::waiting::events::{Group, WaitingEvent, Waits, Why};
-use crate::operate::waiting::wanted::Wanted;
+use crate::operate::waiting::events::Group;
 use crate::text::durations::{self, short};
 use crate::text::numbers::counted;
 use crate::text::terminal::{Progress, align_right, shown, table};
@@ -68,7 +70,11 @@ pub(crate) struct WaitingArguments {
 
 pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Result<(), failure::Failure> {
     let now = clock::now();
-    let reading = session.interrupt.or(Reading::read(&session, arguments, now)).await?;
+    let read = async {
+        let deployment = session.deployment().await?;
+        Reading::read(&session, deployment, &arguments.wanted, arguments.since, now).await
+    };
+    let reading = session.interrupt.or(read).await?;
     let report = reading.report(arguments, now);
     session.answer(&report);
     if !session.common.json {
@@ -78,7 +84,7 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
 }
 
 /// What a deployment's queue and log say.
-struct Reading {
+pub(crate) struct Reading {
     deployment: Deployment,
     retry_queue: Depth,
     since: Timestamp,
@@ -87,7 +93,7 @@ struct Reading {
     /// How long the log group keeps a line; `None` if that is no shorter.
     kept_for: Option<Duration>,
     has_log: bool,
-    waits: Waits,
+    pub(crate) waits: Waits,
     /// Lines about the events that the filter takes.
     lines: u64,
     /// Functions of the filter of which there are lines.
@@ -95,12 +101,18 @@ struct Reading {
 }
 
 impl Reading {
-    async fn read(session: &Session, arguments: &WaitingArguments, now: Timestamp) -> Result<Self, Failure> {
+    /// `since`: how far back to read the log; `None`: as long as a wait can last.
+    pub(crate) async fn read(
+        session: &Session,
+        deployment: Deployment,
+        wanted: &Wanted,
+        since: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
         let account = &session.account;
-        let deployment = session.deployment().await?;
         let retry_queue = Depth::read(account, &deployment.retry_queue).await?;
         let reach = reach(account, &deployment, &retry_queue, now).await;
-        let since = before(now, arguments.since.unwrap_or(reach).min(RETENTION));
+        let since = before(now, since.unwrap_or(reach).min(RETENTION));
         let group = deployment.log_group.as_str();
         // No log group keeps lines for less than a day.
         let kept_for = if reach > DAY { kept_for(account, group).await? } else { None };
@@ -108,17 +120,17 @@ impl Reading {
         let search = Search { group, term: "", since, until: Some(now), stream: None };
         let progress = Progress::endless("reading the handler's log: {pos} lines");
         let (mut waits, mut lines, mut logged) = (Waits::default(), 0, BTreeSet::new());
-        let functions = || arguments.wanted.functions.iter().enumerate();
+        let functions = || wanted.functions.iter().enumerate();
         let take = |event: LogEvent| {
             let Some(line) = HandlerLine::read(&event.message) else { return };
             logged.extend(functions().filter(|(_, it)| it.names(&line.target)).map(|(index, _)| index));
-            if arguments.wanted.takes(&line) {
+            if wanted.takes(&line) {
                 waits.take(&line);
                 lines += 1;
                 progress.set(lines);
             }
         };
-        let has_log = search.each_by_pattern(account, Some(arguments.wanted.pattern()), take).await?;
+        let has_log = search.each_by_pattern(account, Some(wanted.pattern()), take).await?;
         Ok(Self { deployment, retry_queue, since, reach, kept_for, has_log, waits, lines, logged })
     }
 
@@ -138,6 +150,11 @@ impl Reading {
             groups,
             events,
         }
+    }
+
+    /// What the log does not show of everything that waits.
+    pub(crate) fn notes_on_all(&self, now: Timestamp) -> Vec<String> {
+        self.notes(&Group::all(self.waits.due_by(None)), now)
     }
 
     /// What the log does not show, and why.
@@ -399,6 +416,7 @@ mod tests {
             first_failure,
             due,
             why,
+            logged: NOW,
         }
     }
 

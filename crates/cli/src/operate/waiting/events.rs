@@ -122,7 +122,7 @@ impl Waits {
     }
 
     fn event<'w>(&'w self, wait: &'w Wait) -> WaitingEvent<'w> {
-        let Wait { key, kind, retry, first_failure, due, why, .. } = wait;
+        let Wait { key, kind, retry, first_failure, due, why, at } = wait;
         let Kind { target, error_type } = &self.kinds.all[*kind];
         WaitingEvent {
             key,
@@ -132,6 +132,7 @@ impl Waits {
             first_failure: *first_failure,
             due: *due,
             why: *why,
+            logged: *at,
         }
     }
 }
@@ -215,6 +216,9 @@ pub(crate) struct WaitingEvent<'w> {
     /// `None` while its function is paused, or if its message could not be hidden.
     pub(crate) due: Option<Timestamp>,
     pub(crate) why: Why,
+    /// The time of the line that says so.
+    #[serde(skip)]
+    pub(crate) logged: Timestamp,
 }
 
 /// The events of one function that failed with one error.

@@ -1,0 +1,275 @@
+//! `comeback retry`: after a fix, retry now what waits.
+//!
+//! A hidden message cannot be called back. The handler looks at each at least once in `LONGEST_HIDE`, and then finds the
+//! order, which stands in the pauses' parameter.
+
+mod follow;
+mod reach;
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+use comeback_engine::{PauseTarget, Pauses, RetryNow, Timestamp};
+use serde::Serialize;
+
+use crate::clock::now;
+use crate::failure;
+use crate::operate::account::Failure;
+use crate::operate::deployment::Deployment;
+use crate::operate::function::FunctionName;
+use crate::operate::pauses::{self, Parameter as _, SsmParameter, edit, history, named, noticed_within};
+use crate::operate::retry::follow::follow;
+use crate::operate::retry::reach::Reach;
+use crate::operate::session::{Common, Session, confirm};
+use crate::operate::waiting::{Reading, Wanted};
+use crate::text::durations;
+use crate::text::numbers::counted;
+use crate::text::terminal::shown;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback retry orders --dry-run
+  comeback retry orders --within 5m --why 'deploy 4712 fixes it' --watch
+  comeback retry orders --error 'Timeout*' --yes
+  comeback retry --all --within 2h --yes";
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true).args(["function", "all"])))]
+pub(crate) struct RetryArguments {
+    /// The function, as NAME, NAME:ALIAS, NAME:VERSION or ARN
+    #[arg(value_name = "FUNCTION")]
+    function: Option<FunctionName>,
+    /// Every function
+    #[arg(long)]
+    all: bool,
+    /// Spread the retries over this time from now on; at most 11h
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = durations::read)]
+    within: Duration,
+    /// Only events with an error type like this, as a whole, by the name of its class or by its simple name: * stands for any text,
+    /// ? for one character
+    #[arg(long, value_name = "GLOB")]
+    error: Option<String>,
+    /// Show what would be retried and by when, and order nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Follow the retries until all have been made; Ctrl-C ends the watching, not the order
+    #[arg(long, conflicts_with_all = ["dry_run", "json"])]
+    watch: bool,
+    /// Why: `trace` names who ordered a retry, and the parameter has the reason
+    #[arg(long, value_name = "TEXT")]
+    why: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What the command answers.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    /// `None` if nothing was ordered.
+    ordered: Option<Ordered<'a>>,
+    dry_run: bool,
+    #[serde(flatten)]
+    reach: &'a Reach,
+    longest_hide_seconds: u64,
+    noticed_within_seconds: Option<u64>,
+    notes: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct Ordered<'a> {
+    /// The ARN of its function, or `*` for every function.
+    target: String,
+    at: Timestamp,
+    within_seconds: u64,
+    errors: &'a [String],
+    by: Option<&'a str>,
+    why: Option<&'a str>,
+}
+
+pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<(), failure::Failure> {
+    let begin = now();
+    let deployment = session.interrupt.or(session.deployment()).await?;
+    let parameter = SsmParameter::of(&session, &deployment)?;
+    let longest_hide = longest_hide(&deployment)?;
+    let target = pauses::target(&deployment, arguments.function.as_ref())?;
+    let wanted = arguments.wanted();
+    let work = async {
+        // Refuse what would be refused before reading the log.
+        let pauses = parameter.read().await?.0;
+        pauses.tidied(begin).retry(arguments.order(target.clone(), begin, &session))?;
+        Ok((pauses, Reading::read(&session, deployment.clone(), &wanted, None, begin).await?))
+    };
+    let (pauses, reading) = session.interrupt.or(work).await?;
+    let reach = Reach::of(&reading.waits, &deployment, arguments.within, longest_hide, begin);
+    let mut notes = reading.notes_on_all(begin);
+    notes.extend(paused(&pauses, &target, begin));
+    let answer = |ordered| Answer {
+        ordered,
+        dry_run: arguments.dry_run,
+        reach: &reach,
+        longest_hide_seconds: longest_hide.as_secs(),
+        noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
+        notes: &notes,
+    };
+    session.answer(&answer(None));
+    let mut out = anstream::stdout();
+    if !session.common.json {
+        let name = named(arguments.function.as_ref());
+        write!(out, "{}", text(&name, &reach, arguments.within, longest_hide, &notes))?;
+    }
+    if arguments.dry_run {
+        return Ok(());
+    }
+    confirm(&format!("retry these within {}?", durations::text(arguments.within)), &session).await?;
+    // The order counts from here: what has failed while the question stood is reached too.
+    let order = arguments.order(target, now(), &session);
+    let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == order);
+    edit(&parameter, order.at, |pauses| pauses.retry(order.clone()), is_in).await?;
+    session.answer(&answer(Some(Ordered::of(&order))));
+    if session.common.json {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "Ordered at {}. `comeback waiting{}` shows what is left.",
+        order.at,
+        session.common.place_flags()
+    )?;
+    if arguments.watch {
+        follow(&session, &deployment, &wanted, &order, &reach, longest_hide).await?;
+    }
+    Ok(())
+}
+
+impl RetryArguments {
+    fn wanted(&self) -> Wanted {
+        let functions = self.function.iter().cloned().collect();
+        Wanted { functions, error: self.error.clone(), key: None }
+    }
+
+    fn order(&self, target: PauseTarget, at: Timestamp, session: &Session) -> RetryNow {
+        RetryNow {
+            target,
+            at: at.rounded_up_to_secs(),
+            within: Duration::from_secs(self.within.as_secs()),
+            errors: self.error.iter().cloned().collect(),
+            by: Some(history::user_name(&session.account.place.caller).to_owned()),
+            why: self.why.clone(),
+        }
+    }
+}
+
+impl<'a> Ordered<'a> {
+    fn of(order: &'a RetryNow) -> Self {
+        Self {
+            target: order.target.to_string(),
+            at: order.at,
+            within_seconds: order.within.as_secs(),
+            errors: &order.errors,
+            by: order.by.as_deref(),
+            why: order.why.as_deref(),
+        }
+    }
+}
+
+/// `LONGEST_HIDE` of the handler. The versions that know orders to retry are deployed with the variable, and older ones
+/// without it.
+fn longest_hide(deployment: &Deployment) -> Result<Duration, Failure> {
+    let handler = &deployment.handler;
+    if knows_orders(deployment) {
+        let policy = deployment.policy().map_err(|refused| {
+            let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            Failure::Undone(format!("the handler {handler} does not start: {refused}"))
+        })?;
+        return Ok(policy.longest_hide());
+    }
+    let version = deployment.version.as_ref().map(|version| format!(" ({version})")).unwrap_or_default();
+    Err(Failure::Undone(format!(
+        "the handler {handler}{version} knows no orders to retry, or may hide messages for 12 hours: its variable LONGEST_HIDE \
+         is not set. Deploy the version of this command ({}); without the template, set LONGEST_HIDE=3600 then",
+        env!("CARGO_PKG_VERSION")
+    )))
+}
+
+/// Whether `comeback retry` works on the deployment.
+pub(crate) fn knows_orders(deployment: &Deployment) -> bool {
+    deployment.variables.contains_key("LONGEST_HIDE")
+}
+
+/// A pause holds what is retried.
+fn paused(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Option<String> {
+    let holds = |pause: &&comeback_engine::Pause| match target {
+        PauseTarget::All => pause.is_active(now),
+        PauseTarget::Functions(function) => {
+            pause.is_active(now) && pause.target.covers(&function.to_string())
+        }
+    };
+    let pause = pauses.iter().find(holds)?;
+    Some(format!("{} is paused since {}: a pause comes first, so resume it.", pause.target, pause.from))
+}
+
+fn text(name: &str, reach: &Reach, within: Duration, longest_hide: Duration, notes: &[String]) -> String {
+    let mut text = match reach.reached {
+        0 => format!("{name}: nothing that waits would be retried sooner\n"),
+        reached => {
+            let of = if reached == reach.found { String::new() } else { format!(" of {}", reach.found) };
+            let by = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
+            format!(
+                "{name}: {}{of}, all within {}, half within {}\n",
+                counted(reached, "waiting event is retried", "waiting events are retried"),
+                by(reach.all_within_seconds),
+                by(reach.half_within_seconds)
+            )
+        }
+    };
+    for (count, why) in reach.left_alone() {
+        text += &format!("  left alone: {}, {why}\n", counted(count, "event", "events"));
+    }
+    text += &format!(
+        "The handler looks at each at least every {}; then it is due at its own moment within {}, or when it was due anyway.\n",
+        durations::text(longest_hide),
+        durations::text(within)
+    );
+    notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_that_is_older_is_refused_with_what_to_do() {
+        let mut deployment = Deployment::sample();
+        let refused = longest_hide(&deployment).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("the handler retry-handler (0.1.0) knows no orders to retry"),
+            "{refused}"
+        );
+        deployment.variables.insert("LONGEST_HIDE".into(), "30m".into());
+        assert_eq!(longest_hide(&deployment), Ok(Duration::from_secs(1_800)));
+    }
+
+    #[test]
+    fn the_answer_is_how_many_and_by_when() {
+        let reach = Reach {
+            found: 1_210,
+            reached: 1_204,
+            half_within_seconds: Some(2_100),
+            all_within_seconds: Some(4_200),
+            retry_after: 4,
+            paused: 0,
+            unanswered: 0,
+            last_retry: 2,
+        };
+        let (within, longest_hide) = (Duration::from_secs(600), Duration::from_secs(3_600));
+        let expected = "\
+orders: 1,204 waiting events are retried of 1210, all within 1h 10m, half within 35m
+  left alone: 4 events, whose function asked for the wait (RetryAfter)
+  left alone: 2 events, before the last retry that MAX_RETRIES allows
+The handler looks at each at least every 1h; then it is due at its own moment within 10m, or when it was due anyway.
+a note
+";
+        assert_eq!(text("orders", &reach, within, longest_hide, &["a note".into()]), expected);
+    }
+}
