@@ -43,11 +43,11 @@
 //! 7. The retry is due at *start* + delay. If a pause of the function is over, but ended after that moment, it moves
 //!    the retry: to a moment within the pause's spread after its end, but no later than rule 6's last retry. That
 //!    moment is drawn from a generator seeded by the message, *n* and the end of the pause. Later pauses may move it
-//!    again. A [`RetryNow`](crate::RetryNow) moves the retry forward: to a moment within its `within` after its `at`, if
-//!    the message was sent before `at`. That moment is drawn from a generator seeded by the message, *n* and `at`. Pauses
-//!    move it like any other due time, and if it is not sooner than the due time without it, it changes nothing. It
-//!    reaches no retry that a pause has moved, no wait that a `RetryAfter` asked for, and no retry with
-//!    *n* = `MAX_RETRIES`.
+//!    again. A [`RetryNow`](crate::RetryNow) moves the retry forward, if the message was sent before its `at`: to a
+//!    moment within its `within` after `at`, or to *start* if that is later. The moment is drawn from a generator seeded
+//!    by the message, *n* and `at`. Pauses move it like any other due time, and if it is not sooner than the due time
+//!    without it, it changes nothing. It reaches no retry that a pause has moved, no wait that a `RetryAfter` asked for,
+//!    and no retry with *n* = `MAX_RETRIES`.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
 //!    are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the

@@ -50,13 +50,14 @@ impl Case<'_, '_> {
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
         let drawn = start.saturating_add(delay);
         let due = self.due_after_pauses(drawn);
-        let early = if due == drawn { self.early(due) } else { None };
+        let early = if due == drawn { self.early(start, due) } else { None };
         let at = early.as_ref().map_or(due, |(at, _)| *at);
         Some(Due { at, moved: at != drawn, early: early.map(|(_, early)| early) })
     }
 
-    /// The end of rule 7: the earliest moment to which an operator's retry moves a retry that is due at `otherwise_due`.
-    fn early(&self, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
+    /// The end of rule 7: the earliest moment to which an operator's retry moves a retry that is due at `otherwise_due`, but
+    /// not before `start`.
+    fn early(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
         let Self { event, record, policy, pauses, now } = *self;
         let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
         if asked_to_wait || event.retry >= policy.max_retries {
@@ -70,7 +71,8 @@ impl Case<'_, '_> {
         let moments = reaching.map(|retry| {
             let seed = format!("{} {} retry", record.first_id(), event.retry);
             let share: f64 = generator(&seed, retry.at.as_secs()).random();
-            let at = self.due_after_pauses(retry.at.saturating_add(retry.within.mul_f64(share)));
+            let drawn = retry.at.saturating_add(retry.within.mul_f64(share));
+            let at = self.due_after_pauses(drawn.max(start));
             (at, Early { asked_at: retry.at, by: retry.by.clone(), otherwise_due })
         });
         moments.filter(|(at, _)| *at < otherwise_due).min_by_key(|(at, _)| *at)

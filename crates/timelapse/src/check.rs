@@ -34,6 +34,7 @@ texts! {
     BoundedInFlight = "messages in flight are at most twice HIDE_UP_TO, plus a batch for each poller",
     NoStall = "nothing stays visible while a poller is free",
     NoneExpires = "no message that the handler sees is kept past its retention",
+    FewReceives = "no message reaches 1,000 receives while the handler runs",
     PausedNotInvoked = "no function is invoked by a handler that knows it to be paused",
     PauseEndsNothing = "no event is given up as too old because it was paused",
 }

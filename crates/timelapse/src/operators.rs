@@ -1,8 +1,10 @@
-//! What operators do during a run: they pause functions, and resume them.
+//! What operators do during a run: they pause functions, resume them, and order what waits to be retried now.
 
 use std::time::Duration;
 
-use comeback_engine::{Concurrency, LONGEST_SPREAD, Pause, PauseTarget, Pauses, Timestamp};
+use comeback_engine::{
+    Concurrency, LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, RetryNow, Timestamp,
+};
 use rand::RngExt;
 
 use crate::aws::agenda::START;
@@ -72,20 +74,105 @@ impl OperatorPause {
     }
 }
 
-/// The parameter at `now`, by the commands' own edits; `None` before the first pause. An error if two pauses overlap.
-pub(crate) fn parameter(all: &[OperatorPause], now: Timestamp) -> Result<Option<Pauses>, String> {
-    let opened = all.iter().map(|pause| (START.saturating_add(pause.at), true, pause));
-    let resumed = all.iter().filter(|pause| !pause.is_planned);
-    let resumed = resumed.filter_map(|pause| Some((pause.end()?, false, pause)));
-    let mut edits: Vec<_> = opened.chain(resumed).filter(|(at, ..)| *at <= now).collect();
-    edits.sort_by_key(|(at, opens, _)| (*at, *opens));
+/// An order to retry now what waits, of every function. Times are whole seconds; `at` counts from the run's start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorRetry {
+    /// When it is given.
+    pub at: Duration,
+    /// The time over which events come back; at most [`LONGEST_WITHIN`].
+    pub within: Duration,
+    /// Its entry is unreadable, so that no handler follows it.
+    pub is_garbled: bool,
+}
+
+impl OperatorRetry {
+    /// An order that is readable.
+    pub const fn new(at: Duration, within: Duration) -> Self {
+        Self { at, within, is_garbled: false }
+    }
+
+    /// No order for half of the seeds; else one to three, of up to two hours each, and one in five of them unreadable.
+    pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
+        let mut rng = generator(seed, "retries", "operators");
+        if rng.random_bool(0.5) {
+            return Vec::new();
+        }
+        let order = |_| Self {
+            at: Duration::from_secs(rng.random_range(0..=duration.as_secs())),
+            within: Duration::from_secs(rng.random_range(0..=7_200)),
+            is_garbled: rng.random_bool(0.2),
+        };
+        let count = 1 + seed % 3;
+        (0..count).map(order).collect()
+    }
+
+    pub(crate) fn moment(&self) -> Timestamp {
+        START.saturating_add(self.at)
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        let whole = [self.at, self.within].iter().all(|time| time.subsec_nanos() == 0);
+        whole && self.within <= LONGEST_WITHIN
+    }
+
+    fn given(&self) -> RetryNow {
+        RetryNow {
+            target: PauseTarget::All,
+            at: self.moment(),
+            within: self.within,
+            errors: Vec::new(),
+            by: Some("simulated operator".into()),
+            why: None,
+        }
+    }
+}
+
+/// The parameter's text at `now`; `None` before the first edit.
+pub(crate) fn parameter_text(
+    pauses: &[OperatorPause],
+    retries: &[OperatorRetry],
+    now: Timestamp,
+) -> Option<String> {
+    let held = parameter(pauses, retries, now).expect("BUG: a scenario's pauses are checked");
+    let garbled = retries.iter().filter(|retry| retry.is_garbled && retry.moment() <= now).count();
+    if garbled == 0 {
+        return held.map(|held| held.write());
+    }
+    let text = held.unwrap_or_default().write();
+    let entries = vec![r#"{"target":"*","at":"soon"}"#; garbled].join(",");
+    Some(match text.split_once(r#""retries":["#) {
+        Some((before, after)) => format!(r#"{before}"retries":[{entries},{after}"#),
+        None => format!(r#"{},"retries":[{entries}]}}"#, text.trim_end_matches('}')),
+    })
+}
+
+/// What an operator does to the parameter.
+enum Edit<'a> {
+    Resume(&'a OperatorPause),
+    Open(&'a OperatorPause),
+    Retry(&'a OperatorRetry),
+}
+
+/// The parameter at `now`, by the commands' own edits; `None` before the first. An error if two pauses overlap.
+pub(crate) fn parameter(
+    pauses: &[OperatorPause],
+    retries: &[OperatorRetry],
+    now: Timestamp,
+) -> Result<Option<Pauses>, String> {
+    let opened = pauses.iter().map(|pause| (START.saturating_add(pause.at), 1, Edit::Open(pause)));
+    let resumed = pauses.iter().filter(|pause| !pause.is_planned);
+    let resumed = resumed.filter_map(|pause| Some((pause.end()?, 0, Edit::Resume(pause))));
+    let readable = retries.iter().filter(|retry| !retry.is_garbled);
+    let ordered = readable.map(|retry| (retry.moment(), 2, Edit::Retry(retry)));
+    let mut edits: Vec<_> = opened.chain(resumed).chain(ordered).filter(|(at, ..)| *at <= now).collect();
+    edits.sort_by_key(|(at, turn, _)| (*at, *turn));
     let mut held = None::<Pauses>;
-    for (at, opens, pause) in edits {
+    for (at, _, edit) in edits {
         let before = held.unwrap_or_default();
-        let after = if opens {
-            before.open(pause.opened(), at)
-        } else {
-            before.close(&pause.target, pause.spread, at).map(|(after, _)| after)
+        let after = match edit {
+            Edit::Open(pause) => before.open(pause.opened(), at),
+            Edit::Resume(pause) => before.close(&pause.target, pause.spread, at).map(|(after, _)| after),
+            Edit::Retry(retry) => before.retry(retry.given()),
         };
         held = Some(after.map_err(|refused| refused.to_string())?.tidied(at));
     }
@@ -99,7 +186,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3_600);
 
     fn held(all: &[OperatorPause], at: Duration) -> Option<String> {
-        parameter(all, START.saturating_add(at)).expect("they fit").map(|pauses| pauses.write())
+        parameter(all, &[], START.saturating_add(at)).expect("they fit").map(|pauses| pauses.write())
     }
 
     #[test]
@@ -119,12 +206,30 @@ mod tests {
         let paused = (0..400).filter(|&seed| {
             let all = OperatorPause::chaos(seed, 24 * HOUR);
             assert!(all.iter().all(OperatorPause::is_valid));
-            parameter(&all, START.saturating_add(24 * HOUR)).expect("they fit").is_some()
+            parameter(&all, &[], START.saturating_add(24 * HOUR)).expect("they fit").is_some()
         });
         assert!((160..=240).contains(&paused.count()));
         for seconds in [0, 1, 7] {
             let all = OperatorPause::chaos(7, Duration::from_secs(seconds));
             assert!(all.iter().all(OperatorPause::is_valid), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn orders_stand_beside_pauses_and_garbled_ones_too() {
+        let garbled = OperatorRetry { is_garbled: true, ..OperatorRetry::new(HOUR, HOUR) };
+        let all = [OperatorRetry::new(HOUR, Duration::from_secs(60)), garbled.clone()];
+        let at =
+            |retries: &[OperatorRetry]| parameter_text(&[], retries, START.saturating_add(HOUR)).unwrap();
+        for text in [at(&all), at(&[garbled])] {
+            let read = Pauses::read(&text).unwrap();
+            assert_eq!(read.unreadable_retries().count(), 1, "{text}");
+        }
+        assert_eq!(Pauses::read(&at(&all)).unwrap().retries().count(), 1);
+        assert_eq!(parameter_text(&[], &all, START), None);
+        for seed in 0..100 {
+            let all = OperatorRetry::chaos(seed, 24 * HOUR);
+            assert!(all.iter().all(OperatorRetry::is_valid) && all.len() <= 3, "{all:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::aws::mapping::LONG_POLL;
 use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
 use crate::faults::records::UNLISTED_ARN;
-use crate::operators::{OperatorPause, parameter};
+use crate::operators::{OperatorPause, OperatorRetry, parameter};
 use crate::targets::SimulatedTarget;
 
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
@@ -54,8 +54,10 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// What goes wrong besides the target.
     pub faults: Faults,
-    /// Pauses that operators make. Without any, the handler reads no parameter.
+    /// Pauses that operators make. Without any, and without orders, the handler reads no parameter.
     pub pauses: Vec<OperatorPause>,
+    /// Orders that operators give to retry now.
+    pub retries: Vec<OperatorRetry>,
 }
 
 impl Default for Scenario {
@@ -77,6 +79,7 @@ impl Default for Scenario {
             in_flight_limit: IN_FLIGHT_LIMIT,
             faults: Faults::default(),
             pauses: Vec::new(),
+            retries: Vec::new(),
         }
     }
 }
@@ -144,9 +147,13 @@ impl Scenario {
             check("fault", range, strikes.is_valid(), format!("{fault}={}", strikes.rate));
         }
         let fit = self.pauses.iter().all(OperatorPause::is_valid)
-            && parameter(&self.pauses, Timestamp::from_secs(u64::MAX)).is_ok();
+            && parameter(&self.pauses, &[], Timestamp::from_secs(u64::MAX)).is_ok();
         let range = "whole seconds, with a spread of at most 14 days, and one at a time";
         check("pauses", range, fit, format!("{:?}", self.pauses));
+        let fit = self.retries.iter().all(OperatorRetry::is_valid)
+            && parameter(&[], &self.retries, Timestamp::from_secs(u64::MAX)).is_ok();
+        let range = "whole seconds, within at most 11 hours, and few at a time";
+        check("retries", range, fit, format!("{:?}", self.retries));
         refused.extend(self.refused_targets());
         if refused.is_empty() { Ok(()) } else { Err(refused) }
     }
@@ -180,6 +187,11 @@ impl Scenario {
         let fit = !self.targets.is_empty() && (are_default || !is_one_paused);
         check(fit, "at least one, and only orders if a function is paused", self.targets.len().to_string());
         refused
+    }
+
+    /// Whether the handler reads the pauses' parameter.
+    pub(crate) const fn reads_pauses(&self) -> bool {
+        !self.pauses.is_empty() || !self.retries.is_empty()
     }
 
     pub(crate) fn end(&self) -> Timestamp {

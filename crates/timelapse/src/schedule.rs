@@ -3,6 +3,7 @@
 pub(crate) mod in_flight;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use comeback_engine::{
     Action, HideUpTo, Jitter, Pauses, Policies, Policy, ReasonCode, Record, Style, Timestamp, decide,
@@ -43,6 +44,9 @@ pub struct Schedule {
     /// Mean of an event's moves if none of its waits is hidden.
     #[serde(skip)]
     moves_of_an_event: f64,
+    /// Mean of an event's looks before its retries are due, if all of its waits are hidden.
+    #[serde(skip)]
+    looks_of_an_event: f64,
     /// The policy's.
     #[serde(skip)]
     hide_up_to: HideUpTo,
@@ -120,7 +124,8 @@ impl Schedule {
             chains.iter().map(|chain| chain.retries.last().map_or(0, |made| made.at)).collect();
         waits.sort_unstable();
         let made = chains.iter().flat_map(|chain| &chain.retries);
-        let moves: u64 = made.map(|made| moves_of(made.wait)).sum();
+        let moves: u64 = made.clone().map(|made| moves_of(made.wait)).sum();
+        let looks: u64 = made.map(|made| looks_of(made.wait, policy.longest_hide())).sum();
         Self {
             seed,
             events,
@@ -129,6 +134,7 @@ impl Schedule {
             retries: retries.collect(),
             waits,
             moves_of_an_event: moves as f64 / events.max(1) as f64,
+            looks_of_an_event: looks as f64 / events.max(1) as f64,
             hide_up_to: policy.hide_up_to(),
         }
     }
@@ -238,6 +244,11 @@ fn serve_backoff(
 /// Moves that a wait of this many seconds takes.
 fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
+}
+
+/// Looks between the pieces of a wait of this many seconds.
+fn looks_of(wait: u32, longest_hide: Duration) -> u64 {
+    u64::from(wait).div_ceil(longest_hide.as_secs()).saturating_sub(1)
 }
 
 fn seconds(from: Timestamp, to: Timestamp) -> u32 {

@@ -65,11 +65,7 @@ pub struct PolicyChange {
 /// # Errors
 ///
 /// The scenario was refused, an invariant did not hold, or an event multiplied without end.
-pub fn run(
-    scenario: &Scenario,
-    policies: &Policies,
-    watcher: &mut dyn Watcher,
-) -> Result<Summary, RunError> {
+pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) -> Result<Summary, RunError> {
     run_changing(scenario, policies, &[], watcher)
 }
 

@@ -102,7 +102,7 @@ impl World {
             environments: Environments::new(
                 policies,
                 changes,
-                !scenario.pauses.is_empty(),
+                scenario.reads_pauses(),
                 oracle.environment_made(),
             ),
             oracle,

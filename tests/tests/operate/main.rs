@@ -9,6 +9,7 @@ mod dead;
 mod doctor;
 mod pause;
 mod policies;
+mod retry;
 mod status;
 mod trace;
 mod waiting;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         pause::a_hard_pause_sets_the_concurrency_and_resume_restores_it,
         pause::two_operators_at_once_lose_neithers_pause,
         pause::what_cannot_be_paused_is_said,
+        retry::what_waits_is_retried_after_a_fix,
         doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
         status::the_status_shows_what_waits_and_what_was_given_up,
         waiting::what_waits_is_found_in_the_log,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use comeback_contention::{Point, Strategy, Study};
 use comeback_engine::{HideUpTo, Jitter, Policies, Policy, Settings, Style};
 use comeback_tests::root;
-use comeback_timelapse::{OperatorPause, Scenario, SimulatedTarget, TARGET_ARN, Trace, run};
+use comeback_timelapse::{OperatorPause, OperatorRetry, Scenario, SimulatedTarget, TARGET_ARN, Trace, run};
 use expect_test::{ExpectFile, expect_file};
 
 const fn minutes(minutes: u64) -> Duration {
@@ -108,6 +108,20 @@ fn outage_with_a_pause() {
         ..Scenario::default()
     };
     check(&expect_file!["../../golden/replays/outage-paused.txt"], &scenario, Settings::default());
+}
+
+#[test]
+fn outage_with_an_order_to_retry() {
+    let scenario = Scenario {
+        events: 6,
+        outage: minutes(150),
+        arrival_spread: minutes(40),
+        duration: minutes(360),
+        retries: vec![OperatorRetry::new(minutes(152), minutes(5))],
+        ..Scenario::default()
+    };
+    let settings = Settings { longest_hide: 1_344, ..Settings::default() };
+    check(&expect_file!["../../golden/replays/outage-retried-now.txt"], &scenario, settings);
 }
 
 #[test]

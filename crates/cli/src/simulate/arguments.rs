@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use comeback_timelapse::{Fault, Faults, OperatorPause, Scenario, SimulatedTarget, Strikes};
+use comeback_timelapse::{Fault, Faults, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes};
 
 use crate::flags::{self, PolicyChanges, PolicyFlags};
 use crate::text::durations;
@@ -197,7 +197,11 @@ impl FaultFlags {
             Some(Chaos::Mixed) => OperatorPause::chaos(seed, scenario.duration),
             _ => scenario.pauses.clone(),
         };
-        Scenario { seed, faults, pauses, ..scenario.clone() }
+        let retries = match self.chaos {
+            Some(Chaos::Mixed) => OperatorRetry::chaos(seed, scenario.duration),
+            _ => scenario.retries.clone(),
+        };
+        Scenario { seed, faults, pauses, retries, ..scenario.clone() }
     }
 
     /// The flags that were given, as words of a command, but for the number of seeds.

@@ -1,7 +1,7 @@
 //! Room for waiting events, in words.
 
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
-use comeback_timelapse::{InFlight, Moves, Scenario};
+use comeback_timelapse::{InFlight, Looks, Moves, Scenario};
 use indicatif::HumanCount;
 
 use crate::text::durations::{self, short};
@@ -23,10 +23,19 @@ pub(crate) fn in_words(in_flight: &InFlight) -> String {
 
 /// The same without the consequences of the limit, and without the pollers.
 pub(crate) fn figures_in_words(in_flight: &InFlight) -> String {
-    match in_flight.highest_events_per_second {
+    let figures = match in_flight.highest_events_per_second {
         Some(highest) => compared_with_limit(in_flight, highest),
         None => without_limit(in_flight),
+    };
+    let Looks { per_second, usd_per_hour } = in_flight.looks;
+    if per_second <= 0.0 {
+        return figures;
     }
+    format!(
+        "{figures}\nThe handler looks at {} of the hidden before they are due (LONGEST_HIDE), which costs {} USD an hour.",
+        rate_text(per_second),
+        rounded(usd_per_hour),
+    )
 }
 
 fn compared_with_limit(in_flight: &InFlight, highest: f64) -> String {

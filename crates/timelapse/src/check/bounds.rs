@@ -20,6 +20,8 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 /// The same on a later receive, which a throttled poller may have held for all of the queue's timeout.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
+/// From this receive on, LONGEST_HIDE no longer counts.
+const UNCUT_FROM_RECEIVE: u32 = 500;
 /// How long a receive hides a message that the handler does not hide.
 pub(super) const UNHIDDEN: Duration = Duration::from_secs(1_230);
 /// A message older than this is given up, before its retention ends.
@@ -60,6 +62,8 @@ pub(super) struct Look {
     pub(super) receive_count: u32,
     pub(super) first_receive: Timestamp,
     pub(super) sent: Timestamp,
+    /// When the message that it was first was sent.
+    pub(super) first_sent: Timestamp,
     /// Size of its body.
     pub(super) bytes: usize,
     /// When its target asked to be retried.
@@ -88,7 +92,7 @@ impl Bounds {
 
     /// Checks a re-invocation with this envelope.
     pub(super) fn reinvocation(&self, case: &Case<'_>, claim: &Metadata) -> Result<(), Broken> {
-        let Case { look, now, first_failure, .. } = *case;
+        let Case { look, now, first_failure, known } = *case;
         let broken = |invariant, detail| Err(case.broken(invariant, detail));
         let retry = look.origin.attempt.number + 1;
         if claim.attempt != retry {
@@ -122,6 +126,9 @@ impl Bounds {
             return broken(Invariant::DueTime, format!("re-invoked at {now}, on a first receive"));
         }
         let earliest = self.earliest(look, retry, end.min(given_up(look)));
+        let may_be_early = self.asked(look).is_none() && retry < self.policy.max_retries();
+        let ordered = known.ordered(look.first_sent, now, self.policy.longest_hide());
+        let earliest = ordered.filter(|_| may_be_early).map_or(earliest, |ordered| earliest.min(ordered));
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
             return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
         }
@@ -142,6 +149,8 @@ impl Bounds {
         };
         let latest = known.latest_due(start, latest, now);
         let most = if look.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
+        let in_pieces = look.receive_count < UNCUT_FROM_RECEIVE;
+        let most = if in_pieces { most.min(self.policy.longest_hide()) } else { most };
         if now.saturating_add(hidden_for) > latest || hidden_for > most {
             let detail = format!(
                 "hidden at {now} for {} s; its wait from {start} ends at {latest} at the latest",

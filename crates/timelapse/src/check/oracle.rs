@@ -17,7 +17,7 @@ use crate::aws::queue::Removal;
 use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
-use crate::operators::OperatorPause;
+use crate::operators::{OperatorPause, OperatorRetry};
 use crate::scenario::Scenario;
 use crate::simulation::PolicyChange;
 use crate::targets::{Mix, SimulatedTarget};
@@ -38,6 +38,7 @@ pub(crate) struct Oracle {
     bounds: Vec<Vec<Bounds>>,
     in_flight_bound: InFlightBound,
     pauses: Vec<OperatorPause>,
+    retries: Vec<OperatorRetry>,
     payload_size: usize,
     payload: String,
     hands: Option<Hands>,
@@ -101,6 +102,7 @@ impl Oracle {
             bounds,
             in_flight_bound: InFlightBound::of(policies.stack(), scenario),
             pauses: scenario.pauses.clone(),
+            retries: scenario.retries.clone(),
             payload_size: scenario.payload_size,
             payload: String::new(),
             hands: None,
@@ -171,6 +173,10 @@ impl Oracle {
             let detail = format!("expired; a handler decided about it at {seen}");
             self.broke(Invariant::NoneExpires, event, detail);
         }
+        if removal == Removal::ReceivedTooOften && !cut && now.since(seen) < RECENTLY {
+            let detail = format!("received 1,000 times; a handler decided about it at {seen}");
+            self.broke(Invariant::FewReceives, event, detail);
+        }
         // A handler may still be working on it.
         self.books.excuse(entry);
         self.ledger.life(event).given_up.get_or_insert(reason);
@@ -199,7 +205,8 @@ impl Oracle {
 /// A handler and its batch.
 impl Oracle {
     pub(crate) fn environment_made(&self) -> Reads {
-        let known = if self.pauses.is_empty() { Known::NO_PAUSES } else { Known::NOTHING };
+        let reads = !self.pauses.is_empty() || !self.retries.is_empty();
+        let known = if reads { Known::NOTHING } else { Known::NO_PAUSES };
         Reads { known, last_tried: None }
     }
 
@@ -251,6 +258,7 @@ impl Oracle {
             receive_count: record.receive_count,
             first_receive: record.first_receive,
             sent: record.sent,
+            first_sent,
             bytes: record.body.len(),
             asked: origin.window(first_sent),
             not_before: book.map_or(START, |book| book.not_before),
@@ -260,7 +268,7 @@ impl Oracle {
 
     /// The handler tries to read the pauses; `read` is the moment whose pauses it gets.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
-        let known = read.map(|moment| Known::at(&self.pauses, moment));
+        let known = read.map(|moment| Known::at(&self.pauses, &self.retries, moment));
         let reads = &mut self.hands_mut().start.reads;
         reads.last_tried = Some(now);
         if let Some(known) = known {
@@ -446,7 +454,7 @@ impl Oracle {
         if let Some(why) = reads.known.forbids_invokes(clock) {
             return broken(why);
         }
-        if self.pauses.is_empty() || is_old {
+        if (self.pauses.is_empty() && self.retries.is_empty()) || is_old {
             return Ok(());
         }
         match reads.last_tried {

@@ -6,7 +6,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
-use crate::operators::OperatorPause;
+use crate::operators::{OperatorPause, OperatorRetry};
 
 /// Longest hiding of a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
@@ -14,6 +14,8 @@ const HOLD: Duration = Duration::from_secs(1_344);
 /// each environment that there may be, and a quarter more.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
+/// An order to retry ends after it.
+const LONGEST_ORDER: Duration = Duration::from_secs(12 * 3_600);
 /// Visibility timeouts are whole seconds, rounded up.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
@@ -22,9 +24,20 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
 
-/// The target's pauses that a handler knows, by their beginning; `None` if it has never read the parameter.
+/// What a handler knows of the parameter.
 #[derive(Clone, Debug)]
-pub(crate) struct Known(Option<Vec<Span>>);
+pub(crate) struct Known {
+    /// The target's pauses, by their beginning; `None` if it has never read the parameter.
+    spans: Option<Vec<Span>>,
+    orders: Vec<Order>,
+}
+
+/// An order to retry now.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    at: Timestamp,
+    within: Duration,
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
@@ -34,11 +47,11 @@ pub(crate) struct Span {
 }
 
 impl Known {
-    pub(crate) const NOTHING: Self = Self(None);
+    pub(crate) const NOTHING: Self = Self { spans: None, orders: Vec::new() };
     /// No pauses: a handler that reads no parameter.
-    pub(crate) const NO_PAUSES: Self = Self(Some(Vec::new()));
+    pub(crate) const NO_PAUSES: Self = Self { spans: Some(Vec::new()), orders: Vec::new() };
 
-    pub(crate) fn at(all: &[OperatorPause], moment: Timestamp) -> Self {
+    pub(crate) fn at(all: &[OperatorPause], retries: &[OperatorRetry], moment: Timestamp) -> Self {
         let begun = all
             .iter()
             .filter(|pause| pause.target.covers(TARGET_ARN) && START.saturating_add(pause.at) <= moment);
@@ -49,11 +62,13 @@ impl Known {
         };
         let mut spans: Vec<Span> = begun.map(span).collect();
         spans.sort_by_key(|span| span.from);
-        Self(Some(spans))
+        let given = retries.iter().filter(|retry| !retry.is_garbled && retry.moment() <= moment);
+        let orders = given.map(|retry| Order { at: retry.moment(), within: retry.within }).collect();
+        Self { spans: Some(spans), orders }
     }
 
     fn spans(&self) -> &[Span] {
-        self.0.as_deref().unwrap_or_default()
+        self.spans.as_deref().unwrap_or_default()
     }
 
     fn active(&self, now: Timestamp) -> Option<&Span> {
@@ -84,7 +99,7 @@ impl Known {
 
     /// Whether the handler has never read the pauses, so that any function may be paused.
     pub(crate) const fn is_nothing(&self) -> bool {
-        self.0.is_none()
+        self.spans.is_none()
     }
 
     /// When an event is too old, as seen at `now`: `max_age` counts only while no handler could know of a pause, nor hold
@@ -129,8 +144,21 @@ impl Known {
         dues.fold(latest, Timestamp::max)
     }
 
-    /// Pause boundaries known so far. Each may begin another wait.
+    /// The first moment at which an order may bring back at `now` what was sent at `sent`; `None` if none reaches it.
+    /// Messages are hidden for at most `longest_hide` at once.
+    pub(crate) fn ordered(
+        &self,
+        sent: Timestamp,
+        now: Timestamp,
+        longest_hide: Duration,
+    ) -> Option<Timestamp> {
+        let lasts = |order: &Order| (order.within + longest_hide.max(HOLD)).min(LONGEST_ORDER);
+        let reaches = |order: &&Order| sent < order.at && now <= order.at.saturating_add(lasts(order));
+        self.orders.iter().filter(reaches).map(|order| order.at).min()
+    }
+
+    /// Beginnings and ends of pauses and orders known so far. Each may begin another wait.
     pub(crate) fn boundaries(&self, now: Timestamp) -> usize {
-        self.spans().len() + self.over(START, now).count()
+        self.spans().len() + self.over(START, now).count() + 2 * self.orders.len()
     }
 }

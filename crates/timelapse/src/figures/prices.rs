@@ -171,6 +171,15 @@ pub(crate) fn usd_a_move() -> f64 {
     usd(&calls, gb_seconds, log_bytes(BATCHES, BATCHES)) / (BATCHES * batch_size as u64) as f64
 }
 
+/// Price of hiding a message once more in a full batch of small messages, which writes no line of its own.
+pub(crate) fn usd_a_look() -> f64 {
+    let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
+    let calls = [ApiCall::ChangeMessageVisibilityBatch, ApiCall::ReceiveMessage, ApiCall::InvokeHandler];
+    let gb_seconds = gb_seconds(BATCHES, handler_run_time, HANDLER_MEMORY_GB);
+    let calls = calls.map(|call| (call, BATCHES));
+    usd(&calls, gb_seconds, log_bytes(0, BATCHES)) / (BATCHES * batch_size as u64) as f64
+}
+
 pub(super) fn usd(calls: &[(ApiCall, u64)], gb_seconds: f64, log_bytes: u64) -> f64 {
     let requests: f64 = calls.iter().map(|&(call, made)| requests(call, made)).sum();
     requests + compute(gb_seconds) + logs(log_bytes)
@@ -193,6 +202,13 @@ mod tests {
         assert!((compute(gb_seconds) - 0.333_335).abs() < 1e-9);
         // Two decisions a retry, a tenth of two batches, and the retry's own invocation.
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
+    }
+
+    /// A tenth of two SQS requests, 0.08 USD a million; of an invocation, 0.02; and of 0.1 s of 0.25 GB, 0.033,333,5; the rest
+    /// is Lambda's own lines.
+    #[test]
+    fn a_million_looks_cost_a_sixth_of_a_dollar() {
+        assert!((0.13..0.17).contains(&(usd_a_look() * 1e6)), "{}", usd_a_look());
     }
 
     /// A tenth of four SQS requests, 0.16 USD a million; of an invocation, 0.02; of 0.1 s of 0.25 GB,

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{
-    BatchReport, CallFailure, GivenUp, InvokeFailure, Look, Move, Pauses, Record, Step, Timestamp,
-    VisibilityChange,
+    BatchReport, CallFailure, GivenUp, InvokeFailure, Look, Move, Record, Step, Timestamp, VisibilityChange,
 };
 use rand::RngExt;
 
@@ -18,7 +17,7 @@ use crate::check::books::Carried;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
-use crate::operators::parameter;
+use crate::operators::parameter_text;
 
 /// Age of a stale answer about the pauses.
 const STALE: Duration = Duration::from_secs(600);
@@ -149,8 +148,7 @@ impl Service for World {
         let is_stale = self.dice.strikes(Fault::PausesStale, now, []);
         let age = if is_stale { STALE } else { Duration::ZERO };
         let moment = Timestamp::from_millis(now.as_millis() - age.as_millis() as u64);
-        let held = parameter(&self.scenario.pauses, moment).expect("BUG: a scenario's pauses are checked");
-        let mut text = held.as_ref().map(Pauses::write);
+        let mut text = parameter_text(&self.scenario.pauses, &self.scenario.retries, moment);
         let is_garbled = text.is_some() && self.dice.strikes(Fault::PausesGarbled, now, []);
         if let Some(text) = text.as_mut().filter(|_| is_garbled) {
             text.truncate(text.len() / 2);
@@ -237,17 +235,21 @@ impl World {
         true
     }
 
-    /// The handler's report on a batch. Messages that only wait on share one line of its log.
+    /// The handler's report on a batch. Messages that are moved once more share one line of its log; those that are hidden
+    /// once more have none.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
-        let mut quiet = 0;
+        let (mut quiet, mut silent) = (0, 0);
         for outcome in &report.outcomes {
-            let Some(delay) = outcome.moved else { continue };
+            let Some(delay) = outcome.moved else {
+                silent += u64::from(outcome.only_waits_on());
+                continue;
+            };
             quiet += u64::from(outcome.only_waits_on());
             if let Some(Step::Defer { due, .. }) = outcome.step {
                 self.oracle.hop_reported(outcome.message_id, delay, due);
             }
         }
-        self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet;
+        self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet - silent;
     }
 
     fn positions<'r>(&self, records: impl Iterator<Item = &'r Record>) -> (Vec<usize>, Vec<EventNumber>) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, RunError, Scenario, Strikes, Summary,
-    Trace, Watcher, run,
+    ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, OperatorRetry, RunError, Scenario,
+    Strikes, Summary, Trace, Watcher, run,
 };
 use rayon::prelude::*;
 
@@ -15,7 +15,9 @@ use super::{HOUR, policies, summary, watched};
 
 fn chaos(seed: u64, scenario: Scenario) -> Scenario {
     let faults = Faults::chaos(seed, scenario.duration);
-    Scenario { seed, faults, pauses: OperatorPause::chaos(seed, scenario.duration), ..scenario }
+    let pauses = OperatorPause::chaos(seed, scenario.duration);
+    let retries = OperatorRetry::chaos(seed, scenario.duration);
+    Scenario { seed, faults, pauses, retries, ..scenario }
 }
 
 fn with(fault: Fault, strikes: Strikes) -> Scenario {
@@ -89,6 +91,7 @@ fn varied(seed: u64) -> (Scenario, Settings) {
         max_backoff: pick(&[43_170, 900], 144),
         hide_up_to: [HideUpTo::UpTo(0), HideUpTo::UpTo(20), HideUpTo::Always][(seed / 11) as usize % 3],
         maximum_concurrency: pick(&[10, 2], 7),
+        longest_hide: pick(&[3_600, 43_170, 1_344], 5),
         directives: !(seed / 13).is_multiple_of(4),
         ..Settings::default()
     };

@@ -6,13 +6,14 @@ mod moves;
 mod pauses;
 mod policies;
 mod queue;
+mod retries;
 
 use std::time::Duration;
 
 use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, OperatorPause, Percentiles, RunError, Scenario, SimulatedTarget,
-    Strikes, Summary, TARGET_ARN, Watcher, run,
+    ApiCall, EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Percentiles, RunError, Scenario,
+    SimulatedTarget, Strikes, Summary, TARGET_ARN, Watcher, run,
 };
 use proptest::prelude::*;
 
@@ -204,6 +205,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
                 in_flight_limit,
                 faults: Faults::default(),
                 pauses: OperatorPause::chaos(seed, Duration::from_secs(duration)),
+                retries: OperatorRetry::chaos(seed, Duration::from_secs(duration)),
             }
         },
     )
@@ -225,6 +227,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
             max_backoff: max,
             jitter,
             envelope,
+            longest_hide: if max_age % 2 == 0 { 1_344 } else { 43_170 },
             ..Settings::default()
         }
     })

@@ -33,6 +33,7 @@ fn look(receive_count: u32) -> Look {
         origin: Origin { attempt: THIRD, flaw: None, written: None, asked: None },
         held_until: None,
         receive_count,
+        first_sent: at(0.0),
         first_receive: at(10.0),
         sent: at(9.0),
         bytes: 700,
@@ -277,7 +278,7 @@ fn reasons_are_true() {
 fn paused(known_at: f64) -> Known {
     let secs = Duration::from_secs;
     let pause = OperatorPause::of_all(secs(600), secs(1_000), secs(300));
-    Known::at(&[pause], at(known_at))
+    Known::at(&[pause], &[], at(known_at))
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! Orders to retry now, in whole runs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comeback_engine::{Jitter, Outcome, Settings, Step};
+use comeback_timelapse::{EventNumber, OperatorPause, OperatorRetry, Scenario, TargetError, Watcher};
+use rayon::prelude::*;
+
+use super::{HOUR, MINUTE, hours, summary, watched};
+
+/// An hour, as the template ships.
+fn settings() -> Settings {
+    Settings { longest_hide: 3_600, ..Settings::default() }
+}
+
+/// Down for eight hours, and then fixed.
+fn outage() -> Scenario {
+    Scenario { events: 1_000, outage: hours(8), arrival_spread: hours(8), ..Scenario::default() }
+}
+
+/// The first retry of each event after a moment, and which of them came early.
+struct After {
+    moment: Duration,
+    first: BTreeMap<usize, Duration>,
+    early: usize,
+}
+
+impl After {
+    const fn new(moment: Duration) -> Self {
+        Self { moment, first: BTreeMap::new(), early: 0 }
+    }
+}
+
+impl Watcher for After {
+    fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, _: Option<TargetError>) {
+        if attempt > 0 && at >= self.moment {
+            self.first.entry(event.0).or_insert(at);
+        }
+    }
+
+    fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
+        self.early +=
+            usize::from(outcome.early.is_some() && matches!(outcome.step, Some(Step::Reinvoke { .. })));
+    }
+}
+
+/// Fix, then `comeback retry --within 5m`: the handler looks at everything within an hour, and nothing comes in a burst.
+#[test]
+fn after_a_fix_everything_is_retried_within_70_minutes() {
+    (1..=3u64).into_par_iter().for_each(|seed| {
+        let fixed = hours(8) + MINUTE;
+        let retries = vec![OperatorRetry::new(fixed, 5 * MINUTE)];
+        let mut seen = After::new(fixed);
+        let summary_with = watched(&Scenario { seed, retries, ..outage() }, settings(), &mut seen);
+        assert_eq!(summary_with.delivered, 1_000, "seed {seed}");
+        let last = *seen.first.values().max().expect("some waited") - fixed;
+        assert!(last <= 70 * MINUTE, "seed {seed}: the last came after {last:?}");
+        assert!(seen.early > 500, "seed {seed}: {} came early", seen.early);
+        let mut minutes = BTreeMap::<u64, usize>::new();
+        for at in seen.first.values() {
+            *minutes.entry((*at - fixed).as_secs() / 60).or_default() += 1;
+        }
+        let busiest = minutes.values().max().expect("some came back");
+        assert!(
+            *busiest < seen.first.len() / 8,
+            "seed {seed}: {busiest} of {} in a minute",
+            seen.first.len()
+        );
+        let mut without = After::new(fixed);
+        let alone = watched(&Scenario { seed, ..outage() }, settings(), &mut without);
+        assert_eq!((alone.delivered, without.early), (1_000, 0));
+        assert!(*without.first.values().max().expect("some") > fixed + 4 * HOUR, "seed {seed}");
+    });
+}
+
+/// Pieces cost looks, and change nothing else. Without jitter, because message ids depend on the order of what happens.
+#[test]
+fn pieces_change_no_retry() {
+    let of = |longest_hide| {
+        let settings = Settings { longest_hide, jitter: Jitter::None, ..Settings::default() };
+        summary(&outage(), settings)
+    };
+    let (whole, pieces) = (of(43_170), of(1_344));
+    assert_eq!((whole.delivered, whole.retries), (pieces.delivered, pieces.retries));
+    let [whole, pieces] = [whole, pieces].map(|of| of.recovery_delay_ms.expect("an outage"));
+    assert!(whole.max.abs_diff(pieces.max) < 5_000, "{whole:?} {pieces:?}");
+}
+
+/// An outage that nobody ends, a pause, and the shortest pieces: SQS's 1,000 receives are never reached.
+#[test]
+fn no_message_reaches_a_thousand_receives() {
+    let scenario = Scenario {
+        events: 30,
+        outage: 40 * hours(24),
+        arrival_spread: HOUR,
+        duration: 20 * hours(24),
+        retry_after: Some(13 * hours(24)),
+        pauses: vec![OperatorPause::of_all(6 * hours(24), 7 * hours(24), HOUR)],
+        ..Scenario::default()
+    };
+    let settings = Settings { longest_hide: 1_344, max_age: 14 * 86_400, ..Settings::default() };
+    let summary = summary(&scenario, settings);
+    assert!(!summary.dead_lettered.contains_key("max_receive_count"), "{:?}", summary.dead_lettered);
+}
+
+#[test]
+fn orders_that_are_garbled_or_meet_a_pause_lose_nothing() {
+    let garbled = OperatorRetry { is_garbled: true, ..OperatorRetry::new(hours(8), MINUTE) };
+    let pauses = vec![OperatorPause::of_all(hours(8), hours(2), HOUR)];
+    let retries = vec![garbled.clone(), OperatorRetry::new(hours(9), 30 * MINUTE)];
+    let summary_of = |retries, pauses| {
+        let mut seen = After::new(hours(8));
+        let summary = watched(&Scenario { retries, pauses, ..outage() }, settings(), &mut seen);
+        assert_eq!(summary.delivered, 1_000);
+        seen.early
+    };
+    assert_eq!(summary_of(vec![garbled], Vec::new()), 0);
+    assert!(summary_of(retries, pauses) < 1_000);
+}

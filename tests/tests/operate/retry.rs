@@ -1,0 +1,56 @@
+use std::time::Duration;
+
+use comeback_tests::{Operator, eventually, log_lines};
+use serde_json::json;
+
+use crate::world::World;
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// On a clock that goes 60 times as fast, a function fails, and its event would wait for 11 hours. The operator fixes it and
+/// says "retry now": the handler finds that at its next look, within 22 minutes.
+pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
+    let parameters = "BaseBackoff=40000 MaxBackoff=40000 Jitter=none LongestHide=1344";
+    let stack = world.deploy_sped_up("fixed", parameters).await;
+    let ministack = world.sped_up().await;
+    let function = stack.output("ExampleTargetName");
+    let operator = Operator::on_clock_of(ministack);
+    let fails_once = |error: &str| format!(r#"{{"fail_times": 1, "error_type": "{error}"}}"#);
+    let key = ministack.invoke(function, &fails_once("Broken")).await;
+    ministack.invoke(function, &fails_once("Other")).await;
+    let retry =
+        |flags: &str| operator.comeback(&format!("retry {function} --stack fixed --error Broken {flags}"));
+    let reach = eventually("the log to show the event", LIMIT, async || {
+        let said = retry("--dry-run --json").json(0);
+        (said["reached"] == 1).then_some(said)
+    })
+    .await;
+    assert_eq!(
+        (&reach["ordered"], &reach["found"], &reach["longest_hide_seconds"]),
+        (&json!(null), &json!(1), &json!(1_344))
+    );
+    assert!(reach["all_within_seconds"].as_u64() <= Some(1_344 + 60), "{reach}");
+    let unconfirmed = retry("");
+    assert_eq!(unconfirmed.code, 4, "{}", unconfirmed.stderr);
+    let said = retry("--within 1m --why 'deploy 4712' --yes --json").json(0);
+    assert_eq!(
+        (&said["ordered"]["errors"], &said["ordered"]["why"]),
+        (&json!(["Broken"]), &json!("deploy 4712"))
+    );
+
+    eventually("the retry", LIMIT, async || {
+        let lines = log_lines(ministack, stack.handler_logs()).await;
+        let is_it = |line: &serde_json::Value| line["key"] == *key && line["action"] == "reinvoke";
+        lines.into_iter().find(|line| is_it(line) && line["asked_at"] == said["ordered"]["at"])
+    })
+    .await;
+    let trace = operator.comeback(&format!("trace --stack fixed {key}")).ended(0);
+    assert!(
+        trace.contains("retry 1 invoked by `comeback retry` of ") && trace.contains(" before its time"),
+        "{trace}"
+    );
+    let waiting = operator.comeback(&format!("waiting {function} --stack fixed --json")).json(0);
+    assert_eq!((&waiting["found"], &waiting["groups"][0]["error_type"]), (&json!(1), &json!("Other")));
+    let long = retry("--within 12h --yes");
+    assert!(long.code == 2 && long.stderr.contains("at most 39600 s"), "{}", long.stderr);
+}
