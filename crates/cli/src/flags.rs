@@ -35,7 +35,8 @@ pub(crate) struct PolicyFlags {
     /// DIRECTIVES: on or off, whether the target's own RetryAfter and NonRetryable are obeyed [default: on]
     #[arg(long, value_name = "ON|OFF")]
     directives: Option<String>,
-    /// LONGEST_HIDE: the longest time that a message is hidden at once; 1344s to 43170s [default: 1h, as in the template]
+    /// LONGEST_HIDE: the longest time that a message is hidden at once; 1344s to 43170s; the template's is 1h
+    /// [default: 43170s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     longest_hide: Option<String>,
     /// HIDE_UP_TO: messages hidden at once before waits are performed by sending again; 0 to 55000, or
@@ -53,9 +54,6 @@ pub(crate) struct PolicyFlags {
     policies: Option<String>,
 }
 
-/// The template's `LongestHide`.
-const LONGEST_HIDE: &str = "3600";
-
 /// Adds to the help of `--non-retryable-errors` which errors there are where a target is simulated.
 pub(crate) fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| {
@@ -72,14 +70,9 @@ impl PolicyFlags {
     /// Every value that was refused, in the handler's words.
     pub(crate) fn policies(&self, target_functions: &str) -> Result<Policies, Vec<SettingError>> {
         let given = self.given();
-        let of_flag = |name: &str| {
-            given.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone())
-        };
         Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(target_functions.to_owned()),
-            // What the template ships. The handler's own default is for stacks that are older than the variable.
-            "LONGEST_HIDE" => of_flag(name).or_else(|| Some(LONGEST_HIDE.into())),
-            _ => of_flag(name),
+            _ => given.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone()),
         })
     }
 

@@ -114,6 +114,7 @@ It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a b
         "full_after_seconds": null,
         "highest_events_per_second": null,
         "moves": moves,
+        "looks": {"per_second": 0.0, "usd_per_hour": 0.0},
         "pollers": 6,
     });
     assert_eq!(json["in_flight"], expected);
