@@ -178,11 +178,11 @@ impl<'a> Ordered<'a> {
 fn longest_hide(deployment: &Deployment) -> Result<Duration, Failure> {
     let handler = &deployment.handler;
     if knows_orders(deployment) {
-        let policy = deployment.policy().map_err(|refused| {
+        let policies = deployment.policies().map_err(|refused| {
             let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             Failure::Undone(format!("the handler {handler} does not start: {refused}"))
         })?;
-        return Ok(policy.longest_hide());
+        return Ok(policies.stack().longest_hide());
     }
     let version = deployment.version.as_ref().map(|version| format!(" ({version})")).unwrap_or_default();
     Err(Failure::Undone(format!(
