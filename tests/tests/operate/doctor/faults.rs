@@ -219,7 +219,12 @@ pub(super) const FAULTS: &[Fault] = &[
             By("variable TARGET_FUNCTIONS \"$TARGETS\""),
         )
     },
-    broken("CB109", "without ReinvokeTargets", "lambda:InvokeFunction", FixAnd("restored CB109")),
+    broken(
+        "CB109",
+        "without ReinvokeTargets",
+        "lambda:InvokeFunction",
+        FixAnd("restored \"CB109-$EXAMPLE\""),
+    ),
     broken(
         "CB110",
         "aws lambda put-function-concurrency --function-name \"$FUNCTION\" --reserved-concurrent-executions 0",

@@ -14,22 +14,25 @@ use crate::operate::doctor::fix;
 pub(crate) fn take(facts: &Facts) -> Judged {
     let means =
         "nothing is retried: the handler cannot read its queue, or cannot hide and delete what it has read";
-    judged(&facts.rights.take, "CB030", Outcome::Broken, means, of_queue(&facts.retry_queue))
+    let or_else = of_queue(&facts.retry_queue);
+    judged(&facts.rights.take, Outcome::Broken, means, or_else, |refused| allow("CB030", refused))
 }
 
 pub(crate) fn send_again(facts: &Facts) -> Judged {
     let means = "past HIDE_UP_TO every message is hidden instead, and SQS has room for 120,000";
-    judged(&facts.rights.send_again, "CB031", Outcome::Warning, means, of_queue(&facts.retry_queue))
+    let or_else = of_queue(&facts.retry_queue);
+    judged(&facts.rights.send_again, Outcome::Warning, means, or_else, |refused| allow("CB031", refused))
 }
 
 pub(crate) fn dead_letter(facts: &Facts) -> Judged {
     let means = "events that are given up stay in the retry queue, and are deleted after 14 days";
-    judged(&facts.rights.dead_letter, "CB032", Outcome::Broken, means, of_queue(&facts.dead_letter_queue))
+    let or_else = of_queue(&facts.dead_letter_queue);
+    judged(&facts.rights.dead_letter, Outcome::Broken, means, or_else, |refused| allow("CB032", refused))
 }
 
 pub(crate) fn log(facts: &Facts) -> Judged {
     let means = "nobody can see what the handler decides, and no event can be traced";
-    judged(&facts.rights.log, "CB033", Outcome::Warning, means, None)
+    judged(&facts.rights.log, Outcome::Warning, means, None, |refused| allow("CB033", refused))
 }
 
 pub(crate) fn read_pauses(facts: &Facts) -> Judged {
@@ -37,7 +40,7 @@ pub(crate) fn read_pauses(facts: &Facts) -> Judged {
         return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
     }
     let means = "the handler cannot know what is paused, and holds every event that is due";
-    judged(&facts.rights.read_pauses, "CB034", Outcome::Broken, means, None)
+    judged(&facts.rights.read_pauses, Outcome::Broken, means, None, |refused| allow("CB034", refused))
 }
 
 pub(crate) fn use_keys(facts: &Facts) -> Judged {
@@ -60,13 +63,15 @@ pub(crate) fn use_keys(facts: &Facts) -> Judged {
         return Ok(ok("AWS manages the queues' keys"));
     }
     let means = "the handler can read or send no message of a queue that the key encrypts";
-    judged(&facts.rights.use_keys, "CB035", Outcome::Broken, means, Some(KEY_POLICY))
+    let rights = &facts.rights.use_keys;
+    judged(rights, Outcome::Broken, means, Some(KEY_POLICY), |refused| allow("CB035", refused))
 }
 
 const DROPPED: &str = "Lambda drops its failed events silently";
 
 pub(crate) fn function_sends(facts: &Facts, entrance: &Entrance) -> Judged {
-    judged(&entrance.send, "CB105", Outcome::Broken, DROPPED, of_queue(&facts.retry_queue))
+    let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
+    judged(&entrance.send, Outcome::Broken, DROPPED, of_queue(&facts.retry_queue), fix)
 }
 
 pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -77,7 +82,8 @@ pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
     if seen(&entrance.use_key)?.is_empty() {
         return Ok(ok("AWS manages the queue's key"));
     }
-    judged(&entrance.use_key, "CB106", Outcome::Broken, DROPPED, Some(KEY_POLICY))
+    let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
+    judged(&entrance.use_key, Outcome::Broken, DROPPED, Some(KEY_POLICY), fix)
 }
 
 pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -101,7 +107,9 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
 
 pub(crate) fn handler_invokes(_: &Facts, entrance: &Entrance) -> Judged {
     let means = "its events wait until the handler may invoke it";
-    judged(&entrance.invoke, "CB109", Outcome::Broken, means, None)
+    // The handler has one role for all functions, and a policy of the same name would replace another function's.
+    let policy = format!("CB109-{}", entrance.name.replace(':', "."));
+    judged(&entrance.invoke, Outcome::Broken, means, None, |refused| allow(&policy, refused))
 }
 
 const KEY_POLICY: &str = "the key's own policy";
@@ -112,7 +120,14 @@ fn of_queue(queue: &Result<QueueSettings, Failure>) -> Option<&'static str> {
 }
 
 /// Judges what a role needs. `or_else` is something unread that may allow it too: then a missing right is only a warning.
-fn judged(rights: &Rights, check: &str, without: Outcome, means: &str, or_else: Option<&str>) -> Judged {
+/// `fix` gives the command that allows what is missing.
+fn judged(
+    rights: &Rights,
+    without: Outcome,
+    means: &str,
+    or_else: Option<&str>,
+    fix: impl FnOnce(&[&Right]) -> String,
+) -> Judged {
     let rights = seen(rights)?;
     let refused: Vec<&Right> = rights.iter().filter(|right| !right.verdict.is_allowed()).collect();
     let Some(Right { role, .. }) = refused.first() else { return Ok(ok(actions(rights).join(", "))) };
@@ -126,18 +141,21 @@ fn judged(rights: &Rights, check: &str, without: Outcome, means: &str, or_else: 
         let denied = broken(format!("a policy denies {each} to {role}"), means, fix);
         return Ok(Diagnosis { outcome: without, ..denied });
     }
-    let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();
-    resources.dedup();
-    let statement = json!({"Effect": "Allow", "Action": actions(refused), "Resource": resources});
-    let policy = json!({"Version": "2012-10-17", "Statement": [statement]});
-    let fix = format!(
-        "aws iam put-role-policy --role-name {role} --policy-name comeback-{check} --policy-document '{policy}'"
-    );
-    let found = format!("no policy of {role} allows {each}");
+    let (found, fix) = (format!("no policy of {role} allows {each}"), fix(&refused));
     Ok(match or_else {
         Some(other) => warning(format!("{found}; {other} may"), format!("if it does not: {means}"), fix),
         None => Diagnosis { outcome: without, ..broken(found, means, fix) },
     })
+}
+
+/// Adds a policy to the role that lacks these rights.
+fn allow(policy: &str, refused: &[&Right]) -> String {
+    let role = &refused[0].role;
+    let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();
+    resources.dedup();
+    let statement = json!({"Effect": "Allow", "Action": actions(refused.iter().copied()), "Resource": resources});
+    let document = json!({"Version": "2012-10-17", "Statement": [statement]});
+    format!("aws iam put-role-policy --role-name {role} --policy-name comeback-{policy} --policy-document '{document}'")
 }
 
 fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str> {
@@ -163,7 +181,7 @@ mod tests {
             ..right("role", "sqs:SendMessage", "arn:aws:sqs:::retries")
         };
         let rights = Ok(verdicts.iter().map(of).collect());
-        super::judged(&rights, "CB999", Outcome::Broken, "events are lost", or_else)
+        super::judged(&rights, Outcome::Broken, "events are lost", or_else, |refused| allow("CB999", refused))
     }
 
     #[test]
@@ -298,6 +316,22 @@ mod tests {
         let found = "no policy of orders-role allows sqs:SendMessage";
         assert_found(judged(function_sends, &cannot), Outcome::Broken, found);
         assert_found(judged(function_sends, &healthy()), Outcome::Ok, "sqs:SendMessage");
+    }
+
+    #[test]
+    fn no_fix_undoes_that_of_another_function() {
+        let fix = |check: fn(&Facts, &Entrance) -> Judged, name: &str| {
+            let cannot = with(|entrance| {
+                entrance.name = name.into();
+                refused(&mut entrance.send);
+                refused(&mut entrance.invoke);
+            });
+            judged(check, &cannot).unwrap().fix.unwrap()
+        };
+        for (name, policy) in [("orders", "comeback-CB109-orders"), ("orders:live", "comeback-CB109-orders.live")] {
+            assert!(fix(handler_invokes, name).contains(&format!(" --policy-name {policy} ")));
+        }
+        assert_eq!(fix(function_sends, "orders"), "comeback attach orders", "stacks share the role's policies");
     }
 
     #[test]
