@@ -8,7 +8,7 @@ use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, 
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::Entrance;
 use crate::operate::doctor::facts::queues::QueueSettings;
-use crate::operate::doctor::facts::rights::{Right, Rights};
+use crate::operate::doctor::facts::rights::{Right, Rights, SAMPLE_STREAM};
 use crate::operate::doctor::fix;
 
 pub(crate) fn take(facts: &Facts) -> Judged {
@@ -32,7 +32,11 @@ pub(crate) fn dead_letter(facts: &Facts) -> Judged {
 
 pub(crate) fn log(facts: &Facts) -> Judged {
     let means = "nobody can see what the handler decides, and no event can be traced";
-    judged(&facts.rights.log, Outcome::Warning, means, None, |refused| allow("CB033", refused))
+    let mut rights = facts.rights.log.clone();
+    for right in rights.iter_mut().flatten() {
+        right.resource = right.resource.replace(SAMPLE_STREAM, ":*");
+    }
+    judged(&rights, Outcome::Warning, means, None, |refused| allow("CB033", refused))
 }
 
 pub(crate) fn read_pauses(facts: &Facts) -> Judged {
@@ -243,6 +247,17 @@ mod tests {
             *of(&mut facts.rights) = Err(Failure::CouldNot("simulate denied".into()));
             assert!(check(&facts).is_err());
         }
+    }
+
+    #[test]
+    fn every_log_stream_is_allowed() {
+        let mut facts = healthy();
+        let sample = format!("arn:group{SAMPLE_STREAM}");
+        let verdict = Verdict::NotAllowed;
+        facts.rights.log = Ok(vec![Right { verdict, ..right("role", "logs:PutLogEvents", &sample) }]);
+        assert_found(log(&facts), Outcome::Warning, "no policy of role allows logs:PutLogEvents on arn:group:*");
+        let fix = log(&facts).unwrap().fix.unwrap();
+        assert!(fix.contains(r#""Resource":["arn:group:*"]"#), "{fix}");
     }
 
     #[test]

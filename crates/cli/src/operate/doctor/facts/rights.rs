@@ -36,6 +36,8 @@ const USE_KEY: [&str; 2] = ["kms:Decrypt", "kms:GenerateDataKey"];
 const TAKE: [&str; 4] =
     ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"];
 pub(crate) const SEND: [&str; 1] = ["sqs:SendMessage"];
+/// The log stream that IAM's simulator is asked about. Lambda never creates it.
+pub(crate) const SAMPLE_STREAM: &str = ":log-stream:comeback-doctor";
 const LOG: [&str; 2] = ["logs:CreateLogStream", "logs:PutLogEvents"];
 
 impl HandlerRights {
@@ -48,7 +50,7 @@ impl HandlerRights {
         let role = &deployment.role_arn;
         let FunctionArn { partition, region, account: owner, .. } = &deployment.handler_arn;
         let arn = |service: &str, rest: &str| format!("arn:{partition}:{service}:{region}:{owner}:{rest}");
-        let stream = arn("logs", &format!("log-group:{}:log-stream:any", deployment.log_group));
+        let stream = arn("logs", &format!("log-group:{}{SAMPLE_STREAM}", deployment.log_group));
         let pauses =
             deployment.pauses().map(|it| arn("ssm", &format!("parameter/{}", it.trim_start_matches('/'))));
         let (retry, dead) = (&*deployment.retry_queue.arn, &*deployment.dead_letter_queue.arn);
