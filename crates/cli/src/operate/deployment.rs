@@ -52,6 +52,9 @@ impl DeploymentName {
 
     /// The deployment that retries what is sent to a queue, if one does.
     pub(crate) async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
+        if queue_arn.parse::<QueueArn>().is_err() {
+            return Ok(None);
+        }
         let pages = account.lambda.list_event_source_mappings().event_source_arn(queue_arn).into_paginator();
         let mappings = pages.items().send().try_collect().await;
         for mapping in mappings.or_failure("lambda:ListEventSourceMappings", queue_arn)? {

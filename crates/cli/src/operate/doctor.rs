@@ -226,10 +226,12 @@ fn findings(
             Judge::Entrance(judge) => functions.for_each(|function| {
                 let leaving = functions::leaving(facts, function);
                 for entrance in function.entrances.iter().filter(|it| is_asked_for(it)) {
+                    let is_destination = check.id == DESTINATION;
                     let judged = match &leaving {
-                        None => judge(facts, entrance),
-                        Some(leaving) if check.id == DESTINATION => Ok(leaving.clone()),
+                        Some(leaving) if is_destination => Ok(leaving.clone()),
                         Some(_) => Ok(functions::is_leaving()),
+                        None if is_destination || entrance.is_attached(facts) => judge(facts, entrance),
+                        None => Ok(functions::is_not_attached()),
                     };
                     add(Some(&entrance.name), judged);
                 }
@@ -313,8 +315,11 @@ fn write_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use crate::operate::account::Verdict;
+    use crate::operate::deployment::DeploymentName;
     use crate::operate::doctor::facts::log::{LoggedError, LoggedErrors};
-    use crate::operate::doctor::sample::healthy;
+    use crate::operate::doctor::sample::{assert_found, healthy};
+    use crate::operate::function::InvokeSettings;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     use super::*;
@@ -408,10 +413,36 @@ mod tests {
         let target = facts.functions[0].target.as_mut().unwrap().as_mut().unwrap();
         target.tags.insert("comeback:detached".into(), facts.now.to_string());
         target.invoke_settings.clear();
-        facts.functions[0].entrances[0].settings = crate::operate::function::InvokeSettings::default();
+        facts.functions[0].entrances[0].settings = InvokeSettings::default();
         let found = findings(&facts, &[], CHECKS);
         assert_eq!(ids(&found, |outcome| outcome > Outcome::Ok), ["CB102"]);
         assert!(is_healthy(&found, false));
+    }
+
+    #[test]
+    fn a_function_that_is_not_attached_has_one_finding() {
+        let billing = Some(DeploymentName::Stack("billing".into()));
+        for (elsewhere, outcome, found, fix) in [
+            (None, Outcome::Broken, "it is not attached: it has no destination", "comeback attach orders"),
+            (billing, Outcome::Warning, "it is attached to stack billing", "comeback attach orders --move"),
+        ] {
+            let mut facts = healthy();
+            facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+            let function = &mut facts.functions[0];
+            let target = function.target.as_mut().unwrap().as_mut().unwrap();
+            target.recursion_allowed = false;
+            target.invoke_settings.clear();
+            let entrance = &mut function.entrances[0];
+            (entrance.settings, entrance.elsewhere) = (InvokeSettings::default(), elsewhere);
+            for rights in [&mut entrance.send, &mut entrance.invoke] {
+                rights.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+            }
+            let findings = findings(&facts, &[], CHECKS);
+            assert_eq!(ids(&findings, |outcome| outcome > Outcome::Ok), [DESTINATION]);
+            let finding = findings.into_iter().find(|finding| finding.check.id == DESTINATION).unwrap();
+            assert_eq!(finding.diagnosis.fix.as_deref(), Some(fix));
+            assert_found(Ok(finding.diagnosis), outcome, found);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName;
-use comeback_engine::{FunctionArn, QueueArn};
+use comeback_engine::FunctionArn;
 
 use crate::operate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
 use crate::operate::alarms::Losses;
@@ -219,8 +219,8 @@ async fn elsewhere(
 ) -> Result<BTreeMap<Option<String>, DeploymentName>, Failure> {
     let mut found = BTreeMap::new();
     for (qualifier, InvokeSettings { on_failure, .. }) in &target.invoke_settings {
-        let queue = on_failure.as_deref().filter(|arn| arn.parse::<QueueArn>().is_ok());
-        let Some(queue) = queue.filter(|arn| *arn != deployment.retry_queue.arn) else { continue };
+        let other = on_failure.as_deref().filter(|arn| *arn != deployment.retry_queue.arn);
+        let Some(queue) = other else { continue };
         if let Some(other) = DeploymentName::of_retry_queue(account, queue).await? {
             found.insert(qualifier.clone(), other);
         }

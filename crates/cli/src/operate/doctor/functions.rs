@@ -11,7 +11,7 @@ use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::doctor::handler::{in_words, looping, resume};
 use crate::operate::doctor::{fix, rights};
-use crate::operate::function::{InvokeSettings, Target};
+use crate::operate::function::Target;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
@@ -88,15 +88,31 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Diagnosis> {
 }
 
 pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
-    if leaving(facts, function).is_some() {
-        return Ok(is_leaving());
-    }
     let means = "Lambda stops each of its events at the 16th round through the queue";
-    of_target(function, |target| looping(target, means))
+    of_target(function, |target| {
+        if leaving(facts, function).is_some() {
+            is_leaving()
+        } else if function.entrances.iter().any(|entrance| entrance.is_attached(facts)) {
+            looping(target, means)
+        } else {
+            is_not_attached()
+        }
+    })
 }
 
 pub(crate) fn is_leaving() -> Diagnosis {
     skipped("it is being detached (CB102)")
+}
+
+pub(crate) fn is_not_attached() -> Diagnosis {
+    skipped("it is not attached (CB102)")
+}
+
+impl Entrance {
+    /// Whether its failures go to the retry queue.
+    pub(crate) fn is_attached(&self, facts: &Facts) -> bool {
+        self.settings.on_failure.as_ref() == Some(&facts.deployment.retry_queue.arn)
+    }
 }
 
 pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
@@ -144,7 +160,8 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
 /// What keeps Lambda from sending failures of a function now.
 fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Diagnosis> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
-    let judged = function.entrances.iter().flat_map(|entrance| checks.map(|check| check(facts, entrance)));
+    let ours = function.entrances.iter().filter(|entrance| entrance.elsewhere.is_none());
+    let judged = ours.flat_map(|entrance| checks.map(|check| check(facts, entrance)));
     judged.filter_map(Result::ok).find(|diagnosis| diagnosis.outcome > Outcome::Ok)
 }
 
@@ -172,21 +189,29 @@ const DEFAULT_RETRIES: i32 = 2;
 const DEFAULT_AGE: i32 = 21_600;
 
 pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
-    let queue = &facts.deployment.retry_queue;
+    if entrance.is_attached(facts) {
+        return Ok(ok(facts.deployment.retry_queue.name()));
+    }
+    if let Some(other) = &entrance.elsewhere {
+        return Ok(warning(
+            format!("it is attached to {other}, not to {}", facts.deployment.name()),
+            format!("{other} retries its failures"),
+            fix::attach(facts, &format!("{} --move", entrance.name)),
+        ));
+    }
     let found = match &entrance.settings.on_failure {
-        Some(destination) if *destination == queue.arn => return Ok(ok(queue.name())),
         Some(other) => {
             let queue = other.split_once(":sqs:").and_then(|(_, rest)| rest.rsplit(':').next());
             let other = queue.map_or_else(|| other.clone(), |name| format!("queue {name}"));
-            format!("failures go to {other}, not to this stack's retry queue")
+            format!("it is not attached: its failures go to {other}, not to this stack's retry queue")
         }
-        None => "failures go nowhere: it has no destination for them".into(),
+        None => "it is not attached: it has no destination for its failures".into(),
     };
     Ok(broken(found, "no failure of it is retried", fix::attach(facts, &entrance.name)))
 }
 
 pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
-    of_attached(facts, entrance, |settings| match settings.retries.unwrap_or(DEFAULT_RETRIES) {
+    Ok(match entrance.settings.retries.unwrap_or(DEFAULT_RETRIES) {
         0 => ok("none"),
         retries => warning(
             format!("MaximumRetryAttempts is {retries}"),
@@ -197,23 +222,14 @@ pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
 }
 
 pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
-    of_attached(facts, entrance, |settings| {
-        let age = settings.event_age.unwrap_or(DEFAULT_AGE);
-        if age <= SHORT_AGE {
-            return ok(format!("{age} s"));
-        }
-        let enough = HANDLER_TIMEOUT.as_secs();
-        let means = format!(
-            "a throttled event waits this long in Lambda before Comeback sees it; {enough} s are enough"
-        );
-        warning(format!("MaximumEventAgeInSeconds is {age}"), means, fix::attach(facts, &entrance.name))
-    })
-}
-
-fn of_attached(facts: &Facts, entrance: &Entrance, judge: impl Fn(&InvokeSettings) -> Diagnosis) -> Judged {
-    let is_attached = entrance.settings.on_failure.as_ref() == Some(&facts.deployment.retry_queue.arn);
-    let unattached = || skipped("its failures do not go to the retry queue (CB102)");
-    Ok(if is_attached { judge(&entrance.settings) } else { unattached() })
+    let age = entrance.settings.event_age.unwrap_or(DEFAULT_AGE);
+    if age <= SHORT_AGE {
+        return Ok(ok(format!("{age} s")));
+    }
+    let enough = HANDLER_TIMEOUT.as_secs();
+    let means =
+        format!("a throttled event waits this long in Lambda before Comeback sees it; {enough} s are enough");
+    Ok(warning(format!("MaximumEventAgeInSeconds is {age}"), means, fix::attach(facts, &entrance.name)))
 }
 
 /// What Lambda itself writes, whatever the runtime: `Sandbox.Timedout`, `Runtime.ExitError`, ….
@@ -252,6 +268,7 @@ mod tests {
 
     use crate::operate::account::Failure;
     use crate::operate::doctor::sample::{assert_found, healthy, pause};
+    use crate::operate::function::InvokeSettings;
     use crate::operate::metrics::Dropped;
 
     use super::*;
@@ -428,17 +445,6 @@ mod tests {
             (None, Outcome::Warning),
         ] {
             assert_found(of_entrance(event_age, |settings| settings.event_age = age), outcome, "");
-        }
-    }
-
-    #[test]
-    fn a_function_that_leads_elsewhere_follows_its_own_settings() {
-        for check in [no_retries, event_age] {
-            assert_found(
-                of_entrance(check, |settings| settings.on_failure = None),
-                Outcome::Skipped,
-                "CB102",
-            );
         }
     }
 

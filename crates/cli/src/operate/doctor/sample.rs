@@ -119,6 +119,7 @@ fn orders() -> Function {
         name: "orders".into(),
         invoked_arn: format!("{ORDERS}:$LATEST"),
         settings: target.settings(),
+        elsewhere: None,
         send: Ok(vec![right("orders-role", "sqs:SendMessage", "arn:retries")]),
         use_key: Ok(Vec::new()),
         invoke: of_handler("lambda:InvokeFunction", ORDERS),

@@ -6,7 +6,7 @@ use comeback_engine::{FunctionArn, Timestamp};
 use futures_util::stream::{StreamExt as _, iter};
 
 use crate::operate::account::{Account, Failure, Or as _};
-use crate::operate::deployment::Deployment;
+use crate::operate::deployment::{Deployment, DeploymentName};
 use crate::operate::doctor::diagnosis::seen;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Rights, SEND, ask, ask_of_keys};
@@ -36,6 +36,8 @@ pub(crate) struct Entrance {
     pub(crate) name: String,
     pub(crate) invoked_arn: String,
     pub(crate) settings: InvokeSettings,
+    /// Another deployment that retries its failures. `None` also if that could not be read.
+    pub(crate) elsewhere: Option<DeploymentName>,
     /// Rights of its role: to send to the retry queue, and to use the queue's key unless AWS manages that.
     pub(crate) send: Rights,
     pub(crate) use_key: Rights,
@@ -86,13 +88,20 @@ impl Entrance {
             Some(qualifier) => role_behind(account, &target.arn, qualifier).await,
         };
         let arns = [&*target.arn, &invoked_arn];
+        let settings = target.invoke_settings.get(&qualifier).cloned().unwrap_or_default();
+        let other_queue = settings.on_failure.as_deref().filter(|arn| *arn != deployment.retry_queue.arn);
+        let elsewhere = match other_queue {
+            Some(queue) => DeploymentName::of_retry_queue(account, queue).await.ok().flatten(),
+            None => None,
+        };
         let (send, use_key, invoke) = tokio::join!(
             async { ask(account, seen(role)?, &SEND, [&*deployment.retry_queue.arn]).await },
             async { ask_of_keys(account, seen(role)?, [retry_queue]).await },
             ask(account, &deployment.role_arn, &["lambda:InvokeFunction"], arns),
         );
         Self {
-            settings: target.invoke_settings.get(&qualifier).cloned().unwrap_or_default(),
+            settings,
+            elsewhere,
             name: qualifier.iter().fold(target.name.clone(), |name, qualifier| name + ":" + qualifier),
             invoked_arn,
             send,
