@@ -32,6 +32,8 @@ pub(crate) struct Place {
     pub(crate) region: String,
     /// The caller's ARN.
     pub(crate) caller: String,
+    /// The flags that lead a suggested command there, such as ` --region eu-west-1`.
+    pub(crate) flags: String,
 }
 
 impl fmt::Display for Place {
@@ -89,6 +91,7 @@ impl Account {
             account: identity.account.unwrap_or_default(),
             region: region.to_string(),
             caller: identity.arn.unwrap_or_default(),
+            flags: String::new(),
         };
         Ok(Self { place, ..account })
     }

@@ -36,6 +36,8 @@ pub(crate) struct Deployment {
     pub(crate) mapping: Option<Mapping>,
     pub(crate) retry_queue: Queue,
     pub(crate) dead_letter_queue: Queue,
+    /// The flags that lead a suggested command to its account and region.
+    pub(crate) place_flags: String,
 }
 
 /// A deployment as an operator names it: by its stack, or by a handler that no stack owns.
@@ -74,14 +76,6 @@ impl DeploymentName {
             Self::Handler(handler) => format!("--handler {handler}"),
         }
     }
-
-    /// One of our own commands, with the flag that finds this deployment.
-    pub(crate) fn command(&self, command: impl Display) -> String {
-        match self {
-            Self::Stack(stack) if stack == "comeback" => format!("comeback {command}"),
-            _ => format!("comeback {command} {}", self.flag()),
-        }
-    }
 }
 
 impl Display for DeploymentName {
@@ -108,6 +102,25 @@ impl Queue {
 impl Deployment {
     pub(crate) fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
+    }
+
+    /// One of our own commands, with the flags that find this deployment.
+    pub(crate) fn command(&self, command: impl Display) -> String {
+        self.command_of(&self.name(), command)
+    }
+
+    /// One of our own commands, with the flags that find another deployment of the same account and region.
+    pub(crate) fn command_of(&self, other: &DeploymentName, command: impl Display) -> String {
+        let place = &self.place_flags;
+        match other {
+            DeploymentName::Stack(stack) if stack == "comeback" => format!("comeback {command}{place}"),
+            _ => format!("comeback {command} {}{place}", other.flag()),
+        }
+    }
+
+    /// A command of the AWS CLI, with the flags that lead to the deployment's account and region.
+    pub(crate) fn aws(&self, command: impl Display) -> String {
+        format!("aws {command}{}", self.place_flags)
     }
 
     pub(crate) fn policies(&self) -> Result<Policies, Vec<SettingError>> {
@@ -255,6 +268,7 @@ impl Deployment {
             mapping: mappings.into_iter().find(|mapping| mapping.queue_arn == retry_queue.arn),
             dead_letter_queue: queue(account, dead).await?,
             retry_queue,
+            place_flags: account.place.flags.clone(),
             variables,
             handler: name,
         })
@@ -422,6 +436,7 @@ impl Deployment {
             mapping: None,
             retry_queue,
             dead_letter_queue,
+            place_flags: String::new(),
         }
     }
 }

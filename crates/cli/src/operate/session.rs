@@ -46,19 +46,19 @@ pub(crate) struct Common {
 impl Common {
     /// What a suggested command needs, to be pasted, to work on the same deployment.
     pub(crate) fn place_flags(&self) -> String {
-        let flag = |name: &str, value: Option<&str>| {
-            value.map(|value| format!(" --{name} {}", command_line([value]))).unwrap_or_default()
-        };
         let handler = self.handler.as_ref().map(FunctionName::unqualified);
         let stack = Some(&*self.stack).filter(|stack| handler.is_none() && *stack != DEFAULT_STACK);
-        [
-            flag("handler", handler.as_deref()),
-            flag("stack", stack),
-            flag("region", self.region.as_deref()),
-            flag("profile", self.profile.as_deref()),
-        ]
-        .concat()
+        [flag("handler", handler.as_deref()), flag("stack", stack), self.account_flags()].concat()
     }
+
+    /// What a suggested command needs, ours or one of the AWS CLI, to work in the same account and region.
+    fn account_flags(&self) -> String {
+        flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
+    }
+}
+
+fn flag(name: &str, value: Option<&str>) -> String {
+    value.map(|value| format!(" --{name} {}", command_line([value]))).unwrap_or_default()
 }
 
 /// The operator's request to stop. Long work checks it between two calls, gives back what it holds, and sums up.
@@ -144,7 +144,8 @@ pub(crate) fn run_in_session(
             }
         });
         let account = Account::connect(common.region.clone(), common.profile.as_deref());
-        let account = interrupt.or(account).await?;
+        let mut account = interrupt.or(account).await?;
+        account.place.flags = common.account_flags();
         place = Some(account.place.clone());
         let session = Session { account, interrupt, common: common.clone(), answer: Rc::clone(&answer) };
         if !common.json {

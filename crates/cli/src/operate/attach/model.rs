@@ -220,7 +220,7 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
                 key: Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Disabled) }),
                 ..attachment()
             },
-            "failed events: the key arn:key is Disabled; comeback doctor",
+            "failed events: the key arn:key is Disabled; `comeback doctor",
         ),
         (
             in_place(Place::Template { stack: "app".into() }),

@@ -24,6 +24,7 @@ fn billing(target: Target) -> Attachment {
     it.deployment.stack = Some("billing".into());
     it.deployment.retry_queue = Queue::sample("billing-retries");
     it.place = Place::Parameter { stack: "billing".into(), value: String::new() };
+    it.deployment.place_flags = " --profile ops".into();
     it.elsewhere = BTreeMap::from([(None, DeploymentName::Stack("comeback".into()))]);
     it
 }
@@ -38,7 +39,7 @@ fn a_function_of_another_deployment_is_taken_over_only_on_request() {
     let it = billing(attached(&attachment()).target);
     let Err(Failure::Undone(refused)) = it.attach(false, None) else { panic!("it was attached") };
     let named = "orders is attached to stack comeback, not to stack billing: to move it here";
-    assert!(refused.starts_with(named) && refused.ends_with("`comeback detach orders`"), "{refused}");
+    assert!(refused.starts_with(named) && refused.ends_with("`comeback detach orders --profile ops`"), "{refused}");
     assert!(attachment().attach(true, None).unwrap().agrees_with(&attachment().attach(false, None).unwrap()));
 }
 
@@ -50,7 +51,7 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
     let first = attached(&before);
     let arriving = billing(first.target.clone());
     let plan = arriving.attach(true, None).unwrap();
-    assert!(plan.notes[0].ends_with("then end that with: comeback detach orders"), "{:?}", plan.notes);
+    assert!(plan.notes[0].ends_with("then end that with: comeback detach orders --profile ops"), "{:?}", plan.notes);
     let second = Attachment { elsewhere: BTreeMap::new(), ..all(&arriving, &plan) };
     assert!(second.is_attached() && second.target.tags.contains_key(kept::MOVED));
     assert_eq!(second.attach(false, None).unwrap().changes, [], "it is attached like any other");

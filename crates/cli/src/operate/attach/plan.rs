@@ -73,7 +73,7 @@ impl Attachment {
             plan.changes.push(Change::Mark(kept::MOVED));
             plan.notes.push(format!(
                 "{other} goes on retrying the events that wait there; then end that with: {}",
-                other.command(format!("detach {}", self.name()))
+                self.deployment.command_of(other, format!("detach {}", self.name()))
             ));
         }
         self.forget([kept::DETACHED.to_owned()], &mut plan);
@@ -93,7 +93,7 @@ impl Attachment {
 
     fn is_attached_to(&self, other: &DeploymentName) -> Failure {
         let (name, ours) = (self.name(), self.deployment.name());
-        let detach = other.command(format!("detach {name}"));
+        let detach = self.deployment.command_of(other, format!("detach {name}"));
         Failure::Undone(format!(
             "{name} is attached to {other}, not to {ours}: to move it here, repeat the command with --move, which lets \
              {other} retry what waits there; or first detach it with `{detach}`"
@@ -111,7 +111,8 @@ impl Attachment {
             None => Ok(()),
             Some(problem) => Err(Failure::Undone(format!(
                 "the retry queue's key cannot be used, and Lambda would silently drop the function's failed events: \
-                 {problem}; comeback doctor names the command that fixes it"
+                 {problem}; `{}` names the command that fixes it",
+                self.deployment.command("doctor --only CB035")
             ))),
         }
     }
@@ -303,9 +304,12 @@ impl Attachment {
                 plan.changes.push(Change::Recursion(allowed));
             }
             None if target.recursion_allowed => plan.notes.push(format!(
-                "recursive loops of {0} stay allowed, because no tag has the earlier setting; to stop them: aws \
-                 lambda put-function-recursion-config --function-name {0} --recursive-loop Terminate",
-                target.name
+                "recursive loops of {} stay allowed, because no tag has the earlier setting; to stop them: {}",
+                target.name,
+                self.deployment.aws(format!(
+                    "lambda put-function-recursion-config --function-name {} --recursive-loop Terminate",
+                    target.name
+                ))
             )),
             _ => {}
         }
@@ -367,12 +371,12 @@ impl Attachment {
         if !plan.changes.is_empty() {
             plan.notes.push(format!(
                 "its events that wait go to the dead-letter queue; `{}` sends them to another function",
-                self.deployment.name().command("dead redrive --retarget ARN")
+                self.deployment.command("dead redrive --retarget ARN")
             ));
+            let delete = format!("iam delete-role-policy --role-name ROLE --policy-name {}", self.sending().policy);
             plan.notes.push(format!(
-                "a role that it had may still send to the retry queue: aws iam delete-role-policy --role-name ROLE \
-                 --policy-name {}",
-                self.sending().policy
+                "a role that it had may still send to the retry queue: {}",
+                self.deployment.aws(delete)
             ));
         }
         plan

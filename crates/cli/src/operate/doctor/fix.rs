@@ -12,8 +12,8 @@ use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Q
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::log::BACK;
 
-pub(crate) fn mapping(mapping: &Mapping, flags: impl Display) -> String {
-    format!("aws lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid)
+pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> String {
+    facts.deployment.aws(format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid))
 }
 
 /// Has the handler assume what provisioned pollers come to, and lowers their number if it cannot.
@@ -25,50 +25,54 @@ pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) ->
     }
     let pollers = most / u64::from(INVOCATIONS_OF_A_POLLER);
     let fewer = format!("--provisioned-poller-config MaximumPollers={pollers}");
-    format!("{}; {assume}", self::mapping(mapping, fewer))
+    format!("{}; {assume}", self::mapping(facts, mapping, fewer))
 }
 
-pub(crate) fn queue(url: &str, attributes: impl Display) -> String {
-    format!("aws sqs set-queue-attributes --queue-url {url} --attributes {attributes}")
+pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display) -> String {
+    deployment.aws(format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
 /// Restores a queue's key if that is possible.
-pub(crate) fn key(queue: &Queue, key: &CustomerKey) -> String {
-    let enable = format!("aws kms enable-key --key-id {}", key.arn);
+pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> String {
+    let enable = deployment.aws(format!("kms enable-key --key-id {}", key.arn));
     match &key.state {
         Some(KeyState::Disabled) => enable,
         Some(KeyState::PendingDeletion | KeyState::PendingReplicaDeletion) => {
-            format!("aws kms cancel-key-deletion --key-id {}; {enable}", key.arn)
+            format!("{}; {enable}", deployment.aws(format!("kms cancel-key-deletion --key-id {}", key.arn)))
         }
-        _ => self::queue(&queue.url, "KmsMasterKeyId=ARN_OF_ANOTHER_KEY"),
+        _ => self::queue(deployment, &queue.url, "KmsMasterKeyId=ARN_OF_ANOTHER_KEY"),
     }
 }
 
 pub(crate) fn redrive(deployment: &Deployment) -> String {
     let dead = &deployment.dead_letter_queue.arn;
     let policy = json!({"deadLetterTargetArn": dead, "maxReceiveCount": "1000"}).to_string();
-    queue(&deployment.retry_queue.url, format!("'{}'", json!({"RedrivePolicy": policy})))
+    queue(deployment, &deployment.retry_queue.url, format!("'{}'", json!({"RedrivePolicy": policy})))
 }
 
 pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> String {
-    format!("aws lambda update-function-configuration --function-name {} {flags}", deployment.handler)
+    deployment.aws(format!("lambda update-function-configuration --function-name {} {flags}", deployment.handler))
 }
 
 /// Sets one of the handler's settings: by the stack's parameter, if the value came from there, because the next deployment
 /// undoes a change by hand.
 pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> String {
-    let parameter = parameter(name);
-    let set = facts.deployment.variables.get(name);
-    match &facts.deployment.stack {
-        Some(stack) if set.is_some() && facts.parameters.get(&parameter) == set => format!(
-            "aws cloudformation update-stack --stack-name {stack} --use-previous-template \
-             --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND \
-             --parameters 'ParameterKey={parameter},ParameterValue=\"{value}\"' \
-             $(aws cloudformation describe-stacks --stack-name {stack} --output text --query \
-             \"Stacks[0].Parameters[?ParameterKey!='{parameter}'].[join('', ['ParameterKey=', ParameterKey, \
-             ',UsePreviousValue=true'])]\")"
-        ),
-        _ => variable(&facts.deployment, name, value),
+    let (deployment, parameter) = (&facts.deployment, parameter(name));
+    let set = deployment.variables.get(name);
+    match &deployment.stack {
+        Some(stack) if set.is_some() && facts.parameters.get(&parameter) == set => {
+            let others = deployment.aws(format!(
+                "cloudformation describe-stacks --stack-name {stack} --output text --query \
+                 \"Stacks[0].Parameters[?ParameterKey!='{parameter}'].[join('', ['ParameterKey=', ParameterKey, \
+                 ',UsePreviousValue=true'])]\""
+            ));
+            deployment.aws(format!(
+                "cloudformation update-stack --stack-name {stack} --use-previous-template \
+                 --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND \
+                 --parameters 'ParameterKey={parameter},ParameterValue=\"{value}\"' $({others})"
+            ))
+        }
+        _ => variable(deployment, name, value),
     }
 }
 
@@ -85,33 +89,28 @@ fn parameter(variable: &str) -> String {
 pub(crate) fn variable(deployment: &Deployment, name: &str, value: &str) -> String {
     let function = &deployment.handler;
     let merged = format!("{{Variables: merge(Environment.Variables, {{{name}: '{value}'}})}}");
-    let environment = format!(
-        "aws lambda get-function-configuration --function-name {function} --output json --query \"{merged}\""
-    );
+    let environment = deployment.aws(format!(
+        "lambda get-function-configuration --function-name {function} --output json --query \"{merged}\""
+    ));
     handler(deployment, format!("--environment \"$({environment})\""))
 }
 
-pub(crate) fn concurrency(function: &str) -> String {
-    format!("aws lambda delete-function-concurrency --function-name {function}")
-}
-
-/// One of our own commands, with the flag that finds this deployment.
-pub(crate) fn comeback(deployment: &Deployment, command: impl Display) -> String {
-    deployment.name().command(command)
+pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> String {
+    deployment.aws(format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
 /// Sets whatever of an attachment is not as it should be. `function` may have a qualifier.
 pub(crate) fn attach(facts: &Facts, function: &str) -> String {
-    comeback(&facts.deployment, format!("attach {function}"))
+    facts.deployment.command(format!("attach {function}"))
 }
 
 /// The lines of the handler's log with level ERROR, from the last 24 hours.
 pub(crate) fn read_errors(facts: &Facts) -> String {
-    format!(
-        "aws logs filter-log-events --log-group-name {} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
+    facts.deployment.aws(format!(
+        "logs filter-log-events --log-group-name {} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
         facts.deployment.log_group,
         facts.now.as_millis() - BACK.as_millis() as u64
-    )
+    ))
 }
 
 #[cfg(test)]
@@ -136,6 +135,24 @@ mod tests {
         facts.parameters.insert("BaseBackoff".into(), "60".into());
         facts.deployment.stack = None;
         assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")));
+    }
+
+    #[test]
+    fn each_command_works_in_the_same_account_and_region() {
+        let mut facts = healthy();
+        facts.deployment.place_flags = " --region eu-west-1 --profile ops".into();
+        facts.parameters = [("TargetFunctions".to_owned(), facts.deployment.allow_list().to_owned())].into();
+        let key = CustomerKey { arn: "arn:key".into(), state: Some(KeyState::PendingDeletion) };
+        for fix in [
+            setting(&facts, "BASE_BACKOFF", "VALUE"),
+            setting(&facts, "TARGET_FUNCTIONS", "VALUE"),
+            self::key(&facts.deployment, &facts.deployment.retry_queue, &key),
+            redrive(&facts.deployment),
+            attach(&facts, "orders"),
+        ] {
+            let commands = fix.matches("aws ").count() + fix.matches("comeback attach").count();
+            assert_eq!(fix.matches(&facts.deployment.place_flags).count(), commands, "{fix}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
         warning(
             "no function is attached",
             "nothing is retried until a function is attached",
-            fix::comeback(&facts.deployment, "attach FUNCTION"),
+            facts.deployment.command("attach FUNCTION"),
         )
     } else {
         ok(names.join(", "))
@@ -66,7 +66,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     } else if was_by_hand {
         fix::variable(&facts.deployment, TARGET_FUNCTIONS.variable, &others.join(","))
     } else {
-        fix::comeback(&facts.deployment, format!("detach {}", function.name))
+        facts.deployment.command(format!("detach {}", function.name))
     };
     let means = "its events go to the dead-letter queue, as target_not_found";
     Ok(broken("the function does not exist", means, fix))
@@ -83,7 +83,7 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Diagnosis> {
     Some(warning(
         format!("it is being detached: since {since}, its failures no longer come here"),
         "it stays on the allow-list, with its permissions, until its last events have left the retry queue",
-        fix::comeback(&facts.deployment, format!("detach {}", function.name)),
+        facts.deployment.command(format!("detach {}", function.name)),
     ))
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
         if leaving(facts, function).is_some() {
             is_leaving()
         } else if function.entrances.iter().any(|entrance| entrance.is_attached(facts)) {
-            looping(target, means)
+            looping(facts, target, means)
         } else {
             is_not_attached()
         }
@@ -121,12 +121,12 @@ pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
         (Some(0), Some(pause)) => warning(
             format!("its reserved concurrency is 0: paused, {}", in_words(pause)),
             "it does not run until it is resumed, and its failed events are held meanwhile",
-            fix::comeback(&facts.deployment, resume(&pause.target)),
+            facts.deployment.command(resume(&pause.target)),
         ),
         (Some(0), None) => broken(
             "its reserved concurrency is 0",
             "it never runs: each retry comes straight back as a failure, and uses up a retry",
-            fix::concurrency(&target.name),
+            fix::concurrency(&facts.deployment, &target.name),
         ),
         (Some(reserved), _) => ok(format!("{reserved} are reserved")),
     })
@@ -139,7 +139,7 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
     let dropped = function.dropped.clone()?;
     let fix = cause_of_drops(facts, function)
         .and_then(|cause| cause.fix)
-        .unwrap_or_else(|| format!("aws logs tail /aws/lambda/{} --since 1d", function.name));
+        .unwrap_or_else(|| facts.deployment.aws(format!("logs tail /aws/lambda/{} --since 1d", function.name)));
     Ok(match (dropped.in_24_hours, dropped.in_14_days) {
         (_, 0) => ok("DestinationDeliveryFailures is 0 over 14 days"),
         (0, earlier) => warning(

@@ -36,22 +36,22 @@ pub(crate) fn timeout(facts: &Facts) -> Judged {
 
 pub(crate) fn recursion(facts: &Facts) -> Judged {
     let means = "Lambda stops each event at its 16th round through the queue";
-    Ok(looping(seen(&facts.handler)?, means))
+    Ok(looping(facts, seen(&facts.handler)?, means))
 }
 
 /// Whether Lambda lets a function loop, and what it means if not.
-pub(crate) fn looping(target: &Target, means: &str) -> Diagnosis {
+pub(crate) fn looping(facts: &Facts, target: &Target, means: &str) -> Diagnosis {
     if target.recursion_allowed {
         return ok("RecursiveLoop is Allow");
     }
     let name = &target.name;
-    let fix =
-        format!("aws lambda put-function-recursion-config --function-name {name} --recursive-loop Allow");
+    let fix = format!("lambda put-function-recursion-config --function-name {name} --recursive-loop Allow");
+    let fix = facts.deployment.aws(fix);
     broken("RecursiveLoop is Terminate", means, fix)
 }
 
 pub(crate) fn concurrency(facts: &Facts) -> Judged {
-    let fix = fix::concurrency(&facts.deployment.handler);
+    let fix = fix::concurrency(&facts.deployment, &facts.deployment.handler);
     let handler = seen(&facts.handler)?;
     Ok(match handler.reserved_concurrency {
         None => ok("none is reserved"),
@@ -98,14 +98,14 @@ pub(crate) fn executions(facts: &Facts) -> Judged {
     }
     let wanted = (all + 2 * handlers - unreserved).max(1_000);
     let lower = (unreserved / 2).max(*MAXIMUM_CONCURRENCY_RANGE.start());
+    let raise = facts.deployment.aws(format!(
+        "service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 \
+         --desired-value {wanted}"
+    ));
     Ok(warning(
         found,
         "when many retries are due, the account throttles them and every other function without reserved concurrency",
-        format!(
-            "raise the quota: aws service-quotas request-service-quota-increase --service-code lambda \
-             --quota-code L-B99A9384 --desired-value {wanted}; or lower MaximumConcurrency, and MAXIMUM_CONCURRENCY with \
-             it, to {lower}"
-        ),
+        format!("raise the quota: {raise}; or lower MaximumConcurrency, and MAXIMUM_CONCURRENCY with it, to {lower}"),
     ))
 }
 
@@ -118,12 +118,12 @@ pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
     Ok(warning(
         "there is no alarm on either queue or the handler",
         "nobody is notified when events are given up or no longer retried",
-        format!(
-            "aws cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
+        facts.deployment.aws(format!(
+            "cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
              --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={dead} \
              --statistic Maximum --period 300 --evaluation-periods 1 --threshold 0 \
              --comparison-operator GreaterThanThreshold --treat-missing-data notBreaching --alarm-actions TOPIC_ARN"
-        ),
+        )),
     ))
 }
 
@@ -156,7 +156,7 @@ fn find_cause(facts: &Facts, watched: &Watched) -> String {
         Watched::Hidden => "doctor --only CB006,CB031".to_owned(),
         Watched::Due => return "comeback schedule --rate FAILURES_PER_HOUR".to_owned(),
     };
-    fix::comeback(&facts.deployment, command)
+    facts.deployment.command(command)
 }
 
 pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
@@ -192,7 +192,7 @@ pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
     Ok(warning(
         format!("paused for over 24 h: {}", each.join("; ")),
         "events of it are held; after 13 days and 12 hours they are given up",
-        fix::comeback(&facts.deployment, resume(&first.target)),
+        facts.deployment.command(resume(&first.target)),
     ))
 }
 

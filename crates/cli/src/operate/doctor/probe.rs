@@ -11,7 +11,6 @@ use tokio::time::{sleep, timeout};
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::{Deployment, resources};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, skipped};
-use crate::operate::doctor::fix;
 use crate::operate::trace::sentence;
 use crate::operate::trace::story::{self, End, Invocation, Report, Story};
 
@@ -101,7 +100,7 @@ async fn ended(
         End::GivenUp => Ok(Some(broken(
             "the event was given up",
             "failed events are not retried as they should be",
-            fix::comeback(deployment, format!("trace {}", story.key)),
+            deployment.command(format!("trace {}", story.key)),
         ))),
         _ => Ok(None),
     }
@@ -123,7 +122,7 @@ fn not_ended(
     broken(
         format!("{} s after the event was sent, {found}", waited.as_secs()),
         "failed events are not retried, or late",
-        fix::comeback(deployment, fix),
+        deployment.command(fix),
     )
 }
 

@@ -20,14 +20,14 @@ pub(crate) fn enabled(facts: &Facts) -> Judged {
         return Ok(broken(
             format!("no event source mapping hands {} to {}", queue.name(), facts.deployment.handler),
             "nothing is retried: failed events wait in the queue, and are lost after 14 days",
-            format!(
-                "aws lambda create-event-source-mapping --function-name {} --event-source-arn {} \
+            facts.deployment.aws(format!(
+                "lambda create-event-source-mapping --function-name {} --event-source-arn {} \
                  --batch-size {BATCH_SIZE} --function-response-types ReportBatchItemFailures \
                  --scaling-config MaximumConcurrency={}",
                 facts.deployment.handler,
                 queue.arn,
                 concurrency_of_handler(facts)
-            ),
+            )),
         ));
     };
     let state = &mapping.state;
@@ -36,7 +36,7 @@ pub(crate) fn enabled(facts: &Facts) -> Judged {
         _ => broken(
             format!("the mapping {} is {state}", mapping.uuid),
             "nothing is retried until it is enabled: failed events wait in the queue, and are lost after 14 days",
-            fix::mapping(mapping, "--enabled"),
+            fix::mapping(facts, mapping, "--enabled"),
         ),
     })
 }
@@ -49,7 +49,7 @@ pub(crate) fn no_other_queue(facts: &Facts) -> Judged {
         Some(other) => broken(
             format!("the handler is also fed by {}", other.queue_arn),
             "the handler reads invocation records from its retry queue alone; it keeps or gives up whatever else arrives",
-            format!("aws lambda delete-event-source-mapping --uuid {}", other.uuid),
+            facts.deployment.aws(format!("lambda delete-event-source-mapping --uuid {}", other.uuid)),
         ),
     })
 }
@@ -62,7 +62,7 @@ pub(crate) fn partial_responses(facts: &Facts) -> Judged {
         broken(
             "ReportBatchItemFailures is off",
             "events are lost: Lambda deletes every message of a batch, those too that only wait",
-            fix::mapping(mapping, "--function-response-types ReportBatchItemFailures"),
+            fix::mapping(facts, mapping, "--function-response-types ReportBatchItemFailures"),
         )
     })
 }
@@ -73,7 +73,7 @@ pub(crate) fn batch_size(facts: &Facts) -> Judged {
         other => warning(
             format!("the mapping's batches are of {other} messages"),
             "a smaller batch costs more invocations; a larger one may not be done when the handler's time ends",
-            fix::mapping(mapping, format!("--batch-size {BATCH_SIZE}")),
+            fix::mapping(facts, mapping, format!("--batch-size {BATCH_SIZE}")),
         ),
     })
 }
@@ -84,7 +84,7 @@ pub(crate) fn no_window(facts: &Facts) -> Judged {
         seconds => warning(
             format!("the mapping's batching window is {seconds} s"),
             "the window adds its length to each short backoff on a quiet queue",
-            fix::mapping(mapping, "--maximum-batching-window-in-seconds 0"),
+            fix::mapping(facts, mapping, "--maximum-batching-window-in-seconds 0"),
         ),
     })
 }
@@ -106,7 +106,7 @@ pub(crate) fn concurrency(facts: &Facts) -> Judged {
         let found = format!("{has}, and the handler assumes {set}{beyond}");
         let fix = match (limit, mapping.maximum_pollers) {
             (Some(limit), Some(_)) => fix::provisioned(facts, mapping, limit),
-            _ => fix::mapping(mapping, format!("--scaling-config MaximumConcurrency={set}")),
+            _ => fix::mapping(facts, mapping, format!("--scaling-config MaximumConcurrency={set}")),
         };
         if is_fewer {
             let means = "the handler sends messages again that it could hide, which costs requests";
@@ -168,7 +168,7 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     // With a lower count the queue would have to hide longer than it ever should: CB012 says so instead.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
     let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
-    let fix = fix::queue(&facts.deployment.retry_queue.url, attribute);
+    let fix = fix::queue(&facts.deployment, &facts.deployment.retry_queue.url, attribute);
     let is = format!("the retry queue's visibility timeout is {seconds} s");
     Ok(if queue.visibility < of_timeout {
         let timeout = facts.deployment.timeout.as_secs();
@@ -236,7 +236,7 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
             let days = (retention.as_secs_f64() / 8_640.0).round() / 10.0;
             let found = format!("the {name} queue keeps messages for {days} days");
             let means = format!("SQS deletes {what} after that, silently");
-            let fix = fix::queue(&queue.url, format!("MessageRetentionPeriod={}", RETENTION.as_secs()));
+            let fix = fix::queue(&facts.deployment, &queue.url, format!("MessageRetentionPeriod={}", RETENTION.as_secs()));
             return Ok(Diagnosis { outcome, ..broken(found, means, fix) });
         }
     }
@@ -258,7 +258,7 @@ pub(crate) fn largest_message(facts: &Facts) -> Judged {
         let bytes = seen(settings)?.largest_message;
         if bytes < SQS_MESSAGE_BYTES {
             let found = format!("the {name} queue takes messages of at most {bytes} bytes");
-            let fix = fix::queue(&queue.url, format!("MaximumMessageSize={SQS_MESSAGE_BYTES}"));
+            let fix = fix::queue(&facts.deployment, &queue.url, format!("MaximumMessageSize={SQS_MESSAGE_BYTES}"));
             return Ok(broken(found, means, fix));
         }
     }

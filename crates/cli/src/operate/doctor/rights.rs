@@ -15,19 +15,19 @@ pub(crate) fn take(facts: &Facts) -> Judged {
     let means =
         "nothing is retried: the handler cannot read its queue, or cannot hide and delete what it has read";
     let or_else = of_queue(&facts.retry_queue);
-    judged(&facts.rights.take, Outcome::Broken, means, or_else, |refused| allow("CB030", refused))
+    judged(facts, &facts.rights.take, Outcome::Broken, means, or_else, |refused| allow(facts, "CB030", refused))
 }
 
 pub(crate) fn send_again(facts: &Facts) -> Judged {
     let means = "past HIDE_UP_TO every message is hidden instead, and SQS has room for 120,000";
     let or_else = of_queue(&facts.retry_queue);
-    judged(&facts.rights.send_again, Outcome::Warning, means, or_else, |refused| allow("CB031", refused))
+    judged(facts, &facts.rights.send_again, Outcome::Warning, means, or_else, |refused| allow(facts, "CB031", refused))
 }
 
 pub(crate) fn dead_letter(facts: &Facts) -> Judged {
     let means = "events that are given up stay in the retry queue, and are deleted after 14 days";
     let or_else = of_queue(&facts.dead_letter_queue);
-    judged(&facts.rights.dead_letter, Outcome::Broken, means, or_else, |refused| allow("CB032", refused))
+    judged(facts, &facts.rights.dead_letter, Outcome::Broken, means, or_else, |refused| allow(facts, "CB032", refused))
 }
 
 pub(crate) fn log(facts: &Facts) -> Judged {
@@ -36,7 +36,7 @@ pub(crate) fn log(facts: &Facts) -> Judged {
     for right in rights.iter_mut().flatten() {
         right.resource = right.resource.replace(SAMPLE_STREAM, ":*");
     }
-    judged(&rights, Outcome::Warning, means, None, |refused| allow("CB033", refused))
+    judged(facts, &rights, Outcome::Warning, means, None, |refused| allow(facts, "CB033", refused))
 }
 
 pub(crate) fn read_pauses(facts: &Facts) -> Judged {
@@ -44,7 +44,7 @@ pub(crate) fn read_pauses(facts: &Facts) -> Judged {
         return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
     }
     let means = "the handler cannot know what is paused, and holds every event that is due";
-    judged(&facts.rights.read_pauses, Outcome::Broken, means, None, |refused| allow("CB034", refused))
+    judged(facts, &facts.rights.read_pauses, Outcome::Broken, means, None, |refused| allow(facts, "CB034", refused))
 }
 
 pub(crate) fn use_keys(facts: &Facts) -> Judged {
@@ -60,7 +60,7 @@ pub(crate) fn use_keys(facts: &Facts) -> Judged {
         let Some(key) = seen(settings)?.key.clone()? else { continue };
         if let Some(problem) = key.problem() {
             let found = format!("{}: {problem}", queue.name());
-            return Ok(broken(found, means, fix::key(queue, &key)));
+            return Ok(broken(found, means, fix::key(&facts.deployment, queue, &key)));
         }
     }
     if seen(&facts.rights.use_keys)?.is_empty() {
@@ -68,14 +68,14 @@ pub(crate) fn use_keys(facts: &Facts) -> Judged {
     }
     let means = "the handler can read or send no message of a queue that the key encrypts";
     let rights = &facts.rights.use_keys;
-    judged(rights, Outcome::Broken, means, Some(KEY_POLICY), |refused| allow("CB035", refused))
+    judged(facts, rights, Outcome::Broken, means, Some(KEY_POLICY), |refused| allow(facts, "CB035", refused))
 }
 
 const DROPPED: &str = "Lambda drops its failed events silently";
 
 pub(crate) fn function_sends(facts: &Facts, entrance: &Entrance) -> Judged {
     let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
-    judged(&entrance.send, Outcome::Broken, DROPPED, of_queue(&facts.retry_queue), fix)
+    judged(facts, &entrance.send, Outcome::Broken, DROPPED, of_queue(&facts.retry_queue), fix)
 }
 
 pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -87,7 +87,7 @@ pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
         return Ok(ok("AWS manages the queue's key"));
     }
     let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
-    judged(&entrance.use_key, Outcome::Broken, DROPPED, Some(KEY_POLICY), fix)
+    judged(facts, &entrance.use_key, Outcome::Broken, DROPPED, Some(KEY_POLICY), fix)
 }
 
 pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -109,11 +109,11 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(broken(found, means, fix::attach(facts, &entrance.name)))
 }
 
-pub(crate) fn handler_invokes(_: &Facts, entrance: &Entrance) -> Judged {
+pub(crate) fn handler_invokes(facts: &Facts, entrance: &Entrance) -> Judged {
     let means = "its events wait until the handler may invoke it";
     // The handler has one role for all functions, and a policy of the same name would replace another function's.
     let policy = format!("CB109-{}", entrance.name.replace(':', "."));
-    judged(&entrance.invoke, Outcome::Broken, means, None, |refused| allow(&policy, refused))
+    judged(facts, &entrance.invoke, Outcome::Broken, means, None, |refused| allow(facts, &policy, refused))
 }
 
 const KEY_POLICY: &str = "the key's own policy";
@@ -126,6 +126,7 @@ fn of_queue(queue: &Result<QueueSettings, Failure>) -> Option<&'static str> {
 /// Judges what a role needs. `or_else` is something unread that may allow it too: then a missing right is only a warning.
 /// `fix` gives the command that allows what is missing.
 fn judged(
+    facts: &Facts,
     rights: &Rights,
     without: Outcome,
     means: &str,
@@ -138,10 +139,9 @@ fn judged(
     let each = refused.iter().map(|right| format!("{} on {}", right.action, right.resource));
     let each = each.collect::<Vec<_>>().join(", ");
     if refused.iter().any(|right| right.verdict == Verdict::Denied) {
-        let fix = format!(
-            "take the Deny out of the policy: aws iam list-role-policies --role-name {role}; \
-             aws iam list-attached-role-policies --role-name {role}"
-        );
+        let [inline, attached] = ["list-role-policies", "list-attached-role-policies"]
+            .map(|list| facts.deployment.aws(format!("iam {list} --role-name {role}")));
+        let fix = format!("take the Deny out of the policy: {inline}; {attached}");
         let denied = broken(format!("a policy denies {each} to {role}"), means, fix);
         return Ok(Diagnosis { outcome: without, ..denied });
     }
@@ -153,13 +153,15 @@ fn judged(
 }
 
 /// Adds a policy to the role that lacks these rights.
-fn allow(policy: &str, refused: &[&Right]) -> String {
+fn allow(facts: &Facts, policy: &str, refused: &[&Right]) -> String {
     let role = &refused[0].role;
     let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();
     resources.dedup();
     let statement = json!({"Effect": "Allow", "Action": actions(refused.iter().copied()), "Resource": resources});
     let document = json!({"Version": "2012-10-17", "Statement": [statement]});
-    format!("aws iam put-role-policy --role-name {role} --policy-name comeback-{policy} --policy-document '{document}'")
+    facts.deployment.aws(format!(
+        "iam put-role-policy --role-name {role} --policy-name comeback-{policy} --policy-document '{document}'"
+    ))
 }
 
 fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str> {
@@ -185,7 +187,9 @@ mod tests {
             ..right("role", "sqs:SendMessage", "arn:aws:sqs:::retries")
         };
         let rights = Ok(verdicts.iter().map(of).collect());
-        super::judged(&rights, Outcome::Broken, "events are lost", or_else, |refused| allow("CB999", refused))
+        let facts = &healthy();
+        let fix = |refused: &[&Right]| allow(facts, "CB999", refused);
+        super::judged(facts, &rights, Outcome::Broken, "events are lost", or_else, fix)
     }
 
     #[test]
