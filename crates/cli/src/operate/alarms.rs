@@ -97,7 +97,7 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
             (_, Some(function)) if function == deployment.handler => {
                 Some(if name == Some("Throttles") { Watched::Throttles } else { Watched::Errors })
             }
-            (_, Some(function)) if name == Some(METRIC) => {
+            (_, Some(function)) if name == Some(METRIC) && !is_of_another(alarm, deployment, function) => {
                 let arn = FunctionArn { name: function.to_owned(), ..deployment.handler_arn.clone() };
                 deployment.retries(&arn).then(|| Watched::Lost(function.to_owned()))
             }
@@ -107,6 +107,21 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     // Of several metrics, the one that makes the alarm special decides.
     let rank = |it: &Watched| matches!(it, Watched::Receives | Watched::Throttles);
     watched.max_by_key(rank)
+}
+
+/// The name of the alarm that `attach` makes. Two deployments may each have an alias of one function.
+fn lost_alarm(deployment: &Deployment, function: &str) -> String {
+    format!("{}{}", deployment.retry_queue.name(), lost_suffix(function))
+}
+
+fn lost_suffix(function: &str) -> String {
+    format!("-lost-{function}")
+}
+
+/// Whether `attach` made the alarm for another deployment.
+fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -> bool {
+    let name = alarm.alarm_name().unwrap_or_default();
+    name.ends_with(&lost_suffix(function)) && name != lost_alarm(deployment, function)
 }
 
 const METRIC: &str = "DestinationDeliveryFailures";
@@ -137,8 +152,7 @@ impl Losses {
         deployment: &Deployment,
         function: &str,
     ) -> Result<Self, Failure> {
-        // Two deployments may each have an alias of one function.
-        let alarm = format!("{}-lost-{function}", deployment.retry_queue.name());
+        let alarm = lost_alarm(deployment, function);
         let mut losses = Self { alarm, ours: false, others: false, tell: None };
         let alarms = describe(account, function).await?;
         alarms.iter().for_each(|alarm| losses.see(alarm, deployment, function));
@@ -153,7 +167,7 @@ impl Losses {
                 let is_ours = name == self.alarm;
                 self.ours |= is_ours;
                 // Another deployment's goes when that detaches the function.
-                self.others |= !is_ours && !name.ends_with(&format!("-lost-{function}"));
+                self.others |= !is_ours && !name.ends_with(&lost_suffix(function));
             }
         } else if watched(alarm, deployment).is_some() {
             // Others do something, perhaps when the alarm is over too.
@@ -282,6 +296,14 @@ mod tests {
     fn alarm(name: &str, metric: &str, dimension: (&str, &str)) -> MetricAlarm {
         let dimension = Dimension::builder().name(dimension.0).value(dimension.1).build();
         MetricAlarm::builder().alarm_name(name).metric_name(metric).dimensions(dimension).build()
+    }
+
+    #[test]
+    fn a_lost_alarm_of_another_deployment_is_not_ours() {
+        let watched = |name| watched(&alarm(name, METRIC, ("FunctionName", "orders")), &deployment());
+        let lost = Some(Watched::Lost("orders".into()));
+        assert_eq!(watched("others-lost-orders"), None);
+        assert_eq!([watched("retries-lost-orders"), watched("shop-OrdersLost")], [lost.clone(), lost]);
     }
 
     fn seen(alarms: &[MetricAlarm]) -> Losses {
