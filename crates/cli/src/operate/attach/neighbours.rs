@@ -102,6 +102,7 @@ fn what_a_deleted_function_left_is_cleared_away() {
     assert!(matches!(plan.changes[..], [Change::List(_, false)]), "{:?}", plan.changes);
     assert_eq!(plan.notes[0], "Lambda has no function orders");
     assert!(plan.notes[1].contains("comeback dead redrive --retarget ARN"), "{:?}", plan.notes);
+    assert!(plan.notes[2].contains("If no other function uses that role: aws iam"), "{:?}", plan.notes);
     let again = all(&deleted, &plan).detach(&left()).unwrap();
     let expected =
         AttachPlan { changes: vec![], notes: vec!["Lambda has no function orders".into()], ..again.clone() };

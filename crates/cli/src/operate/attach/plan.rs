@@ -375,7 +375,7 @@ impl Attachment {
             ));
             let delete = format!("iam delete-role-policy --role-name ROLE --policy-name {}", self.sending().policy);
             plan.notes.push(format!(
-                "a role that it had may still send to the retry queue: {}",
+                "a role that it had may still send to the retry queue. If no other function uses that role: {}",
                 self.deployment.aws(delete)
             ));
         }
