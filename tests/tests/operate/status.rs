@@ -48,7 +48,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     );
     let disable = format!("aws lambda update-event-source-mapping --no-enabled --uuid $({uuid})");
     ministack.shell().run(&disable).unwrap_or_else(|error| panic!("{error}"));
-    let text = operator.comeback("status --stack seen").ended(0);
+    let text = operator.comeback("status --stack seen").ended(3);
     for expected in [
         "Waiting       1: 1 hidden (HIDE_UP_TO 50,000), 0 delayed\n",
         "Dead letters  1, the oldest ",
@@ -65,10 +65,10 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
         stack.output("PausesParameter")
     );
     ministack.shell().run(&garble).unwrap_or_else(|error| panic!("{error}"));
-    let text = operator.comeback("status --stack seen").ended(0);
+    let text = operator.comeback("status --stack seen").ended(3);
     assert!(text.contains("Pauses        unknown: parameter ") && text.contains("10 alarms"), "{text}");
     let handler = stack.output("RetryHandlerName");
-    let by_handler = Operator::of(ministack).comeback(&format!("status --json --handler {handler}")).json(0);
+    let by_handler = Operator::of(ministack).comeback(&format!("status --json --handler {handler}")).json(3);
     assert_eq!(by_handler["dead_letters"], busy["dead_letters"]);
     let target = Operator::of(ministack).comeback(&format!("status --handler {target}"));
     assert!(target.stderr.contains("is not a retry handler"), "{}", target.stderr);
@@ -79,7 +79,7 @@ fn where_it_works(operator: &Operator) {
     const PLACE: &str = "eu-south-2 of account 000000000000";
     let seen = operator.comeback("status --stack seen");
     assert!(seen.stderr.starts_with(&format!("stack seen in {PLACE}\n")), "{}", seen.stderr);
-    let json = operator.comeback("status --stack seen --json").json(0);
+    let json = operator.comeback("status --stack seen --json").json(3);
     assert_eq!((&json["account"], &json["region"]), (&"000000000000".into(), &"eu-south-2".into()));
     let missing = operator.comeback("status --stack no-such-stack --json").json(1);
     let error = missing["error"].as_str().expect("why");
@@ -101,7 +101,8 @@ fn where_it_works(operator: &Operator) {
     let by_flag = shell.output("\"$COMEBACK\" status --stack seen --profile nobody");
     let stderr = String::from_utf8_lossy(&by_flag.stderr);
     assert!(!by_flag.status.success() && stderr.contains("error: sts:GetCallerIdentity"), "{stderr}");
-    assert!(run("AWS_PROFILE=nobody").status.success(), "keys in the environment come before AWS_PROFILE");
+    let by_keys = run("AWS_PROFILE=nobody");
+    assert_eq!(by_keys.status.code(), Some(3), "keys in the environment come before AWS_PROFILE");
     assert_eq!(run("AWS_PROFILE=gone").status.code(), Some(1));
 }
 

@@ -56,10 +56,12 @@ pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result
             write!(out, "{}", text(&status))?;
         }
         out.flush()?;
-        before = Some(status);
         if !arguments.watch {
-            return Ok(());
+            let place = session.common.place_flags();
+            let fix = format!("`comeback doctor --short{place}` names the fix");
+            return is_running(&status).map_err(|why| Failure::Undone(format!("{why}; {fix}")).into());
         }
+        before = Some(status);
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
             () = session.interrupt.raised() => return Ok(()),
@@ -297,6 +299,18 @@ fn handler(status: &Status) -> String {
     }
 }
 
+/// Fails if nothing is retried, and says why.
+fn is_running(status: &Status) -> Result<(), &'static str> {
+    let state = status.mapping.as_ref().map(|mapping| &*mapping.state);
+    if !status.refused_settings.is_empty() {
+        return Err("the handler does not start, so nothing is retried");
+    }
+    match state {
+        Some("Enabled" | "Enabling" | "Creating" | "Updating") => Ok(()),
+        _ => Err("no enabled event source mapping feeds the handler, so nothing is retried"),
+    }
+}
+
 fn policies(policies: &[OwnPolicy]) -> String {
     let line = |OwnPolicy { functions, settings }: &OwnPolicy| {
         let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -400,6 +414,17 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         let text = plain(&Status { refused_settings, ..quiet() });
         let said = "Handler       it does not start, so nothing is retried: BASE_BACKOFF is 60 s; it must be";
         assert!(text.contains(said), "{text}");
+    }
+
+    #[test]
+    fn a_deployment_that_retries_nothing_is_broken() {
+        let fed = |state: &str| {
+            let mapping = Some(MappingState { state: state.into(), maximum_concurrency: None });
+            is_running(&Status { mapping, ..quiet() }).is_ok()
+        };
+        assert_eq!(["Enabled", "Updating", "Disabled", "Disabling"].map(fed), [true, true, false, false]);
+        assert!(is_running(&Status { mapping: None, ..quiet() }).is_err());
+        assert!(is_running(&Status { refused_settings: vec!["MAX_AGE is 30 s".into()], ..quiet() }).is_err());
     }
 
     #[test]

@@ -205,7 +205,10 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
     let mut full = attachment();
     full.deployment.variables.insert("FILL".into(), "x".repeat(ENVIRONMENT_BYTES));
     let long = vec![OTHER; 80].join(",");
+    let mut stopped = attachment();
+    stopped.deployment.variables.insert("BASE_BACKOFF".into(), "soon".into());
     let cases = [
+        (stopped, "the handler retry-handler does not start, and would retry nothing: BASE_BACKOFF is"),
         (Attachment { owner: Some("shop".into()), ..attachment() }, "stack shop owns the settings"),
         (
             Attachment {

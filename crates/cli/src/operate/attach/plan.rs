@@ -107,6 +107,15 @@ impl Attachment {
         if let Some(why) = self.target.unfit {
             return Err(Failure::Refused(format!("{} {why}", self.target.name)));
         }
+        if let Err(refused) = self.deployment.policies() {
+            let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+            return Err(Failure::Undone(format!(
+                "the handler {} does not start, and would retry nothing: {}; `{}` names the fix",
+                self.deployment.handler,
+                refused.join("; "),
+                self.deployment.command("doctor --only CB020")
+            )));
+        }
         match self.key.as_ref().and_then(CustomerKey::problem) {
             None => Ok(()),
             Some(problem) => Err(Failure::Undone(format!(
