@@ -62,7 +62,7 @@ impl DeploymentName {
         for mapping in mappings.or_failure("lambda:ListEventSourceMappings", queue_arn)? {
             let is_of_queue = mapping.event_source_arn() == Some(queue_arn);
             let Some(function) = mapping.function_arn().filter(|_| is_of_queue) else { continue };
-            let GetFunctionOutput { configuration, tags, .. } = get_function(account, function, None).await?;
+            let GetFunctionOutput { configuration, tags, .. } = get_function(account, function).await?;
             if let Some(name) = configuration.filter(is_handler).and_then(|handler| handler.function_name) {
                 return Ok(Some(Self::new(tags.and_then(|mut tags| tags.remove(STACK_TAG)), &name)));
             }
@@ -201,7 +201,7 @@ impl Deployment {
         };
         let mut handlers = Vec::new();
         for name in &names {
-            let GetFunctionOutput { configuration, tags, .. } = get_function(account, name, None).await?;
+            let GetFunctionOutput { configuration, tags, .. } = get_function(account, name).await?;
             let mut tags = tags.unwrap_or_default();
             if handler.is_none() {
                 tags.insert(STACK_TAG.to_owned(), stack.to_owned());

@@ -92,6 +92,8 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// The alias or version that was named; `None` is the function itself, `$LATEST`.
     pub(crate) qualifier: Option<String>,
+    /// Lambda has no such alias or version any more. What follows is then the function's own.
+    pub(crate) is_qualifier_gone: bool,
     pub(crate) arn: String,
     pub(crate) role_arn: String,
     /// Such as `python3.12`; `None` for a container image.
@@ -108,15 +110,13 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
-        let own = get_function(account, &function.unqualified(), None).await?;
+        let own = get_function(account, &function.unqualified()).await?;
         Self::of(account, function, own).await
     }
 
     /// The same; `None` if Lambda has no function of this name.
     pub(crate) async fn find(account: &Account, function: &FunctionName) -> Result<Option<Self>, Failure> {
-        let name = function.unqualified();
-        let own = account.lambda.get_function().function_name(&name).send().await;
-        match own.unless(|it| it.is_resource_not_found_exception(), "lambda:GetFunction", &name)? {
+        match find_function(account, &function.unqualified(), None).await? {
             Some(own) => Self::of(account, function, own).await.map(Some),
             None => Ok(None),
         }
@@ -130,9 +130,12 @@ impl Target {
             return Err(Failure::CouldNot(format!("{of}: {}: {}", error.error_code, error.message)));
         }
         let reserved = own.concurrency().and_then(|it| it.reserved_concurrent_executions());
-        let configuration = match &function.qualifier {
-            Some(_) => get_function(account, &name, function.qualifier.as_deref()).await?.configuration,
-            None => own.configuration,
+        let (configuration, is_qualifier_gone) = match &function.qualifier {
+            None => (own.configuration, false),
+            qualifier => match find_function(account, &name, qualifier.as_deref()).await? {
+                Some(qualified) => (qualified.configuration, false),
+                None => (own.configuration, true),
+            },
         };
         let invoke_settings = InvokeSettings::all(account, &name).await?;
         let recursion = account.lambda.get_function_recursion_config().function_name(&name).send().await;
@@ -145,6 +148,7 @@ impl Target {
         Ok(Self {
             name: configuration.function_name.ok_or_else(|| lacks("name"))?,
             qualifier: function.qualifier.clone(),
+            is_qualifier_gone,
             role_arn: configuration.role.ok_or_else(|| lacks("role"))?,
             runtime: configuration.runtime.map(|runtime| runtime.as_str().to_owned()),
             timeout: Duration::from_secs(configuration.timeout.unwrap_or_default().unsigned_abs().into()),
@@ -195,15 +199,22 @@ fn unfit(configuration: &FunctionConfiguration) -> Option<&'static str> {
     }
 }
 
-/// Describes a function. A published version keeps the role, timeout and runtime that it was published with.
-pub(crate) async fn get_function(
+/// Describes a function. A published version keeps the role, timeout and runtime that it was published with. `None` if
+/// Lambda has no such function, alias or version.
+pub(crate) async fn find_function(
     account: &Account,
     name: &str,
     qualifier: Option<&str>,
-) -> Result<GetFunctionOutput, Failure> {
+) -> Result<Option<GetFunctionOutput>, Failure> {
     let call = account.lambda.get_function().function_name(name).set_qualifier(qualifier.map(Into::into));
     let of = qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"));
-    call.send().await.or_failure("lambda:GetFunction", &of)
+    call.send().await.unless(|it| it.is_resource_not_found_exception(), "lambda:GetFunction", &of)
+}
+
+/// Describes a function that must exist.
+pub(crate) async fn get_function(account: &Account, name: &str) -> Result<GetFunctionOutput, Failure> {
+    let found = find_function(account, name, None).await?;
+    found.ok_or_else(|| Failure::CouldNot(format!("Lambda has no function {name}")))
 }
 
 /// What Lambda does with the asynchronous invocations of one qualifier; `None` is Lambda's default.

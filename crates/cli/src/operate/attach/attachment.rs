@@ -200,6 +200,7 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
     Target {
         name: arn.name.clone(),
         qualifier: arn.qualifier.clone(),
+        is_qualifier_gone: arn.qualifier.is_some(),
         arn: arn.unqualified().to_string(),
         role_arn: String::new(),
         runtime: None,

@@ -268,7 +268,7 @@ async fn edit_variable(
 }
 
 async fn configuration(account: &Account, name: &str) -> Result<FunctionConfiguration, Failure> {
-    let configuration = get_function(account, name, None).await?.configuration;
+    let configuration = get_function(account, name).await?.configuration;
     configuration.ok_or_else(|| Failure::CouldNot(format!("Lambda gave no configuration of {name}")))
 }
 

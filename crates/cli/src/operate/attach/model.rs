@@ -27,6 +27,7 @@ pub(crate) fn target() -> Target {
     Target {
         name: "orders".into(),
         qualifier: None,
+        is_qualifier_gone: false,
         arn: ARN.into(),
         role_arn: "arn:aws:iam::123456789012:role/orders-role".into(),
         runtime: Some("python3.12".into()),

@@ -39,7 +39,10 @@ fn a_function_of_another_deployment_is_taken_over_only_on_request() {
     let it = billing(attached(&attachment()).target);
     let Err(Failure::Undone(refused)) = it.attach(false, None) else { panic!("it was attached") };
     let named = "orders is attached to stack comeback, not to stack billing: to move it here";
-    assert!(refused.starts_with(named) && refused.ends_with("`comeback detach orders --profile ops`"), "{refused}");
+    assert!(
+        refused.starts_with(named) && refused.ends_with("`comeback detach orders --profile ops`"),
+        "{refused}"
+    );
     assert!(attachment().attach(true, None).unwrap().agrees_with(&attachment().attach(false, None).unwrap()));
 }
 
@@ -51,7 +54,11 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
     let first = attached(&before);
     let arriving = billing(first.target.clone());
     let plan = arriving.attach(true, None).unwrap();
-    assert!(plan.notes[0].ends_with("then end that with: comeback detach orders --profile ops"), "{:?}", plan.notes);
+    assert!(
+        plan.notes[0].ends_with("then end that with: comeback detach orders --profile ops"),
+        "{:?}",
+        plan.notes
+    );
     let second = Attachment { elsewhere: BTreeMap::new(), ..all(&arriving, &plan) };
     assert!(second.is_attached() && second.target.tags.contains_key(kept::MOVED));
     assert_eq!(second.attach(false, None).unwrap().changes, [], "it is attached like any other");
@@ -107,6 +114,26 @@ fn what_a_deleted_function_left_is_cleared_away() {
     let expected =
         AttachPlan { changes: vec![], notes: vec!["Lambda has no function orders".into()], ..again.clone() };
     assert_eq!((&again, again.left.is_none()), (&expected, true), "and a typo is told from it");
+    assert!(matches!(deleted.attach(false, None), Err(Failure::CouldNot(_))));
+}
+
+#[test]
+fn a_deleted_alias_is_detached_and_never_attached() {
+    let mut before = attachment();
+    before.target.qualifier = Some("live".into());
+    let own = InvokeSettings { retries: Some(1), ..InvokeSettings::default() };
+    before.target.invoke_settings.insert(Some("live".into()), own);
+    let mut deleted = attached(&before);
+    deleted.target.is_qualifier_gone = true;
+    let plan = deleted.detach(&left()).unwrap();
+    assert_eq!(plan.notes, ["Lambda has no alias or version orders:live"]);
+    assert!(plan.changes.contains(&Change::Settings(InvokeSettings::default())), "{:?}", plan.changes);
+    let later = Leaving { now: left().now.saturating_add(Duration::from_secs(3_600)), ..left() };
+    let ended = all(&deleted, &plan);
+    let ended = all(&ended, &ended.detach(&later).unwrap());
+    assert!(
+        ended.target.tags.is_empty() && !ended.send_policy && !ended.deployment.allows(&ended.target.arn)
+    );
     assert!(matches!(deleted.attach(false, None), Err(Failure::CouldNot(_))));
 }
 

@@ -101,7 +101,7 @@ impl Attachment {
     }
 
     fn can_be_retried(&self) -> Result<(), Failure> {
-        if self.is_gone {
+        if self.is_gone || self.target.is_qualifier_gone {
             return Err(Failure::CouldNot(format!("{}: it cannot be attached", self.missing())));
         }
         if let Some(why) = self.target.unfit {
@@ -235,10 +235,16 @@ impl Attachment {
         let mut plan = self.no_changes();
         let target = &self.target;
         let is_attached = self.is_attached();
+        if target.is_qualifier_gone {
+            plan.notes.push(self.missing());
+        }
         if is_attached {
             self.may_set_settings()?;
-            let (settings, all_known) = kept::settings(target);
-            if !all_known {
+            let (mut settings, all_known) = kept::settings(target);
+            if target.is_qualifier_gone {
+                // Lambda refuses settings of an alias that is gone.
+                settings = InvokeSettings::default();
+            } else if !all_known {
                 plan.notes.push(
                     "the function's tags do not have all of its earlier settings: the others become Lambda's defaults"
                         .into(),
@@ -382,7 +388,8 @@ impl Attachment {
                 "its events that wait go to the dead-letter queue; `{}` sends them to another function",
                 self.deployment.command("dead redrive --retarget ARN")
             ));
-            let delete = format!("iam delete-role-policy --role-name ROLE --policy-name {}", self.sending().policy);
+            let delete =
+                format!("iam delete-role-policy --role-name ROLE --policy-name {}", self.sending().policy);
             plan.notes.push(format!(
                 "a role that it had may still send to the retry queue. If no other function uses that role: {}",
                 self.deployment.aws(delete)
@@ -392,7 +399,10 @@ impl Attachment {
     }
 
     fn missing(&self) -> String {
-        format!("Lambda has no function {}", self.target.name)
+        if self.is_gone {
+            return format!("Lambda has no function {}", self.target.name);
+        }
+        format!("Lambda has no alias or version {}", self.name())
     }
 
     fn forget(&self, keys: impl IntoIterator<Item = String>, plan: &mut AttachPlan) {

@@ -52,9 +52,14 @@ pub(crate) fn error_types(facts: &Facts) -> Judged {
     })
 }
 
+const NOT_FOUND: &str = "its events go to the dead-letter queue, as target_not_found";
+
 pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     if let Some(target) = seen(&function.target)? {
-        return Ok(ok(target.arn.clone()));
+        return Ok(match function.gone.first() {
+            Some(qualifier) => lacks(facts, target, qualifier),
+            None => ok(target.arn.clone()),
+        });
     }
     let is_it = |entry: &str| entry.parse::<FunctionArn>().is_ok_and(|arn| arn.name == function.name);
     let (of_it, others): (Vec<_>, Vec<_>) =
@@ -68,8 +73,22 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     } else {
         facts.deployment.command(format!("detach {}", function.name))
     };
-    let means = "its events go to the dead-letter queue, as target_not_found";
-    Ok(broken("the function does not exist", means, fix))
+    Ok(broken("the function does not exist", NOT_FOUND, fix))
+}
+
+/// A function without an alias or version that is attached or was named.
+fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Diagnosis {
+    let name = target.named(Some(qualifier));
+    let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
+    let is_set = target.invoke_settings.contains_key(&Some(qualifier.to_owned()));
+    let arn = format!("{}:{qualifier}", target.arn);
+    let is_attached = is_kept || is_set || facts.deployment.target_functions().any(|entry| entry == arn);
+    let fix = if is_attached {
+        facts.deployment.command(format!("detach {name}"))
+    } else {
+        "name an alias or version that exists".into()
+    };
+    broken(format!("there is no alias or version {name}"), NOT_FOUND, fix)
 }
 
 /// A function that `detach`, or a move to another deployment, has begun to take away from this one.
@@ -315,6 +334,21 @@ mod tests {
         assert_found(of_function(exists, |_| ()), Outcome::Ok, ":function:orders");
         let unseen = |function: &mut Function| function.target = Err(Failure::CouldNot("denied".into()));
         assert!(of_function(exists, unseen).is_err());
+    }
+
+    #[test]
+    fn an_alias_that_is_gone_is_named() {
+        let of = |tag: Option<&str>| {
+            of_function(exists, |function| {
+                function.gone.push("live".into());
+                let target = function.target.as_mut().unwrap().as_mut().unwrap();
+                target.tags.extend(tag.map(|tag| (tag.to_owned(), "none".to_owned())));
+            })
+        };
+        let attached = of(Some("comeback:live:on-failure"));
+        assert_eq!(attached.as_ref().unwrap().fix.as_deref(), Some("comeback detach orders:live"));
+        assert_found(attached, Outcome::Broken, "there is no alias or version orders:live");
+        assert_eq!(of(None).unwrap().fix.as_deref(), Some("name an alias or version that exists"));
     }
 
     #[test]

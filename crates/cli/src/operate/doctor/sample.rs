@@ -101,6 +101,7 @@ fn target(name: &str, arn: &str) -> Target {
     Target {
         name: name.into(),
         qualifier: None,
+        is_qualifier_gone: false,
         arn: arn.into(),
         role_arn: format!("arn:aws:iam::123456789012:role/{name}-role"),
         runtime: Some("python3.12".into()),
@@ -129,6 +130,7 @@ fn orders() -> Function {
         arn: ORDERS.into(),
         target: Ok(Some(target)),
         entrances: vec![entrance],
+        gone: Vec::new(),
         dropped: Ok(Dropped::default()),
     }
 }

@@ -10,7 +10,7 @@ use crate::operate::deployment::{Deployment, DeploymentName};
 use crate::operate::doctor::diagnosis::seen;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Rights, SEND, ask, ask_of_keys};
-use crate::operate::function::{FunctionName, InvokeSettings, Target, get_function};
+use crate::operate::function::{FunctionName, InvokeSettings, Target, find_function};
 use crate::operate::metrics::Dropped;
 
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
@@ -26,6 +26,8 @@ pub(crate) struct Function {
     pub(crate) target: Result<Option<Target>, Failure>,
     /// How it is invoked: by itself, or by an alias or a version.
     pub(crate) entrances: Vec<Entrance>,
+    /// Aliases and versions that are attached or were named, and do not exist.
+    pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
 }
 
@@ -62,14 +64,25 @@ pub(crate) async fn read(
     let reading = wanted.iter().map(async |(arn, asked)| {
         let function: FunctionName = arn.parse().expect("BUG: it was made of a function's name");
         let target = Target::find(account, &function).await;
-        let mut entrances = Vec::new();
+        let (mut entrances, mut gone) = (Vec::new(), Vec::new());
         if let Ok(Some(target)) = &target {
             for qualifier in qualifiers(target, &deployment.retry_queue.arn, asked) {
-                entrances.push(Entrance::read(account, deployment, retry_queue, target, qualifier).await);
+                let role = match &qualifier {
+                    None => Ok(Some(target.role_arn.clone())),
+                    Some(qualifier) => role_behind(account, &target.arn, qualifier).await,
+                };
+                match role.transpose() {
+                    None => gone.extend(qualifier),
+                    Some(role) => {
+                        let entrance =
+                            Entrance::read(account, deployment, retry_queue, target, (qualifier, role));
+                        entrances.push(entrance.await);
+                    }
+                }
             }
         }
         let dropped = Dropped::read(account, &function.name, now).await;
-        Function { name: function.name, arn: arn.clone(), target, entrances, dropped }
+        Function { name: function.name, arn: arn.clone(), target, entrances, gone, dropped }
     });
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
@@ -80,13 +93,9 @@ impl Entrance {
         deployment: &Deployment,
         retry_queue: &Result<QueueSettings, Failure>,
         target: &Target,
-        qualifier: Option<String>,
+        (qualifier, role): (Option<String>, Result<String, Failure>),
     ) -> Self {
         let invoked_arn = format!("{}:{}", target.arn, qualifier.as_deref().unwrap_or("$LATEST"));
-        let role = &match &qualifier {
-            None => Ok(target.role_arn.clone()),
-            Some(qualifier) => role_behind(account, &target.arn, qualifier).await,
-        };
         let arns = [&*target.arn, &invoked_arn];
         let settings = target.invoke_settings.get(&qualifier).cloned().unwrap_or_default();
         let other_queue = settings.on_failure.as_deref().filter(|arn| *arn != deployment.retry_queue.arn);
@@ -95,8 +104,8 @@ impl Entrance {
             None => None,
         };
         let (send, use_key, invoke) = tokio::join!(
-            async { ask(account, seen(role)?, &SEND, [&*deployment.retry_queue.arn]).await },
-            async { ask_of_keys(account, seen(role)?, [retry_queue]).await },
+            async { ask(account, seen(&role)?, &SEND, [&*deployment.retry_queue.arn]).await },
+            async { ask_of_keys(account, seen(&role)?, [retry_queue]).await },
             ask(account, &deployment.role_arn, &["lambda:InvokeFunction"], arns),
         );
         Self {
@@ -111,10 +120,11 @@ impl Entrance {
     }
 }
 
-/// A published version keeps the role that it was published with.
-async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<String, Failure> {
-    let role = get_function(account, arn, Some(qualifier)).await?.configuration.and_then(|it| it.role);
-    role.ok_or_else(|| Failure::CouldNot(format!("Lambda gave no role of {arn}:{qualifier}")))
+/// A published version keeps the role that it was published with. `None` if the alias or version does not exist.
+async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
+    let Some(found) = find_function(account, arn, Some(qualifier)).await? else { return Ok(None) };
+    let role = found.configuration.and_then(|it| it.role);
+    role.ok_or_else(|| Failure::CouldNot(format!("Lambda gave no role of {arn}:{qualifier}"))).map(Some)
 }
 
 /// Unqualified ARNs, each with the qualifiers that were named.
