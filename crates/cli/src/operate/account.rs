@@ -12,7 +12,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_runtime::env_config::file::EnvConfigFiles;
 use aws_sdk_iam::types::PolicyEvaluationDecisionType;
 use aws_sdk_kms::types::{KeyManagerType, KeyState};
-use aws_sdk_sts::config::SharedCredentialsProvider;
+use aws_sdk_sts::config::{ProvideCredentials as _, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::display::DisplayErrorContext;
@@ -78,6 +78,7 @@ impl Account {
             let how = "give --region, or set AWS_REGION or the profile's region";
             return Err(Failure::CouldNot(format!("no region is set: {how}")));
         };
+        check_region(region.as_ref())?;
         if let Some(profile) = profile {
             let known = ProviderConfig::without_region().with_region(Some(region.clone()));
             let provider = ProfileFileCredentialsProvider::builder().configure(&known).profile_name(profile);
@@ -86,6 +87,10 @@ impl Account {
         }
         let account = Self::of(&config);
         let identity = account.sts.get_caller_identity().send().await;
+        // The error of a call without credentials tells of every place where they might have been.
+        if let Some(provider) = config.credentials_provider().filter(|_| identity.is_err()) {
+            provider.provide_credentials().await.map_err(|error| no_credentials(&error))?;
+        }
         let identity = identity.or_failure("sts:GetCallerIdentity", "the caller")?;
         let place = Place {
             account: identity.account.unwrap_or_default(),
@@ -110,6 +115,25 @@ impl Account {
             sts: aws_sdk_sts::Client::new(config),
         }
     }
+}
+
+fn check_region(name: &str) -> Result<(), Failure> {
+    if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Ok(());
+    }
+    let how = "give one such as eu-west-1 by --region, AWS_REGION or the profile";
+    Err(Failure::CouldNot(format!("{name:?} is not a region: {how}")))
+}
+
+/// The innermost cause says most. Without one, there were no credentials to try.
+fn no_credentials(error: &(dyn Error + 'static)) -> Failure {
+    let (mut cause, mut next) = (None, error.source());
+    while let Some(source) = next {
+        (cause, next) = (Some(source), source.source());
+    }
+    let cause = cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
+    let how = "log in, name a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+    Failure::CouldNot(format!("no AWS credentials{cause}: {how}"))
 }
 
 /// Fails if the profile that the flag names, or else the environment, is in no file. The SDK would quietly go on without it.
@@ -258,6 +282,22 @@ pub(crate) async fn may(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_region_is_a_name() {
+        assert_eq!(["eu-west-1", "us-gov-east-1"].map(check_region), [Ok(()), Ok(())]);
+        let said = r#""bad region" is not a region: give one such as eu-west-1 by --region"#;
+        assert!(check_region("bad region").unwrap_err().to_string().starts_with(said));
+        assert!(check_region("").is_err());
+    }
+
+    #[tokio::test]
+    async fn missing_credentials_are_one_line() {
+        let provider = ProfileFileCredentialsProvider::builder().profile_name("of-nobody").build();
+        let said = no_credentials(&provider.provide_credentials().await.unwrap_err()).to_string();
+        let how = "log in, name a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+        assert_eq!(said, format!("no AWS credentials: {how}"));
+    }
 
     #[tokio::test]
     async fn a_profile_that_is_named_must_exist() {
