@@ -28,7 +28,7 @@ use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, Session};
 use crate::text::numbers::counted;
-use crate::text::terminal::shown;
+use crate::text::terminal::{shown, shown_lines};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -304,11 +304,12 @@ fn write_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
     // A title says what should be: beside what is wrong it would contradict it.
     let title = if diagnosis.outcome > Outcome::Ok { String::new() } else { format!("{title}: ") };
     writeln!(out, "{style}{mark}{style:#} {}: {title}{}", finding.name(), shown(&diagnosis.found))?;
+    let indented = |text: &str| shown_lines(text).replace('\n', &format!("\n{:15}", ""));
     if let Some(means) = &diagnosis.means {
-        writeln!(out, "        means: {}", shown(means))?;
+        writeln!(out, "        means: {}", indented(means))?;
     }
     if let Some(fix) = &diagnosis.fix {
-        writeln!(out, "        fix:   {}", shown(fix))?;
+        writeln!(out, "        fix:   {}", indented(fix))?;
     }
     Ok(())
 }

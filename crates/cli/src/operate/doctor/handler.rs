@@ -137,12 +137,19 @@ pub(crate) fn no_alarm_is_raised(facts: &Facts) -> Judged {
             ok("none is raised")
         });
     }
-    let means: Vec<&str> = raised.iter().map(|alarm| &*alarm.description).collect();
+    let means = match raised.as_slice() {
+        [alarm] => alarm.description.clone(),
+        all => lines(all.iter().map(|alarm| format!("{}: {}", alarm.name, alarm.description))),
+    };
     let mut fixes: Vec<String> = raised.iter().map(|alarm| find_cause(facts, &alarm.watched)).collect();
     fixes.sort();
     fixes.dedup();
     let found = format!("raised: {}", names(raised).join(", "));
-    Ok(warning(found, means.join(" "), fixes.join("; ")))
+    Ok(warning(found, means, lines(fixes)))
+}
+
+fn lines(texts: impl IntoIterator<Item = String>) -> String {
+    texts.into_iter().collect::<Vec<_>>().join("\n")
 }
 
 /// The command that shows what raised an alarm, or why.
@@ -154,7 +161,7 @@ fn find_cause(facts: &Facts, watched: &Watched) -> String {
         Watched::Throttles => "doctor --only CB023,CB025".to_owned(),
         Watched::Receives => "doctor --only CB001,CB030,CB035".to_owned(),
         Watched::Hidden => "doctor --only CB006,CB031".to_owned(),
-        Watched::Due => return "comeback schedule --rate FAILURES_PER_HOUR".to_owned(),
+        Watched::Due => "waiting".to_owned(),
     };
     facts.deployment.command(command)
 }
@@ -166,12 +173,11 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
         [] if alarms.is_empty() => skipped("there are no alarms (CB040)"),
         [] => ok("each tells somebody"),
         _ => warning(
-            format!("nobody is notified of {}", silent.join(", ")),
-            "it has no action, or its actions are disabled",
+            format!("nobody is notified of {} of {} alarms: {}", silent.len(), alarms.len(), silent.join(", ")),
+            "they have no action, or their actions are disabled",
             format!(
-                "add the ARN of an SNS topic to its AlarmActions where it is defined; if it has one already: \
-                 aws cloudwatch enable-alarm-actions --alarm-names {}",
-                silent.join(" ")
+                "add the ARN of an SNS topic to the AlarmActions of each where it is defined; if it has one already: {}",
+                facts.deployment.aws("cloudwatch enable-alarm-actions --alarm-names NAMES")
             ),
         ),
     })
@@ -341,8 +347,11 @@ mod tests {
         assert_eq!(fix(std::slice::from_ref(&lost)).fix.as_deref(), Some(checks));
         assert_eq!(
             fix(&[lost.clone(), Watched::DeadLetters, lost]).fix.unwrap(),
-            format!("comeback dead list; {checks}")
+            format!("comeback dead list\n{checks}")
         );
+        let both = fix(&[Watched::Due, Watched::Hidden]);
+        let means = "an-alarm: an-alarm should be empty.\nan-alarm: an-alarm should be empty.";
+        assert_eq!(both.means.as_deref(), Some(means), "a line for each");
         let log = "--filter-pattern '{ $.level = \"ERROR\" }'";
         assert!(fix(&[Watched::Errors]).fix.unwrap().ends_with(log));
         for watched in [Watched::Throttles, Watched::Receives, Watched::Hidden, Watched::Due] {
@@ -352,8 +361,13 @@ mod tests {
 
     #[test]
     fn an_alarm_that_tells_nobody_is_named() {
-        let silent = with(|alarms| alarms[0].notifies = false);
-        assert_found(alarms_notify(&silent), Outcome::Warning, "nobody is notified of dead-letters");
+        let silent = with(|alarms| {
+            alarms.push(Alarm::sample("errors", Watched::Errors));
+            alarms[0].notifies = false;
+        });
+        let found = "nobody is notified of 1 of 2 alarms: dead-letters";
+        assert_found(alarms_notify(&silent), Outcome::Warning, found);
+        assert!(!alarms_notify(&silent).unwrap().fix.unwrap().contains("dead-letters"), "said once");
         assert_found(alarms_notify(&healthy()), Outcome::Ok, "each tells somebody");
     }
 
