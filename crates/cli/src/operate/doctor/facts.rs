@@ -2,6 +2,7 @@
 
 pub(crate) mod functions;
 pub(crate) mod log;
+pub(crate) mod pauses;
 pub(crate) mod queues;
 pub(crate) mod rights;
 
@@ -14,10 +15,10 @@ use crate::operate::alarms::Alarm;
 use crate::operate::deployment::{Deployment, Mapping};
 use crate::operate::doctor::facts::functions::Function;
 use crate::operate::doctor::facts::log::LoggedErrors;
+use crate::operate::doctor::facts::pauses::UnreadablePauses;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::HandlerRights;
 use crate::operate::function::{FunctionName, Target};
-use crate::operate::pauses;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
@@ -31,6 +32,7 @@ pub(crate) struct Facts {
     pub(crate) executions: Result<Executions, Failure>,
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
+    pub(crate) unreadable_pauses: Option<UnreadablePauses>,
     pub(crate) rights: HandlerRights,
     /// The parameters of the deployment's stack with their values. None if they could not be read: a check reads
     /// the settings from the handler.
@@ -89,12 +91,17 @@ impl Facts {
             LoggedErrors::read(account, &deployment.log_group, now),
             Executions::read(account),
             Alarm::all(account, &deployment),
-            pauses::read(account, &deployment),
+            crate::operate::pauses::read(account, &deployment),
             HandlerRights::read(account, &deployment, &retry_queue, &dead_letter_queue),
             parameters(account, &deployment),
             functions::read(account, &deployment, &retry_queue, named, now),
         );
+        let unreadable_pauses = match deployment.pauses().filter(|_| pauses.is_err()) {
+            Some(parameter) => UnreadablePauses::read(account, parameter).await.ok().flatten(),
+            None => None,
+        };
         Self {
+            unreadable_pauses,
             deployment,
             now,
             handler,

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use aws_sdk_kms::types::KeyState;
-use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
+use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, Pauses};
 use serde_json::json;
 
 use crate::operate::account::CustomerKey;
@@ -11,6 +11,7 @@ use crate::operate::attach::handler_setting::POLICIES;
 use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::log::BACK;
+use crate::operate::doctor::facts::pauses::UnreadablePauses;
 
 pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> String {
     facts.deployment.aws(format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid))
@@ -51,7 +52,8 @@ pub(crate) fn redrive(deployment: &Deployment) -> String {
 }
 
 pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> String {
-    deployment.aws(format!("lambda update-function-configuration --function-name {} {flags}", deployment.handler))
+    deployment
+        .aws(format!("lambda update-function-configuration --function-name {} {flags}", deployment.handler))
 }
 
 /// Sets one of the handler's settings: by the stack's parameter, if the value came from there, because the next deployment
@@ -97,6 +99,21 @@ pub(crate) fn variable(deployment: &Deployment, name: &str, value: &str) -> Stri
 
 pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> String {
     deployment.aws(format!("lambda delete-function-concurrency --function-name {function}"))
+}
+
+/// Writes the last readable pauses again, or none.
+pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> String {
+    let UnreadablePauses { parameter, last_readable, .. } = unreadable;
+    let value = match last_readable {
+        Some(version) => {
+            let get = format!(
+                "ssm get-parameter --name {parameter}:{version} --query Parameter.Value --output text"
+            );
+            format!("\"$({})\"", deployment.aws(get))
+        }
+        None => format!("'{}'", Pauses::default().write()),
+    };
+    deployment.aws(format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
 }
 
 /// Sets whatever of an attachment is not as it should be. `function` may have a qualifier.

@@ -156,9 +156,9 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
         return Ok(missing());
     }
     let dropped = function.dropped.clone()?;
-    let fix = cause_of_drops(facts, function)
-        .and_then(|cause| cause.fix)
-        .unwrap_or_else(|| facts.deployment.aws(format!("logs tail /aws/lambda/{} --since 1d", function.name)));
+    let fix = cause_of_drops(facts, function).and_then(|cause| cause.fix).unwrap_or_else(|| {
+        facts.deployment.aws(format!("logs tail /aws/lambda/{} --since 1d", function.name))
+    });
     Ok(match (dropped.in_24_hours, dropped.in_14_days) {
         (_, 0) => ok("DestinationDeliveryFailures is 0 over 14 days"),
         (0, earlier) => warning(

@@ -105,7 +105,9 @@ pub(crate) fn executions(facts: &Facts) -> Judged {
     Ok(warning(
         found,
         "when many retries are due, the account throttles them and every other function without reserved concurrency",
-        format!("raise the quota: {raise}; or lower MaximumConcurrency, and MAXIMUM_CONCURRENCY with it, to {lower}"),
+        format!(
+            "raise the quota: {raise}; or lower MaximumConcurrency, and MAXIMUM_CONCURRENCY with it, to {lower}"
+        ),
     ))
 }
 
@@ -173,7 +175,12 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
         [] if alarms.is_empty() => skipped("there are no alarms (CB040)"),
         [] => ok("each tells somebody"),
         _ => warning(
-            format!("nobody is notified of {} of {} alarms: {}", silent.len(), alarms.len(), silent.join(", ")),
+            format!(
+                "nobody is notified of {} of {} alarms: {}",
+                silent.len(),
+                alarms.len(),
+                silent.join(", ")
+            ),
             "they have no action, or their actions are disabled",
             format!(
                 "add the ARN of an SNS topic to the AlarmActions of each where it is defined; if it has one already: {}",
@@ -188,6 +195,13 @@ fn names<'a>(alarms: impl IntoIterator<Item = &'a Alarm>) -> Vec<&'a str> {
 }
 
 pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
+    if let Some(unreadable) = &facts.unreadable_pauses {
+        return Ok(broken(
+            format!("parameter {}: {}", unreadable.parameter, unreadable.problem),
+            "a running handler goes by the pauses that it read last; one that starts holds every event that is due",
+            fix::restore_pauses(&facts.deployment, unreadable),
+        ));
+    }
     let Some(pauses) = seen(&facts.pauses)? else {
         return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
     };
@@ -227,8 +241,10 @@ mod tests {
 
     use comeback_engine::Timestamp;
 
+    use crate::operate::account::Failure;
     use crate::operate::doctor::diagnosis::Outcome;
     use crate::operate::doctor::facts::log::{LoggedError, LoggedErrors};
+    use crate::operate::doctor::facts::pauses::UnreadablePauses;
     use crate::operate::doctor::sample::{assert_found, healthy, pause};
 
     use super::*;
@@ -387,6 +403,26 @@ mod tests {
             Outcome::Warning,
             "function:orders since 2023-11-13T21:13:20.000Z by ops: it broke",
         );
+    }
+
+    #[test]
+    fn unreadable_pauses_are_broken_and_the_last_readable_ones_come_back() {
+        let mut facts = healthy();
+        facts.pauses = Err(Failure::CouldNot("parameter /pauses: garbled".into()));
+        let mut fix = |last_readable| {
+            let (parameter, problem) = ("/pauses".into(), "the pauses are unreadable: not JSON".into());
+            facts.unreadable_pauses = Some(UnreadablePauses { parameter, problem, last_readable });
+            let found = no_pause_is_forgotten(&facts);
+            assert_found(found.clone(), Outcome::Broken, "parameter /pauses: the pauses are unreadable");
+            found.unwrap().fix.unwrap()
+        };
+        let restored = fix(Some(7));
+        let put = "aws ssm put-parameter --name /pauses --type String --overwrite --value ";
+        assert!(
+            restored.starts_with(put) && restored.contains("ssm get-parameter --name /pauses:7 "),
+            "{restored}"
+        );
+        assert_eq!(fix(None), put.to_owned() + r#"'{"v":1,"pauses":[]}'"#);
     }
 
     #[test]

@@ -236,7 +236,11 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
             let days = (retention.as_secs_f64() / 8_640.0).round() / 10.0;
             let found = format!("the {name} queue keeps messages for {days} days");
             let means = format!("SQS deletes {what} after that, silently");
-            let fix = fix::queue(&facts.deployment, &queue.url, format!("MessageRetentionPeriod={}", RETENTION.as_secs()));
+            let fix = fix::queue(
+                &facts.deployment,
+                &queue.url,
+                format!("MessageRetentionPeriod={}", RETENTION.as_secs()),
+            );
             return Ok(Diagnosis { outcome, ..broken(found, means, fix) });
         }
     }
@@ -258,7 +262,8 @@ pub(crate) fn largest_message(facts: &Facts) -> Judged {
         let bytes = seen(settings)?.largest_message;
         if bytes < SQS_MESSAGE_BYTES {
             let found = format!("the {name} queue takes messages of at most {bytes} bytes");
-            let fix = fix::queue(&facts.deployment, &queue.url, format!("MaximumMessageSize={SQS_MESSAGE_BYTES}"));
+            let fix =
+                fix::queue(&facts.deployment, &queue.url, format!("MaximumMessageSize={SQS_MESSAGE_BYTES}"));
             return Ok(broken(found, means, fix));
         }
     }

@@ -15,19 +15,25 @@ pub(crate) fn take(facts: &Facts) -> Judged {
     let means =
         "nothing is retried: the handler cannot read its queue, or cannot hide and delete what it has read";
     let or_else = of_queue(&facts.retry_queue);
-    judged(facts, &facts.rights.take, Outcome::Broken, means, or_else, |refused| allow(facts, "CB030", refused))
+    judged(facts, &facts.rights.take, Outcome::Broken, means, or_else, |refused| {
+        allow(facts, "CB030", refused)
+    })
 }
 
 pub(crate) fn send_again(facts: &Facts) -> Judged {
     let means = "past HIDE_UP_TO every message is hidden instead, and SQS has room for 120,000";
     let or_else = of_queue(&facts.retry_queue);
-    judged(facts, &facts.rights.send_again, Outcome::Warning, means, or_else, |refused| allow(facts, "CB031", refused))
+    judged(facts, &facts.rights.send_again, Outcome::Warning, means, or_else, |refused| {
+        allow(facts, "CB031", refused)
+    })
 }
 
 pub(crate) fn dead_letter(facts: &Facts) -> Judged {
     let means = "events that are given up stay in the retry queue, and are deleted after 14 days";
     let or_else = of_queue(&facts.dead_letter_queue);
-    judged(facts, &facts.rights.dead_letter, Outcome::Broken, means, or_else, |refused| allow(facts, "CB032", refused))
+    judged(facts, &facts.rights.dead_letter, Outcome::Broken, means, or_else, |refused| {
+        allow(facts, "CB032", refused)
+    })
 }
 
 pub(crate) fn log(facts: &Facts) -> Judged {
@@ -44,7 +50,9 @@ pub(crate) fn read_pauses(facts: &Facts) -> Judged {
         return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
     }
     let means = "the handler cannot know what is paused, and holds every event that is due";
-    judged(facts, &facts.rights.read_pauses, Outcome::Broken, means, None, |refused| allow(facts, "CB034", refused))
+    judged(facts, &facts.rights.read_pauses, Outcome::Broken, means, None, |refused| {
+        allow(facts, "CB034", refused)
+    })
 }
 
 pub(crate) fn use_keys(facts: &Facts) -> Judged {
@@ -157,7 +165,8 @@ fn allow(facts: &Facts, policy: &str, refused: &[&Right]) -> String {
     let role = &refused[0].role;
     let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();
     resources.dedup();
-    let statement = json!({"Effect": "Allow", "Action": actions(refused.iter().copied()), "Resource": resources});
+    let statement =
+        json!({"Effect": "Allow", "Action": actions(refused.iter().copied()), "Resource": resources});
     let document = json!({"Version": "2012-10-17", "Statement": [statement]});
     facts.deployment.aws(format!(
         "iam put-role-policy --role-name {role} --policy-name comeback-{policy} --policy-document '{document}'"
@@ -259,7 +268,11 @@ mod tests {
         let sample = format!("arn:group{SAMPLE_STREAM}");
         let verdict = Verdict::NotAllowed;
         facts.rights.log = Ok(vec![Right { verdict, ..right("role", "logs:PutLogEvents", &sample) }]);
-        assert_found(log(&facts), Outcome::Warning, "no policy of role allows logs:PutLogEvents on arn:group:*");
+        assert_found(
+            log(&facts),
+            Outcome::Warning,
+            "no policy of role allows logs:PutLogEvents on arn:group:*",
+        );
         let fix = log(&facts).unwrap().fix.unwrap();
         assert!(fix.contains(r#""Resource":["arn:group:*"]"#), "{fix}");
     }
@@ -347,10 +360,16 @@ mod tests {
             });
             judged(check, &cannot).unwrap().fix.unwrap()
         };
-        for (name, policy) in [("orders", "comeback-CB109-orders"), ("orders:live", "comeback-CB109-orders.live")] {
+        for (name, policy) in
+            [("orders", "comeback-CB109-orders"), ("orders:live", "comeback-CB109-orders.live")]
+        {
             assert!(fix(handler_invokes, name).contains(&format!(" --policy-name {policy} ")));
         }
-        assert_eq!(fix(function_sends, "orders"), "comeback attach orders", "stacks share the role's policies");
+        assert_eq!(
+            fix(function_sends, "orders"),
+            "comeback attach orders",
+            "stacks share the role's policies"
+        );
     }
 
     #[test]

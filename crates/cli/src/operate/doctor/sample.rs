@@ -42,6 +42,7 @@ pub(crate) fn healthy() -> Facts {
         executions: Ok(Executions { all: 1_000, unreserved: 1_000 }),
         alarms: Ok(vec![Alarm::sample("dead-letters", Watched::DeadLetters)]),
         pauses: Ok(Some(Pauses::default())),
+        unreadable_pauses: None,
         rights: HandlerRights {
             take: of_handler("sqs:ReceiveMessage", "arn:retries"),
             send_again: of_handler("sqs:SendMessage", "arn:retries"),

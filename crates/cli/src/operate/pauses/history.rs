@@ -31,15 +31,20 @@ enum What {
 }
 
 /// A version of the parameter.
-struct Version {
-    number: i64,
-    at: Timestamp,
-    by: Option<String>,
-    text: String,
+pub(crate) struct Version {
+    pub(crate) number: i64,
+    pub(crate) at: Timestamp,
+    pub(crate) by: Option<String>,
+    pub(crate) text: String,
 }
 
 /// The oldest entry first. Empty while there is no parameter.
 pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
+    Ok(entries(&versions(account, name).await?))
+}
+
+/// The oldest first. Empty while there is no parameter.
+pub(crate) async fn versions(account: &Account, name: &str) -> Result<Vec<Version>, Failure> {
     let pages = account.ssm.get_parameter_history().name(name).into_paginator();
     let pages: Result<Vec<_>, _> = pages.send().try_collect().await;
     let pages = pages.unless(|error| error.is_parameter_not_found(), "ssm:GetParameterHistory", name)?;
@@ -55,7 +60,7 @@ pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Fa
     };
     let mut versions: Vec<Version> = versions.map(version).collect();
     versions.sort_by_key(|version| version.number);
-    Ok(entries(&versions))
+    Ok(versions)
 }
 
 /// The last part of the ARN of a user or of a role's session.

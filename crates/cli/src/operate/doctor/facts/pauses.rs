@@ -1,0 +1,54 @@
+//! Pauses that the handler cannot read.
+
+use comeback_engine::Pauses;
+
+use crate::operate::account::{Account, Failure};
+use crate::operate::pauses::history::{Version, versions};
+
+/// The parameter's text is not readable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnreadablePauses {
+    pub(crate) parameter: String,
+    pub(crate) problem: String,
+    /// The newest readable version; `None` if SSM keeps no readable one.
+    pub(crate) last_readable: Option<i64>,
+}
+
+impl UnreadablePauses {
+    /// `None` if the text is readable.
+    pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
+        Ok(Self::of(parameter, &versions(account, parameter).await?))
+    }
+
+    fn of(parameter: &str, versions: &[Version]) -> Option<Self> {
+        let problem = Pauses::read(&versions.last()?.text).err()?.to_string();
+        let last_readable = versions.iter().rfind(|version| Pauses::read(&version.text).is_ok());
+        let last_readable = last_readable.map(|version| version.number);
+        Some(Self { parameter: parameter.to_owned(), problem, last_readable })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn the_newest_readable_version_is_found() {
+        let of = |texts: &[&str]| {
+            let version = |(text, number): (&&str, i64)| Version {
+                number,
+                at: Timestamp::from_secs(0),
+                by: None,
+                text: (*text).to_owned(),
+            };
+            let versions: Vec<Version> = texts.iter().zip(7..).map(version).collect();
+            UnreadablePauses::of("/pauses", &versions).map(|it| it.last_readable)
+        };
+        let readable = r#"{"v":1,"pauses":[]}"#;
+        assert_eq!(of(&[readable, readable, "by hand", "{}"]), Some(Some(8)));
+        assert_eq!(of(&["by hand"]), Some(None));
+        assert_eq!([of(&["by hand", readable]), of(&[])], [None, None]);
+    }
+}
