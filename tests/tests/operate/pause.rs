@@ -70,7 +70,7 @@ pub(crate) async fn a_hard_pause_sets_the_concurrency_and_resume_restores_it(wor
     let (ministack, stack) = (world.ministack().await, world.pausing().await);
     let function = stack.output("ExampleTargetName");
     let of_command = |command: &str| Operator::of_command(ministack, command, stack, function);
-    let (pauser, resumer) = (of_command("pause"), of_command("resume"));
+    let (pauser, resumer, detacher) = (of_command("pause"), of_command("resume"), of_command("detach"));
     let pause =
         || pauser.comeback(&format!("pause {function} {STACK} --hard --reason restore --json --yes")).json(0);
     let resume = || resumer.comeback(&format!("resume {function} {STACK} --json --yes"));
@@ -85,6 +85,9 @@ pub(crate) async fn a_hard_pause_sets_the_concurrency_and_resume_restores_it(wor
 
     let paused = pause();
     assert_eq!((&paused["pause"]["is_hard"], reserved()), (&json!(true), json!(0)));
+    let error = detacher.comeback(&format!("detach {function} {STACK} --now --json --yes")).json(3)["error"].take();
+    let error = error.as_str().expect("text");
+    assert!(error.ends_with(&format!("end the pause first, with `comeback resume {function} {STACK}`")), "{error}");
     let by = paused["pause"]["by"].as_str().expect("the caller's name");
     assert!(by.ends_with(&format!("pause-{function}")), "{by}");
     assert_eq!((resume().json(0)["ended"].as_array().map(Vec::len), reserved()), (Some(1), Value::Null));
@@ -177,6 +180,7 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     refused(&all, &format!("pause {function} --reason {}", "y".repeat(4_100)), 2, "the parameter holds 4096");
     let elsewhere = "arn:aws:lambda:eu-south-2:999999999999:function:orders";
     refused(&all, &format!("pause {elsewhere} --reason why"), 1, "no entry of TARGET_FUNCTIONS allows");
+    refused(&all, &format!("resume {elsewhere}"), 3, "orders has no open pause of its own");
     refused(&all, "resume orders --spread 15d", 2, "at most 1209600 s");
     let reader = Operator::of_command(ministack, "status", stack, "orders");
     refused(&reader, "pause orders --reason why", 1, unknown);

@@ -31,7 +31,8 @@ use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::change::{AttachPlan, Difference, delays};
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::attach::own_policy::OwnPolicy;
-use crate::operate::function::FunctionName;
+use crate::operate::function::{FunctionName, Target};
+use crate::operate::pauses::OpenPause;
 use crate::operate::session::{Common, Session, coloured, confirm};
 
 pub(crate) const ATTACH_EXAMPLES: &str = "\
@@ -93,6 +94,8 @@ pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Res
     let order = Order { verb: "detach", function, dry_run: *dry_run };
     // Reads the time again too: what `detach` keeps must not be before the destination is removed.
     let plan = async |attachment: &Attachment| {
+        let open = OpenPause::all(&session.account, &attachment.deployment, now()).await?;
+        check_not_paused(&open.unwrap_or_default(), &attachment.target, &session.common.place_flags())?;
         let leaving = Leaving::read(&session.account, attachment, *at_once, now()).await?;
         attachment.detach(&leaving)
     };
@@ -105,6 +108,18 @@ pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Res
         }
         _ => Ok(()),
     }
+}
+
+/// Fails if the function has an open pause of its own: the events of a hard-paused one would be lost.
+fn check_not_paused(open: &[OpenPause], target: &Target, place: &str) -> Result<(), Failure> {
+    let own = [target.arn.clone(), target.invoked_arn()];
+    let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };
+    let name = pause.name();
+    let hard = if pause.is_hard { ", and its reserved concurrency is 0" } else { "" };
+    Err(Failure::Undone(format!(
+        "{name} is paused since {}{hard}: end the pause first, with `comeback resume {name}{place}`",
+        pause.from
+    )))
 }
 
 struct Order<'a> {
@@ -259,6 +274,28 @@ mod tests {
     use crate::operate::function::{InvokeSettings, Target};
 
     use super::*;
+
+    #[test]
+    fn a_function_with_a_pause_of_its_own_is_not_detached() {
+        let live = Target { qualifier: Some("live".into()), ..target() };
+        let check = |paused: &str, target: &Target| {
+            let paused = paused.replace("orders", &target.arn);
+            let open = [OpenPause { is_hard: true, ..OpenPause::sample(&paused) }];
+            check_not_paused(&open, target, " --stack shop").map_err(|failure| failure.to_string())
+        };
+        let refused = |name: &str| {
+            Err(format!(
+                "{name} is paused since 1970-01-01T00:00:00.000Z, and its reserved concurrency is 0: end the pause first, \
+                 with `comeback resume {name} --stack shop`"
+            ))
+        };
+        assert_eq!(check("orders", &target()), refused("orders"));
+        assert_eq!(check("orders", &live), refused("orders"));
+        assert_eq!(check("orders:live", &live), refused("orders:live"));
+        for other in ["*", "orders:next", "orders-v2"] {
+            assert_eq!(check(other, &live), Ok(()), "{other}");
+        }
+    }
 
     #[test]
     fn what_comes_goes_and_changes_has_its_own_sign() {

@@ -208,7 +208,7 @@ async fn change(
 /// The pause that is asked for, as far as it can be checked without reading the pauses.
 fn wanted(arguments: &PauseArguments, deployment: &Deployment, now: Timestamp) -> Result<Pause, Failure> {
     let PauseArguments { function, hard, reason, .. } = arguments;
-    let target = pauses::target(deployment, function.as_ref())?;
+    let target = pauses::retried_target(deployment, function.as_ref())?;
     let refused = match function {
         None if *hard => {
             "--hard sets the reserved concurrency of one function: name it instead of --all".into()
@@ -403,15 +403,8 @@ mod tests {
 
     #[test]
     fn a_reason_cannot_command_the_terminal() {
-        let hostile = OpenPause {
-            target: "*".into(),
-            from: Timestamp::from_secs(0),
-            until: None,
-            open_seconds: 0,
-            by: Some(HOSTILE.into()),
-            why: Some(HOSTILE.into()),
-            is_hard: false,
-        };
+        let hostile =
+            OpenPause { by: Some(HOSTILE.into()), why: Some(HOSTILE.into()), ..OpenPause::sample("*") };
         let list = listed(&[hostile]).to_string();
         assert!(list.contains("\\u") && !is_obeyed_anywhere(&list), "{list}");
     }

@@ -95,6 +95,21 @@ impl OpenPause {
     }
 }
 
+#[cfg(test)]
+impl OpenPause {
+    pub(crate) fn sample(target: &str) -> Self {
+        Self {
+            target: target.into(),
+            from: Timestamp::from_secs(0),
+            until: None,
+            open_seconds: 0,
+            by: None,
+            why: None,
+            is_hard: false,
+        }
+    }
+}
+
 /// The functions of a pause, for people.
 pub(crate) fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
@@ -107,26 +122,36 @@ pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     Some(Duration::from_secs(longest.as_millis().div_ceil(1_000) as u64))
 }
 
-/// The target of a pause of one function, or of every function. Fails if the handler does not retry the function: a pause
-/// of it would hold nothing.
+/// The target of a pause of one function, or of every function.
 pub(crate) fn target(
     deployment: &Deployment,
     function: Option<&FunctionName>,
 ) -> Result<PauseTarget, Failure> {
     let Some(function) = function else { return Ok(PauseTarget::All) };
     let arn = deployment.arn_of(function).to_string();
+    arn.parse().map_err(|problem| Failure::Refused(format!("{arn} {problem}")))
+}
+
+/// The same for a new pause or order. Fails if the handler does not retry the function: a pause of it would hold nothing.
+pub(crate) fn retried_target(
+    deployment: &Deployment,
+    function: Option<&FunctionName>,
+) -> Result<PauseTarget, Failure> {
+    let target = target(deployment, function)?;
+    let Some(function) = function else { return Ok(target) };
+    let arn = target.to_string();
     let is_allowed = deployment.target_functions().any(|entry| {
         // An entry with a qualifier is about a part of the function.
         let part = entry.strip_prefix(&arn).filter(|_| function.qualifier.is_none());
         part.is_some_and(|qualifier| qualifier.starts_with(':'))
             || entry.parse::<FunctionPattern>().is_ok_and(|entry| entry.allows(&arn))
     });
-    if !is_allowed {
-        return Err(Failure::CouldNot(format!(
-            "no entry of TARGET_FUNCTIONS allows {arn}, so the handler does not retry it; check its name, or attach it"
-        )));
+    if is_allowed {
+        return Ok(target);
     }
-    arn.parse().map_err(|problem| Failure::Refused(format!("{arn} {problem}")))
+    Err(Failure::CouldNot(format!(
+        "no entry of TARGET_FUNCTIONS allows {arn}, so the handler does not retry it; check its name, or attach it"
+    )))
 }
 
 /// How long after a write to check whether another write replaced it.

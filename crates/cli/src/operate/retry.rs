@@ -92,7 +92,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let deployment = session.interrupt.or(session.deployment()).await?;
     let parameter = SsmParameter::of(&session, &deployment)?;
     let longest_hide = longest_hide(&deployment)?;
-    let target = pauses::target(&deployment, arguments.function.as_ref())?;
+    let target = pauses::retried_target(&deployment, arguments.function.as_ref())?;
     let wanted = arguments.wanted();
     let work = async {
         // Refuse what would be refused before reading the log.

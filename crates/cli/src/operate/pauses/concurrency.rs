@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use aws_sdk_lambda::operation::get_function_concurrency::GetFunctionConcurrencyError;
 use comeback_engine::Concurrency;
 
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::function::{FunctionName, InvokeSettings};
 
-/// The reserved concurrency of a function; `None` if none is reserved.
+/// The reserved concurrency of a function; `None` if none is reserved, or if the function was deleted.
 pub(crate) async fn reserved(account: &Account, function: &FunctionName) -> Result<Option<u32>, Failure> {
     let name = function.unqualified();
     let answer = account.lambda.get_function_concurrency().function_name(&name).send().await;
-    let answer = answer.or_failure("lambda:GetFunctionConcurrency", &name)?;
-    Ok(answer.reserved_concurrent_executions().map(i32::unsigned_abs))
+    let is_gone = |error: &GetFunctionConcurrencyError| error.is_resource_not_found_exception();
+    let answer = answer.unless(is_gone, "lambda:GetFunctionConcurrency", &name)?;
+    Ok(answer.and_then(|answer| answer.reserved_concurrent_executions()).map(i32::unsigned_abs))
 }
 
 /// Checks that each new event of the function would go to the retry queue. Without a reserved concurrency Lambda drops
