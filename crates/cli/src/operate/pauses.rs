@@ -2,6 +2,7 @@
 
 pub(crate) mod concurrency;
 pub(crate) mod history;
+pub(crate) mod in_force;
 
 use std::time::Duration;
 

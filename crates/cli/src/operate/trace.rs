@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use anstyle::AnsiColor;
 use clap::Args;
-use comeback_engine::Timestamp;
+use comeback_engine::{HOLD, Timestamp};
 
 use crate::clock::now;
 use crate::failure::Failure;
+use crate::operate::pauses::in_force::InForce;
 use crate::operate::session::{Common, Session, coloured};
 use crate::operate::trace::story::{Early, End, Invocation, Report, Step, Trace, What};
 use crate::text::durations::{self, short};
@@ -136,8 +137,37 @@ fn by_order(early: &Early, at: Timestamp) -> String {
     )
 }
 
+/// How an event stands that waits, where the pauses in force say so.
+fn by_pauses(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
+    let end = &trace.story.end;
+    let due = if let End::Waiting { due } = end { Some(*due) } else { None };
+    match trace.pause? {
+        pause @ InForce::Paused { until } if pause.holds(due) => {
+            let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+            Some(format!("Its function is paused{until}. `comeback pause --list{place}` says by whom and why."))
+        }
+        InForce::NotPaused { back_by } if *end == End::Held => {
+            let back_by = back_by.unwrap_or_else(|| now.saturating_add(HOLD));
+            let (soon, late) = (back_by.since(now), now.since(back_by));
+            Some(if late.is_zero() {
+                format!("Its function was resumed. Its next retry comes within {}.", short(soon.as_secs_f64()))
+            } else {
+                let late = short(late.as_secs_f64());
+                format!(
+                    "Its function was resumed, and its next retry has been due for {late}. `comeback doctor{place}` says \
+                     whether retries run."
+                )
+            })
+        }
+        InForce::Paused { .. } | InForce::NotPaused { .. } => None,
+    }
+}
+
 /// What is known, and no more.
 fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
+    if let Some(text) = by_pauses(trace, now, place) {
+        return text;
+    }
     match &trace.story.end {
         End::Waiting { due } if *due > now => {
             format!("It waits. Its next retry is due in {}.", short(due.since(now).as_secs_f64()))
@@ -207,7 +237,8 @@ mod tests {
         let steps = steps.into_iter().map(|(second, what)| Step { at: at(second), what }).collect();
         let (key, target, first_failure) = ("k-1".into(), "arn:f".into(), Some(at(0)));
         let targets = std::collections::BTreeMap::new();
-        Trace { story: Story { key, target, targets, first_failure, steps, end, copies: 0 }, invocations }
+        let story = Story { key, target, targets, first_failure, steps, end, copies: 0 };
+        Trace { story, invocations, pause: None }
     }
 
     fn plain(trace: &Trace, now: u64) -> String {
@@ -292,6 +323,29 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         (trace.story.key, trace.story.target) = (hostile(), hostile());
         let text = text(&trace, at(64), "");
         assert!(text.contains("failed with a\\u{1b}]") && !is_obeyed_anywhere(&text), "{text}");
+    }
+
+    #[test]
+    fn the_pauses_in_force_count_and_not_those_of_the_log() {
+        let last = |end, pause| {
+            let held = What::Held { retry: 1, last: at(3) };
+            let trace = Trace { pause: Some(pause), ..trace(vec![(0, held)], end, vec![]) };
+            plain(&trace, 10).lines().last().unwrap().to_owned()
+        };
+        let paused = |until: Option<u64>| InForce::Paused { until: until.map(at) };
+        let not_paused = |back_by: Option<u64>| InForce::NotPaused { back_by: back_by.map(at) };
+        let listed = "`comeback pause --list --stack shop` says by whom and why.";
+        let until = format!("Its function is paused until 2026-09-14T16:33:20.000Z. {listed}");
+        assert_eq!(last(End::Waiting { due: at(70) }, paused(Some(3_600))), until);
+        assert_eq!(last(End::Kept, paused(None)), format!("Its function is paused. {listed}"));
+        let waits = "It waits. Its next retry is due in 1m.";
+        assert_eq!(last(End::Waiting { due: at(70) }, paused(Some(60))), waits);
+        assert_eq!(last(End::Waiting { due: at(70) }, not_paused(Some(60))), waits);
+        let resumed = "Its function was resumed. Its next retry comes within";
+        assert_eq!(last(End::Held, not_paused(Some(70))), format!("{resumed} 1m."));
+        assert_eq!(last(End::Held, not_paused(None)), format!("{resumed} 22m 24s."));
+        let late = "Its function was resumed, and its next retry has been due for 5s.";
+        assert!(last(End::Held, not_paused(Some(5))).starts_with(late));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp};
+use comeback_engine::{Pauses, Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp};
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -25,7 +25,7 @@ use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::{Deployment, Depth};
 use crate::operate::function::short_name;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
-use crate::operate::pauses;
+use crate::operate::pauses::{self, in_force::InForce, noticed_within};
 use crate::operate::session::{Common, Session};
 use crate::operate::waiting::events::Group;
 use crate::text::durations::{self, short};
@@ -74,7 +74,8 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
         let deployment = session.deployment().await?;
         Reading::read(&session, deployment, &arguments.wanted, arguments.since, now).await
     };
-    let reading = session.interrupt.or(read).await?;
+    let mut reading = session.interrupt.or(read).await?;
+    reading.heed_pauses(now);
     let report = reading.report(arguments, now);
     session.answer(&report);
     if !session.common.json {
@@ -87,6 +88,8 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
 pub(crate) struct Reading {
     deployment: Deployment,
     retry_queue: Depth,
+    /// `None` if the handler reads none.
+    pauses: Result<Option<Pauses>, Failure>,
     since: Timestamp,
     /// How long ago the last line about an event that waits may have been written.
     reach: Duration,
@@ -111,7 +114,8 @@ impl Reading {
     ) -> Result<Self, Failure> {
         let account = &session.account;
         let retry_queue = Depth::read(account, &deployment.retry_queue).await?;
-        let reach = reach(account, &deployment, &retry_queue, now).await;
+        let pauses = pauses::read(account, &deployment).await;
+        let reach = reach(&deployment, &retry_queue, &pauses, now);
         let since = before(now, since.unwrap_or(reach).min(RETENTION));
         let group = deployment.log_group.as_str();
         // No log group keeps lines for less than a day.
@@ -131,7 +135,16 @@ impl Reading {
             }
         };
         let has_log = search.each_by_pattern(account, Some(wanted.pattern()), take).await?;
-        Ok(Self { deployment, retry_queue, since, reach, kept_for, has_log, waits, lines, logged })
+        Ok(Self { deployment, retry_queue, pauses, since, reach, kept_for, has_log, waits, lines, logged })
+    }
+
+    /// Lets the pauses in force count, and not those that the handler knew when it wrote its lines.
+    fn heed_pauses(&mut self, now: Timestamp) {
+        let Ok(pauses) = &self.pauses else { return };
+        let none = Pauses::default();
+        let pauses = pauses.as_ref().unwrap_or(&none);
+        let noticed = noticed_within(&self.deployment).unwrap_or_default();
+        self.waits.heed(|target| InForce::of(pauses, target, noticed, now));
     }
 
     fn report(&self, arguments: &WaitingArguments, now: Timestamp) -> Report<'_> {
@@ -159,7 +172,8 @@ impl Reading {
 
     /// What the log does not show, and why.
     fn notes(&self, groups: &[Group<'_>], now: Timestamp) -> Vec<String> {
-        let mut notes = Vec::new();
+        let unknown = |failure: &Failure| format!("Whether a function is paused now is not known: {failure}");
+        let mut notes: Vec<String> = self.pauses.as_ref().err().map(unknown).into_iter().collect();
         let mut note = |is_so: bool, text: String| notes.extend(is_so.then_some(text));
         let Self { deployment, retry_queue, since, reach, .. } = self;
         let group = &deployment.log_group;
@@ -230,16 +244,21 @@ impl Reading {
 /// A hidden message comes back to the handler, which writes a line. A message that is sent again with a delay comes back
 /// too, but only its first move and its end have lines. So its wait may be as long as the longest `MAX_AGE` allows. That clock stops
 /// while the function is paused, so then only SQS's retention ends it.
-async fn reach(account: &Account, deployment: &Deployment, queue: &Depth, now: Timestamp) -> Duration {
+fn reach(
+    deployment: &Deployment,
+    queue: &Depth,
+    pauses: &Result<Option<Pauses>, Failure>,
+    now: Timestamp,
+) -> Duration {
     if queue.delayed == 0 {
         return LONGEST_HIDDEN;
     }
     let Ok(policies) = deployment.policies() else { return RETENTION };
-    let Ok(pauses) = pauses::read(account, deployment).await else { return RETENTION };
+    let Ok(pauses) = pauses else { return RETENTION };
     let longest = longest_age(&policies);
     let begin = before(now, longest);
     let is_recent = |until: Option<Timestamp>| until.is_none_or(|until| until > begin);
-    if pauses.unwrap_or_default().iter().any(|pause| is_recent(pause.until)) {
+    if pauses.iter().flat_map(Pauses::iter).any(|pause| is_recent(pause.until)) {
         return RETENTION;
     }
     longest.clamp(LONGEST_HIDDEN, RETENTION)
@@ -347,7 +366,10 @@ fn lines_of(events: &[WaitingEvent<'_>], now: Timestamp) -> String {
             &event.retry.to_string(),
             error(event.target, event.error_type),
             &age(event.first_failure, now),
-            &due(event.due, event.why, now),
+            &match event.paused_until {
+                Some(until) => format!("paused until {until}"),
+                None => due(event.due, event.why, now),
+            },
             event.why.in_words(),
         ];
         table.add_row(row.map(shown));
@@ -370,7 +392,10 @@ fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
 
 fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
     match due {
-        Some(due) if due > now => format!("in {}", short(due.since(now).as_secs_f64().ceil())),
+        Some(due) if due > now => {
+            let soon = if why == Why::Resumed { "within" } else { "in" };
+            format!("{soon} {}", short(due.since(now).as_secs_f64().ceil()))
+        }
         Some(due) => format!("{} ago", short(now.since(due).as_secs_f64().floor())),
         None if why == Why::Pause => "paused".into(),
         None => "unknown".into(),
@@ -416,6 +441,7 @@ mod tests {
             first_failure,
             due,
             why,
+            paused_until: None,
             logged: NOW,
         }
     }
@@ -424,6 +450,7 @@ mod tests {
         Reading {
             deployment: Deployment::sample(),
             retry_queue,
+            pauses: Ok(None),
             since: before(NOW, LONGEST_HIDDEN),
             reach: LONGEST_HIDDEN,
             kept_for: None,
@@ -473,6 +500,15 @@ Found in the log: 3 of about 1,204 hidden and delayed.
     }
 
     #[test]
+    fn a_pause_in_force_says_until_when() {
+        let paused = WaitingEvent { paused_until: after(3_600), ..event("k-1", "Down", None, Why::Pause) };
+        let lines = lines_of(&[paused, event("k-2", "Down", after(1_300), Why::Resumed)], NOW);
+        let ends: Vec<&str> =
+            lines.lines().skip(1).map(|line| line.split_once(" ago ").unwrap().1.trim()).collect();
+        assert_eq!(ends, ["paused until 2026-09-14T16:33:20.000Z  pause", "within 21m 40s                       resumed"]);
+    }
+
+    #[test]
     fn each_thing_that_is_not_known_is_said() {
         let notes = |change: &dyn Fn(&mut Reading)| {
             let mut reading = reading(Depth::default());
@@ -482,7 +518,12 @@ Found in the log: 3 of about 1,204 hidden and delayed.
         assert_eq!(notes(&|_| ()), [] as [&str; 0]);
         let log = "/aws/lambda/retry-handler";
         type Change<'c> = &'c dyn Fn(&mut Reading);
-        let cases: [(Change<'_>, String); 5] = [
+        let denied = Failure::CouldNot("ssm:GetParameter of p: denied".into());
+        let cases: [(Change<'_>, String); 6] = [
+            (
+                &|it| it.pauses = Err(denied.clone()),
+                "Whether a function is paused now is not known: ssm:GetParameter of p: denied".into(),
+            ),
             (&|it| it.has_log = false, format!("There is no log group {log}: the handler has never run, or it was deleted.")),
             (
                 &|it| it.deployment.log_level = Some("WARN".into()),

@@ -46,7 +46,7 @@ impl Reach {
             reach.found += 1;
             match event.why {
                 Why::RetryAfter => reach.retry_after += 1,
-                Why::Pause => reach.paused += 1,
+                Why::Pause | Why::Resumed => reach.paused += 1,
                 Why::UnansweredCall | Why::FailedCall | Why::PausesUnknown => reach.unanswered += 1,
                 Why::Backoff if is_last(&event) => reach.last_retry += 1,
                 Why::Backoff => waiting.push((event.logged, event.due)),

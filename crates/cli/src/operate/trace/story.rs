@@ -6,9 +6,12 @@ use comeback_engine::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::clock::now;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
+use crate::operate::pauses::in_force::InForce;
+use crate::operate::pauses::{self, noticed_within};
 
 /// What happened to one event, as the handler logged it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -210,6 +213,8 @@ pub(crate) struct Trace {
     pub(crate) story: Story,
     /// What the target's log has of its invocations, in their order: of the last one, or of all with `logs`.
     pub(crate) invocations: Vec<Invocation>,
+    /// Whether its function is paused now; `None` if that is not known, or if the event does not wait.
+    pub(crate) pause: Option<InForce>,
 }
 
 impl Trace {
@@ -240,8 +245,16 @@ impl Trace {
             let target = story.targets.get(&request_id).unwrap_or(&story.target);
             invocations.push(Invocation::read(account, target, &request_id, since, logs).await?);
         }
-        Ok(Self { story, invocations })
+        let waits = matches!(story.end, End::Waiting { .. } | End::Held | End::Kept);
+        let pause = if waits { in_force(account, deployment, &story.target).await } else { None };
+        Ok(Self { story, invocations, pause })
     }
+}
+
+/// `None` if the pauses cannot be read: the log is known all the same.
+async fn in_force(account: &Account, deployment: &Deployment, target: &str) -> Option<InForce> {
+    let pauses = pauses::read(account, deployment).await.ok()?.unwrap_or_default();
+    Some(InForce::of(&pauses, target, noticed_within(deployment).unwrap_or_default(), now()))
 }
 
 /// What the handler's log says of the event that an id belongs to: its key, one of its request ids, or the id of a message.

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-use comeback_engine::{Timestamp, UNANSWERED};
+use comeback_engine::{HOLD, Timestamp, UNANSWERED};
 use serde::Serialize;
 
 use crate::operate::log::HandlerLine;
+use crate::operate::pauses::in_force::InForce;
 
 /// A message's due time is computed from the handler's clock at first, and from SQS's later. They differ by less.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
@@ -53,6 +54,8 @@ pub(crate) enum Why {
     RetryAfter,
     /// Its function is paused, or its retries come back spread over some time after a pause.
     Pause,
+    /// Its function was paused when the handler last looked, and no longer is.
+    Resumed,
     /// Lambda may have accepted the re-invocation, and did not answer.
     UnansweredCall,
     /// It could not be re-invoked or dead-lettered.
@@ -67,6 +70,7 @@ impl Why {
             Self::Backoff => "backoff",
             Self::RetryAfter => "RetryAfter",
             Self::Pause => "pause",
+            Self::Resumed => "resumed",
             Self::UnansweredCall => "unanswered call",
             Self::FailedCall => "failed call",
             Self::PausesUnknown => "pauses unknown",
@@ -104,35 +108,61 @@ impl Waits {
         self.waiting.insert(id, wait);
     }
 
+    /// Takes the pauses in force, which may be younger than what the log says.
+    pub(crate) fn heed(&mut self, in_force: impl Fn(&str) -> InForce) {
+        for kind in &mut self.kinds.all {
+            kind.in_force = kind.target.as_deref().map(&in_force);
+        }
+    }
+
     /// The events that wait and are due by then, or all of them, in no certain order. An event without a due time is due by
     /// no time.
     pub(crate) fn due_by(&self, by: Option<Timestamp>) -> impl Iterator<Item = WaitingEvent<'_>> {
-        self.waits_due_by(by).map(|wait| self.event(wait))
+        self.waits_due_by(by).map(|(_, wait)| self.event(wait))
     }
 
     /// The first of them to be due, `most` at most. Those without a due time come last.
     pub(crate) fn first_due_by(&self, by: Option<Timestamp>, most: usize) -> Vec<WaitingEvent<'_>> {
-        let mut waits: Vec<&Wait> = self.waits_due_by(by).collect();
-        waits.sort_unstable_by_key(|wait| (wait.due.is_none(), wait.due, &wait.key, wait.retry));
-        waits.into_iter().take(most).map(|wait| self.event(wait)).collect()
+        let mut waits: Vec<(Option<Timestamp>, &Wait)> = self.waits_due_by(by).collect();
+        waits.sort_unstable_by_key(|(due, wait)| (due.is_none(), *due, &wait.key, wait.retry));
+        waits.into_iter().take(most).map(|(_, wait)| self.event(wait)).collect()
     }
 
-    fn waits_due_by(&self, by: Option<Timestamp>) -> impl Iterator<Item = &Wait> {
-        self.waiting.values().filter(move |wait| by.is_none_or(|by| wait.due.is_some_and(|due| due <= by)))
+    /// Each with its due time.
+    fn waits_due_by(&self, by: Option<Timestamp>) -> impl Iterator<Item = (Option<Timestamp>, &Wait)> {
+        let all = self.waiting.values().map(|wait| (wait.now(self.kinds.all[wait.kind].in_force).1, wait));
+        all.filter(move |(due, _)| by.is_none_or(|by| due.is_some_and(|due| due <= by)))
     }
 
     fn event<'w>(&'w self, wait: &'w Wait) -> WaitingEvent<'w> {
-        let Wait { key, kind, retry, first_failure, due, why, at } = wait;
-        let Kind { target, error_type } = &self.kinds.all[*kind];
+        let Wait { key, kind, retry, first_failure, at, .. } = wait;
+        let Kind { target, error_type, in_force } = &self.kinds.all[*kind];
+        let (why, due, paused_until) = wait.now(*in_force);
         WaitingEvent {
             key,
             target: target.as_deref(),
             retry: *retry,
             error_type: error_type.as_deref(),
             first_failure: *first_failure,
-            due: *due,
-            why: *why,
+            due,
+            why,
+            paused_until,
             logged: *at,
+        }
+    }
+}
+
+impl Wait {
+    /// Why it waits, when it is due, and until when a pause holds it, with the pauses in force.
+    fn now(&self, in_force: Option<InForce>) -> (Why, Option<Timestamp>, Option<Timestamp>) {
+        let is_held = (self.why, self.due) == (Why::Pause, None);
+        match in_force {
+            Some(pause @ InForce::Paused { until }) if pause.holds(self.due) => (Why::Pause, None, until),
+            Some(InForce::NotPaused { back_by }) if is_held => {
+                let back_by = back_by.unwrap_or_else(|| self.at.saturating_add(HOLD));
+                (Why::Resumed, Some(back_by), None)
+            }
+            _ => (self.why, self.due, None),
         }
     }
 }
@@ -180,6 +210,8 @@ struct Kinds {
 struct Kind {
     target: Option<String>,
     error_type: Option<String>,
+    /// `None` if the pauses in force are not known.
+    in_force: Option<InForce>,
 }
 
 impl Kinds {
@@ -194,7 +226,7 @@ impl Kinds {
             0..MOST_KINDS => {
                 let (target, error_type) = (Some(target.clone()), error_type.clone());
                 self.index.insert(id, last);
-                self.all.push(Kind { target, error_type });
+                self.all.push(Kind { target, error_type, in_force: None });
             }
             MOST_KINDS => self.all.push(Kind::default()),
             _ => return MOST_KINDS,
@@ -213,9 +245,11 @@ pub(crate) struct WaitingEvent<'w> {
     pub(crate) retry: u64,
     pub(crate) error_type: Option<&'w str>,
     pub(crate) first_failure: Option<Timestamp>,
-    /// `None` while its function is paused, or if its message could not be hidden.
+    /// `None` while its function is paused, or if its message could not be hidden. Of a resumed function, the latest moment.
     pub(crate) due: Option<Timestamp>,
     pub(crate) why: Why,
+    /// The planned end of the pause that holds it.
+    pub(crate) paused_until: Option<Timestamp>,
     /// The time of the line that says so.
     #[serde(skip)]
     pub(crate) logged: Timestamp,
@@ -355,6 +389,32 @@ mod tests {
         assert_eq!(why(&[holds, defers(130, 140), defers(135, 140)]), [(Why::Pause, Some(140))]);
         assert_eq!(why(&[defers(110, 120), defers(115, 140)]), [(Why::Pause, Some(140))]);
         assert_eq!(why(&[defers(110, 120), defers(115, 119)]), [(Why::Backoff, Some(119))]);
+    }
+
+    #[test]
+    fn the_pauses_in_force_are_younger_than_the_log() {
+        let now = |lines: &[HandlerLine], in_force| {
+            let mut waits = waits(lines);
+            waits.heed(|_| in_force);
+            let due = waits.due_by(Some(at(5_000))).count();
+            let event = &waits.first_due_by(None, 1)[0];
+            let seconds = |moment: Option<Timestamp>| moment.map(Timestamp::as_secs);
+            (event.why, seconds(event.due), seconds(event.paused_until), due)
+        };
+        let holds = || line(120, json!({"action": "hold"}));
+        let until = |until: Option<u64>| InForce::Paused { until: until.map(at) };
+        let back_by = |back_by: Option<u64>| InForce::NotPaused { back_by: back_by.map(at) };
+        for (lines, in_force, expected) in [
+            (defers(110, 600), until(Some(4_000)), (Why::Pause, None, Some(4_000), 0)),
+            (defers(110, 600), until(None), (Why::Pause, None, None, 0)),
+            (defers(110, 600), until(Some(500)), (Why::Backoff, Some(600), None, 1)),
+            (defers(110, 600), back_by(Some(900)), (Why::Backoff, Some(600), None, 1)),
+            (holds(), until(None), (Why::Pause, None, None, 0)),
+            (holds(), back_by(Some(900)), (Why::Resumed, Some(900), None, 1)),
+            (holds(), back_by(None), (Why::Resumed, Some(120 + 1_344), None, 1)),
+        ] {
+            assert_eq!(now(&[lines], in_force), expected, "{in_force:?}");
+        }
     }
 
     #[test]
