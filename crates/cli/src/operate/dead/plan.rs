@@ -125,7 +125,7 @@ impl<'a> Plan<'a> {
             End::Failed(failure) => return Err(failure.clone().into()),
             End::All | End::Enough | End::TooManyHidden => {}
         }
-        survey.check_target(&work.filter, &letters.deployment)?;
+        survey.check_target(&work.filter, &read, &letters.deployment)?;
         let until = survey.newest.unwrap_or(work.until);
         let plan = Self { letters, order, work: Work { until, ..work }, survey, ids, read };
         plan.answer(None);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::operate::account::Failure;
 use crate::operate::dead::filter::{Filter, reason_of};
 use crate::operate::dead::queue::Received;
+use crate::operate::dead::scan::Read;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::short_name;
 use crate::text::durations;
@@ -133,10 +134,15 @@ impl Survey {
     }
 
     /// Fails if the filter names a function of which there is no letter, and which the handler does not retry either: its
-    /// name may be misspelt.
-    pub(crate) fn check_target(&self, filter: &Filter, deployment: &Deployment) -> Result<(), Failure> {
+    /// name may be misspelt. Letters that could not be read may be of it.
+    pub(crate) fn check_target(
+        &self,
+        filter: &Filter,
+        read: &Read,
+        deployment: &Deployment,
+    ) -> Result<(), Failure> {
         let Some(target) = filter.target.as_ref().filter(|_| !self.is_of_target) else { return Ok(()) };
-        if deployment.retries(&deployment.arn_of(target)) {
+        if read.incomplete().is_some() || deployment.retries(&deployment.arn_of(target)) {
             return Ok(());
         }
         let functions = self.functions.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -237,7 +243,7 @@ impl Described {
 mod tests {
     use super::*;
     use crate::operate::dead::queue::LetterQueue;
-    use crate::operate::dead::scan::{End, Read, Reader, Scan};
+    use crate::operate::dead::scan::{End, Locked, Reader, Scan};
     use crate::operate::dead::simulated::{NOW, Put, Simulated, event, malformed, record, unknown};
     use crate::operate::session::Interrupt;
 
@@ -352,10 +358,12 @@ mod tests {
 
     #[test]
     fn a_target_that_nobody_knows_is_said() {
-        let check = |target: &str, letters: &[Put]| {
+        let whole = Read { letters: 1, newer: 0, end: End::All, still_hidden: None, locked: None };
+        let check_read = |target: &str, letters: &[Put], read: &Read| {
             let filter = Filter { target: Some(target.parse().unwrap()), ..Filter::default() };
-            surveyed(letters, &filter).check_target(&filter, &Deployment::sample())
+            surveyed(letters, &filter).check_target(&filter, read, &Deployment::sample())
         };
+        let check = |target: &str, letters: &[Put]| check_read(target, letters, &whole);
         let letters = [event("Timeout")];
         assert_eq!(check("orders", &letters), Ok(()));
         assert_eq!(check("orders", &[]), Ok(()), "TARGET_FUNCTIONS has it");
@@ -364,5 +372,7 @@ mod tests {
         let of = format!("{unknown}; the letters are of orders:$LATEST");
         assert_eq!(check("ordres", &letters), Err(Failure::Undone(of)));
         assert_eq!(check("ordres", &[]), Err(Failure::Undone(unknown.into())));
+        let locked = Read { locked: Some(Locked { letters: 33, until: NOW }), ..whole };
+        assert_eq!(check_read("billing", &letters, &locked), Ok(()), "the locked letters may be of it");
     }
 }
