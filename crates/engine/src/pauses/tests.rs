@@ -237,6 +237,8 @@ fn an_open_pause_is_changed_and_keeps_the_rest() {
     let of = |until| PauseChange { until: Some(at(until)), ..PauseChange::default() };
     assert_eq!(refused(of(30)), EditError::EndsTooSoon { from: at(30), until: at(30) });
     assert!(matches!(refused(of(31 + 14 * 86_400)), EditError::TooLong { .. }));
+    let within_the_second = Timestamp::from_millis(at(30).as_millis() + 1);
+    assert!(change(of(31 + 14 * 86_400), within_the_second).is_ok(), "14 days from now, rounded up");
     assert!(matches!(change(of(90), at(50)), Err(EditError::NotPaused(_))), "its planned end has come");
     let hard = pauses(&[hard(10)]).change(&orders(), &of(90), at(30));
     assert_eq!(hard, Err(EditError::HardWithEnd));
