@@ -30,7 +30,7 @@ use crate::operate::session::{Common, Session};
 use crate::operate::waiting::events::Group;
 use crate::text::durations::{self, short};
 use crate::text::numbers::counted;
-use crate::text::terminal::{Progress, align_right, shown, table};
+use crate::text::terminal::{Progress, align_right, shown, unwrapped_table};
 
 /// SQS hides a message for 12 hours at most. Then the handler receives it, and writes a line about it; if it was throttled,
 /// after another visibility timeout of the queue.
@@ -335,7 +335,7 @@ fn text(report: &Report<'_>, now: Timestamp) -> String {
 }
 
 fn groups_table(groups: &[Group<'_>], now: Timestamp) -> Table {
-    let mut table = table();
+    let mut table = unwrapped_table();
     table.set_header(["events", "function", "error", "first failed", "next due", "last due"]);
     for group in groups {
         let last_due = if group.held > 0 { None } else { group.last_due };
@@ -497,6 +497,13 @@ Found in the log: 3 of about 1,204 hidden and delayed.
 ";
         let text = text(&report(events), NOW);
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), expected);
+    }
+
+    #[test]
+    fn a_name_is_never_broken() {
+        let long = "com.acme.orders.".repeat(8).leak();
+        let table = groups_table(&report(vec![event("k-1", long, None, Why::Backoff)]).groups, NOW).to_string();
+        assert!(table.contains(&*long), "{table}");
     }
 
     #[test]
