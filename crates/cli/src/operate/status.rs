@@ -53,7 +53,7 @@ pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result
             if arguments.watch && std::io::stdout().is_terminal() {
                 write!(std::io::stdout(), "{CLEAR}{}\n\n", session.headline())?;
             }
-            write!(out, "{}", text(&status))?;
+            write!(out, "{}", text(&status, &session.common.place_flags()))?;
         }
         out.flush()?;
         if !arguments.watch {
@@ -209,15 +209,15 @@ async fn oldest_letter(
 /// SQS deletes a letter after 14 days. Four days before, somebody should look.
 const OLD_LETTER_SECONDS: u64 = 10 * 86_400;
 
-/// The screen, a line for each topic.
-fn text(status: &Status) -> String {
+/// The screen, a line for each topic. `place` are the flags of commands that it suggests.
+fn text(status: &Status, place: &str) -> String {
     let of_stack = status.stack.as_ref().map(|stack| format!(" of stack {stack}")).unwrap_or_default();
     let lines = [
         ("Waiting", waiting(status)),
         ("Due", due(status)),
         ("Dead letters", dead_letters(status)),
         ("Last hour", last_hour(&status.last_hour)),
-        ("Handler", handler(status)),
+        ("Handler", handler(status, place)),
         ("Version", version(status)),
         ("Policies", policies(&status.policies)),
         ("Pauses", pauses(status)),
@@ -225,7 +225,7 @@ fn text(status: &Status) -> String {
     ];
     let lines = lines.map(|(title, line)| format!("{title:<13} {line}\n")).concat();
     format!(
-        "{}{of_stack}\n\n{lines}\nCounts of messages are approximate, and a minute old. `comeback waiting` shows what waits.\n",
+        "{}{of_stack}\n\n{lines}\nCounts of messages are approximate, and a minute old. `comeback waiting{place}` shows what waits.\n",
         status.handler
     )
 }
@@ -278,10 +278,10 @@ fn version(status: &Status) -> String {
     status.version.clone().unwrap_or_else(|| unknown.into())
 }
 
-fn handler(status: &Status) -> String {
+fn handler(status: &Status, place: &str) -> String {
     if !status.refused_settings.is_empty() {
         let refused = status.refused_settings.join("; ");
-        let fix = "`comeback doctor --only CB020` names the fix";
+        let fix = format!("`comeback doctor --only CB020{place}` names the fix");
         return coloured(
             AnsiColor::Red,
             &format!("it does not start, so nothing is retried: {refused}; {fix}"),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     fn plain(status: &Status) -> String {
-        anstream::adapter::strip_str(&text(status)).to_string()
+        anstream::adapter::strip_str(&text(status, "")).to_string()
     }
 
     #[test]
@@ -411,7 +411,11 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
     #[test]
     fn a_handler_that_refuses_its_settings_does_not_start() {
         let refused_settings = vec!["BASE_BACKOFF is 60 s; it must be 1 s to MAX_BACKOFF (30 s)".to_owned()];
-        let text = plain(&Status { refused_settings, ..quiet() });
+        let text = text(&Status { refused_settings, ..quiet() }, " --stack shop");
+        for command in ["doctor --only CB020 --stack shop", "waiting --stack shop"] {
+            assert!(text.contains(&format!("`comeback {command}`")), "{text}");
+        }
+        let text = anstream::adapter::strip_str(&text).to_string();
         let said = "Handler       it does not start, so nothing is retried: BASE_BACKOFF is 60 s; it must be";
         assert!(text.contains(said), "{text}");
     }

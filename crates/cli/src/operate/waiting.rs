@@ -87,6 +87,8 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
 /// What a deployment's queue and log say.
 pub(crate) struct Reading {
     deployment: Deployment,
+    /// The flags of commands that it suggests.
+    place: String,
     retry_queue: Depth,
     /// `None` if the handler reads none.
     pauses: Result<Option<Pauses>, Failure>,
@@ -135,7 +137,8 @@ impl Reading {
             }
         };
         let has_log = search.each_by_pattern(account, Some(wanted.pattern()), take).await?;
-        Ok(Self { deployment, retry_queue, pauses, since, reach, kept_for, has_log, waits, lines, logged })
+        let place = session.common.place_flags();
+        Ok(Self { deployment, place, retry_queue, pauses, since, reach, kept_for, has_log, waits, lines, logged })
     }
 
     /// Lets the pauses in force count, and not those that the handler knew when it wrote its lines.
@@ -175,7 +178,7 @@ impl Reading {
         let unknown = |failure: &Failure| format!("Whether a function is paused now is not known: {failure}");
         let mut notes: Vec<String> = self.pauses.as_ref().err().map(unknown).into_iter().collect();
         let mut note = |is_so: bool, text: String| notes.extend(is_so.then_some(text));
-        let Self { deployment, retry_queue, since, reach, .. } = self;
+        let Self { deployment, place, retry_queue, since, reach, .. } = self;
         let group = &deployment.log_group;
         note(
             !self.has_log,
@@ -190,7 +193,7 @@ impl Reading {
         note(
             visible > 0,
             format!(
-                "Due, and not yet received by the handler: about {}. `comeback status` says whether it runs.",
+                "Due, and not yet received by the handler: about {}. `comeback status{place}` says whether it runs.",
                 HumanCount(visible)
             ),
         );
@@ -213,7 +216,7 @@ impl Reading {
         note(
             held > 0,
             format!(
-                "{} held by a pause, and due when it ends: `comeback pause --list`.",
+                "{} held by a pause, and due when it ends: `comeback pause --list{place}`.",
                 if held == 1 { "1 event is".into() } else { format!("{} events are", HumanCount(held)) }
             ),
         );
@@ -449,6 +452,7 @@ mod tests {
     fn reading(retry_queue: Depth) -> Reading {
         Reading {
             deployment: Deployment::sample(),
+            place: " --stack shop".into(),
             retry_queue,
             pauses: Ok(None),
             since: before(NOW, LONGEST_HIDDEN),
@@ -493,7 +497,7 @@ k-2                                   orders    7      TargetDown  1h 7m ago    
 k-3                                   orders    7      Timeout     1h 7m ago     paused    pause
 
 Found in the log: 3 of about 1,204 hidden and delayed.
-1 event is held by a pause, and due when it ends: `comeback pause --list`.
+1 event is held by a pause, and due when it ends: `comeback pause --list --stack shop`.
 ";
         let text = text(&report(events), NOW);
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), expected);
@@ -538,7 +542,7 @@ Found in the log: 3 of about 1,204 hidden and delayed.
             ),
             (
                 &|it| it.retry_queue.visible = 2,
-                "Due, and not yet received by the handler: about 2. `comeback status` says whether it runs.".into(),
+                "Due, and not yet received by the handler: about 2. `comeback status --stack shop` says whether it runs.".into(),
             ),
             (
                 &|it| it.since = before(NOW, Duration::from_secs(3_600)),

@@ -76,7 +76,8 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
     let summary = done.summary("discarded");
     plan.answer(Some((&done, &read)));
     if !letters.session.common.json {
-        let back = format!("`comeback dead import {export}` brings back what the file holds");
+        let place = letters.session.common.place_flags();
+        let back = format!("`comeback dead import {export}{place}` brings back what the file holds");
         writeln!(anstream::stdout(), "{summary}; {back}")?;
     }
     Ok(plan.result(&done, &read, &summary)?)

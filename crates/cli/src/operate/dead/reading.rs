@@ -114,10 +114,11 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
     };
     let read = letters.look(clock::now(), look).await?;
     let Some(letter) = found else {
+        let place = letters.session.common.place_flags();
         read.result(&format!("no letter that can be read has the key {:?}", arguments.key))?;
         let queue = letters.deployment.dead_letter_queue.name();
         return Err(Failure::CouldNot(format!(
-            "no letter of {queue} has the key {:?}; `comeback dead list --letters` lists the keys",
+            "no letter of {queue} has the key {:?}; `comeback dead list --letters{place}` lists the keys",
             arguments.key
         ))
         .into());

@@ -68,9 +68,10 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
     let is_json = letters.session.common.json;
     let not_allowed = plan.survey.not_allowed.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     if !not_allowed.is_empty() && !dry_run {
+        let place = letters.session.common.place_flags();
         return Err(Failure::CouldNot(format!(
             "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these letters would be dead-lettered again; \
-             run `comeback attach`, choose others with --target, or give another function with --retarget"
+             run `comeback attach FUNCTION{place}`, choose others with --target, or give another function with --retarget"
         ))
         .into());
     }
