@@ -21,6 +21,8 @@ mod simulated;
 mod survey;
 mod work;
 
+pub(crate) use queue::HIDDEN_FOR;
+
 use clap::{Args, Subcommand};
 
 use crate::failure::Failure;

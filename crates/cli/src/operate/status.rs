@@ -15,11 +15,12 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
+use crate::operate::dead::HIDDEN_FOR;
 use crate::operate::deployment::{Depth, Queue};
 use crate::operate::metrics::LastHour;
 use crate::operate::pauses::OpenPause;
 use crate::operate::session::{Common, Session, coloured};
-use crate::text::durations::short;
+use crate::text::durations::{self, short};
 use crate::text::numbers::{counted, rounded};
 use crate::text::terminal::shown;
 
@@ -246,6 +247,13 @@ fn due(status: &Status) -> String {
 
 fn dead_letters(status: &Status) -> String {
     let letters = HumanCount(status.dead_letters.total()).to_string();
+    let letters = match status.dead_letters.in_flight {
+        0 => letters,
+        locked => {
+            let longest = durations::text(HIDDEN_FOR);
+            format!("{letters} ({} locked by a command for {longest} at most)", HumanCount(locked))
+        }
+    };
     let Some(OldestLetter { age_seconds, is_exact, .. }) = status.oldest_dead_letter else {
         return letters;
     };
@@ -511,7 +519,7 @@ retry
 
 Waiting       1,234: 1,200 hidden, 34 delayed
 Due           3, the oldest message 1m 15s old
-Dead letters  7, the oldest at least 11d old: SQS deletes a letter after 14 days
+Dead letters  7 (2 locked by a command for 15m at most), the oldest at least 11d old: SQS deletes a letter after 14 days
 Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
 Handler       its mapping is Disabled: nothing is retried
 Version       not known: the first line of the handler's log has it (its tag comeback:version cannot be read)

@@ -62,7 +62,8 @@ pub(crate) struct Read {
 pub(crate) struct Locked {
     /// Approximately.
     pub(crate) letters: u64,
-    /// When the last of them is visible again, if a command of ours has hidden it.
+    /// When the last of them is visible again at the latest, if a command of ours has hidden it: as far from now as such a
+    /// command hides letters. SQS does not say when it hid them, so a later look names a later time.
     pub(crate) until: Timestamp,
 }
 
@@ -82,15 +83,17 @@ impl Locked {
         counted(self.letters, "more is", "more are")
     }
 
+    /// Rounded up to a minute.
     fn clock(&self) -> String {
-        format!("{} UTC", self.until.to_string().get(11..16).unwrap_or_default())
+        let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
+        format!("{} UTC", until.to_string().get(11..16).unwrap_or_default())
     }
 }
 
 impl fmt::Display for Locked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (count, clock) = (self.count(), self.clock());
-        write!(f, "{count} locked by another command, or by one that was killed; try again by {clock}")
+        write!(f, "{count} locked by another command, or by one that was killed, until {clock} at the latest; try again then")
     }
 }
 
@@ -286,11 +289,11 @@ mod tests {
         let locked = Locked::of(depth(4, 51), 4, NOW).unwrap();
         assert_eq!(
             locked.to_string(),
-            "51 more are locked by another command, or by one that was killed; try again by 03:48 UTC"
+            "51 more are locked by another command, or by one that was killed, until 03:49 UTC at the latest; try again then"
         );
         assert_eq!(locked.until, Timestamp::from_secs(2_000_000_000 + 900));
         let read = Read { letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
-        let undone = "read 4 letters; 51 more are locked until 03:48 UTC at the latest";
+        let undone = "read 4 letters; 51 more are locked until 03:49 UTC at the latest";
         assert_eq!(read.result("read 4 letters"), Err(Failure::Undone(undone.into())));
         let enough = Read { end: End::Enough, ..read };
         assert_eq!(enough.result("the letter was found"), Ok(()));
