@@ -103,7 +103,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     assert_eq!((&found["chosen"], &found["letters"][0]["key"]), (&json!(1), &json!("key-7")), "{found}");
     let misspelt = list.comeback("dead list --stack dead --target payment --json").json(3);
     let error = misspelt["error"].as_str().expect("why");
-    assert!(error.starts_with("--target payment: no letter is of such a function"), "{error}");
+    assert!(error.starts_with("--target payment: no letter that was read is of this function"), "{error}");
 
     let broken = list.comeback("dead list --stack dead --error 'Broken*' --json").json(0);
     let key = broken["letters"][0]["key"].as_str().expect("the event has a key");
@@ -152,6 +152,15 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     assert!(text.contains("0 of about 60 letters\n60 more are locked by another command"), "{text}");
     let shown = list.comeback("dead show key-7 --stack dead --json").json(3);
     assert!(shown["error"].as_str().is_some_and(|error| error.contains("60 more are locked")), "{shown}");
+    // Reading letters takes no policy of the handler's.
+    let refuse = format!(
+        "aws lambda update-function-configuration --function-name {} --environment \
+         'Variables={{DEAD_LETTER_QUEUE_URL={},TARGET_FUNCTIONS=,BASE_BACKOFF=0}}'",
+        stack.output("RetryHandlerName"),
+        stack.output("DeadLetterQueueUrl")
+    );
+    ministack.shell().run(&refuse).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(list.comeback("dead list --stack dead --json").json(3)["locked"]["letters"], 60);
 }
 
 /// What is refused before anything is sent, and with which exit code.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use comeback_engine::{Policies, Reason, Timestamp};
+use comeback_engine::{Reason, Timestamp};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
@@ -25,21 +25,14 @@ use crate::text::terminal::Progress;
 pub(crate) struct DeadLetters {
     pub(crate) session: Session,
     pub(crate) deployment: Deployment,
-    pub(crate) policies: Policies,
     queues: SqsQueues,
 }
 
 impl DeadLetters {
-    /// Fails if the handler's environment is refused: nobody can say which functions it would re-invoke.
     pub(crate) async fn find(session: Session) -> Result<Self, Failure> {
         let deployment = session.interrupt.or(session.deployment()).await?;
-        let policies = deployment.policies().map_err(|errors| {
-            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            let handler = &deployment.handler;
-            Failure::CouldNot(format!("the environment of {handler} is refused: {}", errors.join("; ")))
-        })?;
         let queues = SqsQueues::new(&session.account, &deployment);
-        Ok(Self { session, deployment, policies, queues })
+        Ok(Self { session, deployment, queues })
     }
 
     /// How many letters there are. SQS's counts are right only a minute after the last change.

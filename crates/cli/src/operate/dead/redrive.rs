@@ -15,6 +15,7 @@ use crate::operate::dead::move_task;
 use crate::operate::dead::plan::{DeadLetters, Order, Plan, Verb};
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
 use crate::operate::dead::work::{LetterAction, Pace, Work};
+use crate::operate::deployment::Deployment;
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::numbers::{counted, read_rate};
 use crate::text::terminal::shown;
@@ -55,11 +56,12 @@ pub(crate) struct RedriveArguments {
 
 pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Result<(), failure::Failure> {
     let letters = DeadLetters::find(session).await?;
+    let policies = policies(&letters.deployment)?;
     let &RedriveArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     if arguments.server {
         return move_task::run(rate, dry_run, &letters).await;
     }
-    let redrive = Redrive::new(&letters.policies, arguments.retarget.as_deref())?;
+    let redrive = Redrive::new(&policies, arguments.retarget.as_deref())?;
     let now = clock::now();
     let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
     let judge = |received: &_| redrive.prepare(received).map(drop);
@@ -94,6 +96,15 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
         writeln!(anstream::stdout(), "{summary}")?;
     }
     Ok(plan.result(&done, &read, &summary)?)
+}
+
+/// Fails if the handler's environment is refused: nobody can say which functions it would re-invoke.
+fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
+    deployment.policies().map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        let handler = &deployment.handler;
+        Failure::CouldNot(format!("the environment of {handler} is refused: {}", errors.join("; ")))
+    })
 }
 
 /// Sends letters to the retry queue.
