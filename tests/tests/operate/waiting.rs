@@ -33,7 +33,7 @@ pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     assert_eq!(waiting("--due-within 1h --json").json(0)["found"], 0);
     let text = waiting("--each").ended(0);
     assert!(text.contains(&format!("\n{down}  {target}  1      acme.TargetDown  ")), "{text}");
-    assert!(text.contains("Found in the log: 2 of about 2 hidden and delayed."), "{text}");
+    assert!(text.contains("Found in the log: 2 of about 2 in the retry queue."), "{text}");
 
     let unknown = waiting("no-such-function --json");
     assert!(unknown.stderr.contains("retries no function no-such-function"), "{}", unknown.stderr);

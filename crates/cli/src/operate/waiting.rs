@@ -327,12 +327,11 @@ fn text(report: &Report<'_>, now: Timestamp) -> String {
         }
     }
     text += "\n";
-    let hidden = report.retry_queue.in_flight + report.retry_queue.delayed;
-    let hidden = HumanCount(hidden);
+    let all = HumanCount(report.retry_queue.total());
     text += &if report.is_everything {
-        format!("Found in the log: {} of about {hidden} hidden and delayed.\n", HumanCount(*found))
+        format!("Found in the log: {} of about {all} in the retry queue.\n", HumanCount(*found))
     } else {
-        format!("Hidden and delayed, of all functions: about {hidden}.\n")
+        format!("In the retry queue, of all functions: about {all}.\n")
     };
     report.notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
 }
@@ -466,7 +465,7 @@ mod tests {
     }
 
     fn report(events: Vec<WaitingEvent<'_>>) -> Report<'_> {
-        let retry_queue = Depth { visible: 0, in_flight: 1_200, delayed: 4 };
+        let retry_queue = Depth { visible: 2, in_flight: 1_200, delayed: 4 };
         let groups = Group::all(events.iter().cloned());
         let notes = reading(retry_queue).notes(&groups, NOW);
         let found = events.len() as u64;
@@ -496,7 +495,8 @@ key                                   function  retry  error       first failed 
 k-2                                   orders    7      TargetDown  1h 7m ago     3s ago    unanswered call
 k-3                                   orders    7      Timeout     1h 7m ago     paused    pause
 
-Found in the log: 3 of about 1,204 hidden and delayed.
+Found in the log: 3 of about 1,206 in the retry queue.
+Due, and not yet received by the handler: about 2. `comeback status --stack shop` says whether it runs.
 1 event is held by a pause, and due when it ends: `comeback pause --list --stack shop`.
 ";
         let text = text(&report(events), NOW);
