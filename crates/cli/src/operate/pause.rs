@@ -59,7 +59,7 @@ pub(crate) struct PauseArguments {
     /// How long from now it lasts before it ends by itself; at most 14 days, for which SQS keeps an event
     #[arg(long = "for", value_name = "DURATION", value_parser = durations::read)]
     for_: Option<Duration>,
-    /// What was due comes back over this time after such an end [default: 30m]
+    /// What became due comes back over this time after its end, also after a resume [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
     /// Stop new events too: the reserved concurrency becomes 0, and Lambda sends them to the retry queue
@@ -85,7 +85,7 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
         confirm(&format!("pause {name}?"), &session).await?;
         open(pause, arguments, &parameter, &deployment, now).await?
     };
-    let (pause, spread) = (OpenPause::of(&pause, now), pause.spread);
+    let pause = OpenPause::of(&pause, now);
     let noticed = noticed_within(&deployment);
     session.answer(&json!({
         "pause": pause, "was_open": was_open, "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
@@ -111,7 +111,7 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     let place = session.common.place_flags();
     match (pause.until, &arguments.function) {
         (Some(until), _) => {
-            let spread = durations::text(spread);
+            let spread = durations::text(Duration::from_secs(pause.spread_seconds));
             writeln!(out, "It ends at {until}; what was due comes back over {spread}.")?;
         }
         (None, Some(function)) => writeln!(out, "Let it go again with: comeback resume {function}{place}")?,
@@ -162,13 +162,14 @@ async fn list(
 
 fn listed(pauses: &[OpenPause]) -> Table {
     let mut table = unwrapped_table();
-    let heads = ["function", "since", "until", "by", "why", "new events"];
+    let heads = ["function", "since", "until", "spread", "by", "why", "new events"];
     table.set_header(heads.map(|head| Cell::new(head).add_attribute(Attribute::Bold)));
     for pause in pauses {
         let row = [
             pause.name(),
             &pause.from.to_string(),
             &pause.until.map_or_else(|| "resume".to_owned(), |until| until.to_string()),
+            &durations::text(Duration::from_secs(pause.spread_seconds)),
             pause.by.as_deref().unwrap_or_default(),
             pause.why.as_deref().unwrap_or_default(),
             if pause.is_hard { "stopped too" } else { "run" },
@@ -305,9 +306,9 @@ pub(crate) struct ResumeArguments {
     /// End the pause of every function; those of single functions stay
     #[arg(long)]
     all: bool,
-    /// What became due in the pause comes back over this time
-    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::read)]
-    spread: Duration,
+    /// What became due in the pause comes back over this time [default: as the pause says]
+    #[arg(long, value_name = "DURATION", value_parser = durations::read)]
+    spread: Option<Duration>,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -320,7 +321,8 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
     let parameter = SsmParameter::of(&session, &deployment)?;
     let target = pauses::target(&deployment, arguments.function.as_ref())?;
     let pauses = parameter.read().await?.0;
-    let (ended, other_concurrency) = close(&target, &pauses, arguments, &parameter, now).await?;
+    let spread = arguments.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
+    let (ended, other_concurrency) = close(&target, &pauses, arguments, spread, &parameter, now).await?;
     // Other pauses that hold the function.
     let holds = |pause: &&Pause| match &target {
         PauseTarget::Functions(function) if pause.target != target => {
@@ -334,12 +336,12 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
         "ended": ended.iter().map(|pause| OpenPause::of(pause, now)).collect::<Vec<_>>(),
         "still_paused_by": still,
         "other_concurrency": other_concurrency,
-        "spread_seconds": arguments.spread.as_secs(),
+        "spread_seconds": spread.as_secs(),
         "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
     }));
     if !arguments.common.json && !ended.is_empty() {
         let mut out = anstream::stdout();
-        writeln!(out, "{name}: resumed; what was due comes back over {}", durations::text(arguments.spread))?;
+        writeln!(out, "{name}: resumed; what was due comes back over {}", durations::text(spread))?;
         if let Some(noticed) = noticed {
             let minutes = (noticed + HOLD).as_secs_f64() / 60.0;
             writeln!(out, "First retries may take up to {minutes:.0} minutes.")?;
@@ -367,16 +369,22 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
     Err(Failure::Undone(what).into())
 }
 
+/// The longest spread of the target's open pauses.
+fn own_spread(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Duration {
+    let open = pauses.iter().filter(|pause| pause.target == *target && !pause.is_over(now));
+    open.map(|pause| pause.spread).max().unwrap_or(DEFAULT_SPREAD)
+}
+
 /// Closes the pauses of a target and returns them as they were. Also returns the reserved concurrency if somebody else has
 /// changed it since: it stays. The earlier one is restored first, so that a killed run is resumed by repeating it.
 async fn close(
     target: &PauseTarget,
     pauses: &Pauses,
     arguments: &ResumeArguments,
+    spread: Duration,
     parameter: &SsmParameter<'_>,
     now: Timestamp,
 ) -> Result<(Vec<Pause>, Option<u32>), Failure> {
-    let spread = arguments.spread;
     let ended = match pauses.close(target, spread, now) {
         Ok((_, ended)) => ended,
         Err(EditError::NotPaused(_)) => return Ok((Vec::new(), None)),
@@ -400,6 +408,18 @@ async fn close(
 mod tests {
     use super::*;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+
+    #[test]
+    fn resume_spreads_as_the_pause_says() {
+        let text = r#"{"v":1,"pauses":[{"target":"*","from":10,"until":20,"spread":9},{"target":"*","from":15,"until":null,"spread":7}]}"#;
+        let pauses = Pauses::read(text).unwrap();
+        let spread = |target: &PauseTarget| own_spread(&pauses, target, Timestamp::from_secs(30)).as_secs();
+        assert_eq!(spread(&PauseTarget::All), 7, "the other is over");
+        let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders".parse().unwrap();
+        assert_eq!(spread(&orders), DEFAULT_SPREAD.as_secs());
+        let open = OpenPause::of(pauses.iter().last().unwrap(), Timestamp::from_secs(30));
+        assert!(listed(&[open]).to_string().contains(" 7s "), "pause --list shows it");
+    }
 
     #[test]
     fn a_reason_cannot_command_the_terminal() {

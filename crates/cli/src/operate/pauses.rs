@@ -17,7 +17,7 @@ use crate::operate::deployment::Deployment;
 use crate::operate::function::{FunctionName, short_name};
 use crate::operate::session::{Interrupt, Session};
 
-/// After a pause with a planned end, and by default after `resume`, what was due comes back over this time.
+/// What was due in a pause comes back over this time after its end, unless the operator says otherwise.
 pub(crate) const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
 /// Reads the pauses as the handler does: without a parameter nothing is paused. `None` if the handler reads no pauses.
@@ -59,6 +59,8 @@ pub(crate) struct OpenPause {
     pub(crate) from: Timestamp,
     pub(crate) until: Option<Timestamp>,
     pub(crate) open_seconds: u64,
+    /// What became due in it comes back over this time after its end.
+    pub(crate) spread_seconds: u64,
     pub(crate) by: Option<String>,
     pub(crate) why: Option<String>,
     /// Its function's reserved concurrency is 0 meanwhile.
@@ -84,6 +86,7 @@ impl OpenPause {
             from: pause.from,
             until: pause.until,
             open_seconds: now.since(pause.from).as_secs(),
+            spread_seconds: pause.spread.as_secs(),
             by: pause.by.clone(),
             why: pause.why.clone(),
             is_hard: pause.concurrency != Concurrency::Untouched,
@@ -104,6 +107,7 @@ impl OpenPause {
             from: Timestamp::from_secs(0),
             until: None,
             open_seconds: 0,
+            spread_seconds: 0,
             by: None,
             why: None,
             is_hard: false,

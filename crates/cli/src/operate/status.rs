@@ -488,22 +488,16 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
             mapping: Some(MappingState { state: "Disabled".into(), maximum_concurrency: None }),
             pauses: Some(vec![
                 OpenPause {
-                    target: "arn:aws:lambda:eu-west-1:123456789012:function:orders:live".into(),
-                    from: Timestamp::from_secs(0),
-                    until: None,
                     open_seconds: 90_000,
                     by: Some("anna".into()),
                     why: Some("deploy 4711".into()),
                     is_hard: true,
+                    ..OpenPause::sample("arn:aws:lambda:eu-west-1:123456789012:function:orders:live")
                 },
                 OpenPause {
-                    target: "*".into(),
-                    from: Timestamp::from_secs(0),
                     until: Some(Timestamp::from_secs(1_700_000_000)),
                     open_seconds: 60,
-                    by: None,
-                    why: None,
-                    is_hard: false,
+                    ..OpenPause::sample("*")
                 },
             ]),
             last_hour: LastHour {

@@ -1,11 +1,14 @@
 //! Who paused what, and when: the parameter's own history. SSM keeps its last hundred versions.
 
+use std::time::Duration;
+
 use comeback_engine::{Pause, Pauses, Timestamp};
 use comfy_table::Table;
 use serde::Serialize;
 
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::function::short_name;
+use crate::text::durations;
 use crate::text::terminal::{shown, unwrapped_table};
 
 /// What somebody did to a pause.
@@ -17,6 +20,8 @@ pub(crate) struct Entry {
     /// The ARN of its function, or `*` for every function; `None` if the version is unreadable.
     target: Option<String>,
     until: Option<Timestamp>,
+    /// Of a pause that was opened or changed.
+    spread_seconds: Option<u64>,
     why: Option<String>,
 }
 
@@ -79,6 +84,7 @@ fn entries(versions: &[Version]) -> Vec<Entry> {
             what,
             target: pause.map(|pause| pause.target.to_string()),
             until: pause.filter(|_| what != What::Resumed).and_then(|pause| pause.until),
+            spread_seconds: pause.filter(|_| what != What::Resumed).map(|pause| pause.spread.as_secs()),
             why: pause.and_then(|pause| pause.why.clone()),
         };
         let Ok(pauses) = Pauses::read(&version.text) else {
@@ -109,7 +115,7 @@ fn entries(versions: &[Version]) -> Vec<Entry> {
 
 pub(crate) fn table(entries: &[Entry]) -> Table {
     let mut table = unwrapped_table();
-    table.set_header(["when", "who", "what", "function", "until", "why"]);
+    table.set_header(["when", "who", "what", "function", "until", "spread", "why"]);
     for entry in entries {
         let what = match entry.what {
             What::Paused => "paused",
@@ -132,6 +138,7 @@ pub(crate) fn table(entries: &[Entry]) -> Table {
                 .map(|target| if target == "*" { "every function" } else { short_name(target) })
                 .unwrap_or_default(),
             &until,
+            &entry.spread_seconds.map(|it| durations::text(Duration::from_secs(it))).unwrap_or_default(),
             entry.why.as_deref().unwrap_or_default(),
         ];
         table.add_row(row.map(shown));
@@ -141,8 +148,6 @@ pub(crate) fn table(entries: &[Entry]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use comeback_engine::{Concurrency, PauseChange, PauseTarget};
 
     use super::*;
