@@ -196,7 +196,7 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
     assert_eq!(recursion(ministack, FUNCTION), "Terminate");
     let said = detacher.comeback(&of_page(&detach)).ended(0);
-    assert_eq!(said, format!("{FUNCTION}: it is not attached, and nothing is to be changed\n"));
+    assert_eq!(said, format!("{FUNCTION}: it is not attached; nothing to change\n"));
 }
 
 pub(crate) fn recursion(ministack: &MiniStack, function: &str) -> Value {

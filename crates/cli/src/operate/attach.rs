@@ -100,6 +100,10 @@ pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Res
         attachment.detach(&leaving)
     };
     let planned = order.carry_out(&session, plan).await?;
+    if planned.is_about_nothing() {
+        let what = format!("Lambda has no function {function}, and nothing is left of one: check its name");
+        return Err(Failure::CouldNot(what).into());
+    }
     match planned.left {
         Some(left) if !dry_run => {
             let or = if *at_once { "" } else { ", or give up what waits with --now" };
@@ -164,6 +168,7 @@ impl Order<'_> {
         }
         if is_json {
             let is_done = planned.left.is_none() && (is_performed || planned.changes.is_empty());
+            let is_done = is_done && !planned.is_about_nothing();
             self.answer(session, &planned, is_done);
         } else if is_performed {
             let done = if planned.left.is_some() { "not finished, but so far" } else { "done:" };
@@ -191,7 +196,7 @@ impl Order<'_> {
             writeln!(out, "{verb} {function}:\n{}", changes(plan))?;
         } else if plan.left.is_none() {
             let is = if *verb == "attach" { "attached" } else { "not attached" };
-            writeln!(out, "{function}: it is {is}, and nothing is to be changed")?;
+            writeln!(out, "{function}: it is {is}; nothing to change")?;
         }
         for note in &plan.notes {
             writeln!(out, "note: {note}")?;
@@ -310,6 +315,7 @@ mod tests {
         let (role, policy) = ("orders-role".into(), "comeback-q".into());
         let plan = AttachPlan {
             target: Target { qualifier, invoke_settings, ..target() },
+            is_gone: false,
             changes: vec![
                 Change::Settings(to),
                 Change::Withdraw(Grant { role, policy, statements: Vec::new() }),

@@ -23,7 +23,7 @@ use crate::clock;
 use crate::failure;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::{Deployment, Depth};
-use crate::operate::function::short_name;
+use crate::operate::function::{FunctionName, short_name};
 use crate::operate::log::{HandlerLine, LogEvent, Search};
 use crate::operate::pauses::{self, in_force::InForce, noticed_within};
 use crate::operate::session::{Common, Session};
@@ -162,7 +162,7 @@ impl Reading {
             found: groups.iter().map(|group| group.count).sum(),
             is_everything,
             retry_queue: self.retry_queue,
-            notes: self.notes(&groups, now),
+            notes: self.notes(&groups, now).into_iter().chain(self.unlogged_qualifiers(&arguments.wanted)).collect(),
             groups,
             events,
         }
@@ -223,13 +223,28 @@ impl Reading {
         notes
     }
 
+    /// The functions of the filter of which there are no lines, and whether the handler retries each.
+    fn unlogged<'w>(&self, wanted: &'w Wanted) -> impl Iterator<Item = (&'w FunctionName, bool)> {
+        let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
+        unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
+    }
+
+    /// The allow-list usually allows every alias, also one that does not exist.
+    fn unlogged_qualifiers(&self, wanted: &Wanted) -> impl Iterator<Item = String> {
+        let unlogged = self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());
+        unlogged.map(|(function, _)| {
+            format!("No line names {function} since {}: its alias or version may be misspelt.", self.since)
+        })
+    }
+
     /// Fails for the functions that the handler does not retry, and of which it has logged nothing.
     fn unknown_functions(&self, wanted: &Wanted) -> Result<(), Failure> {
-        let is_known = |function| self.deployment.retries(&self.deployment.arn_of(function));
-        let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
-        let unknown =
-            unlogged.filter(|(_, function)| !is_known(function)).map(|(_, function)| function.to_string());
-        let unknown: Vec<_> = unknown.collect();
+        let name = |function: &FunctionName| match function.place {
+            Some(_) => self.deployment.arn_of(function).to_string(),
+            None => function.to_string(),
+        };
+        let unknown = self.unlogged(wanted).filter(|(_, is_known)| !is_known);
+        let unknown: Vec<_> = unknown.map(|(function, _)| name(function)).collect();
         if unknown.is_empty() {
             return Ok(());
         }
@@ -566,6 +581,14 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
             reading.unknown_functions(&Wanted { functions, ..Wanted::default() })
         };
         assert_eq!(unknown(&["orders"]), Ok(()));
+        let elsewhere = ORDERS.replace("eu-west-1", "eu-west-2");
+        let error = unknown(&[&elsewhere]).unwrap_err().to_string();
+        assert!(error.contains(&format!("retries no function {elsewhere},")), "{error}");
+        let functions = ["orders", "orders:lvie"].map(|name| name.parse().unwrap()).into();
+        let notes: Vec<String> =
+            reading.unlogged_qualifiers(&Wanted { functions, ..Wanted::default() }).collect();
+        let note = "No line names orders:lvie since 2026-09-14T03:12:50.000Z: its alias or version may be misspelt.";
+        assert_eq!(notes, [note]);
         let error = unknown(&["orders", "order"]).unwrap_err();
         assert!(
             matches!(&error, Failure::Undone(text) if text.contains("retries no function order,")),

@@ -132,6 +132,8 @@ fn settings(target: &Target, to: &InvokeSettings) -> Vec<Difference> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AttachPlan {
     pub(crate) target: Target,
+    /// Lambda has no such function.
+    pub(crate) is_gone: bool,
     pub(crate) changes: Vec<Change>,
     pub(crate) notes: Vec<String>,
     /// What only a later run can change, and why.
@@ -141,6 +143,11 @@ pub(crate) struct AttachPlan {
 impl AttachPlan {
     pub(crate) fn differences(&self) -> impl Iterator<Item = Difference> {
         self.changes.iter().flat_map(|change| change.differences(&self.target))
+    }
+
+    /// Whether nothing is known of the function: its name may be misspelt.
+    pub(crate) fn is_about_nothing(&self) -> bool {
+        self.is_gone && self.changes.is_empty()
     }
 
     /// Whether another plan shows the same changes.

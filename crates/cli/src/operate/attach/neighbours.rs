@@ -43,6 +43,8 @@ fn a_function_of_another_deployment_is_taken_over_only_on_request() {
         refused.starts_with(named) && refused.ends_with("`comeback detach orders --profile ops`"),
         "{refused}"
     );
+    let there = "it is attached to stack comeback: `comeback detach orders --profile ops` detaches it there";
+    assert_eq!(it.detach(&left()).unwrap().notes, [there]);
     assert!(attachment().attach(true, None).unwrap().agrees_with(&attachment().attach(false, None).unwrap()));
 }
 
@@ -113,7 +115,8 @@ fn what_a_deleted_function_left_is_cleared_away() {
     let again = all(&deleted, &plan).detach(&left()).unwrap();
     let expected =
         AttachPlan { changes: vec![], notes: vec!["Lambda has no function orders".into()], ..again.clone() };
-    assert_eq!((&again, again.left.is_none()), (&expected, true), "and a typo is told from it");
+    assert_eq!((&again, again.left.is_none()), (&expected, true));
+    assert!(again.is_about_nothing() && !plan.is_about_nothing(), "a typo is told from it");
     assert!(matches!(deleted.attach(false, None), Err(Failure::CouldNot(_))));
 }
 

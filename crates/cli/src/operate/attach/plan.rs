@@ -17,7 +17,8 @@ const EVENT_AGE: i32 = 60;
 
 impl Attachment {
     fn no_changes(&self) -> AttachPlan {
-        AttachPlan { target: self.target.clone(), changes: Vec::new(), notes: Vec::new(), left: None }
+        let (target, is_gone) = (self.target.clone(), self.is_gone);
+        AttachPlan { target, is_gone, changes: Vec::new(), notes: Vec::new(), left: None }
     }
 
     /// Plans the changes that attach the function. The order is safe: the handler can retry the function before the first
@@ -268,6 +269,10 @@ impl Attachment {
             || self.removable().is_some()
             || self.last_tags().iter().any(|key| target.tags.contains_key(*key));
         if !is_attached && !is_traced {
+            let name = self.name();
+            plan.notes.extend(self.elsewhere.get(&target.qualifier).map(|other| {
+                format!("it is attached to {other}: `{}` detaches it there", other.command(format!("detach {name}")))
+            }));
             return Ok(plan);
         }
         match leaving.wait(self) {
