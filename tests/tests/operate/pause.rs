@@ -167,7 +167,7 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     let of_function = |options: &str| format!("pause {function} --reason why {options}");
     refused(&all, &of_function("--until 2020-01-01T00:00:00Z"), 2, "which is not after its start");
     refused(&all, &of_function("--for 30d"), 2, "SQS keeps no event for longer");
-    refused(&all, &format!("pause {function} --change --for 1h"), 2, "is not paused");
+    refused(&all, &format!("pause {function} --change --for 1h"), 3, "is not paused");
     refused(&all, &format!("pause {function} --change"), 2, "nothing to change: give --for");
     refused(&all, "resume orders", 3, "orders has no open pause of its own");
     refused(&all, &of_function("--hard --for 1h"), 2, "a hard pause has no planned end");

@@ -51,13 +51,13 @@ pub(crate) struct PauseArguments {
     #[arg(long, conflicts_with_all = ["list", "hard"])]
     change: bool,
     /// Why: whoever sees the pause sees the reason
-    #[arg(long, value_name = "TEXT", required_unless_present_any = ["list", "change"])]
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["list", "change"], value_parser = read_reason)]
     reason: Option<String>,
     /// When it ends by itself, in RFC 3339 [default: by comeback resume]
     #[arg(long, value_name = "TIME", value_parser = crate::flags::moment, conflicts_with = "for_")]
     until: Option<Timestamp>,
     /// How long from now it lasts before it ends by itself; at most 14 days, for which SQS keeps an event
-    #[arg(long = "for", value_name = "DURATION", value_parser = durations::read)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = read_length)]
     for_: Option<Duration>,
     /// What became due comes back over this time after its end, also after a resume [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
@@ -67,6 +67,17 @@ pub(crate) struct PauseArguments {
     hard: bool,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+fn read_reason(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("must say why".into()) } else { Ok(text.to_owned()) }
+}
+
+fn read_length(text: &str) -> Result<Duration, String> {
+    match durations::read(text)? {
+        Duration::ZERO => Err("must be longer than 0".into()),
+        length => Ok(length),
+    }
 }
 
 pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Result<(), failure::Failure> {
@@ -406,8 +417,27 @@ async fn close(
 
 #[cfg(test)]
 mod tests {
+    use clap::Command;
+
     use super::*;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+
+    #[test]
+    fn a_pause_has_a_reason_and_a_length() {
+        let read = |arguments: &[&str]| {
+            let all = ["pause", "orders"].iter().chain(arguments);
+            PauseArguments::augment_args(Command::new("pause")).try_get_matches_from(all).map(drop)
+        };
+        assert!(read(&["--reason", "why", "--for", "1s"]).is_ok());
+        for (refused, why) in [
+            (["--reason", "", "--for", "1s"], "must say why"),
+            (["--reason", " ", "--for", "1s"], "must say why"),
+            (["--reason", "why", "--for", "0s"], "must be longer than 0"),
+        ] {
+            let error = read(&refused).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
 
     #[test]
     fn resume_spreads_as_the_pause_says() {

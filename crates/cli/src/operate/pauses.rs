@@ -47,8 +47,20 @@ fn parsed(name: &str, text: &str) -> Result<Pauses, Failure> {
 
 impl From<EditError> for Failure {
     fn from(error: EditError) -> Self {
-        Self::Refused(error.to_string())
+        let text = error.to_string();
+        // Whether a pause is open is no matter of the arguments. The text begins with its target.
+        let target = match &error {
+            EditError::AlreadyPaused(pause) => pause.target.to_string(),
+            EditError::NotPaused(target) => target.to_string(),
+            _ => return Self::Refused(text),
+        };
+        Self::Undone(text.replacen(&target, target_name(&target), 1))
     }
+}
+
+/// `name`, `name:qualifier` or `every function`, by the target of a pause.
+fn target_name(target: &str) -> &str {
+    if target == "*" { "every function" } else { short_name(target) }
 }
 
 /// A pause that is not over.
@@ -95,7 +107,7 @@ impl OpenPause {
 
     /// `name`, `name:qualifier` or `every function`.
     pub(crate) fn name(&self) -> &str {
-        if self.target == "*" { "every function" } else { short_name(&self.target) }
+        target_name(&self.target)
     }
 }
 
@@ -432,7 +444,12 @@ mod tests {
         let parameter = Versions::default();
         let twice = [Of::function("orders", true), Of::function("orders", true)];
         let ended = run(&parameter, &twice, &[0; 10]);
-        assert!(ended[0].is_none() && matches!(ended[1], Some(Failure::Refused(_))), "{ended:?}");
+        let paused = "orders is paused since 2023-11-14T22:13:20.000Z: change that pause with pause --change, or end it with resume";
+        assert_eq!(ended, [None, Some(Failure::Undone(paused.into()))]);
+        assert_eq!(
+            Failure::from(EditError::NotPaused(Box::new(PauseTarget::All))).to_string(),
+            "every function is not paused: pauses are listed by pause --list"
+        );
         assert_eq!(parameter.0.borrow().len(), 1);
     }
 

@@ -92,10 +92,57 @@ impl Interrupt {
     }
 }
 
+/// Listens to Ctrl-C and SIGTERM. Where nobody can, they end the command as usual.
+fn raise_when_stopped(raise: watch::Sender<bool>) {
+    let Ok(mut signals) = Signals::listen() else { return };
+    tokio::spawn(async move {
+        signals.next().await;
+        if raise.send(true).is_ok() {
+            anstream::eprintln!("\nstopping; press Ctrl-C again to end at once");
+            signals.next().await;
+            exit(130);
+        }
+    });
+}
+
+/// What asks a program to stop: Ctrl-C, and SIGTERM where there is one.
+#[cfg(unix)]
+struct Signals([tokio::signal::unix::Signal; 2]);
+
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]))
+    }
+
+    async fn next(&mut self) {
+        let [interrupt, terminate] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(windows)]
+struct Signals(tokio::signal::windows::CtrlC);
+
+#[cfg(windows)]
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        tokio::signal::windows::ctrl_c().map(Self)
+    }
+
+    async fn next(&mut self) {
+        self.0.recv().await;
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) account: Account,
-    /// Raised by the first Ctrl-C. The second ends the command at once.
+    /// Raised by the first Ctrl-C or SIGTERM. The second ends the command at once.
     pub(crate) interrupt: Interrupt,
     pub(crate) common: Common,
     answer: Rc<RefCell<Option<String>>>,
@@ -134,15 +181,7 @@ pub(crate) fn run_in_session(
     let (answer, mut place) = (Rc::default(), None);
     let result = runtime.block_on(async {
         let (raise, interrupt) = Interrupt::new();
-        tokio::spawn(async move {
-            // Where nobody can listen to Ctrl-C, it ends the command as usual.
-            if tokio::signal::ctrl_c().await.is_ok() && raise.send(true).is_ok() {
-                anstream::eprintln!("\nstopping; press Ctrl-C again to end at once");
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    exit(130);
-                }
-            }
-        });
+        raise_when_stopped(raise);
         let account = Account::connect(common.region.clone(), common.profile.as_deref());
         let mut account = interrupt.or(account).await?;
         account.place.flags = common.account_flags();
@@ -234,6 +273,16 @@ mod tests {
         assert_eq!(common(None, "comeback").place_flags(), "");
         assert_eq!(common(None, "shop").place_flags(), " --stack shop");
         assert_eq!(common(Some("mine"), "comeback").place_flags(), " --handler mine --region eu-west-1");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_terminated_command_stops_as_after_ctrl_c() {
+        let (raise, interrupt) = Interrupt::new();
+        raise_when_stopped(raise);
+        let kill = std::process::Command::new("kill").arg(std::process::id().to_string()).status();
+        assert!(kill.unwrap().success());
+        interrupt.raised().await;
     }
 
     #[test]
