@@ -550,7 +550,9 @@ impl Pause {
         match self.until {
             Some(until) if until <= from => Err(EditError::EndsTooSoon { from, until }),
             // An end counted from now is rounded up too.
-            Some(until) if until.since(from.rounded_up_to_secs()) > LONGEST_PAUSE => Err(EditError::TooLong { from, until }),
+            Some(until) if until.since(from.rounded_up_to_secs()) > LONGEST_PAUSE => {
+                Err(EditError::TooLong { from, until })
+            }
             Some(_) if self.concurrency != Concurrency::Untouched => Err(EditError::HardWithEnd),
             _ => Ok(()),
         }

@@ -85,9 +85,13 @@ pub(crate) async fn a_hard_pause_sets_the_concurrency_and_resume_restores_it(wor
 
     let paused = pause();
     assert_eq!((&paused["pause"]["is_hard"], reserved()), (&json!(true), json!(0)));
-    let error = detacher.comeback(&format!("detach {function} {STACK} --now --json --yes")).json(3)["error"].take();
+    let error =
+        detacher.comeback(&format!("detach {function} {STACK} --now --json --yes")).json(3)["error"].take();
     let error = error.as_str().expect("text");
-    assert!(error.ends_with(&format!("end the pause first, with `comeback resume {function} {STACK}`")), "{error}");
+    assert!(
+        error.ends_with(&format!("end the pause first, with `comeback resume {function} {STACK}`")),
+        "{error}"
+    );
     let by = paused["pause"]["by"].as_str().expect("the caller's name");
     assert!(by.ends_with(&format!("pause-{function}")), "{by}");
     assert_eq!((resume().json(0)["ended"].as_array().map(Vec::len), reserved()), (Some(1), Value::Null));

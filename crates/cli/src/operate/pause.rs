@@ -161,7 +161,7 @@ async fn list(
             writeln!(out, "{}", listed(&pauses))?;
         }
         if let Some(history) = history {
-            writeln!(out, "\n{}", history::table(&history))?;
+            writeln!(out, "\n{}", history::text(&history))?;
         }
     }
     for pause in pauses.iter().filter(|pause| Duration::from_secs(pause.open_seconds) > LONG_PAUSE) {
@@ -326,7 +326,7 @@ pub(crate) struct ResumeArguments {
 
 pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Result<(), failure::Failure> {
     let deployment = session.interrupt.or(session.deployment()).await?;
-    let name = named(arguments.function.as_ref());
+    let (name, place) = (named(arguments.function.as_ref()), session.common.place_flags());
     confirm(&format!("resume {name}?"), &session).await?;
     let now = now();
     let parameter = SsmParameter::of(&session, &deployment)?;
@@ -359,7 +359,6 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
         }
         if knows_orders(&deployment) {
             let which = arguments.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
-            let place = session.common.place_flags();
             writeln!(out, "What waits for longer is retried now with: comeback retry {which}{place}")?;
         }
     }
@@ -369,12 +368,14 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
         );
     }
     let Some(still) = still.first() else {
-        let nothing =
-            format!("{name} has no open pause of its own, so nothing was resumed; see comeback pause --list");
+        let of_its_own = match &arguments.function {
+            Some(function) => format!("{function} has no open pause of its own"),
+            None => "no pause of every function is open".to_owned(),
+        };
+        let nothing = format!("{of_its_own}, so nothing was resumed; see comeback pause --list{place}");
         return if ended.is_empty() { Err(Failure::Undone(nothing).into()) } else { Ok(()) };
     };
     let by = still.by.as_deref().unwrap_or("somebody");
-    let place = session.common.place_flags();
     let how = if still.target == "*" { "--all" } else { &still.target };
     let what = format!("{name} is still paused by another pause, of {by}: comeback resume {how}{place}");
     Err(Failure::Undone(what).into())

@@ -144,13 +144,18 @@ fn by_pauses(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
     match trace.pause? {
         pause @ InForce::Paused { until } if pause.holds(due) => {
             let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
-            Some(format!("Its function is paused{until}. `comeback pause --list{place}` says by whom and why."))
+            Some(format!(
+                "Its function is paused{until}. `comeback pause --list{place}` says by whom and why."
+            ))
         }
         InForce::NotPaused { back_by } if *end == End::Held => {
             let back_by = back_by.unwrap_or_else(|| now.saturating_add(HOLD));
             let (soon, late) = (back_by.since(now), now.since(back_by));
             Some(if late.is_zero() {
-                format!("Its function was resumed. Its next retry comes within {}.", short(soon.as_secs_f64()))
+                format!(
+                    "Its function was resumed. Its next retry comes within {}.",
+                    short(soon.as_secs_f64())
+                )
             } else {
                 let late = short(late.as_secs_f64());
                 format!(

@@ -138,7 +138,19 @@ impl Reading {
         };
         let has_log = search.each_by_pattern(account, Some(wanted.pattern()), take).await?;
         let place = session.common.place_flags();
-        Ok(Self { deployment, place, retry_queue, pauses, since, reach, kept_for, has_log, waits, lines, logged })
+        Ok(Self {
+            deployment,
+            place,
+            retry_queue,
+            pauses,
+            since,
+            reach,
+            kept_for,
+            has_log,
+            waits,
+            lines,
+            logged,
+        })
     }
 
     /// Lets the pauses in force count, and not those that the handler knew when it wrote its lines.
@@ -162,7 +174,11 @@ impl Reading {
             found: groups.iter().map(|group| group.count).sum(),
             is_everything,
             retry_queue: self.retry_queue,
-            notes: self.notes(&groups, now).into_iter().chain(self.unlogged_qualifiers(&arguments.wanted)).collect(),
+            notes: self
+                .notes(&groups, now)
+                .into_iter()
+                .chain(self.unlogged_qualifiers(&arguments.wanted))
+                .collect(),
             groups,
             events,
         }
@@ -231,7 +247,8 @@ impl Reading {
 
     /// The allow-list usually allows every alias, also one that does not exist.
     fn unlogged_qualifiers(&self, wanted: &Wanted) -> impl Iterator<Item = String> {
-        let unlogged = self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());
+        let unlogged =
+            self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());
         unlogged.map(|(function, _)| {
             format!("No line names {function} since {}: its alias or version may be misspelt.", self.since)
         })
@@ -521,7 +538,8 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
     #[test]
     fn a_name_is_never_broken() {
         let long = "com.acme.orders.".repeat(8).leak();
-        let table = groups_table(&report(vec![event("k-1", long, None, Why::Backoff)]).groups, NOW).to_string();
+        let table =
+            groups_table(&report(vec![event("k-1", long, None, Why::Backoff)]).groups, NOW).to_string();
         assert!(table.contains(&*long), "{table}");
     }
 
@@ -531,7 +549,13 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let lines = lines_of(&[paused, event("k-2", "Down", after(1_300), Why::Resumed)], NOW);
         let ends: Vec<&str> =
             lines.lines().skip(1).map(|line| line.split_once(" ago ").unwrap().1.trim()).collect();
-        assert_eq!(ends, ["paused until 2026-09-14T16:33:20.000Z  pause", "within 21m 40s                       resumed"]);
+        assert_eq!(
+            ends,
+            [
+                "paused until 2026-09-14T16:33:20.000Z  pause",
+                "within 21m 40s                         resumed"
+            ]
+        );
     }
 
     #[test]
@@ -587,7 +611,8 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let functions = ["orders", "orders:lvie"].map(|name| name.parse().unwrap()).into();
         let notes: Vec<String> =
             reading.unlogged_qualifiers(&Wanted { functions, ..Wanted::default() }).collect();
-        let note = "No line names orders:lvie since 2026-09-14T03:12:50.000Z: its alias or version may be misspelt.";
+        let note =
+            "No line names orders:lvie since 2026-09-14T03:12:50.000Z: its alias or version may be misspelt.";
         assert_eq!(notes, [note]);
         let error = unknown(&["orders", "order"]).unwrap_err();
         assert!(

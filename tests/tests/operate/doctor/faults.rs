@@ -79,7 +79,7 @@ pub(super) const FAULTS: &[Fault] = &[
     broken(
         "CB014",
         "queue \"$RETRY_URL\" MessageRetentionPeriod=345600",
-        "the retry queue keeps messages for 4 days",
+        "the retry queue keeps messages for 4d",
         Fix,
     ),
     warning("CB014", "queue \"$DEAD_URL\" MessageRetentionPeriod=345600", "the dead-letter queue keeps", Fix),

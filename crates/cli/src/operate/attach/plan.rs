@@ -271,7 +271,10 @@ impl Attachment {
         if !is_attached && !is_traced {
             let name = self.name();
             plan.notes.extend(self.elsewhere.get(&target.qualifier).map(|other| {
-                format!("it is attached to {other}: `{}` detaches it there", other.command(format!("detach {name}")))
+                format!(
+                    "it is attached to {other}: `{}` detaches it there",
+                    other.command(format!("detach {name}"))
+                )
             }));
             return Ok(plan);
         }

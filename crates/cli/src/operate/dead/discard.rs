@@ -75,12 +75,15 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
     let (done, read) = plan.carry_out(&file).await?;
     let summary = done.summary("discarded");
     plan.answer(Some((&done, &read)));
+    let result = plan.result(&done, &read, &summary);
     if !letters.session.common.json {
         let place = letters.session.common.place_flags();
         let back = format!("`comeback dead import {export}{place}` brings back what the file holds");
-        writeln!(anstream::stdout(), "{summary}; {back}")?;
+        // A failure begins with the summary.
+        let summary = if result.is_ok() { format!("{summary}; ") } else { String::new() };
+        writeln!(anstream::stdout(), "{summary}{back}")?;
     }
-    Ok(plan.result(&done, &read, &summary)?)
+    Ok(result?)
 }
 
 /// A letter as a line of an export: what SQS stores of it and takes back.

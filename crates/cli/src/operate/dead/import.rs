@@ -68,13 +68,16 @@ pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result
         "letters": count, "imported": done.letters, "before": before, "cut_off": cut_off,
         "dry_run": arguments.dry_run, "left": done.left,
     }));
-    if !is_json && !is_idle {
-        writeln!(out, "{summary}")?;
-    }
     if interrupted {
         return Err(Failure::Interrupted(summary).into());
     }
-    if done.left.is_empty() { Ok(()) } else { Err(left_over(&summary).into()) }
+    if !done.left.is_empty() {
+        return Err(left_over(&summary).into());
+    }
+    if !is_json && !is_idle {
+        writeln!(out, "{summary}")?;
+    }
+    Ok(())
 }
 
 /// An export that was read, and what is still to be imported of it.

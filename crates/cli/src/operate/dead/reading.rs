@@ -80,7 +80,7 @@ fn print(survey: &Survey, read: &Read, now: Timestamp) -> std::io::Result<()> {
         writeln!(out, "{}", survey.letters_table(now))?;
     }
     if shown > 0 && shown < survey.chosen {
-        writeln!(out, "{shown} are shown; --limit {} shows all", survey.chosen)?;
+        writeln!(out, "{shown} shown; --limit {} shows all", survey.chosen)?;
     }
     if read.newer > 0 {
         writeln!(out, "{} came meanwhile", counted(read.newer, "more letter", "more letters"))?;

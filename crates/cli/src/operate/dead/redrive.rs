@@ -92,10 +92,12 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
     let (done, read) = plan.carry_out(&redrive).await?;
     let summary = done.summary("redrove");
     plan.answer(Some((&done, &read)));
-    if !is_json {
+    let result = plan.result(&done, &read, &summary);
+    // A failure begins with the summary.
+    if !is_json && result.is_ok() {
         writeln!(anstream::stdout(), "{summary}")?;
     }
-    Ok(plan.result(&done, &read, &summary)?)
+    Ok(result?)
 }
 
 /// Fails if the handler's environment is refused: nobody can say which functions it would re-invoke.

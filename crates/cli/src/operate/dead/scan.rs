@@ -93,7 +93,10 @@ impl Locked {
 impl fmt::Display for Locked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (count, clock) = (self.count(), self.clock());
-        write!(f, "{count} locked by another command, or by one that was killed, until {clock} at the latest; try again then")
+        write!(
+            f,
+            "{count} locked by another command, or by one that was killed, until {clock} at the latest; try again then"
+        )
     }
 }
 

@@ -146,10 +146,13 @@ impl Survey {
             return Ok(());
         }
         let functions = self.functions.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let named =
-            if functions.is_empty() { String::new() } else { format!("; the letters are of {functions}") };
+        let named = if functions.is_empty() {
+            String::new()
+        } else {
+            format!("; functions of the letters: {functions}")
+        };
         Err(Failure::Undone(format!(
-            "--target {target}: no letter is of such a function, and TARGET_FUNCTIONS allows none of that name{named}"
+            "--target {target}: no letter that was read is of this function, and TARGET_FUNCTIONS does not allow it{named}"
         )))
     }
 
@@ -367,9 +370,8 @@ mod tests {
         let letters = [event("Timeout")];
         assert_eq!(check("orders", &letters), Ok(()));
         assert_eq!(check("orders", &[]), Ok(()), "TARGET_FUNCTIONS has it");
-        let unknown =
-            "--target ordres: no letter is of such a function, and TARGET_FUNCTIONS allows none of that name";
-        let of = format!("{unknown}; the letters are of orders:$LATEST");
+        let unknown = "--target ordres: no letter that was read is of this function, and TARGET_FUNCTIONS does not allow it";
+        let of = format!("{unknown}; functions of the letters: orders:$LATEST");
         assert_eq!(check("ordres", &letters), Err(Failure::Undone(of)));
         assert_eq!(check("ordres", &[]), Err(Failure::Undone(unknown.into())));
         let locked = Read { locked: Some(Locked { letters: 33, until: NOW }), ..whole };

@@ -10,6 +10,7 @@ use crate::operate::deployment::{Deployment, Mapping};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::fix;
+use crate::text::durations;
 
 /// The engine's limits are of batches of this size.
 const BATCH_SIZE: i32 = 10;
@@ -233,8 +234,8 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
     ] {
         let retention = seen(settings)?.retention;
         if retention < RETENTION {
-            let days = (retention.as_secs_f64() / 8_640.0).round() / 10.0;
-            let found = format!("the {name} queue keeps messages for {days} days");
+            let found =
+                format!("the {name} queue keeps messages for {}", durations::short(retention.as_secs_f64()));
             let means = format!("SQS deletes {what} after that, silently");
             let fix = fix::queue(
                 &facts.deployment,
@@ -421,10 +422,10 @@ mod tests {
     fn both_queues_keep_for_14_days() {
         let short = Duration::from_secs(4 * 86_400);
         let retries = with_queue(|queue| queue.retention = short);
-        assert_found(retention(&retries), Outcome::Broken, "the retry queue keeps messages for 4 days");
+        assert_found(retention(&retries), Outcome::Broken, "the retry queue keeps messages for 4d");
         let mut dead = healthy();
         dead.dead_letter_queue.as_mut().unwrap().retention = short;
-        assert_found(retention(&dead), Outcome::Warning, "the dead-letter queue keeps messages for 4 days");
+        assert_found(retention(&dead), Outcome::Warning, "the dead-letter queue keeps messages for 4d");
     }
 
     #[test]

@@ -113,7 +113,11 @@ fn entries(versions: &[Version]) -> Vec<Entry> {
     entries
 }
 
-pub(crate) fn table(entries: &[Entry]) -> Table {
+pub(crate) fn text(entries: &[Entry]) -> String {
+    if entries.is_empty() { "nobody has paused anything yet".into() } else { table(entries).to_string() }
+}
+
+fn table(entries: &[Entry]) -> Table {
     let mut table = unwrapped_table();
     table.set_header(["when", "who", "what", "function", "until", "spread", "why"]);
     for entry in entries {
@@ -158,6 +162,11 @@ mod tests {
 
     fn version(number: i64, second: u64, by: &str, text: String) -> Version {
         Version { number, at: at(second), by: Some(by.into()), text }
+    }
+
+    #[test]
+    fn an_empty_history_is_no_empty_table() {
+        assert_eq!(text(&[]), "nobody has paused anything yet");
     }
 
     #[test]

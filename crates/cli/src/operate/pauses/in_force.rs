@@ -20,7 +20,9 @@ impl InForce {
     pub(crate) fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);
         // The one that ends last; without a planned end, later than any other.
-        let last = all().filter(|pause| pause.is_active(now)).max_by_key(|pause| (pause.until.is_none(), pause.until));
+        let last = all()
+            .filter(|pause| pause.is_active(now))
+            .max_by_key(|pause| (pause.until.is_none(), pause.until));
         let back_by = |pause: &Pause| Some(pause.until?.saturating_add(pause.spread.max(noticed + HOLD)));
         match last {
             Some(pause) => Self::Paused { until: pause.until },
@@ -31,7 +33,7 @@ impl InForce {
     /// Whether a pause holds a retry that is due then; `None` if its due time is not known.
     pub(crate) fn holds(self, due: Option<Timestamp>) -> bool {
         match self {
-            Self::Paused { until } => !due.zip(until).is_some_and(|(due, until)| due >= until),
+            Self::Paused { until } => due.zip(until).is_none_or(|(due, until)| due < until),
             Self::NotPaused { .. } => false,
         }
     }
@@ -59,12 +61,16 @@ mod tests {
         let until = |until: Option<u64>| InForce::Paused { until: until.map(at) };
         let back_by = |back_by: Option<u64>| InForce::NotPaused { back_by: back_by.map(at) };
         assert_eq!(in_force(&[]), back_by(None));
-        assert_eq!(in_force(&[(orders, 900, Some(2_000), 0), ("*", 950, Some(1_500), 0)]), until(Some(2_000)));
+        assert_eq!(
+            in_force(&[(orders, 900, Some(2_000), 0), ("*", 950, Some(1_500), 0)]),
+            until(Some(2_000))
+        );
         assert_eq!(in_force(&[(orders, 900, Some(2_000), 0), ("*", 950, None, 0)]), until(None));
         // The handler looks at a held event every 1,344 s.
         assert_eq!(in_force(&[(orders, 500, Some(900), 60)]), back_by(Some(900 + 38 + 1_344)));
         assert_eq!(in_force(&[(orders, 500, Some(900), 3_600)]), back_by(Some(4_500)));
-        let holds = |in_force: InForce| [Some(1_999), Some(2_000), None].map(|due| in_force.holds(due.map(at)));
+        let holds =
+            |in_force: InForce| [Some(1_999), Some(2_000), None].map(|due| in_force.holds(due.map(at)));
         assert_eq!(holds(until(Some(2_000))), [true, false, true]);
         assert_eq!((holds(until(None)), holds(back_by(None))), ([true; 3], [false; 3]));
     }
