@@ -195,4 +195,19 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     drop(all.comeback(&format!("pause --all {STACK} --for 1h --reason why --yes")).ended(0));
     refused(&all, "resume orders", 3, "orders is still paused by another pause");
     drop(all.comeback(&format!("resume --all {STACK} --yes")).ended(0));
+
+    // Where the parameter was garbled by hand, the command that is named brings it back.
+    let of_handler =
+        format!("lambda get-function-configuration --function-name {}", stack.output("RetryHandlerName"));
+    let settings = aws(ministack, &of_handler);
+    let name = settings["Environment"]["Variables"]["PAUSES"].as_str().expect("the parameter's name");
+    drop(aws(
+        ministack,
+        &format!("ssm put-parameter --name {name} --overwrite --type String --value 'by hand'"),
+    ));
+    let listed = all.comeback(&format!("pause --list --history {STACK}"));
+    assert!(listed.code == 1 && listed.stdout.contains("wrote an unreadable text"), "{}", listed.stdout);
+    let (_, fix) = listed.stderr.split_once("the last that can be read: ").expect("a command");
+    ministack.shell().run(fix).unwrap_or_else(|error| panic!("{error}"));
+    assert!(all.comeback(&format!("pause --list {STACK}")).ended(0).starts_with("nothing is paused\n"));
 }

@@ -144,10 +144,19 @@ async fn list(
             Some(name) => Some(history::read(account, name).await?),
             None => None,
         };
-        Ok((OpenPause::all(account, deployment, now).await?, history))
+        Ok((OpenPause::all(account, deployment, now).await, history))
     };
     let (pauses, history) = session.interrupt.or(work).await?;
-    session.answer(&json!({"pauses": pauses, "history": history}));
+    session.answer(&json!({"pauses": pauses.as_ref().ok(), "history": history}));
+    let history = history.filter(|_| !session.common.json).map(|history| history::text(&history));
+    let pauses = match pauses {
+        Ok(pauses) => pauses,
+        Err(unreadable) => {
+            // Who wrote it is in the history.
+            history.map_or(Ok(()), |history| writeln!(anstream::stdout(), "{history}"))?;
+            return Err(unreadable.into());
+        }
+    };
     let Some(pauses) = pauses else {
         let handler = &deployment.handler;
         anstream::eprintln!("note: the handler {handler} reads no pauses: its variable PAUSES is not set");
@@ -161,7 +170,7 @@ async fn list(
             writeln!(out, "{}", listed(&pauses))?;
         }
         if let Some(history) = history {
-            writeln!(out, "\n{}", history::text(&history))?;
+            writeln!(out, "\n{history}")?;
         }
     }
     for pause in pauses.iter().filter(|pause| Duration::from_secs(pause.open_seconds) > LONG_PAUSE) {

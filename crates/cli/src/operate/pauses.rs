@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use aws_sdk_ssm::types::ParameterType;
 use comeback_engine::{
-    Concurrency, EditError, FunctionPattern, Pause, PauseTarget, Pauses, Timestamp, longest_between_reads,
+    Concurrency, EditError, FunctionPattern, GarbledPauses, Pause, PauseTarget, Pauses, Timestamp,
+    longest_between_reads,
 };
 use serde::Serialize;
 
@@ -36,9 +37,29 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
             let answer = answer.or_failure("ssm:GetParameter", name)?;
             let parameter = answer.parameter();
             let text = parameter.and_then(|parameter| parameter.value()).unwrap_or_default();
-            Ok((parsed(name, text)?, parameter.map_or(0, |parameter| parameter.version())))
+            match Pauses::read(text) {
+                Ok(pauses) => Ok((pauses, parameter.map_or(0, |parameter| parameter.version()))),
+                Err(garbled) => Err(unreadable(account, name, &garbled).await),
+            }
         }
     }
+}
+
+/// Names the way out, too: the version to put back.
+async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
+    let fix = match history::last_readable(account, name).await {
+        Ok(Some(version)) => {
+            let aws = |command: &str| format!("aws ssm {command} --region {}", account.place.region);
+            let value =
+                aws(&format!("get-parameter --name {name}:{version} --query Parameter.Value --output text"));
+            let put =
+                aws(&format!("put-parameter --name {name} --type String --overwrite --value \"$({value})\""));
+            format!("put back version {version}, the last that can be read: {put}")
+        }
+        Ok(None) => "none of its versions can be read: delete it, and pause again what must be paused".into(),
+        Err(_) => "comeback pause --list --history names the version to put back".into(),
+    };
+    Failure::CouldNot(format!("parameter {name}: {garbled}; {fix}"))
 }
 
 fn parsed(name: &str, text: &str) -> Result<Pauses, Failure> {
