@@ -70,7 +70,7 @@ pub(crate) async fn a_hard_pause_sets_the_concurrency_and_resume_restores_it(wor
     let (ministack, stack) = (world.ministack().await, world.pausing().await);
     let function = stack.output("ExampleTargetName");
     let of_command = |command: &str| Operator::of_command(ministack, command, stack, function);
-    let (pauser, resumer, detacher) = (of_command("pause"), of_command("resume"), of_command("detach"));
+    let (pauser, resumer) = (of_command("pause"), of_command("resume"));
     let pause =
         || pauser.comeback(&format!("pause {function} {STACK} --hard --reason restore --json --yes")).json(0);
     let resume = || resumer.comeback(&format!("resume {function} {STACK} --json --yes"));
@@ -85,8 +85,10 @@ pub(crate) async fn a_hard_pause_sets_the_concurrency_and_resume_restores_it(wor
 
     let paused = pause();
     assert_eq!((&paused["pause"]["is_hard"], reserved()), (&json!(true), json!(0)));
-    let error =
-        detacher.comeback(&format!("detach {function} {STACK} --now --json --yes")).json(3)["error"].take();
+    let error = Operator::of(ministack)
+        .comeback(&format!("detach {function} {STACK} --now --json --yes"))
+        .json(3)["error"]
+        .take();
     let error = error.as_str().expect("text");
     assert!(
         error.ends_with(&format!("end the pause first, with `comeback resume {function} {STACK}`")),
