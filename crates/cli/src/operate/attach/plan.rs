@@ -273,7 +273,7 @@ impl Attachment {
             plan.notes.extend(self.elsewhere.get(&target.qualifier).map(|other| {
                 format!(
                     "it is attached to {other}: `{}` detaches it there",
-                    other.command(format!("detach {name}"))
+                    self.deployment.command_of(other, format!("detach {name}"))
                 )
             }));
             return Ok(plan);

@@ -48,18 +48,19 @@ pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Fa
     Ok(entries(&versions(account, name).await?))
 }
 
-/// The number of the last version that is readable.
+/// The number of the newest version that is readable.
 pub(crate) async fn last_readable(account: &Account, name: &str) -> Result<Option<i64>, Failure> {
-    Ok(last_of(&versions(account, name).await?))
+    Ok(newest_readable(&versions(account, name).await?))
 }
 
-fn last_of(versions: &[Version]) -> Option<i64> {
+/// The number of the newest version that is readable.
+pub(crate) fn newest_readable(versions: &[Version]) -> Option<i64> {
     let readable = |version: &&Version| Pauses::read(&version.text).is_ok();
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
 /// The oldest first. Empty while there is no parameter.
-async fn versions(account: &Account, name: &str) -> Result<Vec<Version>, Failure> {
+pub(crate) async fn versions(account: &Account, name: &str) -> Result<Vec<Version>, Failure> {
     let pages = account.ssm.get_parameter_history().name(name).into_paginator();
     let pages: Result<Vec<_>, _> = pages.send().try_collect().await;
     let pages = pages.unless(|error| error.is_parameter_not_found(), "ssm:GetParameterHistory", name)?;
@@ -221,7 +222,7 @@ mod tests {
             entry("dora", What::Unreadable, "", None),
         ];
         assert_eq!(said(&versions), expected);
-        assert_eq!((last_of(&versions), last_of(&versions[4..])), (Some(4), None));
+        assert_eq!((newest_readable(&versions), newest_readable(&versions[4..])), (Some(4), None));
         assert_eq!(
             said(&versions[1..]),
             expected[2..],

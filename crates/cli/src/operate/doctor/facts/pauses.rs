@@ -3,7 +3,7 @@
 use comeback_engine::Pauses;
 
 use crate::operate::account::{Account, Failure};
-use crate::operate::pauses::history::{Version, versions};
+use crate::operate::pauses::history::{Version, newest_readable, versions};
 
 /// The parameter's text is not readable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +22,7 @@ impl UnreadablePauses {
 
     fn of(parameter: &str, versions: &[Version]) -> Option<Self> {
         let problem = Pauses::read(&versions.last()?.text).err()?.to_string();
-        let last_readable = versions.iter().rfind(|version| Pauses::read(&version.text).is_ok());
-        let last_readable = last_readable.map(|version| version.number);
-        Some(Self { parameter: parameter.to_owned(), problem, last_readable })
+        Some(Self { parameter: parameter.to_owned(), problem, last_readable: newest_readable(versions) })
     }
 }
 
