@@ -155,8 +155,9 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     // Reading letters takes no policy of the handler's.
     let refuse = format!(
         "aws lambda update-function-configuration --function-name {} --environment \
-         'Variables={{DEAD_LETTER_QUEUE_URL={},TARGET_FUNCTIONS=,BASE_BACKOFF=0}}'",
+         'Variables={{RETRY_QUEUE_URL={},DEAD_LETTER_QUEUE_URL={},TARGET_FUNCTIONS=,BASE_BACKOFF=0}}'",
         stack.output("RetryHandlerName"),
+        stack.output("RetryQueueUrl"),
         stack.output("DeadLetterQueueUrl")
     );
     ministack.shell().run(&refuse).unwrap_or_else(|error| panic!("{error}"));
