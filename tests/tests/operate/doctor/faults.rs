@@ -223,7 +223,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "CB109",
         "without ReinvokeTargets",
         "lambda:InvokeFunction",
-        FixAnd("restored \"CB109-$EXAMPLE\""),
+        FixAnd("restored \"CB109-$FUNCTION\""),
     ),
     broken(
         "CB110",

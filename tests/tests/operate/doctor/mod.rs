@@ -196,13 +196,12 @@ fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: 
     let no_stack = ward.operator.comeback("doctor --stack no-such-stack");
     assert!(no_stack.stderr.contains("cloudformation:ListStackResources"), "{}", no_stack.stderr);
     assert_eq!(no_stack.code, 1);
-    // This one may look at the deployment and read logs. (MiniStack lets everybody read CloudWatch's alarms and metrics.)
+    // This one may look at the deployment, and read pauses and logs. (MiniStack lets everybody read CloudWatch's alarms and metrics.)
     let stranger = Operator::of_command(ministack, "trace", stack, FUNCTION);
     let report = stranger.comeback("doctor --stack checked --json").json(0);
     for (check, action) in [
         ("CB022", "lambda:ListFunctionEventInvokeConfigs"),
         ("CB030", "iam:SimulatePrincipalPolicy"),
-        ("CB050", "ssm:GetParameter"),
         ("CB101", "lambda:ListFunctionEventInvokeConfigs"),
     ] {
         let found = report["checks"]
