@@ -16,12 +16,13 @@ pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     let operator = Operator::of_command(ministack, "waiting", &stack, target);
     let waiting = |arguments: &str| operator.comeback(&format!("waiting --stack found-waiting {arguments}"));
     let down = ministack.invoke(target, r#"{"fail": true, "error_type": "acme.TargetDown"}"#).await;
+    let in_the_log = async |events: u64| {
+        let found = async || Some(waiting("--json").json(0)).filter(|found| found["found"] == events);
+        eventually("the events in the log", LIMIT, found).await
+    };
+    in_the_log(1).await;
     ministack.invoke(target, r#"{"fail": true, "error_type": "acme.Timeout"}"#).await;
-    let found = eventually("both events in the log", LIMIT, async || {
-        let found = waiting("--json").json(0);
-        (found["found"] == 2).then_some(found)
-    })
-    .await;
+    let found = in_the_log(2).await;
     assert_eq!((&found["groups"][1]["count"], &found["events"]), (&json!(1), &Value::Null));
     let notes = found["notes"].to_string();
     assert!(notes.contains("keeps lines for only 24h, and an event may wait for 2d without one"), "{notes}");
