@@ -77,15 +77,16 @@ chaos: ## simulate with every fault, SEEDS seeds (2000) under each of several po
 mutants: ## plant bugs in a copy, one at a time: the tests catch each (five minutes)
 	python3 tests/mutation/check.py
 
-# Two cores have enough to do: cargo builds while tools are downloaded, and the server tests mostly wait, so that the others
-# run beside them with a lower priority.
+# Cargo builds while tools are downloaded. The server tests have the machine to themselves: on two busy cores, calls of the
+# handler take longer than it waits for them.
 test: ## every test, also those against the real stack
 	@$(STAGE) begin
 	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
 		build-tests chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
 	@$(STAGE) run "lint templates, test construct and clients" make --no-print-directory --jobs 2 --output-sync=target \
 		lint-templates test-infra test-clients
-	@$(STAGE) run "test" make --no-print-directory --jobs 2 --output-sync=target NICE=nice test-fast test-servers
+	@$(STAGE) run "test without servers" make --no-print-directory test-fast
+	@$(STAGE) run "test with servers" make --no-print-directory test-servers
 	@$(STAGE) table
 
 # Without make's flags, in which cargo would look for make's job server.
@@ -111,7 +112,7 @@ verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your
 	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
 
 test-fast: ## the tests that need no browser, server or Node (two minutes once built)
-	MAKEFLAGS= $(NICE) cargo test $(ALL)
+	MAKEFLAGS= cargo test $(ALL)
 
 test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
 	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet
