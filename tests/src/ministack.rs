@@ -12,6 +12,7 @@ use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provi
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+use crate::repository::path_with_tools;
 use crate::{Background, Shell, eventually, free_port, root, scratch};
 
 /// A region for which AWS CLI 1 has no SQS endpoint of its own: where it has one, it ignores `AWS_ENDPOINT_URL`.
@@ -70,7 +71,11 @@ impl MiniStack {
         let directory = scratch(name);
         let certificate = directory.join("certificate.pem");
         let http_client = make_certificate(&directory)?;
+        let tools = path_with_tools();
+        let path = std::iter::once(root().join("tests/tools/bin")).chain(std::env::split_paths(&tools));
         let shell = Shell::new()
+            .with("PATH", std::env::join_paths(path).expect("the repository's path holds no colon"))
+            .with("COMEBACK_AWS_SERVER", aws_server().await?)
             .with("AWS_ENDPOINT_URL", &endpoint)
             .with("AWS_ACCESS_KEY_ID", KEY)
             .with("AWS_SECRET_ACCESS_KEY", KEY)
@@ -182,6 +187,23 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
         TlsContext::builder().with_trust_store(trusted).build().map_err(|error| error.to_string())?;
     let provider = Provider::Rustls(CryptoMode::AwsLc);
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
+}
+
+/// The name at which a server runs the AWS CLI, for all of this process. By itself, each command of the CLI would take half
+/// a second of processor time to start.
+async fn aws_server() -> Result<&'static str, String> {
+    static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
+    let start = async || {
+        let name = format!("comeback-aws-{}", std::process::id());
+        let command = format!("exec .tools/aws/bin/python tests/tools/aws_server.py {name}");
+        let server = Shell::new().start(&command, &scratch(&name).join("aws.log"))?;
+        eventually("the AWS CLI to be imported", Duration::from_secs(60), async || {
+            server.log().contains("ready").then_some(())
+        })
+        .await;
+        Ok::<_, String>((name, server))
+    };
+    Ok(&SERVER.get_or_try_init(start).await?.0)
 }
 
 /// Every JSON line of a log group, in order. Empty while the group does not exist.

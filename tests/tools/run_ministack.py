@@ -4,6 +4,7 @@ import contextvars
 import functools
 import hashlib
 import json
+import os
 import re
 import select
 import threading
@@ -13,7 +14,7 @@ import time
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 
 from ministack import app  # noqa: E402
-from ministack.core import iam_actions, iam_evaluator  # noqa: E402
+from ministack.core import iam_actions, iam_evaluator, lambda_runtime  # noqa: E402
 from ministack.services import cloudwatch, iam, lambda_svc, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
@@ -90,6 +91,66 @@ for action, function in sqs._HANDLERS.items():
 # ReceiveMessage is a coroutine and waits between these steps, without the lock.
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
+
+# On AWS, what a function wrote before it answered is in its log. MiniStack looks for it for some milliseconds, and shows what
+# it missed with the environment's next invocation, which may never come.
+class Output:
+    def __init__(self, stream, lines):
+        self.descriptor, self.lines, self.rest, self.lock = stream.fileno(), lines, b"", threading.Lock()
+
+    def read(self):
+        """Reads what is there. False at the end."""
+        with self.lock:
+            while self.is_there(0):
+                read = os.read(self.descriptor, 65536)
+                *whole, self.rest = (self.rest + read).split(b"\n")
+                for line in whole if read else [self.rest]:
+                    self.lines.put(line.decode(errors="replace").rstrip("\r"))
+                if not read:
+                    self.descriptor = None
+            return self.descriptor is not None
+
+    def is_there(self, milliseconds):
+        if self.descriptor is None:
+            return False
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return bool(poll.poll(milliseconds))
+
+
+def read_on(worker, stream, lines):
+    worker.output = Output(stream, lines)
+    while worker.output.read():
+        worker.output.is_there(None)
+    stream.close()
+
+
+def whole_log(worker, **_):
+    worker.output.read()
+    return worker._drain_stderr()
+
+
+lambda_runtime._PROVIDED_LOG_MAX_LINES = 0
+lambda_runtime.ProvidedWorker._pump_output = read_on
+lambda_runtime.Worker._read_stderr = lambda worker: read_on(worker, worker._proc.stderr, worker._stderr_queue)
+lambda_runtime.Worker._drain_stderr_bounded = whole_log
+
+# On AWS, an invocation ends in the environment in which it began, though the function is updated meanwhile. MiniStack kills it.
+def when_it_answered(kill):
+    def kill_one(worker):
+        with worker._lock:
+            kill([worker])
+
+    @functools.wraps(kill)
+    def kill_each(workers):
+        kill([worker for worker in workers if not worker.in_use])
+        for busy in [worker for worker in workers if worker.in_use]:
+            threading.Thread(target=kill_one, args=[busy], daemon=True).start()
+
+    return kill_each
+
+
+lambda_runtime.kill_workers = when_it_answered(lambda_runtime.kill_workers)
 
 # A template's parameter arrives as text, which stops the mapping's poller and which no SDK reads.
 def whole_number(limit):
