@@ -68,6 +68,7 @@ pub(crate) async fn two_functions_have_a_policy_each(world: &World) {
     for function in FUNCTIONS {
         let detach = format!("detach {function} {STACK} --yes --now --json");
         let detached = patiently(&Operator::of_command(ministack, "detach", stack, function), &detach).await;
+        assert!(detached.stderr.contains("not finished: "), "every change was made: {}", detached.stderr);
         let differences = detached.json(3)["differences"].clone();
         let is_its = |it: &Value| it["setting"] == "FunctionPolicies" && it["to"].is_null();
         assert!(differences.as_array().expect("a list").iter().any(is_its), "{differences:#}");
