@@ -20,7 +20,9 @@ FUZZ_SECONDS ?= 600
 ALL := --workspace --all-features
 # The tests that need servers, a browser, Node or what `make tools` installs. tests/Cargo.toml says `test = false` for them,
 # so that `cargo test` runs the others.
-SERVERS := $(addprefix --test ,delivery envelope_targets operate report_page stack template)
+SERVERS := $(addprefix --test ,delivery envelope_targets operate report_page template)
+# Half of the time of the tests with servers.
+STACK := --test stack
 # Stages call plain `make`: `make --dry-run` would run a line with make's own variable.
 STAGE := python3 tests/tools/stage.py
 
@@ -33,7 +35,7 @@ export SAM_CLI_TELEMETRY := 0
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates lint-workflows build-tests test-servers test-infra tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
+	lint-licences lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-servers tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,25 +79,34 @@ chaos: ## simulate with every fault, SEEDS seeds (2000) under each of several po
 mutants: ## plant bugs in a copy, one at a time: the tests catch each (five minutes)
 	python3 tests/mutation/check.py
 
-# Cargo builds while tools are downloaded. The server tests have the machine to themselves: on two busy cores, calls of the
-# handler take longer than it waits for them.
+# Cargo builds while tools are downloaded. Then the tests with servers mostly wait, and the others run in the time that these leave.
 test: ## every test, also those against the real stack
 	@$(STAGE) begin
 	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
 		build-tests chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
-	@$(STAGE) run "lint templates, test construct and clients" make --no-print-directory --jobs 2 --output-sync=target \
-		lint-templates test-infra test-clients
-	@$(STAGE) run "test without servers" make --no-print-directory test-fast
-	@$(STAGE) run "test with servers" make --no-print-directory test-servers
+	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers
 	@$(STAGE) table
+
+with-stack:
+	@$(STAGE) run "test the stack" make --no-print-directory test-stack
+
+with-servers:
+	@$(STAGE) run "beside it: test with other servers" make --no-print-directory test-servers
+
+without-servers:
+	@nice -n 19 $(STAGE) run "beside both: lint templates, test construct and clients, test without servers" \
+		make --no-print-directory lint-templates test-infra test-clients test-fast
 
 # Without make's flags, in which cargo would look for make's job server.
 build-tests:
 	MAKEFLAGS= cargo test $(ALL) --no-run
-	MAKEFLAGS= cargo test $(ALL) $(SERVERS) --no-run
+	MAKEFLAGS= cargo test $(ALL) $(SERVERS) $(STACK) --no-run
 
 test-servers:
-	MAKEFLAGS= cargo test $(ALL) $(SERVERS)
+	MAKEFLAGS= cargo test $(ALL) $(SERVERS) --no-fail-fast
+
+test-stack:
+	MAKEFLAGS= cargo test $(ALL) $(STACK)
 
 test-infra: infra/node_modules/.installed
 	npm --prefix infra test
@@ -112,7 +123,7 @@ verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your
 	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
 
 test-fast: ## the tests that need no browser, server or Node (two minutes once built)
-	MAKEFLAGS= cargo test $(ALL)
+	MAKEFLAGS= cargo test $(ALL) --no-fail-fast
 
 test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
 	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet

@@ -32,7 +32,7 @@ pub use ministack::{DeadLetter, MiniStack, dead_letter, log_lines};
 pub use operator::{Operator, Ran};
 pub use repository::{built_command, root, scratch, template};
 pub use shell::{Background, Shell, eventually, free_port, request};
-pub use stack::{ARCHITECTURE, Stack, build, deploy_by_hand, deploy_example};
+pub use stack::{ARCHITECTURE, SAMS_OWN, Stack, build, deploy_by_hand, deploy_example};
 pub use target::{
     LONGEST_TIMEOUT, answering_target, enveloped_target, example_target, failing_target, kill, outage_target,
     plain_target,

@@ -63,9 +63,6 @@ impl MiniStack {
         if !root().join(".tools/ministack/bin/ministack").exists() {
             return Err("MiniStack is not installed: run `make tools`".into());
         }
-        // Two that start at once both find port 443 free, which MiniStack takes if it can; one of them then hangs.
-        static STARTING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-        let _one_at_a_time = STARTING.lock().await;
         let port = free_port();
         let endpoint = format!("https://127.0.0.1:{port}");
         let directory = scratch(name);

@@ -1,18 +1,31 @@
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use aws_sdk_cloudformation::types::{Capability, Parameter};
 use aws_sdk_sqs::types::QueueAttributeName;
 
-use crate::{MiniStack, Shell, eventually, pages};
+use crate::{MiniStack, Shell, eventually, pages, root};
 
 /// This machine's architecture as the template names it: only its bootstraps run here.
 pub const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
 
-/// Builds the functions of `template.yaml` as it ships, but for this machine's architecture.
-pub fn build(shell: &Shell) -> Result<(), String> {
-    shell.run(&format!("sam build --parameter-overrides Architecture={ARCHITECTURE}")).map(drop)
+/// Where `sam build` puts the functions if it is not told.
+pub const SAMS_OWN: &str = ".aws-sam/build";
+static BUILT: OnceLock<PathBuf> = OnceLock::new();
+
+/// Builds the functions of `template.yaml` as it ships, but for this machine's architecture. `folder` is this program's own:
+/// others may build and read at the same time.
+pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
+    shell.run(&format!("sam build --build-dir {folder} --parameter-overrides Architecture={ARCHITECTURE}"))?;
+    BUILT.get_or_init(|| root().join(folder));
+    Ok(())
+}
+
+/// What [`build`] has built.
+pub(crate) fn built() -> &'static Path {
+    BUILT.get().expect("`build` comes first")
 }
 
 impl MiniStack {
@@ -57,9 +70,9 @@ impl MiniStack {
     /// Uploads the code of the last build. Returns the template that points to it.
     fn package(&self) -> Result<String, String> {
         let packaged = self.directory().join("packaged.yaml");
-        self.shell().with("PACKAGED", &packaged).run(
+        self.shell().with("PACKAGED", &packaged).with("BUILT", built()).run(
             "aws s3 mb s3://packaged-code\n\
-             aws cloudformation package --template-file .aws-sam/build/template.yaml --s3-bucket packaged-code \
+             aws cloudformation package --template-file \"$BUILT/template.yaml\" --s3-bucket packaged-code \
              --output-template-file \"$PACKAGED\"",
         )?;
         std::fs::read_to_string(&packaged).map_err(|error| format!("{}: {error}", packaged.display()))

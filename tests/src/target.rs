@@ -3,6 +3,7 @@ use std::path::Path;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::{Environment, FunctionCode, Runtime};
 
+use crate::stack::built;
 use crate::{MiniStack, root};
 
 /// Lambda's longest timeout in seconds. On a clock sixty times as fast it is 15 s.
@@ -33,7 +34,7 @@ pub async fn enveloped_target(ministack: &MiniStack, name: &str) {
 
 /// Creates another function from the example target's bootstrap, which `sam build` built.
 pub async fn example_target(ministack: &MiniStack, name: &str) {
-    let bootstrap = root().join(".aws-sam/build/ExampleTarget/bootstrap");
+    let bootstrap = built().join("ExampleTarget/bootstrap");
     let no_variables = Environment::builder().build();
     create(ministack, name, Runtime::Providedal2023, &bootstrap, no_variables).await;
 }

@@ -253,6 +253,9 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
+# It also takes port 443 if that is free. Two that start at once both find it free, and one of them then hangs.
+app._port_is_bindable = lambda host, port: False
+
 # Its web server ends an HTTP/2 connection after a thousand requests, and never answers those in progress.
 from hypercorn.config import Config  # noqa: E402
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the stages of `make test`.
+"""Times the stages of `make test`, some of which run side by side.
 
     stage.py begin                 forgets an earlier run
     stage.py run NAME COMMAND...   runs a command and records its time
@@ -17,7 +17,7 @@ NOTES = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "stages.tsv"
 
 def begin():
     NOTES.parent.mkdir(parents=True, exist_ok=True)
-    NOTES.write_text("")
+    NOTES.write_text(f"{time.time():.1f}\tbegin\n")
 
 
 def run(name, *command):
@@ -29,8 +29,8 @@ def run(name, *command):
 
 
 def table():
-    stages = [line.split("\t") for line in NOTES.read_text().splitlines()]
-    total = sum(float(seconds) for seconds, _ in stages)
+    (begun, _), *stages = [line.split("\t") for line in NOTES.read_text().splitlines()]
+    total = time.time() - float(begun)
     print("\nwhere the time went")
     for seconds, name in stages + [[total, "in all"]]:
         minutes, rest = divmod(round(float(seconds)), 60)

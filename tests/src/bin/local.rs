@@ -6,7 +6,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use comeback_tests::{MiniStack, Operator, Stack, build, eventually, log_lines};
+use comeback_tests::{MiniStack, Operator, SAMS_OWN, Stack, build, eventually, log_lines};
 use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -30,7 +30,7 @@ async fn run() -> Result<(), String> {
     println!("starting MiniStack");
     let ministack = MiniStack::start("local").await?;
     println!("building the functions (minutes the first time)");
-    build(&ministack.shell())?;
+    build(&ministack.shell(), SAMS_OWN)?;
     println!("deploying template.yaml");
     let stack = ministack.deploy("comeback", "").await?;
     make_healthy(&ministack, &stack)?;

@@ -41,7 +41,7 @@ impl World {
     /// `sam build` has run.
     pub(crate) async fn built(&self) {
         let shell = self.ministack().await.shell();
-        or_panic(self.built.get_or_init(async || build(&shell)).await);
+        or_panic(self.built.get_or_init(async || build(&shell, "target/end-to-end/operate-build")).await);
     }
 
     /// A stack of the template as it ships, for one trial alone: a trial breaks and changes what it likes.

@@ -22,7 +22,7 @@ mod retries;
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
 
-use comeback_tests::{MiniStack, Stack, build};
+use comeback_tests::{MiniStack, SAMS_OWN, Stack, build};
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
@@ -123,7 +123,7 @@ impl World {
     /// `sam build` has run.
     async fn built(&self) {
         let shell = self.ministack().await.shell();
-        or_panic(self.built.get_or_init(async || build(&shell)).await);
+        or_panic(self.built.get_or_init(async || build(&shell, SAMS_OWN)).await);
     }
 
     /// The stack of docs/deploy-sam.md: its commands, and every setting as shipped.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use comeback_tests::{ARCHITECTURE, MiniStack, Shell, build, eventually, pages, root, scratch};
+use comeback_tests::{ARCHITECTURE, MiniStack, SAMS_OWN, Shell, build, eventually, pages, root, scratch};
 use comeback_timelapse::Depth;
 
 use crate::World;
@@ -27,7 +27,7 @@ pub(crate) async fn update_of_the_release_before_loses_nothing(world: &World) {
         MiniStack::function_arn(&Orders::target_of(NAME))
     );
     let before = ministack.shell().at(release_before(&ministack.shell()));
-    build(&before).unwrap_or_else(|error| panic!("{error}"));
+    build(&before, SAMS_OWN).unwrap_or_else(|error| panic!("{error}"));
     let stack = ministack.sam_deploy(&before, NAME, &format!("Envelope=inline {parameters}")).await;
     let stack = stack.unwrap_or_else(|error| panic!("{error}"));
     let orders = Orders::of_stack(ministack, &stack).await;
