@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{SettingError, Settings};
-use comeback_timelapse::{Goal, Plan, PlanError, TARGET_ARN};
+use comeback_engine::{Policies, Policy, PolicyEntry, SettingError, Settings};
+use comeback_timelapse::{Goal, Plan, PlanError, SimulatedTarget, TARGET_ARN};
 use serde::Serialize;
 
 use crate::clock::timed;
@@ -27,6 +27,7 @@ Examples:
   comeback plan                                        3h down, 10 events a second, back within 30m
   comeback plan --outage 1h --rate 200/s --recover-within 5m --plot out/
   comeback plan --recover-within 2h --never-succeed 1% if one event in a hundred fails every time
+  comeback plan --policies 'payments MAX_AGE=6h MAX_RETRIES=50' --target payments
   comeback plan --outage 3d --max-age 7d --recover-within 6h --json";
 
 #[derive(Debug, Args)]
@@ -49,6 +50,12 @@ pub(crate) struct PlanArguments {
     /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 185]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     max_retries: Option<String>,
+    /// POLICIES: policies of single functions, such as "orders MAX_AGE=2h; export-* MAX_AGE=14d"
+    #[arg(long, value_name = "ENTRIES")]
+    policies: Option<String>,
+    /// The function to plan for, where --policies gives it a policy of its own [default: the stack's]
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
     /// Seed of everything random [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -73,37 +80,56 @@ impl PlanArguments {
         }
     }
 
-    /// The policy apart from what a plan varies, read by the handler's own reader.
+    /// The policies, read by the handler's own reader.
     ///
     /// # Errors
     ///
     /// Every value that was refused, in the handler's words.
-    fn settings(&self) -> Result<Settings, Vec<SettingError>> {
-        let given = [("max-age", &self.max_age), ("max-retries", &self.max_retries)];
+    fn policies(&self) -> Result<Policies, Vec<SettingError>> {
+        let given =
+            [("max-age", &self.max_age), ("max-retries", &self.max_retries), ("policies", &self.policies)];
         let given = given.iter().filter_map(|(flag, value)| Some((*flag, value.as_deref()?)));
-        let policies = PolicyFlags::default().with(given).policies(TARGET_ARN)?;
-        let policy = policies.stack();
-        Ok(Settings {
-            max_age: policy.max_age().as_secs(),
-            max_retries: policy.max_retries(),
-            target_functions: vec![TARGET_ARN.into()],
-            ..Settings::default()
+        PolicyFlags::default().with(given).policies(TARGET_ARN)
+    }
+
+    /// The entry that counts for the function to plan for; `None` if the plan is for the stack's policy.
+    fn entry<'p>(&self, policies: &'p Policies) -> Result<Option<&'p PolicyEntry>, Failure> {
+        let Some(name) = &self.target else { return Ok(None) };
+        let target = SimulatedTarget { name: name.clone(), ..SimulatedTarget::default() };
+        let entry = policies.entry_of(&target.arn());
+        entry.map(Some).ok_or_else(|| {
+            Failure::Refused(vec![format!(
+                "--target is {name}, and no entry of --policies matches it: its policy is the stack's; plan that without --target"
+            )])
         })
+    }
+}
+
+/// A policy apart from what a plan varies.
+fn other_settings(policy: &Policy) -> Settings {
+    Settings {
+        max_age: policy.max_age().as_secs(),
+        max_retries: policy.max_retries(),
+        target_functions: vec![TARGET_ARN.into()],
+        ..Settings::default()
     }
 }
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     let goal = arguments.goal();
-    let (other, ()) = Failure::unless_both(arguments.settings(), goal.check())?;
+    let (policies, ()) = Failure::unless_both(arguments.policies(), goal.check())?;
+    let entry = arguments.entry(&policies)?;
+    let other = other_settings(entry.map_or(policies.stack(), PolicyEntry::policy));
     let (plan, wall_time) = timed(|| planned(&goal, &other));
     let plan = plan?;
     let limited_by: Vec<String> =
         plan.limits.iter().map(|limit| words::sentence(limit, &goal, &other)).collect();
-    let pasted = plan.cheapest.as_ref().map(|policy| words::settings(policy, &other));
+    let pasted = Pasted::of(&plan, &other, entry);
     if arguments.json {
-        print_json(&Printed { plan: &plan, settings: pasted.as_deref(), limited_by: &limited_by })?;
+        print_json(&Printed { plan: &plan, pasted, limited_by: &limited_by })?;
     } else {
-        writeln!(anstream::stdout().lock(), "{}", text(&plan, pasted.as_deref(), wall_time))?;
+        let target = arguments.target.as_deref().zip(entry);
+        writeln!(anstream::stdout().lock(), "{}", text(&plan, target, &pasted, wall_time))?;
     }
     if let Some(folder) = &arguments.plot {
         let file = folder.join("plan.svg");
@@ -124,24 +150,57 @@ fn planned(goal: &Goal, settings: &Settings) -> Result<Plan, Failure> {
 struct Printed<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
-    settings: Option<&'a [Setting]>,
+    #[serde(flatten)]
+    pasted: Pasted,
     limited_by: &'a [String],
 }
 
-fn text(plan: &Plan, settings: Option<&[Setting]>, wall_time: Duration) -> String {
-    let pasted = settings.map_or(String::new(), |settings| {
-        let (overrides, properties) = words::pasted(settings);
-        format!(
-            "\n\nWith SAM:\n  sam deploy --parameter-overrides{overrides}\n\n\
-             As properties of the CDK construct:{properties}"
-        )
-    });
+/// What to put into a deployment.
+#[derive(Serialize)]
+struct Pasted {
+    /// Settings of the stack; `None` if no policy meets the goal.
+    settings: Option<Vec<Setting>>,
+    /// The entry of `POLICIES`, if the plan is for a function that has one.
+    entry: Option<String>,
+}
+
+impl Pasted {
+    fn of(plan: &Plan, other: &Settings, entry: Option<&PolicyEntry>) -> Self {
+        let cheapest = plan.cheapest.as_ref();
+        Self {
+            settings: cheapest.map(|policy| match entry {
+                Some(_) => words::queue_settings(policy).collect(),
+                None => words::settings(policy, other),
+            }),
+            entry: cheapest.zip(entry).map(|(policy, entry)| words::entry(policy, entry)),
+        }
+    }
+
+    fn text(&self) -> String {
+        let entry = self.entry.as_ref().map(|entry| format!("\n\nAs the entry of POLICIES:\n  {entry}"));
+        let entry = entry.unwrap_or_default();
+        let settings = self.settings.as_ref().filter(|settings| !settings.is_empty());
+        let settings = settings.map(|settings| {
+            let (overrides, properties) = words::pasted(settings);
+            format!(
+                "\n\nWith SAM:\n  sam deploy --parameter-overrides{overrides}\n\n\
+                 As properties of the CDK construct:{properties}"
+            )
+        });
+        entry + &settings.unwrap_or_default()
+    }
+}
+
+fn text(plan: &Plan, target: Option<(&str, &PolicyEntry)>, pasted: &Pasted, wall_time: Duration) -> String {
+    let target = target.map(|(name, entry)| format!("For {name}, by its entry of POLICIES: {entry}\n"));
     format!(
-        "{}\n\n{}\n{}{}{pasted}\n\nwall time: {}",
+        "{}{}\n\n{}\n{}{}{}\n\nwall time: {}",
+        target.unwrap_or_default(),
         words::headline(plan),
         words::policies(plan),
         words::legend(plan),
         words::slower_alone(plan).map_or(String::new(), |slower| format!("\n{slower}")),
+        pasted.text(),
         durations::text(wall_time),
     )
 }

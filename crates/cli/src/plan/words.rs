@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, Settings};
+use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, PolicyEntry, Settings};
 use comeback_timelapse::{Candidate, EVENTS_OF_A_PLAN, Goal, Limit, LimitedBy, Percentiles, Plan};
 use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
@@ -119,26 +119,48 @@ pub(super) struct Setting {
 /// What the plan has chosen, and what else must not have its default then.
 pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
     let default = Settings::default();
-    let seconds = |seconds: u64| (seconds.to_string(), format!("Duration.seconds({seconds})"));
-    let number = |number: u64| (number.to_string(), number.to_string());
-    let jitter = (policy.jitter.to_owned(), format!("Jitter.{}", policy.jitter.to_uppercase()));
-    let pollers = policy.maximum_concurrency;
-    let settings = [
-        ("BaseBackoff", "baseBackoff", seconds(policy.base_backoff), true),
-        ("MaxBackoff", "maxBackoff", seconds(policy.max_backoff), true),
-        ("Jitter", "jitter", jitter, true),
-        ("MaxAge", "maxAge", seconds(other.max_age), other.max_age != default.max_age),
-        ("MaxRetries", "maxRetries", number(other.max_retries), other.max_retries != default.max_retries),
-        ("MaximumConcurrency", "maxConcurrency", number(pollers), pollers > default.maximum_concurrency),
-    ];
-    let needed = settings.into_iter().filter(|(.., needed)| *needed);
-    let setting = |(parameter, property, (value, property_value), _)| Setting {
+    let seconds = |parameter, property, seconds: u64| Setting {
         parameter,
-        value,
+        value: seconds.to_string(),
         property,
-        property_value,
+        property_value: format!("Duration.seconds({seconds})"),
     };
-    needed.map(setting).collect()
+    let jitter = Setting {
+        parameter: "Jitter",
+        value: policy.jitter.to_owned(),
+        property: "jitter",
+        property_value: format!("Jitter.{}", policy.jitter.to_uppercase()),
+    };
+    let backoff = [
+        seconds("BaseBackoff", "baseBackoff", policy.base_backoff),
+        seconds("MaxBackoff", "maxBackoff", policy.max_backoff),
+        jitter,
+    ];
+    let age = (other.max_age != default.max_age).then(|| seconds("MaxAge", "maxAge", other.max_age));
+    let retries = other.max_retries;
+    let retries = (retries != default.max_retries).then(|| number("MaxRetries", "maxRetries", retries));
+    backoff.into_iter().chain(age).chain(retries).chain(queue_settings(policy)).collect()
+}
+
+/// What must not have its default, and is never a single function's.
+pub(super) fn queue_settings(policy: &Candidate) -> impl Iterator<Item = Setting> {
+    let pollers = policy.maximum_concurrency;
+    let is_needed = pollers > Settings::default().maximum_concurrency;
+    is_needed.then(|| number("MaximumConcurrency", "maxConcurrency", pollers)).into_iter()
+}
+
+fn number(parameter: &'static str, property: &'static str, number: u64) -> Setting {
+    Setting { parameter, value: number.to_string(), property, property_value: number.to_string() }
+}
+
+/// An entry of `POLICIES` with what the plan has chosen. What else it sets stays.
+pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
+    const CHOSEN: [&str; 4] = ["BASE_BACKOFF", "MAX_BACKOFF", "BACKOFFS", "JITTER"];
+    let other = entry.settings().filter(|(name, _)| !CHOSEN.contains(name));
+    let other = other.map(|(name, value)| format!(" {name}={value}")).collect::<String>();
+    let Candidate { base_backoff, max_backoff, jitter, .. } = policy;
+    let pattern = entry.pattern();
+    format!("{pattern}{other} BASE_BACKOFF={base_backoff} MAX_BACKOFF={max_backoff} JITTER={jitter}")
 }
 
 /// ` BaseBackoff=1 …` for SAM, and `baseBackoff: Duration.seconds(1),` and so on for the construct, a line each.
@@ -155,14 +177,14 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
     match limit {
         LimitedBy::MaxAge => format!(
             "MAX_AGE: {named} recovers soon enough, but gives {} up, because MAX_AGE ({}) ends before the outage of {} does. \
-             Raise --max-age well above that",
+             Raise it well above that",
             share(policy, "max_age"),
             time(settings.max_age),
             durations::text(goal.outage),
         ),
         LimitedBy::MaxRetries => format!(
             "MAX_RETRIES: {named} recovers soon enough, but gives {} up, because their retries (MAX_RETRIES {}) are used up \
-             before the outage ends. Raise --max-retries",
+             before the outage ends. Raise them",
             share(policy, "max_retries"),
             settings.max_retries,
         ),

@@ -88,3 +88,41 @@ fn refusals_of_the_policy_and_of_the_goal_are_reported_at_once() {
         --outage is 0ns; it must be 1 s to 14 days\n";
     assert_eq!(failed("plan --outage 0 --max-age 1s"), (2, expected.to_owned()));
 }
+
+#[test]
+fn a_functions_plan_follows_its_entry_and_writes_it_again() {
+    let entries = "export-* MAX_AGE=2d MAX_RETRIES=100 BACKOFFS=20s,5m ENVELOPE=inline; * MAX_AGE=60s";
+    let plan = |more: &[&str]| {
+        let arguments = QUICK.split(' ').chain(["--rate", "1000/s"]).chain(more.iter().copied());
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_comeback")).args(arguments).output();
+        output.expect("comeback runs")
+    };
+    let json = |more: &[&str]| -> Value {
+        let output = plan(&[more, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let own = json(&["--policies", entries, "--target", "export-eu"]);
+    let stacks = json(&["--max-age", "2d", "--max-retries", "100"]);
+    assert_eq!(own["grid"], stacks["grid"], "the entry's MAX_AGE and MAX_RETRIES count");
+    let chosen = ["base_backoff", "max_backoff", "jitter"].map(|name| own["cheapest"][name].to_string());
+    let [base, cap, jitter] = chosen.map(|value| value.replace('"', ""));
+    let entry = format!(
+        "export-* MAX_AGE=2d MAX_RETRIES=100 ENVELOPE=inline BASE_BACKOFF={base} MAX_BACKOFF={cap} JITTER={jitter}"
+    );
+    assert_eq!((&own["entry"], &stacks["entry"]), (&entry.as_str().into(), &Value::Null));
+    let named: Vec<_> = own["settings"].as_array().expect("a list").iter().collect();
+    assert!(named.len() == 1 && named[0]["parameter"] == "MaximumConcurrency", "the queue's: {named:?}");
+    let text =
+        String::from_utf8(plan(&["--policies", entries, "--target", "export-eu"]).stdout).expect("text");
+    assert!(text.starts_with("For export-eu, by its entry of POLICIES: export-* MAX_AGE=2d "), "{text}");
+    assert!(text.contains(&format!("As the entry of POLICIES:\n  {entry}\n")), "{text}");
+
+    let without = json(&["--policies", entries, "--max-age", "2d", "--max-retries", "100"]);
+    assert_eq!(without, stacks, "the plan is for the stack's policy");
+    let unmatched = plan(&["--policies", "export MAX_AGE=2h", "--target", "orders"]);
+    let error = String::from_utf8(unmatched.stderr).expect("text");
+    assert!(error.starts_with("error: --target is orders, and no entry of --policies matches it"), "{error}");
+    let refused = plan(&["--policies", "export MAX_AGE=1s", "--target", "export"]);
+    let error = String::from_utf8(refused.stderr).expect("text");
+    assert!(error.contains("export MAX_AGE=1s") && error.contains("MAX_AGE is 1 s"), "{error}");
+}
