@@ -72,7 +72,7 @@ pub use pauses::{
     PauseTarget, Pauses,
 };
 pub use policies::{BadEntry, FUNCTION_SETTINGS, Policies, PolicyEntry};
-pub use policies_text::{policies_named, with_policy, without_policies};
+pub use policies_text::{policies_named, policy_about, with_policy, without_policies, without_policy};
 pub use policy::{
     BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, LONGEST_HIDE_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
     MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError, Settings,

@@ -16,15 +16,20 @@ use crate::policies::{entries_of, pattern_of};
 /// assert_eq!(text, "export MAX_AGE=14d; orders MAX_AGE=3h; * MAX_AGE=12h");
 /// ```
 pub fn with_policy(text: &str, function_arn: &str, entry: &str) -> String {
-    let matches = |other: &str| {
-        let pattern = pattern_of(other).parse::<PolicyPattern>();
-        pattern.is_ok_and(|pattern| pattern.matches(function_arn))
-    };
     let is_replaced = |other: &str| pattern_of(other) == pattern_of(entry);
     let mut entries: Vec<&str> = entries_of(text).filter(|other| !is_replaced(other)).collect();
-    let position = entries.iter().position(|other| matches(other)).unwrap_or(entries.len());
+    let position = entries.iter().position(|other| is_about(other, function_arn)).unwrap_or(entries.len());
     entries.insert(position, entry);
     if entries_of(text).eq(entries.iter().copied()) { text.to_owned() } else { entries.join("; ") }
+}
+
+fn is_about(entry: &str, function_arn: &str) -> bool {
+    pattern_of(entry).parse::<PolicyPattern>().is_ok_and(|pattern| pattern.matches(function_arn))
+}
+
+/// The entry that counts for a function: the first that matches it.
+pub fn policy_about<'t>(text: &'t str, function_arn: &str) -> Option<&'t str> {
+    entries_of(text).find(|entry| is_about(entry, function_arn))
 }
 
 /// The entries that name a function or one of its versions and aliases, as `orders` and `orders:live` do `orders`.
@@ -39,6 +44,11 @@ pub fn policies_named<'t>(text: &'t str, function: &str) -> impl Iterator<Item =
 pub fn without_policies(text: &str, function: &str) -> String {
     let named: Vec<&str> = policies_named(text, function).collect();
     entries_of(text).filter(|entry| !named.contains(entry)).collect::<Vec<_>>().join("; ")
+}
+
+/// The text without the entries whose functions are written like this, such as `orders` or `orders:live`.
+pub fn without_policy(text: &str, pattern: &str) -> String {
+    entries_of(text).filter(|entry| pattern_of(entry) != pattern).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -74,6 +84,10 @@ mod tests {
         let with = with_policy(&with, LIVE.trim_end_matches(":live"), "orders JITTER=none");
         let named: Vec<&str> = policies_named(&with, "orders").collect();
         assert_eq!(named, ["orders:live MAX_AGE=2h", "orders JITTER=none"]);
+        assert_eq!(policy_about(&with, LIVE), Some("orders:live MAX_AGE=2h"));
+        let latest = LIVE.replace(":live", ":$LATEST");
+        assert_eq!(policy_about(&without_policy(&with, "orders"), &latest), Some("* MAX_AGE=12h"));
+        assert_eq!(without_policies(&without_policy(&with, "orders"), "orders:live"), text);
         assert_eq!(without_policies(&with, "orders"), text);
     }
 }

@@ -152,6 +152,11 @@ impl Policy {
         self.target_functions.is_empty()
     }
 
+    /// The globs of the errors that go straight to the dead-letter queue.
+    pub fn non_retryable_errors(&self) -> impl Iterator<Item = String> {
+        self.non_retryable_errors.iter().map(WildMatch::pattern)
+    }
+
     /// Whether an error of this type goes straight to the dead-letter queue, by one of its [names](error_names).
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
         let names = error_names(error_type);

@@ -26,7 +26,7 @@ pub(crate) async fn two_functions_have_a_policy_each(world: &World) {
         let operator = attachers.last().expect("just pushed");
         let said = patiently(operator, &of_page(line)).await.ended(0);
         assert!(said.contains(&format!("+ FunctionPolicies: {function} MAX_AGE=")), "{said}");
-        assert!(said.contains("note: Lambda allows 4096 bytes of variables: "), "{said}");
+        assert!(said.contains(" of the 4096 bytes that Lambda allows for the handler's variables"), "{said}");
     }
     let operator = Operator::of(ministack);
     let shown = operator.comeback(&of_page(status)).ended(0);
@@ -60,7 +60,11 @@ pub(crate) async fn two_functions_have_a_policy_each(world: &World) {
     assert_eq!(refused.code, 2);
     let change = format!("attach {} {STACK} --yes --max-retries 0", FUNCTIONS[1]);
     let said = patiently(&attachers[1], &change).await.ended(0);
-    assert!(said.contains("MAX_AGE of attached-export falls from 14d to 24h"), "{said}");
+    assert!(
+        said.contains("each waiting event of attached-export that is older than MAX_AGE (14d → 24h; "),
+        "{said}"
+    );
+    assert!(said.contains("or was retried MAX_RETRIES times (185 → 0)"), "{said}");
     assert_eq!(trace(&exported, "given_up").await["reason"], "max_retries");
     assert_eq!(trace(&paid, "waits").await["policy"], FUNCTIONS[0]);
     drop(trace(&paid, "invoked").await);

@@ -12,11 +12,13 @@ pub(crate) mod kept;
 mod leaving;
 #[cfg(test)]
 mod model;
+mod moved_policy;
 #[cfg(test)]
 mod neighbours;
 mod own_policy;
 mod plan;
 mod policy;
+mod stricter;
 
 use std::io::Write as _;
 
@@ -82,7 +84,8 @@ pub(crate) struct DetachArguments {
     /// Show the changes, and make none of them
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not wait for the function's events: those that still wait go to the dead-letter queue
+    /// Do not wait for the function's events: those that still wait go to the dead-letter queue, unless another of its
+    /// qualifiers stays attached
     #[arg(long)]
     pub(crate) now: bool,
     #[command(flatten)]
@@ -106,7 +109,7 @@ pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Res
     }
     match planned.left {
         Some(left) if !dry_run => {
-            let or = if *at_once { "" } else { ", or give up what waits with --now" };
+            let or = if *at_once { "" } else { ", or do not wait, with --now" };
             let what = format!("{function}: not finished: {left}; repeat the command later{or}");
             Err(Failure::Undone(what).into())
         }

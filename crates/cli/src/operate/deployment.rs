@@ -52,8 +52,11 @@ impl DeploymentName {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }
 
-    /// The deployment that retries what is sent to a queue, if one does.
-    pub(crate) async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
+    /// The deployment that retries what is sent to a queue, if one does, and its `POLICIES`.
+    pub(crate) async fn of_retry_queue(
+        account: &Account,
+        queue_arn: &str,
+    ) -> Result<Option<(Self, String)>, Failure> {
         if queue_arn.parse::<QueueArn>().is_err() {
             return Ok(None);
         }
@@ -63,8 +66,10 @@ impl DeploymentName {
             let is_of_queue = mapping.event_source_arn() == Some(queue_arn);
             let Some(function) = mapping.function_arn().filter(|_| is_of_queue) else { continue };
             let GetFunctionOutput { configuration, tags, .. } = get_function(account, function).await?;
-            if let Some(name) = configuration.filter(is_handler).and_then(|handler| handler.function_name) {
-                return Ok(Some(Self::new(tags.and_then(|mut tags| tags.remove(STACK_TAG)), &name)));
+            if let Some(handler) = configuration.filter(is_handler) {
+                let stack = tags.and_then(|mut tags| tags.remove(STACK_TAG));
+                let name = Self::new(stack, handler.function_name().unwrap_or_default());
+                return Ok(Some((name, variables(&handler).remove("POLICIES").unwrap_or_default())));
             }
         }
         Ok(None)

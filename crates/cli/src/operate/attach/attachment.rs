@@ -23,6 +23,8 @@ pub(crate) struct Attachment {
     pub(crate) deployment: Deployment,
     /// The other deployments that retry the function, by the qualifier whose failures go there.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
+    /// `POLICIES` of the one that retries the named qualifier; empty if none does.
+    pub(crate) policies_elsewhere: String,
     /// The customer's key that encrypts the retry queue, if there is one.
     pub(crate) key: Option<CustomerKey>,
     /// Whether the function's role may send to the retry queue, and use its key.
@@ -66,7 +68,7 @@ impl Attachment {
         }
         let (queue, role, arn) = (&deployment.retry_queue, &deployment.role_arn, target.invoked_arn());
         let [key] = attributes(account, &queue.url, [QueueAttributeName::KmsMasterKeyId]).await?;
-        let elsewhere = elsewhere(account, &deployment, &target).await?;
+        let (elsewhere, policies_elsewhere) = elsewhere(account, &deployment, &target).await?;
         let (place, policies) = Place::read(account, &deployment).await?;
         let mut attachment = Self {
             is_gone: false,
@@ -78,6 +80,7 @@ impl Attachment {
             invoke_policy: false,
             owner: owner(account, &deployment, &elsewhere, &target).await?,
             elsewhere,
+            policies_elsewhere,
             losses: Losses::read(account, &deployment, &target.name).await?,
             place,
             policies,
@@ -111,6 +114,7 @@ impl Attachment {
         let mut attachment = Self {
             is_gone: true,
             elsewhere: BTreeMap::new(),
+            policies_elsewhere: String::new(),
             key: None,
             may_send: Verdict::NotAllowed,
             denied: Vec::new(),
@@ -136,6 +140,11 @@ impl Attachment {
             |it: &InvokeSettings| it.on_failure.as_ref() == Some(&self.deployment.retry_queue.arn);
         let all = self.target.invoke_settings.iter().filter(move |(_, settings)| goes_there(settings));
         all.map(|(qualifier, _)| qualifier.as_deref())
+    }
+
+    /// The same without the named one.
+    pub(crate) fn other_qualifiers(&self) -> impl Iterator<Item = Option<&str>> {
+        self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
 
     pub(crate) fn is_attached(&self) -> bool {
@@ -213,20 +222,24 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
     }
 }
 
+/// The other deployments, and `POLICIES` of the one that retries the named qualifier.
 async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
     target: &Target,
-) -> Result<BTreeMap<Option<String>, DeploymentName>, Failure> {
-    let mut found = BTreeMap::new();
+) -> Result<(BTreeMap<Option<String>, DeploymentName>, String), Failure> {
+    let (mut found, mut policies_of_named) = (BTreeMap::new(), String::new());
     for (qualifier, InvokeSettings { on_failure, .. }) in &target.invoke_settings {
         let other = on_failure.as_deref().filter(|arn| *arn != deployment.retry_queue.arn);
         let Some(queue) = other else { continue };
-        if let Some(other) = DeploymentName::of_retry_queue(account, queue).await? {
+        if let Some((other, policies)) = DeploymentName::of_retry_queue(account, queue).await? {
             found.insert(qualifier.clone(), other);
+            if *qualifier == target.qualifier {
+                policies_of_named = policies;
+            }
         }
     }
-    Ok(found)
+    Ok((found, policies_of_named))
 }
 
 /// The stack that owns the settings of the named qualifier: the function's own, or that of this or another handler, where

@@ -50,7 +50,12 @@ impl Leaving {
         if attachment.send_policy {
             leaving.sharing = sharing(account, attachment).await?;
         }
-        if !at_once && leaving.under_way_until(attachment).is_none() {
+        // If others stay attached, only a policy can go.
+        let may_go = match attachment.other_qualifiers().next() {
+            Some(_) => attachment.own_entry().is_some(),
+            None => leaving.under_way_until(attachment).is_none(),
+        };
+        if !at_once && may_go {
             leaving.waiting = read_waiting(account, attachment, now).await?;
         }
         Ok(leaving)
@@ -91,9 +96,7 @@ async fn read_waiting(
     let since = Timestamp::from_millis(now.as_millis().saturating_sub(RETENTION_MILLIS));
     let search = Search { group: &deployment.log_group, term: arn, since, until: None, stream: None };
     let mut log = Waiting::default();
-    let of_target = |line: &HandlerLine| {
-        line.target.strip_prefix(&**arn).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-    };
+    let of_target = |line: &HandlerLine| is_about(attachment, &line.target);
     let see = |event: LogEvent| {
         if let Some(line) = HandlerLine::read_any(&event.message).filter(of_target) {
             log.see(&line);
@@ -102,6 +105,16 @@ async fn read_waiting(
     let progress = Progress::endless("reading the handler's log: {pos} lines");
     let is_there = search.each(account, &|lines| progress.set(lines as u64), see).await?;
     Ok(wait(queue, is_there.then_some(&log), now))
+}
+
+/// Whether events of this function matter: those of the named qualifier, or of all if no other stays attached.
+fn is_about(attachment: &Attachment, function_arn: &str) -> bool {
+    let Some(rest) = function_arn.strip_prefix(&*attachment.target.arn) else { return false };
+    match (attachment.other_qualifiers().next(), &attachment.target.qualifier) {
+        (None, _) => rest.is_empty() || rest.starts_with(':'),
+        (Some(_), None) => ["", ":$LATEST"].contains(&rest),
+        (Some(_), Some(qualifier)) => rest.strip_prefix(':') == Some(qualifier),
+    }
 }
 
 /// Why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.
@@ -207,6 +220,23 @@ mod tests {
 
     const HIDDEN: Depth = Depth { visible: 0, in_flight: 3, delayed: 0 };
     const EMPTY: Depth = Depth { in_flight: 0, ..HIDDEN };
+
+    #[test]
+    fn beside_another_qualifier_only_its_own_events_count() {
+        let mut attachment = attachment();
+        let arn = attachment.target.arn.clone();
+        let counted = |attachment: &Attachment| {
+            ["", ":$LATEST", ":live", "-eu"].map(|rest| is_about(attachment, &format!("{arn}{rest}")))
+        };
+        assert_eq!(counted(&attachment), [true, true, true, false]);
+        let on_failure = Some(attachment.deployment.retry_queue.arn.clone());
+        let settings = InvokeSettings { on_failure, ..InvokeSettings::default() };
+        attachment.target.invoke_settings =
+            [(None, settings.clone()), (Some("live".into()), settings)].into();
+        assert_eq!(counted(&attachment), [true, true, false, false]);
+        attachment.target.qualifier = Some("live".into());
+        assert_eq!(counted(&attachment), [false, false, true, false]);
+    }
 
     #[test]
     fn messages_of_others_keep_nothing() {

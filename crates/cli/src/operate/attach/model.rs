@@ -50,6 +50,7 @@ pub(crate) fn attachment() -> Attachment {
         is_gone: false,
         deployment,
         elsewhere: BTreeMap::new(),
+        policies_elsewhere: String::new(),
         key: None,
         may_send: Verdict::NotAllowed,
         denied: Vec::new(),

@@ -9,7 +9,7 @@ use crate::operate::attach::attachment::{Attachment, Place, gone};
 use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::attach::model::{all, attachment, left, set_list};
+use crate::operate::attach::model::{all, attachment, left, set_list, set_policies};
 use crate::operate::deployment::{DeploymentName, Queue};
 use crate::operate::function::{InvokeSettings, Target};
 
@@ -80,6 +80,39 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
     let second = all(&second, &second.detach(&left()).unwrap());
     let second = all(&second, &second.detach(&later).unwrap());
     assert_eq!(second.target, before.target, "as it was before either");
+}
+
+#[test]
+fn a_policy_of_its_own_comes_along() {
+    let moved = |there: &str, here: &str, settings: Option<&str>| {
+        let mut it = billing(attached(&attachment()).target);
+        it.policies_elsewhere = there.into();
+        set_policies(&mut it, here.into());
+        let plan = it.attach(true, settings).unwrap();
+        (all(&it, &plan).policies.unwrap(), plan.notes.join("; "))
+    };
+    let there = "orders:live MAX_AGE=1h; orders MAX_AGE=2h JITTER=none; * MAX_AGE=3h";
+    let (policies, notes) = moved(there, "* MAX_AGE=4h", None);
+    assert_eq!(policies, "orders MAX_AGE=2h JITTER=none; * MAX_AGE=4h");
+    let kept = "stack comeback keeps \"orders MAX_AGE=2h JITTER=none\" for the events that wait there, until that ends";
+    assert!(notes.contains(kept), "{notes}");
+    for (there, here, settings, after, why) in [
+        (there, "", Some("MAX_AGE=5h"), "orders MAX_AGE=5h", "the options of this command replace it"),
+        (
+            there,
+            "orders MAX_AGE=4h",
+            None,
+            "orders MAX_AGE=4h",
+            "stack billing has \"orders MAX_AGE=4h\" for it",
+        ),
+        ("or* MAX_AGE=2h", "", None, "", "other functions may follow it too"),
+    ] {
+        let (policies, notes) = moved(there, here, settings);
+        assert_eq!(policies, after);
+        assert!(notes.contains(&format!("does not come along: {why}")), "{notes}");
+    }
+    let (policies, notes) = moved("export MAX_AGE=2h", "", None);
+    assert!(policies.is_empty() && !notes.contains("policy"), "{notes}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A function's own policy: its entry of `POLICIES`.
 
 use clap::Args;
-use comeback_engine::{FunctionArn, policies_named, with_policy, without_policies};
+use comeback_engine::{
+    FunctionArn, Policies, policies_named, policy_about, with_policy, without_policies, without_policy,
+};
 
 use crate::operate::account::Failure;
 use crate::operate::attach::allow_list;
@@ -10,7 +12,7 @@ use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::handler_setting::{
     ENVIRONMENT_BYTES, PARAMETER_BYTES, POLICIES, SettingPlace, TARGET_FUNCTIONS, environment_bytes,
 };
-use crate::text::durations;
+use crate::operate::attach::leaving::Leaving;
 
 /// What an entry of `POLICIES` may set. The handler's own reader reads and refuses the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -77,8 +79,10 @@ impl OwnPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PolicyEdit {
     pub(crate) place: SettingPlace,
-    /// How entries name the function.
-    function: String,
+    /// How its entries name the function.
+    name: String,
+    /// Whether entries of its versions and aliases go too.
+    with_qualifiers: bool,
     pub(crate) from: Option<String>,
     pub(crate) to: Option<String>,
 }
@@ -88,7 +92,8 @@ impl PolicyEdit {
     pub(crate) fn of(&self, text: &str, invoked_arn: &str) -> String {
         match &self.to {
             Some(entry) => with_policy(text, invoked_arn, entry),
-            None => without_policies(text, &self.function),
+            None if self.with_qualifiers => without_policies(text, &self.name),
+            None => without_policy(text, &self.name),
         }
     }
 }
@@ -105,49 +110,53 @@ impl Attachment {
         }
     }
 
+    /// How the entry of the named qualifier names it.
+    fn pattern_in_policies(&self) -> String {
+        self.target.qualifier.iter().fold(self.name_in_policies(), |name, it| name + ":" + it)
+    }
+
+    /// The entry of the named qualifier, as `attach` writes it.
+    pub(crate) fn own_entry(&self) -> Option<&str> {
+        let text = self.policies.as_deref().unwrap_or(self.deployment.policies_text());
+        let pattern = self.pattern_in_policies();
+        let mut entries = policies_named(text, &pattern);
+        entries.find(|entry| entry.split_whitespace().next() == Some(&*pattern))
+    }
+
     /// Plans the function's entry of `POLICIES`. Without settings, an entry that it has stays.
     pub(crate) fn set_policy(&self, settings: Option<&str>, plan: &mut AttachPlan) -> Result<(), Failure> {
         let Some(settings) = settings else { return Ok(()) };
         let place = self.place.editable(&self.deployment);
         let (Some(place), Some(text)) = (place, &self.policies) else { return Err(self.only_by_template()) };
-        let function = self.name_in_policies();
-        let pattern = self.target.qualifier.iter().fold(function.clone(), |name, it| name + ":" + it);
-        let is_own = |entry: &&str| entry.split_whitespace().next() == Some(&*pattern);
-        let from = policies_named(text, &function).find(is_own).map(ToOwned::to_owned);
-        let edit = PolicyEdit { place, function, from, to: Some(format!("{pattern} {settings}")) };
+        let name = self.pattern_in_policies();
+        let to = Some(format!("{name} {settings}"));
+        let from = self.own_entry().map(ToOwned::to_owned);
+        let edit = PolicyEdit { place, name, with_qualifiers: false, from, to };
         let edited = edit.of(text, &self.target.invoked_arn());
         if edited == *text {
             return Ok(());
         }
-        self.say_of_age(&edited, plan)?;
+        let after = self.policies_after(&edited)?;
+        if let Ok(before) = self.deployment.policies() {
+            self.say_what_is_given_up(&before, &after, plan);
+        }
         let left = self.room_left(&edited, plan)?;
-        plan.notes.push(format!("Lambda allows {ENVIRONMENT_BYTES} bytes of variables: {left} are left"));
+        plan.notes.push(format!(
+            "with this, {left} of the {ENVIRONMENT_BYTES} bytes that Lambda allows for the handler's variables are left"
+        ));
         plan.changes.push(Change::Policy(edit));
         Ok(())
     }
 
-    /// Says what a shorter age means for events that wait. Fails if the handler would refuse the policies.
-    fn say_of_age(&self, edited: &str, plan: &mut AttachPlan) -> Result<(), Failure> {
-        let after = self.deployment.policies_with(edited).map_err(|refused| {
+    /// Fails if the handler would refuse the policies.
+    fn policies_after(&self, edited: &str) -> Result<Policies, Failure> {
+        self.deployment.policies_with(edited).map_err(|refused| {
             let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
             Failure::Refused(format!(
                 "the handler would not start, so nothing is changed: {}",
                 refused.join("; ")
             ))
-        })?;
-        let Ok(before) = self.deployment.policies() else { return Ok(()) };
-        let arn = self.target.invoked_arn();
-        let [before, after] = [before, after].map(|policies| policies.of(&arn).max_age());
-        if after < before && self.deployment.allows(&arn) {
-            plan.notes.push(format!(
-                "MAX_AGE of {} falls from {} to {}: the handler dead-letters events that are older than that when it next \
-                 looks at them, and gives the others a last retry before it",
-                self.target.named(self.target.qualifier.as_deref()),
-                durations::text(before),
-                durations::text(after)
-            ));
-        }
-        Ok(())
+        })
     }
 
     /// The bytes of Lambda's limit that are left after the plan's changes. Fails if they do not fit.
@@ -183,12 +192,45 @@ impl Attachment {
     pub(crate) fn take_policy_away(&self, plan: &mut AttachPlan) {
         let place = self.place.editable(&self.deployment);
         let (Some(place), Some(text)) = (place, &self.policies) else { return };
-        let function = self.name_in_policies();
-        let entries: Vec<&str> = policies_named(text, &function).collect();
+        let name = self.name_in_policies();
+        let entries: Vec<&str> = policies_named(text, &name).collect();
         if !entries.is_empty() {
             let from = Some(entries.join("; "));
-            plan.changes.push(Change::Policy(PolicyEdit { place, function, from, to: None }));
+            let edit = PolicyEdit { place, name, with_qualifiers: true, from, to: None };
+            plan.changes.push(Change::Policy(edit));
         }
+    }
+
+    /// Plans to take away the entry of the named qualifier alone, because others stay attached. It stays while events follow
+    /// it: those of the qualifier that wait, and those of another one that has no entry of its own.
+    pub(crate) fn take_qualifiers_policy_away(&self, leaving: &Leaving, plan: &mut AttachPlan) {
+        let place = self.place.editable(&self.deployment);
+        let (Some(place), Some(text), Some(entry)) = (place, &self.policies, self.own_entry()) else {
+            return;
+        };
+        let name = self.pattern_in_policies();
+        let edited = without_policy(text, &name);
+        let follows = |qualifier: &Option<&str>| {
+            let arn = format!("{}:{}", self.target.arn, qualifier.unwrap_or("$LATEST"));
+            policy_about(text, &arn) != policy_about(&edited, &arn)
+        };
+        let follower = self.other_qualifiers().find(follows);
+        if let Some(other) = follower {
+            let other = self.target.named(other);
+            plan.notes.push(format!("the policy {entry:?} stays, because {other} has none of its own"));
+            return;
+        }
+        if let Some(waiting) = leaving.waiting.as_ref().filter(|_| !leaving.at_once) {
+            plan.left =
+                Some(format!("the policy {entry:?} stays, for events that may still wait: {waiting}"));
+            return;
+        }
+        let policies = [self.deployment.policies_with(text), self.deployment.policies_with(&edited)];
+        if let [Ok(before), Ok(after)] = &policies {
+            self.say_what_is_given_up(before, after, plan);
+        }
+        let from = Some(entry.to_owned());
+        plan.changes.push(Change::Policy(PolicyEdit { place, name, with_qualifiers: false, from, to: None }));
     }
 }
 
@@ -275,6 +317,42 @@ mod tests {
     }
 
     #[test]
+    fn one_qualifiers_policy_goes_when_nothing_follows_it() {
+        let mut both = attached("orders MAX_AGE=2h; orders:live MAX_AGE=3h; * JITTER=none");
+        let settings = both.target.settings();
+        both.target.invoke_settings.insert(Some("live".into()), settings);
+        let detached = |it: &Attachment, leaving: &Leaving| {
+            let plan = it.detach(leaving).unwrap();
+            (lines(&plan), plan.notes.join("; "), plan.left)
+        };
+        // In the text, the entry of orders counts for its alias too.
+        let (changes, notes, _) = detached(&both, &left());
+        assert_eq!(changes, [""; 0]);
+        assert!(notes.contains("\"orders MAX_AGE=2h\" stays, because orders:live has none"), "{notes}");
+        set_policies(&mut both, "orders:live MAX_AGE=3h; orders MAX_AGE=2h; * JITTER=none".into());
+        let (changes, ..) = detached(&both, &left());
+        assert_eq!(changes, ["stack comeback | orders MAX_AGE=2h → -"]);
+
+        both.target.qualifier = Some("live".into());
+        let waiting = Leaving { waiting: Some("2 of its events wait".into()), ..left() };
+        let (changes, _, later) = detached(&both, &waiting);
+        let said = "the policy \"orders:live MAX_AGE=3h\" stays, for events that may still wait: 2 of its events wait";
+        assert_eq!((changes, later.as_deref()), (vec![], Some(said)));
+        let (changes, notes, later) = detached(&both, &Leaving { at_once: true, ..waiting });
+        assert_eq!(
+            (&changes[..], later),
+            (&["stack comeback | orders:live MAX_AGE=3h → -".to_owned()][..], None)
+        );
+        assert!(
+            notes.contains("each waiting event of orders:live that is older than MAX_AGE (3h → 2h; "),
+            "{notes}"
+        );
+        let after = all(&both, &both.detach(&left()).unwrap());
+        assert_eq!(after.policies.as_deref(), Some("orders MAX_AGE=2h; * JITTER=none"));
+        assert_eq!(after.detach(&left()).unwrap().changes, []);
+    }
+
+    #[test]
     fn a_handler_without_a_stack_has_it_in_its_variable() {
         let mut it = Attachment { place: Place::Environment, ..attachment() };
         it.target.arn = it.target.arn.replace("123456789012", "999999999999");
@@ -317,13 +395,13 @@ mod tests {
         let notes = |it: &Attachment, settings| it.attach(false, Some(settings)).unwrap().notes;
         let it = attached("* MAX_AGE=3d");
         let [age, room] = &notes(&it, "MAX_AGE=2h")[..] else { panic!("two notes") };
-        assert!(
-            age.starts_with("MAX_AGE of orders falls from 3d to 2h: the handler dead-letters events"),
-            "{age}"
-        );
+        assert!(age.contains("each waiting event of orders that is older than MAX_AGE (3d → 2h; "), "{age}");
         let after = all(&it, &it.attach(false, Some("MAX_AGE=2h")).unwrap());
         let left = ENVIRONMENT_BYTES - environment_bytes(&after.deployment.variables);
-        assert_eq!(room, &format!("Lambda allows 4096 bytes of variables: {left} are left"));
+        let expected = format!(
+            "with this, {left} of the 4096 bytes that Lambda allows for the handler's variables are left"
+        );
+        assert_eq!(room, &expected);
         assert_eq!(notes(&it, "MAX_AGE=4d").len(), 1);
         assert_eq!(notes(&attachment(), "MAX_AGE=2h").len(), 1, "nothing of it can wait");
     }

@@ -58,7 +58,8 @@ impl Attachment {
             Verdict::Denied => return Err(denied(&self.target.role_arn, &self.denied.join(", "))),
         }
         self.allow_retrying(&mut plan.changes)?;
-        self.set_policy(settings, &mut plan)?;
+        let moved = other.and_then(|other| self.moved_policy(other, settings.is_some(), &mut plan));
+        self.set_policy(settings.or(moved.as_deref()), &mut plan)?;
         if !self.target.recursion_allowed {
             plan.changes.push(Change::Recursion(true));
         }
@@ -256,11 +257,11 @@ impl Attachment {
         if !self.elsewhere.contains_key(&target.qualifier) {
             self.forget(kept::keys(target.qualifier.as_deref()), &mut plan);
         }
-        let others = self.attached().filter(|it| *it != target.qualifier.as_deref());
-        let others: Vec<String> = others.map(|it| target.named(it)).collect();
+        let others: Vec<String> = self.other_qualifiers().map(|it| target.named(it)).collect();
         if !others.is_empty() {
             let others = others.join(", ");
             plan.notes.push(format!("{others} stays attached: the handler goes on retrying the function"));
+            self.take_qualifiers_policy_away(leaving, &mut plan);
             return Ok(plan);
         }
         let is_traced = self.send_policy && leaving.sharing.is_empty()
@@ -282,7 +283,8 @@ impl Attachment {
             Some(wait) => {
                 self.keep_time(&mut plan);
                 plan.left = Some(format!(
-                    "the allow-list, the permissions and the recursion setting stay, for events that may still wait: {wait}"
+                    "the allow-list, the permissions, the recursion setting and a policy of its own stay, for events that may \
+                     still wait: {wait}"
                 ));
             }
             None => self.finish(leaving, &mut plan),
