@@ -32,8 +32,9 @@ pub(crate) enum OperateCommand {
     Attach(attach::AttachArguments),
     /// Leave the failures of a function to Lambda again; events that still wait are invoked once more
     ///
-    /// The destination goes at once. The allow-list, the permissions and the recursion setting stay until the function's
-    /// events have left the retry queue; repeat the command to take them away too. It ends with 3 while it is too early.
+    /// The destination goes at once. The allow-list, the permissions, the recursion setting and a policy of its own stay until
+    /// the function's events have left the retry queue; repeat the command to take them away too. It ends with 3 while it is
+    /// too early.
     #[command(after_help = attach::DETACH_EXAMPLES)]
     Detach(attach::DetachArguments),
     /// Check a deployment and the functions attached to it, and name the command that fixes each problem

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::json::object;
 use crate::retry_now::RetryEntry;
-use crate::{BadPattern, FunctionPattern, Timestamp};
+use crate::{BadPattern, FunctionPattern, RetryNow, Timestamp};
 
 /// All pauses: open ones, and those that ended within the last 14 days; and the orders to retry now. None by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -524,6 +524,14 @@ impl Pauses {
         }
         let mut document = self.with(tidied);
         document.retries.retain(|entry| !entry.is_over(now));
+        document
+    }
+
+    /// Takes back these orders to retry. Everything else stays.
+    #[must_use]
+    pub fn without_retries(&self, orders: &[RetryNow]) -> Self {
+        let mut document = self.clone();
+        document.retries.retain(|entry| !entry.retry.as_ref().is_ok_and(|order| orders.contains(order)));
         document
     }
 

@@ -40,6 +40,12 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
         (&said["ordered"]["errors"], &said["ordered"]["why"]),
         (&json!(["Broken"]), &json!("deploy 4712"))
     );
+    let listed = operator.comeback("pause --list --stack fixed --json").json(0);
+    assert_eq!(listed["retries"][0], said["ordered"]);
+    let shown = operator.comeback("status --stack fixed").ended(0);
+    assert!(shown.contains(&format!("Retry now     {function} (Broken), ordered at ")), "{shown}");
+    let waiting = operator.comeback("waiting --stack fixed --json").json(0);
+    assert_eq!(waiting["retries"], listed["retries"]);
 
     eventually("the retry", LIMIT, async || {
         let lines = log_lines(ministack, stack.handler_logs()).await;
@@ -54,6 +60,19 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     );
     let lines = log_lines(ministack, stack.handler_logs()).await;
     assert!(!lines.iter().any(|line| line["key"] == *other && line["action"] == "reinvoke"), "{lines:#?}");
+    let useless = retry("--yes").ended(0);
+    assert!(
+        useless.contains("nothing that waits would be retried sooner\n")
+            && useless.contains("nothing is ordered"),
+        "{useless}"
+    );
+    let cancel = || operator.comeback(&format!("retry {function} --stack fixed --cancel --yes --json"));
+    drop(operator.comeback(&format!("retry {function} --stack fixed --within 5h --yes --json")).json(0));
+    let cancelled = cancel().json(0)["cancelled"].take();
+    let last = cancelled.as_array().expect("a list").last();
+    assert!(last.is_some_and(|order| order["within_seconds"] == 18_000), "{cancelled}");
+    drop(cancel().json(3));
+    assert_eq!(operator.comeback("pause --list --stack fixed --json").json(0)["retries"], json!([]));
     let long = retry("--within 12h --yes");
-    assert!(long.code == 2 && long.stderr.contains("at most 39600 s"), "{}", long.stderr);
+    assert!(long.code == 2 && long.stderr.contains("must be at most 11h"), "{}", long.stderr);
 }

@@ -15,6 +15,7 @@ use crate::failure;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
+use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{
     self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, concurrency, edit, history, named,
     noticed_within,
@@ -41,7 +42,7 @@ pub(crate) struct PauseArguments {
     /// Every function
     #[arg(long)]
     all: bool,
-    /// List the pauses that are open, with who opened them and why
+    /// List the pauses that are open and the orders to retry now, with who gave them and why
     #[arg(long)]
     list: bool,
     /// List who paused, changed and resumed what, too
@@ -144,20 +145,24 @@ async fn list(
             Some(name) => Some(history::read(account, name).await?),
             None => None,
         };
-        Ok((OpenPause::all(account, deployment, now).await, history))
+        Ok((pauses::read(account, deployment).await, history))
     };
-    let (pauses, history) = session.interrupt.or(work).await?;
-    session.answer(&json!({"pauses": pauses.as_ref().ok(), "history": history}));
+    let (read, history) = session.interrupt.or(work).await?;
+    let read = read.map(|read| {
+        read.map(|read| (OpenPause::all_of(&read, now), RetryOrder::in_force(&read, deployment, now)))
+    });
+    let (pauses, retries) = read.as_ref().ok().cloned().flatten().unzip();
+    session.answer(&json!({"pauses": pauses, "retries": retries, "history": history}));
     let history = history.filter(|_| !session.common.json).map(|history| history::text(&history));
-    let pauses = match pauses {
-        Ok(pauses) => pauses,
+    let read = match read {
+        Ok(read) => read,
         Err(unreadable) => {
             // Who wrote it is in the history.
             history.map_or(Ok(()), |history| writeln!(anstream::stdout(), "{history}"))?;
             return Err(unreadable.into());
         }
     };
-    let Some(pauses) = pauses else {
+    let Some((pauses, retries)) = read else {
         let handler = &deployment.handler;
         anstream::eprintln!("note: the handler {handler} reads no pauses: its variable PAUSES is not set");
         return Ok(());
@@ -168,6 +173,9 @@ async fn list(
             writeln!(out, "nothing is paused")?;
         } else {
             writeln!(out, "{}", listed(&pauses))?;
+        }
+        for order in retries {
+            writeln!(out, "retry now: {}", shown(&order.line()))?;
         }
         if let Some(history) = history {
             writeln!(out, "\n{history}")?;

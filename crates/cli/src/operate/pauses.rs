@@ -3,6 +3,7 @@
 pub(crate) mod concurrency;
 pub(crate) mod history;
 pub(crate) mod in_force;
+pub(crate) mod orders;
 
 use std::time::Duration;
 
@@ -79,8 +80,8 @@ impl From<EditError> for Failure {
     }
 }
 
-/// `name`, `name:qualifier` or `every function`, by the target of a pause.
-fn target_name(target: &str) -> &str {
+/// `name`, `name:qualifier` or `every function`, by the target of a pause or an order.
+pub(crate) fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }
 
@@ -107,10 +108,11 @@ impl OpenPause {
         deployment: &Deployment,
         now: Timestamp,
     ) -> Result<Option<Vec<Self>>, Failure> {
-        let open = |pauses: Pauses| {
-            pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
-        };
-        Ok(read(account, deployment).await?.map(open))
+        Ok(read(account, deployment).await?.map(|pauses| Self::all_of(&pauses, now)))
+    }
+
+    pub(crate) fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
+        pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
     }
 
     pub(crate) fn of(pause: &Pause, now: Timestamp) -> Self {

@@ -3,6 +3,7 @@
 //! A hidden message cannot be called back. The handler looks at each at least once in `LONGEST_HIDE`, and then finds the
 //! order, which stands in the pauses' parameter.
 
+mod cancel;
 mod follow;
 mod reach;
 
@@ -10,7 +11,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use comeback_engine::{PauseTarget, Pauses, RetryNow, Timestamp};
+use comeback_engine::{LONGEST_WITHIN, PauseTarget, Pauses, RetryNow, Timestamp};
 use serde::Serialize;
 
 use crate::clock::now;
@@ -18,7 +19,11 @@ use crate::failure;
 use crate::operate::account::Failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
-use crate::operate::pauses::{self, Parameter as _, SsmParameter, edit, history, named, noticed_within};
+use crate::operate::pauses::orders::RetryOrder;
+use crate::operate::pauses::{
+    self, Parameter as _, SsmParameter, edit, history, named, noticed_within, target_name,
+};
+use crate::operate::retry::cancel::cancel;
 use crate::operate::retry::follow::follow;
 use crate::operate::retry::reach::Reach;
 use crate::operate::session::{Common, Session, confirm};
@@ -32,7 +37,8 @@ Examples:
   comeback retry orders --dry-run
   comeback retry orders --within 5m --why 'deploy 4712 fixes it' --watch
   comeback retry orders --error 'Timeout*' --yes
-  comeback retry --all --within 2h --yes";
+  comeback retry --all --within 2h --yes
+  comeback retry orders --cancel";
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["function", "all"])))]
@@ -44,11 +50,11 @@ pub(crate) struct RetryArguments {
     #[arg(long)]
     all: bool,
     /// Spread the retries over this time from now on; at most 11h
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = durations::read)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = read_within)]
     within: Duration,
     /// Only events with an error type like this, as a whole, by the name of its class or by its simple name: * stands for any text,
     /// ? for one character
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", value_parser = read_glob)]
     error: Option<String>,
     /// Show what would be retried and by when, and order nothing
     #[arg(long)]
@@ -59,15 +65,33 @@ pub(crate) struct RetryArguments {
     /// Why: `trace` names who ordered a retry, and the parameter has the reason
     #[arg(long, value_name = "TEXT")]
     why: Option<String>,
+    /// Take back the orders for this function, or those for every function, instead of giving one
+    #[arg(long, conflicts_with_all = ["within", "error", "dry_run", "watch", "why"])]
+    cancel: bool,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+fn read_within(text: &str) -> Result<Duration, String> {
+    let within = durations::read(text)?;
+    if within <= LONGEST_WITHIN {
+        return Ok(within);
+    }
+    Err("must be at most 11h: an order ends after 12 hours, and the handler must have looked at every event by then".into())
+}
+
+fn read_glob(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("must be an error type such as Timeout*; leave --error out for every error".into());
+    }
+    Ok(text.to_owned())
 }
 
 /// What the command answers.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     /// `None` if nothing was ordered.
-    ordered: Option<Ordered<'a>>,
+    ordered: Option<RetryOrder>,
     dry_run: bool,
     #[serde(flatten)]
     reach: &'a Reach,
@@ -76,20 +100,12 @@ struct Answer<'a> {
     notes: &'a [String],
 }
 
-#[derive(Debug, Serialize)]
-struct Ordered<'a> {
-    /// The ARN of its function, or `*` for every function.
-    target: String,
-    at: Timestamp,
-    within_seconds: u64,
-    errors: &'a [String],
-    by: Option<&'a str>,
-    why: Option<&'a str>,
-}
-
 pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<(), failure::Failure> {
     let begin = now();
     let deployment = session.interrupt.or(session.deployment()).await?;
+    if arguments.cancel {
+        return cancel(arguments.function.as_ref(), &session, &deployment).await;
+    }
     let parameter = SsmParameter::of(&session, &deployment)?;
     let longest_hide = longest_hide(&deployment)?;
     let target = pauses::retried_target(&deployment, arguments.function.as_ref())?;
@@ -101,9 +117,9 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         Ok((pauses, Reading::read(&session, deployment.clone(), &wanted, None, begin).await?))
     };
     let (pauses, reading) = session.interrupt.or(work).await?;
-    let reach = Reach::of(&reading.waits, &deployment, arguments.within, longest_hide, begin);
+    let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.within, longest_hide, begin);
     let mut notes = reading.notes_on_all(begin);
-    notes.extend(paused(&pauses, &target, begin));
+    notes.extend(paused(&pauses, &target, &session.common.place_flags(), begin));
     let answer = |ordered| Answer {
         ordered,
         dry_run: arguments.dry_run,
@@ -118,7 +134,11 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         let name = named(arguments.function.as_ref());
         write!(out, "{}", text(&name, &reach, arguments.within, longest_hide, &notes))?;
     }
-    if arguments.dry_run {
+    let is_useless = !reach.brings_forward && reading.is_complete();
+    if is_useless && !session.common.json {
+        writeln!(out, "So nothing is ordered.")?;
+    }
+    if arguments.dry_run || is_useless {
         return Ok(());
     }
     confirm(&format!("retry these within {}?", durations::text(arguments.within)), &session).await?;
@@ -126,7 +146,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let order = arguments.order(target, now(), &session);
     let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == order);
     edit(&parameter, order.at, |pauses| pauses.retry(order.clone()), is_in).await?;
-    session.answer(&answer(Some(Ordered::of(&order))));
+    session.answer(&answer(Some(RetryOrder::of(&order, longest_hide))));
     if session.common.json {
         return Ok(());
     }
@@ -160,21 +180,9 @@ impl RetryArguments {
     }
 }
 
-impl<'a> Ordered<'a> {
-    fn of(order: &'a RetryNow) -> Self {
-        Self {
-            target: order.target.to_string(),
-            at: order.at,
-            within_seconds: order.within.as_secs(),
-            errors: &order.errors,
-            by: order.by.as_deref(),
-            why: order.why.as_deref(),
-        }
-    }
-}
-
-/// `LONGEST_HIDE` of the handler. The versions that know orders to retry are deployed with the variable, and older ones
-/// without it.
+/// `LONGEST_HIDE` of the handler. That it is set is the only sign that the handler knows orders to retry: the templates of the
+/// versions that do set it. The tag `comeback:version` says no more, because nothing was released before, and a handler that was
+/// deployed without the template has none. An older handler on which somebody sets the variable by hand ignores the order.
 fn longest_hide(deployment: &Deployment) -> Result<Duration, Failure> {
     let handler = &deployment.handler;
     if knows_orders(deployment) {
@@ -198,7 +206,7 @@ pub(crate) fn knows_orders(deployment: &Deployment) -> bool {
 }
 
 /// A pause holds what is retried.
-fn paused(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Option<String> {
+fn paused(pauses: &Pauses, target: &PauseTarget, place: &str, now: Timestamp) -> Option<String> {
     let holds = |pause: &&comeback_engine::Pause| match target {
         PauseTarget::All => pause.is_active(now),
         PauseTarget::Functions(function) => {
@@ -206,31 +214,25 @@ fn paused(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Option<Strin
         }
     };
     let pause = pauses.iter().find(holds)?;
-    Some(format!("{} is paused since {}: a pause comes first, so resume it.", pause.target, pause.from))
+    let target = pause.target.to_string();
+    let name = target_name(&target);
+    let which = if pause.target == PauseTarget::All { "--all" } else { name };
+    let from = pause.from;
+    Some(format!("{name} is paused since {from}, and a pause comes first: comeback resume {which}{place}"))
 }
 
 fn text(name: &str, reach: &Reach, within: Duration, longest_hide: Duration, notes: &[String]) -> String {
-    let mut text = match reach.reached {
-        0 => format!("{name}: nothing that waits would be retried sooner\n"),
-        reached => {
-            let of = if reached == reach.found { String::new() } else { format!(" of {}", reach.found) };
-            let by = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
-            format!(
-                "{name}: {}{of}, all within {}, half within {}\n",
-                counted(reached, "waiting event is retried", "waiting events are retried"),
-                by(reach.all_within_seconds),
-                by(reach.half_within_seconds)
-            )
-        }
-    };
+    let mut text = format!("{name}: {}\n", reach.in_words());
     for (count, why) in reach.left_alone() {
         text += &format!("  left alone: {}, {why}\n", counted(count, "event", "events"));
     }
-    text += &format!(
-        "The handler looks at each at least every {}; then it is due at its own moment within {}, or when it was due anyway.\n",
-        durations::text(longest_hide),
-        durations::text(within)
-    );
+    if reach.brings_forward {
+        text += &format!(
+            "The handler looks at each at least every {}; then it is due at its own moment within {}, or when it was due anyway.\n",
+            durations::text(longest_hide),
+            durations::text(within)
+        );
+    }
     notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
 }
 
@@ -258,18 +260,52 @@ mod tests {
             half_within_seconds: Some(2_100),
             all_within_seconds: Some(4_200),
             retry_after: 4,
-            paused: 0,
-            unanswered: 0,
             last_retry: 2,
+            brings_forward: true,
+            ..Reach::default()
         };
         let (within, longest_hide) = (Duration::from_secs(600), Duration::from_secs(3_600));
         let expected = "\
-orders: 1,204 waiting events are retried of 1210, all within 1h 10m, half within 35m
+orders: 1,204 of 1,210 waiting events are retried, all within 1h 10m, half within 35m
   left alone: 4 events, whose function asked for the wait (RetryAfter)
   left alone: 2 events, before the last retry that MAX_RETRIES allows
 The handler looks at each at least every 1h; then it is due at its own moment within 10m, or when it was due anyway.
 a note
 ";
         assert_eq!(text("orders", &reach, within, longest_hide, &["a note".into()]), expected);
+    }
+
+    #[test]
+    fn a_pause_is_named_as_the_operator_names_it() {
+        let read = |target: &str| {
+            let pause = format!(r#"{{"target":"{target}","from":1700000000,"until":null,"spread":0}}"#);
+            Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap()
+        };
+        let now = Timestamp::from_secs(1_700_000_060);
+        let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let said = |pauses: &Pauses| paused(pauses, &orders.parse().unwrap(), " --stack shop", now).unwrap();
+        let rest = "is paused since 2023-11-14T22:13:20.000Z, and a pause comes first: comeback resume";
+        assert_eq!(said(&read(orders)), format!("orders {rest} orders --stack shop"));
+        assert_eq!(said(&read("*")), format!("every function {rest} --all --stack shop"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let read = |arguments: &[&str]| {
+            let all = ["retry", "orders"].iter().chain(arguments);
+            let command = RetryArguments::augment_args(clap::Command::new("retry"));
+            command.try_get_matches_from(all).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&["--within", "11h", "--error", "T*"]), Ok(()));
+        assert_eq!(read(&["--cancel"]), Ok(()));
+        for (refused, why) in [
+            (&["--within", "39601s"][..], "must be at most 11h: an order ends after 12 hours"),
+            (&["--error", ""], "must be an error type such as Timeout*"),
+            (&["--error", " "], "must be an error type such as Timeout*"),
+            (&["--cancel", "--error", "T*"], "cannot be used with"),
+            (&["--cancel", "--within", "5m"], "cannot be used with"),
+        ] {
+            assert!(read(refused).is_err_and(|error| error.contains(why)), "{refused:?}");
+        }
     }
 }

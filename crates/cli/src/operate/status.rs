@@ -18,7 +18,8 @@ use crate::operate::alarms::Alarm;
 use crate::operate::dead::HIDDEN_FOR;
 use crate::operate::deployment::{Depth, Queue};
 use crate::operate::metrics::LastHour;
-use crate::operate::pauses::OpenPause;
+use crate::operate::pauses::orders::RetryOrder;
+use crate::operate::pauses::{self, OpenPause};
 use crate::operate::session::{Common, Session, coloured};
 use crate::text::durations::{self, short};
 use crate::text::numbers::{counted, rounded};
@@ -89,6 +90,8 @@ struct Status {
     mapping: Option<MappingState>,
     /// The pauses that are not over; `None` if the handler reads none, or if they could not be read.
     pauses: Option<Vec<OpenPause>>,
+    /// The orders to retry now that are in force; `None` as for the pauses.
+    retries: Option<Vec<RetryOrder>>,
     /// Why they could not be read.
     pauses_problem: Option<String>,
     last_hour: LastHour,
@@ -138,8 +141,8 @@ impl Status {
             HideUpTo::UpTo(limit) => Some(limit),
             HideUpTo::Always => None,
         });
-        let (pauses, pauses_problem) = match OpenPause::all(account, &deployment, now).await {
-            Ok(pauses) => (pauses, None),
+        let (read, pauses_problem) = match pauses::read(account, &deployment).await {
+            Ok(read) => (read, None),
             // Who looks at a status in trouble needs the rest of it.
             Err(failure) => (None, Some(failure.to_string())),
         };
@@ -154,7 +157,8 @@ impl Status {
                 let age_seconds = now.since(sent).as_secs();
                 OldestLetter { sent, age_seconds, is_exact }
             }),
-            pauses,
+            pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
+            retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, &deployment, now)),
             pauses_problem,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
@@ -222,9 +226,11 @@ fn text(status: &Status, place: &str) -> String {
         ("Version", version(status)),
         ("Policies", policies(&status.policies)),
         ("Pauses", pauses(status)),
+        ("Retry now", retries(status)),
         ("Alarms", alarms(&status.alarms)),
     ];
-    let lines = lines.map(|(title, line)| format!("{title:<13} {line}\n")).concat();
+    let lines = lines.into_iter().filter(|(_, line)| !line.is_empty());
+    let lines: String = lines.map(|(title, line)| format!("{title:<13} {line}\n")).collect();
     format!(
         "{}{of_stack}\n\n{lines}\nCounts of messages are approximate, and a minute old. `comeback waiting{place}` shows what waits.\n",
         status.handler
@@ -339,6 +345,12 @@ fn pauses(status: &Status) -> String {
     }
 }
 
+/// Empty without an order: few deployments have one.
+fn retries(status: &Status) -> String {
+    let lines = status.retries.iter().flatten().map(|order| shown(&order.line()).into_owned());
+    lines.collect::<Vec<_>>().join(&format!("\n{:14}", ""))
+}
+
 fn pause(pause: &OpenPause) -> String {
     let part = |part: Option<String>| part.unwrap_or_default();
     let text = format!(
@@ -386,6 +398,7 @@ mod tests {
             oldest_dead_letter: None,
             mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
             pauses: Some(Vec::new()),
+            retries: Some(Vec::new()),
             pauses_problem: None,
             last_hour: LastHour::default(),
             alarms: Vec::new(),
@@ -500,6 +513,15 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                     ..OpenPause::sample("*")
                 },
             ]),
+            retries: Some(vec![RetryOrder {
+                target: "*".into(),
+                at: Timestamp::from_secs(1_700_000_000),
+                within_seconds: 600,
+                errors: vec!["Timeout*".into()],
+                until: Timestamp::from_secs(1_700_004_200),
+                by: Some("anna".into()),
+                why: None,
+            }]),
             last_hour: LastHour {
                 arrived: Some(1_500.0),
                 oldest_due_seconds: Some(75.0),
@@ -521,6 +543,7 @@ Policies      orders: MAX_AGE=2h
               export-*: BACKOFFS=5m,2h
 Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711 (new events too)
               every function paused 1m ago, until 2023-11-14T22:13:20.000Z
+Retry now     every function (Timeout*), ordered at 2023-11-14T22:13:20.000Z by anna, ends at 2023-11-14T23:23:20.000Z
 Alarms        1 of 2 alarms in state ALARM: letters
 
 Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.

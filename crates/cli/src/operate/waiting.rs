@@ -24,6 +24,7 @@ use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::{Deployment, Depth};
 use crate::operate::function::FunctionName;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
+use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{self, in_force::InForce, noticed_within};
 use crate::operate::session::{Common, Session};
 use crate::operate::waiting::events::Group;
@@ -173,6 +174,7 @@ impl Reading {
             found: groups.iter().map(|group| group.count).sum(),
             is_everything,
             retry_queue: self.retry_queue,
+            retries: self.orders(now),
             notes: self
                 .notes(&groups, now)
                 .into_iter()
@@ -181,6 +183,22 @@ impl Reading {
             groups,
             events,
         }
+    }
+
+    /// The orders to retry now that are in force.
+    fn orders(&self, now: Timestamp) -> Vec<RetryOrder> {
+        let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
+        pauses.map(|pauses| RetryOrder::in_force(pauses, &self.deployment, now)).unwrap_or_default()
+    }
+
+    /// Whether the log has a line of everything that waits.
+    pub(crate) fn is_complete(&self) -> bool {
+        let is_readable = self.has_log && self.kept_for.is_none() && !self.hides_lines();
+        self.retry_queue.total() == 0 || is_readable && self.retry_queue.visible == 0
+    }
+
+    fn hides_lines(&self) -> bool {
+        self.deployment.log_level.as_deref().is_some_and(|level| HIDING.contains(&level))
     }
 
     /// What the log does not show of everything that waits.
@@ -201,7 +219,7 @@ impl Reading {
         );
         let level = deployment.log_level.as_deref().unwrap_or_default();
         note(
-            HIDING.contains(&level),
+            self.hides_lines(),
             format!("The handler's log level is {level}, which hides most of what waits: set it to INFO."),
         );
         let visible = retry_queue.visible;
@@ -351,6 +369,22 @@ mod tests {
             lines: 0,
             logged: BTreeSet::new(),
         }
+    }
+
+    #[test]
+    fn a_log_without_gaps_shows_everything() {
+        let hidden = Depth { in_flight: 2, ..Depth::default() };
+        let complete = |change: &dyn Fn(&mut Reading)| {
+            let mut reading = reading(hidden);
+            change(&mut reading);
+            reading.is_complete()
+        };
+        assert!(complete(&|_| ()));
+        assert!(!complete(&|it| it.has_log = false));
+        assert!(!complete(&|it| it.kept_for = Some(DAY)));
+        assert!(!complete(&|it| it.retry_queue.visible = 1));
+        assert!(!complete(&|it| it.deployment.log_level = Some("WARN".into())));
+        assert!(complete(&|it| (it.has_log, it.retry_queue) = (false, Depth::default())), "nothing waits");
     }
 
     #[test]

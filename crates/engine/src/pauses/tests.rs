@@ -361,6 +361,23 @@ fn an_edit_keeps_the_members_that_it_does_not_know() {
 }
 
 #[test]
+fn taking_back_an_order_leaves_everything_else() {
+    let entry = |target: &str| format!(r#"{{"target":"{target}","at":1700000000,"within":300,"later":[1]}}"#);
+    let document = |retries: &[String]| {
+        let retries = retries.join(",");
+        format!(
+            r#"{{"v":1,"pauses":[{{"target":"*","from":1700000000,"until":null,"spread":0}}],"retries":[{retries}],"mail":1}}"#
+        )
+    };
+    let (odd, all, orders) = (r#"{"odd":1}"#.to_owned(), entry("*"), entry(ORDERS));
+    let read = Pauses::read(&document(&[odd.clone(), all.clone(), orders])).unwrap();
+    let of_orders: Vec<RetryNow> = read.retries().skip(1).cloned().collect();
+    let left = Pauses::read(&document(&[odd, all])).unwrap();
+    assert_eq!((of_orders.len(), read.without_retries(&of_orders)), (1, left.clone()));
+    assert_eq!(left.without_retries(&of_orders), left);
+}
+
+#[test]
 fn an_order_to_retry_has_its_own_share_of_the_parameter() {
     let order = |within: u64, why: &str| RetryNow {
         target: PauseTarget::All,

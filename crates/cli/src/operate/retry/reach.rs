@@ -1,13 +1,17 @@
 //! What an order to retry reaches, and by when, estimated from the handler's log.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use comeback_engine::{Policies, Timestamp};
+use comeback_engine::{Pauses, Policies, Timestamp};
+use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::operate::deployment::Deployment;
-use crate::operate::pauses::noticed_within;
+use crate::operate::pauses::{noticed_within, target_name};
 use crate::operate::waiting::{WaitingEvent, Waits, Why};
+use crate::text::durations;
+use crate::text::numbers::counted;
 
 /// What an order reaches of the events that wait and that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -15,6 +19,15 @@ pub(super) struct Reach {
     pub(super) found: u64,
     /// Those that are retried by the order, or sooner.
     pub(super) reached: u64,
+    /// Of these, those whose function is paused now.
+    pub(super) reached_after_pause: u64,
+    /// The functions of those pauses, as an operator names them.
+    #[serde(skip)]
+    pub(super) pauses: BTreeSet<String>,
+    /// Whether any is retried sooner than without the order.
+    #[serde(skip)]
+    pub(super) brings_forward: bool,
+    /// Of the reached ones that no pause holds.
     pub(super) half_within_seconds: Option<u64>,
     pub(super) all_within_seconds: Option<u64>,
     /// Their function asked for the wait.
@@ -31,6 +44,7 @@ impl Reach {
     pub(super) fn of(
         waits: &Waits,
         deployment: &Deployment,
+        pauses: &Pauses,
         within: Duration,
         longest_hide: Duration,
         now: Timestamp,
@@ -40,6 +54,7 @@ impl Reach {
             let policy = policies.as_ref().zip(event.target).map(|(policies, target)| policies.of(target));
             policy.is_some_and(|policy| event.retry >= policy.max_retries())
         };
+        let noticed = now.saturating_add(noticed_within(deployment).unwrap_or_default());
         let mut reach = Self::default();
         let mut waiting = Vec::new();
         for event in waits.due_by(None) {
@@ -49,10 +64,18 @@ impl Reach {
                 Why::Pause | Why::Resumed => reach.paused += 1,
                 Why::UnansweredCall | Why::FailedCall | Why::PausesUnknown => reach.unanswered += 1,
                 Why::Backoff if is_last(&event) => reach.last_retry += 1,
-                Why::Backoff => waiting.push((event.logged, event.due)),
+                Why::Backoff => {
+                    reach.brings_forward |= event.due.is_none_or(|due| due > noticed);
+                    match event.target.and_then(|target| pause_of(pauses, target, now)) {
+                        Some(pause) => {
+                            reach.reached_after_pause += 1;
+                            reach.pauses.insert(pause);
+                        }
+                        None => waiting.push((event.logged, event.due)),
+                    }
+                }
             }
         }
-        let noticed = now.saturating_add(noticed_within(deployment).unwrap_or_default());
         // Each event draws a moment of its own. Which one is not known here, but they are spread evenly.
         let count = waiting.len() as u32;
         let retried = waiting.iter().zip(0..count).map(|((logged, due), number)| {
@@ -62,10 +85,38 @@ impl Reach {
         });
         let mut retried: Vec<u64> = retried.map(|at| at.since(now).as_secs()).collect();
         retried.sort_unstable();
-        reach.reached = retried.len() as u64;
+        reach.reached = retried.len() as u64 + reach.reached_after_pause;
         reach.all_within_seconds = retried.last().copied();
         reach.half_within_seconds = retried.get(retried.len().saturating_sub(1) / 2).copied();
         reach
+    }
+
+    /// How many are retried, and by when.
+    pub(super) fn in_words(&self) -> String {
+        let Self { found, reached, reached_after_pause: held, .. } = *self;
+        let short = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
+        let [all, half] = [self.all_within_seconds, self.half_within_seconds].map(short);
+        if reached > 0 && !self.brings_forward {
+            let due = counted(reached, "event is", "events are");
+            return format!("nothing that waits would be retried sooner: {due} due within {all} anyway");
+        }
+        if reached == 0 {
+            return "nothing that waits would be retried sooner".into();
+        }
+        let events = if reached == found {
+            counted(reached, "waiting event is retried", "waiting events are retried")
+        } else {
+            format!("{} of {} waiting events are retried", HumanCount(reached), HumanCount(found))
+        };
+        let ends = self.pauses.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        match (held, reached - held) {
+            (0, _) => format!("{events}, all within {all}, half within {half}"),
+            (_, 0) => format!("{events}, when the pause of {ends} ends"),
+            _ => format!(
+                "{events}, of which {} for the pause of {ends} to end; the others all within {all}, half within {half}",
+                counted(held, "waits", "wait")
+            ),
+        }
     }
 
     /// What the order leaves alone, and why.
@@ -79,6 +130,12 @@ impl Reach {
         ];
         all.into_iter().filter(|(count, _)| *count > 0)
     }
+}
+
+/// The pause that holds a function, as an operator names it.
+fn pause_of(pauses: &Pauses, function_arn: &str, now: Timestamp) -> Option<String> {
+    let pause = pauses.of_function(function_arn).find(|pause| pause.is_active(now))?;
+    Some(target_name(&pause.target.to_string()).to_owned())
 }
 
 /// When the handler looks at a message again after `noticed`, if it writes no line when it only hides it again.
@@ -128,10 +185,54 @@ mod tests {
         take(&mut waits, "k-5", before(10), 185, json!({}));
         take(&mut waits, "k-6", before(10), 1, json!({"action": "hold"}));
         let (within, hour) = (Duration::from_secs(300), Duration::from_secs(3_600));
-        let reach = Reach::of(&waits, &Deployment::sample(), within, hour, NOW);
+        let reach = Reach::of(&waits, &Deployment::sample(), &Pauses::default(), within, hour, NOW);
         assert_eq!((reach.found, reach.reached), (6, 3));
         assert_eq!((reach.half_within_seconds, reach.all_within_seconds), (Some(1_000), Some(3_500)));
         assert_eq!((reach.retry_after, reach.last_retry, reach.paused), (1, 1, 1));
+    }
+
+    #[test]
+    fn what_a_pause_holds_is_told_apart() {
+        let mut waits = Waits::default();
+        take(&mut waits, "k-1", before(2_600), 1, json!({}));
+        let billing = "arn:aws:lambda:eu-west-1:123456789012:function:billing";
+        take(&mut waits, "k-2", before(10), 1, json!({"target": billing}));
+        let reach = |targets: &[&str]| {
+            let pause =
+                |target: &&str| format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#);
+            let pauses = targets.iter().map(pause).collect::<Vec<_>>().join(",");
+            let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pauses}]}}"#)).unwrap();
+            let (within, hour) = (Duration::from_secs(300), Duration::from_secs(3_600));
+            Reach::of(&waits, &Deployment::sample(), &pauses, within, hour, NOW)
+        };
+        let one = reach(&[billing]);
+        assert_eq!((one.reached, one.reached_after_pause, one.all_within_seconds), (2, 1, Some(1_000)));
+        assert_eq!(
+            one.in_words(),
+            "2 waiting events are retried, of which 1 waits for the pause of billing to end; the others all within 16m 40s, \
+             half within 16m 40s"
+        );
+        let all = "2 waiting events are retried, when the pause of every function ends";
+        assert_eq!(reach(&["*"]).in_words(), all);
+        assert_eq!(reach(&[]).reached_after_pause, 0);
+    }
+
+    #[test]
+    fn an_order_that_would_bring_nothing_forward_is_known() {
+        let soon = json!({"due": NOW.saturating_add(Duration::from_secs(20)).to_string()});
+        let mut waits = Waits::default();
+        let reach = |waits: &Waits| {
+            let (within, hour) = (Duration::from_secs(300), Duration::from_secs(3_600));
+            let reach = Reach::of(waits, &Deployment::sample(), &Pauses::default(), within, hour, NOW);
+            (reach.brings_forward, reach.in_words())
+        };
+        let nothing = "nothing that waits would be retried sooner";
+        assert_eq!(reach(&waits), (false, nothing.to_owned()));
+        // The handler notices an order within 38 s.
+        take(&mut waits, "k-1", before(10), 1, soon);
+        assert_eq!(reach(&waits), (false, format!("{nothing}: 1 event is due within 20s anyway")));
+        take(&mut waits, "k-2", before(10), 1, json!({}));
+        assert!(reach(&waits).0);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::operate::deployment::Depth;
 use crate::operate::function::short_name;
+use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::waiting::events::{Group, WaitingEvent, Why};
 use crate::text::durations::short;
 use crate::text::numbers::counted;
@@ -28,6 +29,8 @@ pub(super) struct Report<'r> {
     pub(super) groups: Vec<Group<'r>>,
     /// `None` without `--each`.
     pub(super) events: Option<Vec<WaitingEvent<'r>>>,
+    /// The orders to retry now that are in force.
+    pub(super) retries: Vec<RetryOrder>,
     /// What is not known, and why.
     pub(super) notes: Vec<String>,
 }
@@ -58,7 +61,9 @@ pub(super) fn text(report: &Report<'_>, now: Timestamp) -> String {
     } else {
         format!("In the retry queue, of all functions: about {all}.\n")
     };
-    report.notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
+    let retries = report.retries.iter().map(|order| format!("Ordered to be retried now: {}.", order.line()));
+    let notes = retries.chain(report.notes.iter().cloned());
+    notes.fold(text, |text, note| text + &shown(&note) + "\n")
 }
 
 fn groups_table(groups: &[Group<'_>], now: Timestamp) -> Table {
@@ -169,7 +174,8 @@ mod tests {
         let found = events.len() as u64;
         let since = before(NOW, LONGEST_HIDDEN);
         let is_everything = true;
-        Report { since, lines: 9, found, is_everything, retry_queue, groups, events: Some(events), notes }
+        let (events, retries) = (Some(events), Vec::new());
+        Report { since, lines: 9, found, is_everything, retry_queue, groups, events, retries, notes }
     }
 
     #[test]

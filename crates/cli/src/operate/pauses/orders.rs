@@ -1,0 +1,93 @@
+//! Orders to retry now, as the commands show them.
+
+use std::time::Duration;
+
+use comeback_engine::{Pauses, RetryNow, Timestamp};
+use serde::Serialize;
+
+use crate::operate::deployment::Deployment;
+use crate::operate::pauses::target_name;
+
+/// No order lasts longer.
+const LONGEST: Duration = Duration::from_secs(12 * 3_600);
+
+/// An order of `comeback retry`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct RetryOrder {
+    /// The ARN of its function, or `*` for every function.
+    pub(crate) target: String,
+    pub(crate) at: Timestamp,
+    pub(crate) within_seconds: u64,
+    /// `errorType` globs; empty for every error.
+    pub(crate) errors: Vec<String>,
+    /// When it ends by itself.
+    pub(crate) until: Timestamp,
+    pub(crate) by: Option<String>,
+    pub(crate) why: Option<String>,
+}
+
+impl RetryOrder {
+    /// The orders in force.
+    pub(crate) fn in_force(pauses: &Pauses, deployment: &Deployment, now: Timestamp) -> Vec<Self> {
+        // A handler that does not start looks at nothing.
+        let longest_hide = deployment.policies().map_or(LONGEST, |policies| policies.stack().longest_hide());
+        let all = pauses.retries().map(|order| Self::of(order, longest_hide));
+        all.filter(|order| now <= order.until).collect()
+    }
+
+    pub(crate) fn of(order: &RetryNow, longest_hide: Duration) -> Self {
+        Self {
+            target: order.target.to_string(),
+            at: order.at,
+            within_seconds: order.within.as_secs(),
+            errors: order.errors.clone(),
+            until: order.end(longest_hide),
+            by: order.by.clone(),
+            why: order.why.clone(),
+        }
+    }
+
+    /// `name`, `name:qualifier` or `every function`.
+    pub(crate) fn name(&self) -> &str {
+        target_name(&self.target)
+    }
+
+    /// `orders (Timeout*), ordered at … by anna, ends at …: deploy 4712`
+    pub(crate) fn line(&self) -> String {
+        let part = |part: Option<String>| part.unwrap_or_default();
+        format!(
+            "{}{}, ordered at {}{}, ends at {}{}",
+            self.name(),
+            part((!self.errors.is_empty()).then(|| format!(" ({})", self.errors.join(", ")))),
+            self.at,
+            part(self.by.as_ref().map(|by| format!(" by {by}"))),
+            self.until,
+            part(self.why.as_ref().map(|why| format!(": {why}"))),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_in_force_are_named_with_their_end() {
+        let text = r#"{"v":1,"pauses":[],"retries":[
+            {"target":"arn:aws:lambda:eu-west-1:123456789012:function:orders:live","at":1700000000,"within":300,
+             "errors":["Time*","Down"],"by":"anna","why":"deploy 4712"},
+            {"target":"*","at":1700003600,"within":0}]}"#;
+        let (pauses, mut deployment) = (Pauses::read(text).unwrap(), Deployment::sample());
+        deployment.variables.insert("LONGEST_HIDE".into(), "30m".into());
+        let lines = |seconds: u64| {
+            let now = Timestamp::from_secs(1_700_000_000 + seconds);
+            let orders = RetryOrder::in_force(&pauses, &deployment, now);
+            orders.iter().map(RetryOrder::line).collect::<Vec<_>>()
+        };
+        let all = "every function, ordered at 2023-11-14T23:13:20.000Z, ends at 2023-11-14T23:43:20.000Z";
+        let orders = "orders:live (Time*, Down), ordered at 2023-11-14T22:13:20.000Z by anna, ends at \
+                      2023-11-14T22:48:20.000Z: deploy 4712";
+        assert_eq!(lines(2_100), [orders, all]);
+        assert_eq!(lines(2_101), [all]);
+    }
+}

@@ -1,0 +1,63 @@
+//! `comeback retry --cancel`: take back orders.
+
+use std::io::Write as _;
+
+use comeback_engine::{Pauses, RetryNow};
+use serde_json::json;
+
+use crate::clock::now;
+use crate::failure;
+use crate::operate::account::Failure;
+use crate::operate::deployment::Deployment;
+use crate::operate::function::FunctionName;
+use crate::operate::pauses::orders::RetryOrder;
+use crate::operate::pauses::{self, Parameter as _, SsmParameter, edit, named, noticed_within};
+use crate::operate::session::{Session, confirm};
+use crate::text::durations;
+use crate::text::numbers::counted;
+use crate::text::terminal::shown;
+
+/// Takes back the orders for this target alone: like a pause, an order for every function is another one.
+pub(super) async fn cancel(
+    function: Option<&FunctionName>,
+    session: &Session,
+    deployment: &Deployment,
+) -> Result<(), failure::Failure> {
+    let (parameter, name) = (SsmParameter::of(session, deployment)?, named(function));
+    let target = pauses::target(deployment, function)?;
+    confirm(&format!("cancel the orders to retry {name}?"), session).await?;
+    let now = now();
+    let pauses = parameter.read().await?.0;
+    let orders = RetryOrder::in_force(&pauses, deployment, now);
+    let (cancelled, others): (Vec<_>, Vec<_>) =
+        orders.into_iter().partition(|order| order.target == target.to_string());
+    if !cancelled.is_empty() {
+        let all: Vec<RetryNow> = pauses.retries().filter(|order| order.target == target).cloned().collect();
+        let is_gone = |pauses: &Pauses| pauses.retries().all(|order| !all.contains(order));
+        edit(&parameter, now, |pauses| Ok(pauses.without_retries(&all)), is_gone).await?;
+    }
+    let noticed = noticed_within(deployment);
+    session.answer(&json!({
+        "cancelled": cancelled, "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
+    }));
+    if cancelled.is_empty() {
+        let place = session.common.place_flags();
+        let what = format!(
+            "no order to retry {name} is in force, so none was cancelled; comeback pause --list{place} shows the others"
+        );
+        return Err(Failure::Undone(what).into());
+    }
+    if session.common.json {
+        return Ok(());
+    }
+    let mut out = anstream::stdout();
+    let orders = counted(cancelled.len() as u64, "order to retry was", "orders to retry were");
+    writeln!(out, "{name}: {orders} cancelled; what was not retried yet waits for its own due time")?;
+    if let Some(noticed) = noticed.map(durations::text) {
+        writeln!(out, "The handler notices within {noticed}; until then it may still retry.")?;
+    }
+    for other in others {
+        writeln!(out, "Still in force: {}", shown(&other.line()))?;
+    }
+    Ok(())
+}
