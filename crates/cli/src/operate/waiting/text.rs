@@ -138,7 +138,10 @@ fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
 mod tests {
     use std::time::Duration;
 
+    use comeback_engine::Pauses;
+
     use super::*;
+    use crate::operate::deployment::Deployment;
     use crate::operate::waiting::tests::{NOW, ORDERS, reading};
     use crate::operate::waiting::{LONGEST_HIDDEN, before};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
@@ -205,6 +208,17 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
 ";
         let text = text(&report(events), NOW);
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), expected);
+    }
+
+    #[test]
+    fn an_order_to_retry_has_a_line() {
+        let mut report = report(Vec::new());
+        let order = r#"{"target":"*","at":1789400000,"within":300,"by":"anna"}"#;
+        let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{order}]}}"#)).unwrap();
+        report.retries = RetryOrder::in_force(&pauses, &Deployment::sample(), NOW);
+        let line = "\nOrdered to be retried now: every function, ordered at 2026-09-14T15:33:20.000Z by anna, ends at \
+                    2026-09-15T03:33:20.000Z.\n";
+        assert!(text(&report, NOW).contains(line), "{}", text(&report, NOW));
     }
 
     #[test]
