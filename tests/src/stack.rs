@@ -18,7 +18,8 @@ static BUILT: OnceLock<PathBuf> = OnceLock::new();
 /// Builds the functions of `template.yaml` as it ships, but for this machine's architecture. `folder` is this program's own:
 /// others may build and read at the same time.
 pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
-    shell.run(&format!("sam build --build-dir {folder} --parameter-overrides Architecture={ARCHITECTURE}"))?;
+    shell
+        .run(&format!("sam build --build-dir {folder} --parameter-overrides Architecture={ARCHITECTURE}"))?;
     BUILT.get_or_init(|| root().join(folder));
     Ok(())
 }
