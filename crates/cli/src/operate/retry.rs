@@ -157,7 +157,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         session.common.place_flags()
     )?;
     if arguments.watch {
-        follow(&session, &deployment, &wanted, &order, &reach, longest_hide).await?;
+        follow(&session, &deployment, &wanted, &reach.retries, begin..order.end(longest_hide)).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What an order to retry reaches, and by when, estimated from the handler's log.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use comeback_engine::{Pauses, Policies, Timestamp};
@@ -38,6 +38,9 @@ pub(super) struct Reach {
     pub(super) unanswered: u64,
     /// Their next retry is the last that `MAX_RETRIES` allows.
     pub(super) last_retry: u64,
+    /// The retries of the events that are reached: the keys and their numbers.
+    #[serde(skip)]
+    pub(super) retries: HashSet<(String, u64)>,
 }
 
 impl Reach {
@@ -65,6 +68,7 @@ impl Reach {
                 Why::UnansweredCall | Why::FailedCall | Why::PausesUnknown => reach.unanswered += 1,
                 Why::Backoff if is_last(&event) => reach.last_retry += 1,
                 Why::Backoff => {
+                    reach.retries.insert((event.key.to_owned(), event.retry));
                     reach.brings_forward |= event.due.is_none_or(|due| due > noticed);
                     match event.target.and_then(|target| pause_of(pauses, target, now)) {
                         Some(pause) => {
