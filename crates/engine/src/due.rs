@@ -65,7 +65,7 @@ impl Case<'_, '_> {
         }
         let reaching = pauses.retries().filter(|retry| {
             record.first_sent() < retry.at
-                && now <= retry.end(policy.longest_hide)
+                && now <= retry.end(policy)
                 && retry.covers(&event.function_arn, event.error_type())
         });
         let moments = reaching.map(|retry| {

@@ -180,8 +180,6 @@ struct Document<'a> {
     pauses: Vec<&'a RawValue>,
     #[serde(default)]
     ended: Ended,
-    #[serde(borrow, default)]
-    retries: Option<&'a RawValue>,
 }
 
 const MEMBERS: [&str; 4] = ["v", "pauses", "ended", "retries"];
@@ -238,7 +236,7 @@ impl Pauses {
         if v != VERSION {
             return Err(GarbledPauses(format!("v is {v}, and this version reads {VERSION} only")));
         }
-        let Document { pauses, ended, retries } = object(text).map_err(GarbledPauses)?;
+        let Document { pauses, ended } = object(text).map_err(GarbledPauses)?;
         let ended =
             ended.iter().flat_map(|(target, all)| all.iter().map(move |times| Wire::ended(target, *times)));
         let all = pauses.into_iter().map(|pause| object(pause.get())).chain(ended.map(Ok));
@@ -246,10 +244,12 @@ impl Pauses {
             wire.and_then(Pause::read).map_err(|what| GarbledPauses(format!("pause {number}: {what}")))
         };
         let pauses = all.zip(1..).map(read).collect::<Result<_, _>>()?;
+        // Of a member that stands in it twice, the last counts: it must not make the pauses unreadable.
         let members: BTreeMap<String, &RawValue> = object(text).map_err(GarbledPauses)?;
+        let retries = members.get("retries").map_or_else(Vec::new, |retries| entries(retries));
         let others = members.into_iter().filter(|(name, _)| !MEMBERS.contains(&name.as_str()));
         let others = others.map(|(name, value)| (name, value.get().to_owned())).collect();
-        Ok(Self { pauses: Vec::new(), retries: entries(retries), others }.with(pauses))
+        Ok(Self { pauses: Vec::new(), retries, others }.with(pauses))
     }
 
     /// The parameter's text. If it is too long for the parameter, bare pauses are written short.
@@ -284,10 +284,11 @@ impl Pauses {
     }
 }
 
-/// The entries of `retries`. One that is not a list counts as a single unreadable entry.
-fn entries(retries: Option<&RawValue>) -> Vec<RetryEntry> {
-    let Some(retries) = retries else { return Vec::new() };
-    let entries: Vec<&RawValue> = serde_json::from_str(retries.get()).unwrap_or_else(|_| vec![retries]);
+/// The entries of `retries`. Anything but a list or `null` counts as a single unreadable entry.
+fn entries(retries: &RawValue) -> Vec<RetryEntry> {
+    let entries: Option<Vec<&RawValue>> =
+        serde_json::from_str(retries.get()).unwrap_or_else(|_| Some(vec![retries]));
+    let entries = entries.unwrap_or_default();
     entries.into_iter().map(|entry| RetryEntry::read(entry.get())).collect()
 }
 
@@ -409,13 +410,14 @@ pub enum EditError {
     WithinTooLong(u64),
     /// The orders to retry would leave too little of the parameter to pauses.
     #[error(
-        "the orders to retry would take {bytes} bytes of the 1024 they have: shorten --why, or wait until {first_end}, when the first of them is forgotten"
+        "the orders to retry would take {bytes} bytes of the 1024 they have: shorten --why{}",
+        .first_end.map(|end| format!(", or wait until {end}, when the first of them is forgotten")).unwrap_or_default()
     )]
     ManyRetries {
         /// What they would take.
         bytes: usize,
-        /// When the first of them is forgotten.
-        first_end: Timestamp,
+        /// When the first of the others is forgotten.
+        first_end: Option<Timestamp>,
     },
     /// Over [`LONGEST_PAUSES`].
     #[error("the pauses would take {bytes} bytes; the parameter holds 4096: shorten the reasons{}", or_wait(.forgotten))]

@@ -9,13 +9,14 @@ use wildmatch::WildMatch;
 use crate::directive::error_names;
 use crate::due::HOLD;
 use crate::json::object;
+use crate::known_pauses::longest_between_reads;
 use crate::pauses::{EditError, LATEST, PauseTarget};
-use crate::{Pauses, Timestamp};
+use crate::{Pauses, Policy, Timestamp};
 
 /// The longest `within` of a [`RetryNow`]. It leaves time for the handler to look at every message within 12 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
 /// An entry ends this long after its moment at the latest.
-pub(crate) const LONGEST_ENTRY: Duration = Duration::from_secs(12 * 3_600);
+const LONGEST_ENTRY: Duration = Duration::from_secs(12 * 3_600);
 /// Bytes that the entries may take of the parameter. The rest is left to pauses.
 const LONGEST_RETRIES: usize = 1_024;
 
@@ -35,6 +36,9 @@ pub struct RetryNow {
     pub by: Option<String>,
     /// The reason they gave.
     pub why: Option<String>,
+    /// Its [end](Self::end), in whole seconds: then it leaves the parameter. `None` in entries of older versions, which
+    /// stay for 12 hours.
+    pub until: Option<Timestamp>,
 }
 
 /// How an order has moved a retry forward.
@@ -49,11 +53,17 @@ pub struct Early {
 }
 
 impl RetryNow {
-    /// When the handler has looked at everything that the order could reach, if it hides messages for at most
-    /// `longest_hide` at once. Events that fail later are not reached anyway.
-    pub fn end(&self, longest_hide: Duration) -> Timestamp {
-        let looked_at = self.within + longest_hide.max(HOLD);
+    /// When a handler with these settings has looked at everything that the order could reach, even if it hid a message
+    /// just before it read of the order. Events that fail later are not reached anyway.
+    pub fn end(&self, policy: &Policy) -> Timestamp {
+        let looked_at = self.within + policy.longest_hide.max(HOLD) + longest_between_reads(policy);
         self.at.saturating_add(looked_at.min(LONGEST_ENTRY))
+    }
+
+    /// The same, with its end.
+    #[must_use]
+    pub fn with_end(self, policy: &Policy) -> Self {
+        Self { until: Some(self.end(policy).rounded_up_to_secs()), ..self }
     }
 
     /// Whether it names the function and the error.
@@ -73,6 +83,15 @@ impl RetryNow {
 pub(crate) struct RetryEntry {
     pub(crate) text: String,
     pub(crate) retry: Result<RetryNow, String>,
+    /// When it leaves the document. An unreadable one, which may be a later version's, stays as long as any order; `None`
+    /// if it does not say when it was given.
+    end: Option<Timestamp>,
+}
+
+/// What every version reads of an entry.
+#[derive(Deserialize)]
+struct When {
+    at: u64,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -86,14 +105,20 @@ struct Wire<'a> {
     by: Option<Cow<'a, str>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     why: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<u64>,
 }
 
 impl RetryEntry {
     pub(crate) fn read(text: &str) -> Self {
-        Self { text: text.into(), retry: object(text).and_then(RetryNow::read) }
+        let retry = object(text).and_then(RetryNow::read);
+        let given = object(text).ok().map(|When { at }| at).filter(|at| *at <= LATEST);
+        let latest = given.map(|at| Timestamp::from_secs(at).saturating_add(LONGEST_ENTRY));
+        let until = retry.as_ref().ok().and_then(|retry| retry.until);
+        Self { text: text.into(), retry, end: latest.into_iter().chain(until).min() }
     }
 
-    fn of(retry: RetryNow) -> Self {
+    fn of(retry: &RetryNow) -> Self {
         let wire = Wire {
             target: retry.target.to_string(),
             at: retry.at.as_secs(),
@@ -101,20 +126,20 @@ impl RetryEntry {
             errors: retry.errors.clone(),
             by: retry.by.as_deref().map(Into::into),
             why: retry.why.as_deref().map(Into::into),
+            until: retry.until.map(Timestamp::as_secs),
         };
-        let text = serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON");
-        Self { text, retry: Ok(retry) }
+        Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"))
     }
 
-    /// Whether its time is over. An unreadable one has no time.
+    /// Whether no handler needs it any more.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
-        self.retry.as_ref().is_ok_and(|retry| now.since(retry.at) > LONGEST_ENTRY)
+        self.end.is_none_or(|end| end < now)
     }
 }
 
 impl RetryNow {
     fn read(wire: Wire<'_>) -> Result<Self, String> {
-        let Wire { target, at, within, errors, by, why } = wire;
+        let Wire { target, at, within, errors, by, why, until } = wire;
         if at > LATEST {
             return Err("at must be seconds since the epoch, before the year 10000".into());
         }
@@ -128,6 +153,7 @@ impl RetryNow {
             errors,
             by: by.map(Into::into),
             why: why.map(Into::into),
+            until: until.map(Timestamp::from_secs),
         })
     }
 }
@@ -145,16 +171,11 @@ impl Pauses {
         // Rounded down it would miss the latest events that have failed.
         retry.at = retry.at.rounded_up_to_secs();
         let mut all = self.clone();
-        all.retries.push(RetryEntry::of(retry));
+        all.retries.retain(|entry| !entry.is_over(retry.at));
+        let first_end = all.retries.iter().filter_map(|entry| entry.end).min();
+        all.retries.push(RetryEntry::of(&retry));
         let bytes = all.retries.iter().map(|entry| entry.text.len() + 1).sum();
-        let first =
-            all.retries.iter().filter_map(|entry| entry.retry.as_ref().ok()).map(|retry| retry.at).min();
-        match first {
-            Some(first) if bytes > LONGEST_RETRIES => {
-                Err(EditError::ManyRetries { bytes, first_end: first.saturating_add(LONGEST_ENTRY) })
-            }
-            _ => Ok(all),
-        }
+        if bytes > LONGEST_RETRIES { Err(EditError::ManyRetries { bytes, first_end }) } else { Ok(all) }
     }
 
     /// The orders to retry.

@@ -123,6 +123,7 @@ impl OperatorRetry {
             errors: Vec::new(),
             by: Some("simulated operator".into()),
             why: None,
+            until: None,
         }
     }
 }

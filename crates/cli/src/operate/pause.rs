@@ -149,7 +149,7 @@ async fn list(
     };
     let (read, history) = session.interrupt.or(work).await?;
     let read = read.map(|read| {
-        read.map(|read| (OpenPause::all_of(&read, now), RetryOrder::in_force(&read, deployment, now)))
+        read.map(|read| (OpenPause::all_of(&read, now), RetryOrder::in_force(&read, now)))
     });
     let (pauses, retries) = read.as_ref().ok().cloned().flatten().unzip();
     session.answer(&json!({"pauses": pauses, "retries": retries, "history": history}));

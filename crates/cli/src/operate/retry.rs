@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use comeback_engine::{LONGEST_WITHIN, PauseTarget, Pauses, RetryNow, Timestamp};
+use comeback_engine::{LONGEST_WITHIN, PauseTarget, Pauses, Policy, RetryNow, Timestamp};
 use serde::Serialize;
 
 use crate::clock::now;
@@ -107,13 +107,14 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         return cancel(arguments.function.as_ref(), &session, &deployment).await;
     }
     let parameter = SsmParameter::of(&session, &deployment)?;
-    let longest_hide = longest_hide(&deployment)?;
+    let policy = policy(&deployment)?;
+    let longest_hide = policy.longest_hide();
     let target = pauses::retried_target(&deployment, arguments.function.as_ref())?;
     let wanted = arguments.wanted();
     let work = async {
         // Refuse what would be refused before reading the log.
         let pauses = parameter.read().await?.0;
-        pauses.tidied(begin).retry(arguments.order(target.clone(), begin, &session))?;
+        pauses.tidied(begin).retry(arguments.order(target.clone(), begin, &session).with_end(&policy))?;
         Ok((pauses, Reading::read(&session, deployment.clone(), &wanted, None, begin).await?))
     };
     let (pauses, reading) = session.interrupt.or(work).await?;
@@ -143,10 +144,10 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     }
     confirm(&format!("retry these within {}?", durations::text(arguments.within)), &session).await?;
     // The order counts from here: what has failed while the question stood is reached too.
-    let order = arguments.order(target, now(), &session);
+    let order = arguments.order(target, now(), &session).with_end(&policy);
     let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == order);
     edit(&parameter, order.at, |pauses| pauses.retry(order.clone()), is_in).await?;
-    session.answer(&answer(Some(RetryOrder::of(&order, longest_hide))));
+    session.answer(&answer(Some(RetryOrder::of(&order))));
     if session.common.json {
         return Ok(());
     }
@@ -157,7 +158,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         session.common.place_flags()
     )?;
     if arguments.watch {
-        follow(&session, &deployment, &wanted, &reach.retries, begin..order.end(longest_hide)).await?;
+        follow(&session, &deployment, &wanted, &reach.retries, begin..order.end(&policy)).await?;
     }
     Ok(())
 }
@@ -176,21 +177,22 @@ impl RetryArguments {
             errors: self.error.iter().cloned().collect(),
             by: Some(history::user_name(&session.account.place.caller).to_owned()),
             why: self.why.clone(),
+            until: None,
         }
     }
 }
 
-/// `LONGEST_HIDE` of the handler. That it is set is the only sign that the handler knows orders to retry: the templates of the
-/// versions that do set it. The tag `comeback:version` says no more, because nothing was released before, and a handler that was
-/// deployed without the template has none. An older handler on which somebody sets the variable by hand ignores the order.
-fn longest_hide(deployment: &Deployment) -> Result<Duration, Failure> {
+/// The handler's settings. That `LONGEST_HIDE` is set is the only sign that the handler knows orders to retry: the templates of
+/// the versions that do set it. The tag `comeback:version` says no more, because nothing was released before, and a handler that
+/// was deployed without the template has none. An older handler on which somebody sets the variable by hand ignores the order.
+fn policy(deployment: &Deployment) -> Result<Policy, Failure> {
     let handler = &deployment.handler;
     if knows_orders(deployment) {
         let policies = deployment.policies().map_err(|refused| {
             let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             Failure::Undone(format!("the handler {handler} does not start: {refused}"))
         })?;
-        return Ok(policies.stack().longest_hide());
+        return Ok(policies.stack().clone());
     }
     let version = deployment.version.as_ref().map(|version| format!(" ({version})")).unwrap_or_default();
     Err(Failure::Undone(format!(
@@ -243,13 +245,13 @@ mod tests {
     #[test]
     fn a_handler_that_is_older_is_refused_with_what_to_do() {
         let mut deployment = Deployment::sample();
-        let refused = longest_hide(&deployment).unwrap_err().to_string();
+        let refused = policy(&deployment).unwrap_err().to_string();
         assert!(
             refused.starts_with("the handler retry-handler (0.1.0) knows no orders to retry"),
             "{refused}"
         );
         deployment.variables.insert("LONGEST_HIDE".into(), "30m".into());
-        assert_eq!(longest_hide(&deployment), Ok(Duration::from_secs(1_800)));
+        assert_eq!(policy(&deployment).unwrap().longest_hide(), Duration::from_secs(1_800));
     }
 
     #[test]

@@ -158,7 +158,7 @@ impl Status {
                 OldestLetter { sent, age_seconds, is_exact }
             }),
             pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
-            retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, &deployment, now)),
+            retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, now)),
             pauses_problem,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,

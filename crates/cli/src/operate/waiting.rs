@@ -188,7 +188,7 @@ impl Reading {
     /// The orders to retry now that are in force.
     fn orders(&self, now: Timestamp) -> Vec<RetryOrder> {
         let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
-        pauses.map(|pauses| RetryOrder::in_force(pauses, &self.deployment, now)).unwrap_or_default()
+        pauses.map(|pauses| RetryOrder::in_force(pauses, now)).unwrap_or_default()
     }
 
     /// Whether the log has a line of everything that waits.

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::{EditError, RetryNow};
+use crate::{EditError, Policy, RetryNow, Settings};
 
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 pub(crate) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:live";
@@ -346,18 +346,38 @@ proptest! {
 
 #[test]
 fn an_edit_keeps_the_members_that_it_does_not_know() {
-    let read = r#""retries":[{"target":"*","at":1700000000,"within":300,"later":[1]},{"odd":1}],"mail":{"to": 1E400}}"#;
+    let read = r#""retries":[{"target":"*","at":1700000000,"within":300,"later":[1]},{"odd":1,"at":1700000000}],"mail":{"to": 1E400}}"#;
     let document = Pauses::read(&format!(r#"{{"v":1,"pauses":[],{read}"#)).unwrap();
     let opened = document.open(pause(ORDERS, 0, None), at(0)).unwrap().tidied(at(0));
     let text = opened.write();
     assert!(text.ends_with(read), "{text}");
     assert_eq!(Pauses::read(&text).as_ref(), Ok(&opened));
-    let over = at(12 * 3_600 + 1);
-    let left = opened.tidied(over).write();
-    assert!(
-        left.ends_with(r#""retries":[{"odd":1}],"mail":{"to": 1E400}}"#),
-        "an order that is over is dropped: {left}"
-    );
+}
+
+#[test]
+fn an_order_leaves_the_document_at_its_end_and_an_unreadable_one_after_12_hours() {
+    let document =
+        |entries: &str| Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{entries}]}}"#)).unwrap();
+    let left = |entries: &str, second| document(entries).tidied(at(second)).retries.len();
+    let older = r#"{"target":"*","at":1700000000,"within":300}"#;
+    let until = r#"{"target":"*","at":1700000000,"within":300,"until":1700003938}"#;
+    let later_version = r#"{"target":{"tag":"team"},"at":1700000000,"until":1700000001}"#;
+    for (entry, end) in [(older, 43_200), (until, 3_938), (later_version, 43_200)] {
+        assert_eq!([end, end + 1].map(|second| left(entry, second)), [1, 0], "{entry}");
+    }
+    for entry in ["7", r#"{"odd":1}"#, r#"{"target":"*","at":"soon"}"#, r#"{"at":1700000000000}"#] {
+        assert_eq!(left(entry, 0), 0, "nobody can know what it is for: {entry}");
+    }
+}
+
+#[test]
+fn orders_that_stand_twice_harm_no_pause() {
+    let pause = r#"{"target":"*","from":1700000000,"until":null,"spread":0}"#;
+    let order = r#"{"target":"*","at":1700000000,"within":300}"#;
+    for retries in [format!(r#""retries":[{order}],"retries":[{order}]"#), r#""retries":null"#.into()] {
+        let document = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}],{retries}}}"#)).unwrap();
+        assert_eq!((document.iter().count(), document.unreadable_retries().count()), (1, 0), "{retries}");
+    }
 }
 
 #[test]
@@ -386,6 +406,7 @@ fn an_order_to_retry_has_its_own_share_of_the_parameter() {
         errors: vec!["Time*".into()],
         by: None,
         why: Some(why.into()),
+        until: None,
     };
     let none = Pauses::default();
     let one = none.retry(order(300, "fixed")).unwrap();
@@ -393,6 +414,18 @@ fn an_order_to_retry_has_its_own_share_of_the_parameter() {
     assert_eq!(one.write(), text, "its moment is rounded up, so that it reaches what has just failed");
     assert_eq!(Pauses::read(text), Ok(one.clone()));
     assert_eq!(none.retry(order(39_601, "")), Err(EditError::WithinTooLong(39_601)));
-    let refused = one.retry(order(300, &"x".repeat(1_000)));
-    assert!(matches!(refused, Err(EditError::ManyRetries { .. })), "{refused:?}");
+    let refused = |document: &Pauses, end| {
+        let error = document.retry(order(300, &"x".repeat(1_000))).unwrap_err();
+        assert!(matches!(error, EditError::ManyRetries { first_end, .. } if first_end == end), "{error}");
+    };
+    refused(&one, Some(at(1 + 12 * 3_600)));
+    // Nobody has to wait for an order that is not given yet.
+    refused(&none, None);
+    let policy = Policy::new(Settings { longest_hide: 3_600, ..Settings::default() }).unwrap();
+    let ended = none.retry(order(300, "fixed").with_end(&policy)).unwrap();
+    let end = ended.retries().next().unwrap().until;
+    assert_eq!(end, Some(at(300 + 3_600 + 38)));
+    refused(&ended, end);
+    let again = |now| ended.retry(RetryNow { at: now, ..order(300, "again") }).unwrap().retries.len();
+    assert_eq!([at(3_938), at(3_939)].map(again), [2, 1], "what is over takes no room");
 }

@@ -145,14 +145,16 @@ impl Known {
     }
 
     /// The first moment at which an order may bring back at `now` what was sent at `sent`; `None` if none reaches it.
-    /// Messages are hidden for at most `longest_hide` at once.
+    /// Messages are hidden for at most `longest_hide` at once, and their handlers read of it within `between_reads`.
     pub(crate) fn ordered(
         &self,
         sent: Timestamp,
         now: Timestamp,
         longest_hide: Duration,
+        between_reads: Duration,
     ) -> Option<Timestamp> {
-        let lasts = |order: &Order| (order.within + longest_hide.max(HOLD)).min(LONGEST_ORDER);
+        let looked_at = longest_hide.max(HOLD) + between_reads;
+        let lasts = |order: &Order| (order.within + looked_at).min(LONGEST_ORDER);
         let reaches = |order: &&Order| sent < order.at && now <= order.at.saturating_add(lasts(order));
         self.orders.iter().filter(reaches).map(|order| order.at).min()
     }

@@ -5,10 +5,9 @@ use std::time::Duration;
 use comeback_engine::{Pauses, RetryNow, Timestamp};
 use serde::Serialize;
 
-use crate::operate::deployment::Deployment;
 use crate::operate::pauses::target_name;
 
-/// No order lasts longer.
+/// No order lasts longer, and one of a handwritten entry may last as long.
 const LONGEST: Duration = Duration::from_secs(12 * 3_600);
 
 /// An order of `comeback retry`.
@@ -28,20 +27,17 @@ pub(crate) struct RetryOrder {
 
 impl RetryOrder {
     /// The orders in force.
-    pub(crate) fn in_force(pauses: &Pauses, deployment: &Deployment, now: Timestamp) -> Vec<Self> {
-        // A handler that does not start looks at nothing.
-        let longest_hide = deployment.policies().map_or(LONGEST, |policies| policies.stack().longest_hide());
-        let all = pauses.retries().map(|order| Self::of(order, longest_hide));
-        all.filter(|order| now <= order.until).collect()
+    pub(crate) fn in_force(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
+        pauses.retries().map(Self::of).filter(|order| now <= order.until).collect()
     }
 
-    pub(crate) fn of(order: &RetryNow, longest_hide: Duration) -> Self {
+    pub(crate) fn of(order: &RetryNow) -> Self {
         Self {
             target: order.target.to_string(),
             at: order.at,
             within_seconds: order.within.as_secs(),
             errors: order.errors.clone(),
-            until: order.end(longest_hide),
+            until: order.until.unwrap_or_else(|| order.at.saturating_add(LONGEST)),
             by: order.by.clone(),
             why: order.why.clone(),
         }
@@ -75,16 +71,15 @@ mod tests {
     fn orders_in_force_are_named_with_their_end() {
         let text = r#"{"v":1,"pauses":[],"retries":[
             {"target":"arn:aws:lambda:eu-west-1:123456789012:function:orders:live","at":1700000000,"within":300,
-             "errors":["Time*","Down"],"by":"anna","why":"deploy 4712"},
+             "errors":["Time*","Down"],"by":"anna","why":"deploy 4712","until":1700002100},
             {"target":"*","at":1700003600,"within":0}]}"#;
-        let (pauses, mut deployment) = (Pauses::read(text).unwrap(), Deployment::sample());
-        deployment.variables.insert("LONGEST_HIDE".into(), "30m".into());
+        let pauses = Pauses::read(text).unwrap();
         let lines = |seconds: u64| {
             let now = Timestamp::from_secs(1_700_000_000 + seconds);
-            let orders = RetryOrder::in_force(&pauses, &deployment, now);
+            let orders = RetryOrder::in_force(&pauses, now);
             orders.iter().map(RetryOrder::line).collect::<Vec<_>>()
         };
-        let all = "every function, ordered at 2023-11-14T23:13:20.000Z, ends at 2023-11-14T23:43:20.000Z";
+        let all = "every function, ordered at 2023-11-14T23:13:20.000Z, ends at 2023-11-15T11:13:20.000Z";
         let orders = "orders:live (Time*, Down), ordered at 2023-11-14T22:13:20.000Z by anna, ends at \
                       2023-11-14T22:48:20.000Z: deploy 4712";
         assert_eq!(lines(2_100), [orders, all]);

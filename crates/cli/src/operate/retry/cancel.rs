@@ -28,7 +28,7 @@ pub(super) async fn cancel(
     confirm(&format!("cancel the orders to retry {name}?"), session).await?;
     let now = now();
     let pauses = parameter.read().await?.0;
-    let orders = RetryOrder::in_force(&pauses, deployment, now);
+    let orders = RetryOrder::in_force(&pauses, now);
     let (cancelled, others): (Vec<_>, Vec<_>) =
         orders.into_iter().partition(|order| order.target == target.to_string());
     if !cancelled.is_empty() {

@@ -215,7 +215,7 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let mut report = report(Vec::new());
         let order = r#"{"target":"*","at":1789400000,"within":300,"by":"anna"}"#;
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{order}]}}"#)).unwrap();
-        report.retries = RetryOrder::in_force(&pauses, &Deployment::sample(), NOW);
+        report.retries = RetryOrder::in_force(&pauses, NOW);
         let line = "\nOrdered to be retried now: every function, ordered at 2026-09-14T15:33:20.000Z by anna, ends at \
                     2026-09-15T03:33:20.000Z.\n";
         assert!(text(&report, NOW).contains(line), "{}", text(&report, NOW));
