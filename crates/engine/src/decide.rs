@@ -54,7 +54,9 @@
 //!    pause if that is sooner.
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
 //!     receive; on a later one, at most 41,940 s after now. Before the message's 500th receive, it ends at most
-//!     `LONGEST_HIDE` after now. The due time does not depend on that.
+//!     `LONGEST_HIDE` after now: the first piece of a longer wait at a moment within `LONGEST_HIDE` of *start*, drawn from
+//!     a generator seeded by the message, *n*, the delay and `MAX_AGE`, and each further piece `LONGEST_HIDE` later. The
+//!     due time does not depend on that.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
 //!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
 //!
@@ -65,26 +67,28 @@ use std::time::Duration;
 use comeback_envelope::{Envelope, Metadata};
 
 use crate::dead_letter::SQS_MESSAGE_BYTES;
-use crate::due::{Case, Due, HOLD, RETENTION_MARGIN};
+use crate::due::{Case, Due, DueBy, HOLD, RETENTION_MARGIN};
 use crate::failed_event::FailedEvent;
+use crate::looks::Looks;
 use crate::time::ceil_secs;
 use crate::{Directive, Early, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
 
 /// SQS's longest visibility timeout. It counts from the receive, and SQS refuses a longer one.
-const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
+pub(crate) const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Subtracted from [`LONGEST_VISIBILITY`], because our call reaches SQS some time after the receive.
 const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// The retry queue's own `VisibilityTimeout`. It must be over 14 days / 1,000, because SQS itself dead-letters a
 /// message after 1,000 receives: so a handler that cannot run loses nothing. If the handler was throttled, Lambda may
 /// deliver a message this long after its receive.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
-/// From this receive on, `LONGEST_HIDE` no longer counts. Until then its pieces take 7 days at least, and what is left of
-/// the 14 days is 500 holds of a paused function at most.
+/// A message is hidden for at most this long on a later receive than its first.
+const LONGEST_LATER_HIDE: Duration =
+    LONGEST_VISIBILITY.saturating_sub(QUEUE_VISIBILITY_TIMEOUT).saturating_sub(VISIBILITY_MARGIN);
+/// From this receive on, `LONGEST_HIDE` no longer counts. Until then its pieces take 7 days at least, because only the
+/// first of a wait is shorter; and what is left of the 14 days is 500 holds of a paused function at most.
 const UNCUT_FROM_RECEIVE: u32 = 500;
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// By how much a wait may seem shorter than its pieces, because clocks differ.
-const CLOCK_SLACK: Duration = Duration::from_secs(10);
 /// How much larger than this record the next one may be, apart from the payload. The next one's `responsePayload` holds
 /// the error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have
 /// none, as the record of a throttled event.
@@ -103,9 +107,11 @@ pub enum Action<'a> {
         due: Timestamp,
         /// Whole seconds, 1 to 43,170.
         visibility_timeout: Duration,
+        /// What gave the due time.
+        due_by: DueBy,
         /// What moved the due time forward.
         early: Option<Early>,
-        /// An earlier look began this wait, and this one changes nothing: not worth a line in the log.
+        /// An earlier look has found the same: not worth a line in the log.
         goes_on: bool,
     },
     /// Keep the message although its retry is due, because its function is paused. This does not count as a retry.
@@ -168,13 +174,13 @@ pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now:
         event.directive = None;
     }
     let case = Case { event: &event, record, policy, pauses, now };
-    let Due { at: due, moved, early } = match case.due_unless_ruled_out() {
+    let Due { at: due, by: due_by, early } = match case.due_unless_ruled_out() {
         Ok(due) => due,
         Err(reason) => return Action::DeadLetter { event: Some(event), reason },
     };
     if let Some(visibility_timeout) = case.left_to_serve(due) {
-        let goes_on = !moved && case.goes_on();
-        return Action::Defer { event, due, visibility_timeout, early, goes_on };
+        let goes_on = case.is_in_pieces() && Looks::of(&case).find_nothing_new(&case, due);
+        return Action::Defer { event, due, visibility_timeout, due_by, early, goes_on };
     }
     if let Some(visibility_timeout) = case.hold() {
         return Action::Hold { event, due, visibility_timeout };
@@ -248,7 +254,15 @@ impl<'r> Case<'_, 'r> {
         if !first && left < CLOCK_TOLERANCE {
             return None;
         }
-        Some(Duration::from_secs(ceil_secs(left).min(self.longest_hide().as_secs()).max(1)))
+        let (left, longest) = (ceil_secs(left), self.longest_hide().as_secs());
+        let is_cut = left > longest && self.is_in_pieces();
+        let hidden = if is_cut { Looks::of(self).next(self.now) } else { left };
+        Some(Duration::from_secs(hidden.min(longest).max(1)))
+    }
+
+    /// Whether `LONGEST_HIDE` cuts a long wait into pieces.
+    fn is_in_pieces(&self) -> bool {
+        self.policy.longest_hide <= LONGEST_LATER_HIDE && self.record.receive_count < UNCUT_FROM_RECEIVE
     }
 
     /// Rule 10.
@@ -261,21 +275,6 @@ impl<'r> Case<'_, 'r> {
         };
         let longest = LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN);
         if record.receive_count < UNCUT_FROM_RECEIVE { longest.min(policy.longest_hide) } else { longest }
-    }
-
-    /// Whether this look only goes on with a wait that an earlier one has begun, and logged. That is so if each earlier
-    /// receive explains a whole piece of the wait: a message that came back sooner was throttled, or its handler died.
-    /// At least every 12 hours a look has its line all the same, because commands read no more of the log than that.
-    fn goes_on(&self) -> bool {
-        let Self { record, now, .. } = self;
-        let waited = now.since(record.first_receive);
-        let piece = self.longest_hide();
-        let pieces = piece.saturating_mul(record.receive_count.saturating_sub(1));
-        let longest_piece = piece + QUEUE_VISIBILITY_TIMEOUT;
-        let lines_apart = LONGEST_VISIBILITY.saturating_sub(longest_piece).as_secs().max(1);
-        let lines = |waited: Duration| waited.as_secs() / lines_apart;
-        let line_is_due = lines(waited) > lines(waited.saturating_sub(longest_piece));
-        !record.is_first_receive() && waited + CLOCK_SLACK >= pieces && !line_is_due
     }
 
     /// Rule 9: how long to hold the event, in whole seconds; `None` if its function is not paused.

@@ -35,24 +35,60 @@ pub(crate) struct Case<'c, 'r> {
 /// When a retry is due.
 pub(crate) struct Due {
     pub(crate) at: Timestamp,
-    /// Whether a pause or an operator's retry moved it.
-    pub(crate) moved: bool,
+    /// What gave it.
+    pub(crate) by: DueBy,
     /// What moved it forward.
     pub(crate) early: Option<Early>,
+}
+
+/// What gave a retry its due time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DueBy {
+    /// The backoff of its policy.
+    Policy,
+    /// Its function, by a `RetryAfter`.
+    RetryAfter,
+    /// A pause that is over: it comes back within the pause's spread.
+    Pause,
+    /// An operator, by a [`RetryNow`](crate::RetryNow).
+    RetryNow,
+}
+
+impl DueBy {
+    /// `policy`, `retry_after`, `pause` or `retry_now`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::RetryAfter => "retry_after",
+            Self::Pause => "pause",
+            Self::RetryNow => "retry_now",
+        }
+    }
 }
 
 impl Case<'_, '_> {
     /// Rules 5 to 7: when the retry is due; `None` if no backoff fits before [the last moment](Self::last_moment). The
     /// backoff starts at the first receive, so it is served once, however often the message comes early.
     pub(crate) fn due(&self) -> Option<Due> {
-        let record = self.record;
-        let start = if record.is_first_receive() { self.now } else { record.first_receive };
+        let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
         let drawn = start.saturating_add(delay);
         let due = self.due_after_pauses(drawn);
         let early = if due == drawn { self.early(start, due) } else { None };
-        let at = early.as_ref().map_or(due, |(at, _)| *at);
-        Some(Due { at, moved: at != drawn, early: early.map(|(_, early)| early) })
+        if let Some((at, early)) = early {
+            return Some(Due { at, by: DueBy::RetryNow, early: Some(early) });
+        }
+        let by = match self.event.directive {
+            _ if due != drawn => DueBy::Pause,
+            Some(Directive::RetryAfter(_)) => DueBy::RetryAfter,
+            _ => DueBy::Policy,
+        };
+        Some(Due { at: due, by, early: None })
+    }
+
+    /// When the backoff started.
+    pub(crate) fn start(&self) -> Timestamp {
+        if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
 
     /// The end of rule 7: the earliest moment to which an operator's retry moves a retry that is due at `otherwise_due`, but
@@ -65,7 +101,7 @@ impl Case<'_, '_> {
         }
         let reaching = pauses.retries().filter(|retry| {
             record.first_sent() < retry.at
-                && now <= retry.end(policy)
+                && (retry.at..=retry.end(policy)).contains(&now)
                 && retry.covers(&event.function_arn, event.error_type())
         });
         let moments = reaching.map(|retry| {
@@ -118,7 +154,7 @@ impl Case<'_, '_> {
 
     /// Seeded by the message and the retry, so that each receive of the message draws the same delay. Decorrelated
     /// jitter is seeded by the event, because each draw depends on those of the event's earlier messages.
-    fn draw(&self) -> Duration {
+    pub(crate) fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff.jitter() {
             Jitter::Decorrelated => generator(&event.origin_request_id, 0),

@@ -349,8 +349,9 @@ impl<'a> Message<'a> {
     fn take_on(&mut self, action: Action<'a>, now: Timestamp) {
         self.outcome.retry = action.event().map(Retry::of);
         match action {
-            Action::Defer { event, due, visibility_timeout, early, goes_on } => {
+            Action::Defer { event, due, visibility_timeout, due_by, early, goes_on } => {
                 self.event = Some(event);
+                self.outcome.due_by = Some(due_by);
                 self.outcome.early = early;
                 self.outcome.goes_on = goes_on;
                 self.outcome.step = Some(Step::Defer { due, visibility_timeout });

@@ -36,6 +36,7 @@ mod invocation_record;
 mod json;
 mod known_pauses;
 mod letter;
+mod looks;
 mod pauses;
 mod policies;
 mod policies_text;
@@ -61,7 +62,7 @@ pub use batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMess
 pub use dead_letter::{Attribute, DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, QUEUE_VISIBILITY_TIMEOUT, decide};
 pub use directive::{Directive, error_names, simple_name};
-pub use due::HOLD;
+pub use due::{DueBy, HOLD};
 pub use environment::{Environment, UNANSWERED};
 pub use failed_event::FailedEvent;
 pub use invocation_record::{InvocationError, InvocationRecord};

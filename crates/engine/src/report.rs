@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
 use crate::failed_event::FailedEvent;
-use crate::{Directive, Early, Pause, Reason, Record, Timestamp, TraceHeader};
+use crate::{Directive, DueBy, Early, Pause, Reason, Record, Timestamp, TraceHeader};
 
 /// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]
@@ -100,9 +100,11 @@ pub struct Outcome<'a> {
     /// When the handler checks that copy again, if it waits for a reason other than its backoff; several moves may take it
     /// there.
     pub not_before: Option<Timestamp>,
+    /// What gave the due time of a deferred message.
+    pub due_by: Option<DueBy>,
     /// What moved the retry forward, if it is due before its time.
     pub early: Option<Early>,
-    /// Whether an earlier look began the wait, and this one changed nothing.
+    /// Whether an earlier look has found the same.
     pub goes_on: bool,
     /// Whether the message is such a copy itself.
     pub is_copy: bool,
@@ -215,6 +217,7 @@ impl<'a> Outcome<'a> {
             hidden_for: None,
             moved: None,
             not_before: None,
+            due_by: None,
             early: None,
             goes_on: false,
             is_copy: record.moved.is_some(),

@@ -125,7 +125,7 @@ impl Schedule {
         waits.sort_unstable();
         let made = chains.iter().flat_map(|chain| &chain.retries);
         let moves: u64 = made.clone().map(|made| moves_of(made.wait)).sum();
-        let looks: u64 = made.map(|made| looks_of(made.wait, policy.longest_hide())).sum();
+        let looks: u64 = made.map(|made| u64::from(made.looks)).sum();
         Self {
             seed,
             events,
@@ -194,6 +194,8 @@ struct Made {
     wait: u32,
     /// Since the first failure.
     at: u32,
+    /// Looks at its message before it was due.
+    looks: u32,
 }
 
 impl Chain {
@@ -216,7 +218,9 @@ impl Chain {
                 Ok(enveloped) => payload = enveloped,
                 Err(given_up) => return Self { retries, given_up },
             }
-            retries.push(Made { wait: seconds(failed_at, now), at: seconds(START, now) });
+            // It was received to be hidden first, and to be retried last.
+            let looks = record.receive_count - 2;
+            retries.push(Made { wait: seconds(failed_at, now), at: seconds(START, now), looks });
         }
     }
 }
@@ -244,11 +248,6 @@ fn serve_backoff(
 /// Moves that a wait of this many seconds takes.
 fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
-}
-
-/// Looks between the pieces of a wait of this many seconds.
-fn looks_of(wait: u32, longest_hide: Duration) -> u64 {
-    u64::from(wait).div_ceil(longest_hide.as_secs()).saturating_sub(1)
 }
 
 fn seconds(from: Timestamp, to: Timestamp) -> u32 {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, Directive, Moves, Outcome, Pause, PausesRead, Step,
+    BatchEvent, BatchReport, CallFailure, Directive, DueBy, Moves, Outcome, Pause, PausesRead, Step,
 };
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
@@ -184,6 +184,7 @@ fn outcome(outcome: &Outcome<'_>) {
         action = outcome.step.as_ref().map(Step::name),
         delay = outcome.moved.or(outcome.visibility_timeout()).map(|wait| wait.as_secs()),
         due = outcome.due().map(tracing::field::display),
+        due_by = outcome.due_by.map(DueBy::name),
         not_before = outcome.not_before.map(tracing::field::display),
         asked_at = early.map(|early| tracing::field::display(early.asked_at)),
         asked_by = early.and_then(|early| early.by.as_deref()).map(cut),
@@ -293,6 +294,7 @@ pub(crate) mod tests {
             hidden_for: None,
             moved: None,
             not_before: None,
+            due_by: None,
             early: None,
             goes_on: false,
             is_copy: false,

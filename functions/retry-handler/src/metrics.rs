@@ -189,6 +189,7 @@ mod tests {
             hidden_for: None,
             moved: None,
             not_before: None,
+            due_by: None,
             early: None,
             goes_on: false,
             is_copy: false,

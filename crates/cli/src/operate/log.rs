@@ -127,6 +127,8 @@ pub(crate) struct HandlerLine {
     pub(crate) policy: Option<String>,
     #[serde(deserialize_with = "time")]
     pub(crate) due: Option<Timestamp>,
+    /// What gave the due time: `policy`, `retry_after`, `pause` or `retry_now`. Older handlers do not say it.
+    pub(crate) due_by: Option<String>,
     pub(crate) delay: Option<u64>,
     #[serde(deserialize_with = "time")]
     pub(crate) not_before: Option<Timestamp>,

@@ -101,10 +101,16 @@ pub(crate) fn sentence(step: &Step) -> String {
             red(format!("attempt {attempt} failed with {error}")) + &id(request_id)
         }
         What::Redriven => "redriven: its retries start anew".into(),
-        What::Waits { retry, due, policy } => {
+        What::Waits { retry, due, due_by, policy } => {
             let wait = short(due.since(step.at).as_secs_f64());
             let policy = policy.as_ref().map(|policy| format!(", by the policy of {}", shown(policy)));
-            format!("waits {wait} for retry {retry}, until {due}{}", policy.unwrap_or_default())
+            let by = match due_by.as_deref() {
+                Some("pause") => ", after a pause".into(),
+                Some("retry_after") => ", as its function asked (RetryAfter)".into(),
+                Some("retry_now") => ", by `comeback retry`".into(),
+                _ => policy.unwrap_or_default(),
+            };
+            format!("waits {wait} for retry {retry}, until {due}{by}")
         }
         What::Held { retry, last } => {
             format!("retry {retry} is due, and held: the function is paused (last looked at {last})")
@@ -272,7 +278,7 @@ mod tests {
         };
         let steps = vec![
             (0, failed(0)),
-            (1, What::Waits { retry: 1, due: at(3), policy: Some("orders-*".into()) }),
+            (1, What::Waits { retry: 1, due: at(3), due_by: None, policy: Some("orders-*".into()) }),
             (4, invoked(1)),
         ];
         let trace =
@@ -308,7 +314,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         let hostile = || HOSTILE.to_owned();
         let steps = [
             What::Failed { attempt: 0, request_id: Some(hostile()), error_type: Some(hostile()) },
-            What::Waits { retry: 1, due: at(3), policy: Some(hostile()) },
+            What::Waits { retry: 1, due: at(3), due_by: None, policy: Some(hostile()) },
             What::Invoked {
                 retry: 1,
                 request_id: Some(hostile()),
@@ -359,7 +365,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
             let text = plain(&trace(vec![(0, what)], end, invocations), 10);
             text.lines().last().unwrap().to_owned()
         };
-        let wait = || What::Waits { retry: 1, due: at(3), policy: None };
+        let wait = || What::Waits { retry: 1, due: at(3), due_by: None, policy: None };
         let given_up = What::GivenUp { reason: "max_age".into(), detail: None };
         for (what, end, expected) in [
             (wait(), End::Waiting { due: at(70) }, "It waits. Its next retry is due in 1m."),

@@ -75,16 +75,16 @@ impl Reach {
                             reach.reached_after_pause += 1;
                             reach.pauses.insert(pause);
                         }
-                        None => waiting.push((event.logged, event.due)),
+                        None => waiting.push((event.next_look, event.due)),
                     }
                 }
             }
         }
         // Each event draws a moment of its own. Which one is not known here, but they are spread evenly.
         let count = waiting.len() as u32;
-        let retried = waiting.iter().zip(0..count).map(|((logged, due), number)| {
+        let retried = waiting.iter().zip(0..count).map(|((look, due), number)| {
             let moment = now.saturating_add(within * (number + 1) / count);
-            let look = next_look(*logged, longest_hide, noticed);
+            let look = next_look(*look, longest_hide, noticed);
             due.map_or(look.max(moment), |due| due.min(look.max(moment)))
         });
         let mut retried: Vec<u64> = retried.map(|at| at.since(now).as_secs()).collect();
@@ -142,11 +142,11 @@ fn pause_of(pauses: &Pauses, function_arn: &str, now: Timestamp) -> Option<Strin
     Some(target_name(&pause.target.to_string()).to_owned())
 }
 
-/// When the handler looks at a message again after `noticed`, if it writes no line when it only hides it again.
-fn next_look(logged: Timestamp, longest_hide: Duration, noticed: Timestamp) -> Timestamp {
+/// The first look at a message after `noticed`, if the handler writes no line when it only hides it again.
+fn next_look(look: Timestamp, longest_hide: Duration, noticed: Timestamp) -> Timestamp {
     let piece = longest_hide.as_millis().max(1) as u64;
-    let pieces = (noticed.since(logged).as_millis() as u64).div_ceil(piece);
-    logged.saturating_add(Duration::from_millis(pieces * piece)).max(noticed)
+    let pieces = (noticed.since(look).as_millis() as u64).div_ceil(piece);
+    look.saturating_add(Duration::from_millis(pieces * piece))
 }
 
 #[cfg(test)]
@@ -243,7 +243,9 @@ mod tests {
     fn a_look_before_the_order_is_noticed_does_not_count() {
         let hour = Duration::from_secs(3_600);
         let noticed = NOW.saturating_add(Duration::from_secs(38));
-        assert_eq!(next_look(before(3_590), hour, noticed), NOW.saturating_add(Duration::from_secs(3_610)));
-        assert_eq!(next_look(before(3_500), hour, noticed), NOW.saturating_add(Duration::from_secs(100)));
+        let after = |seconds| NOW.saturating_add(Duration::from_secs(seconds));
+        assert_eq!(next_look(after(10), hour, noticed), after(3_610));
+        assert_eq!(next_look(after(100), hour, noticed), after(100));
+        assert_eq!(next_look(before(100), hour, noticed), after(3_500), "it has no line");
     }
 }

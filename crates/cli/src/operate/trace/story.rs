@@ -51,6 +51,8 @@ pub(crate) enum What {
     Waits {
         retry: u64,
         due: Timestamp,
+        /// What gave the due time: `policy`, `retry_after`, `pause` or `retry_now`; `None` if the handler is too old to say it.
+        due_by: Option<String>,
         /// The entry of `POLICIES` that gave the due time; `None` if the stack's policy did.
         policy: Option<String>,
     },
@@ -159,7 +161,9 @@ impl Teller {
                     What::Invoked { retry, request_id: line.invoke_request_id, late_ms, early }
                 }
                 (None, None, "hold", _) => What::Held { retry, last: at },
-                (None, None, "defer", Some(due)) => What::Waits { retry, due, policy: line.policy },
+                (None, None, "defer", Some(due)) => {
+                    What::Waits { retry, due, due_by: line.due_by, policy: line.policy }
+                }
                 // The wait after a step that did not work goes on.
                 _ => return,
             };
@@ -447,7 +451,10 @@ mod tests {
         let by = |line: HandlerLine, policy: &str| HandlerLine { policy: Some(policy.into()), ..line };
         let story = story(vec![by(defers(10, 1, 90), "o*"), by(defers(60, 1, 70), "orders")]);
         let policy = Some("orders".to_owned());
-        assert_eq!(story.steps[1].what, What::Waits { retry: 1, due: Timestamp::from_secs(70), policy });
+        assert_eq!(
+            story.steps[1].what,
+            What::Waits { retry: 1, due: Timestamp::from_secs(70), due_by: None, policy }
+        );
     }
 
     /// All that is known after it: no line came.
@@ -463,7 +470,7 @@ mod tests {
         assert_eq!(steps(&story), ["failed", "waits", "invoked"]);
         assert_eq!(
             story.steps[1].what,
-            What::Waits { retry: 1, due: Timestamp::from_secs(50), policy: None }
+            What::Waits { retry: 1, due: Timestamp::from_secs(50), due_by: None, policy: None }
         );
     }
 

@@ -43,6 +43,8 @@ struct Wait {
     why: Why,
     /// The time of the line that says so.
     at: Timestamp,
+    /// How long its message was hidden then, in seconds.
+    hidden: u32,
 }
 
 /// What an event waits for.
@@ -104,7 +106,8 @@ impl Waits {
             None => self.kinds.of(&self.hasher, line),
         };
         let (key, first_failure) = (line.key.as_str().into(), line.first_failure);
-        let wait = Wait { key, kind, retry: line.retry, first_failure, due, why, at: line.at() };
+        let hidden = line.delay.and_then(|delay| u32::try_from(delay).ok()).unwrap_or_default();
+        let wait = Wait { key, kind, retry: line.retry, first_failure, due, why, at: line.at(), hidden };
         self.waiting.insert(id, wait);
     }
 
@@ -135,7 +138,7 @@ impl Waits {
     }
 
     fn event<'w>(&'w self, wait: &'w Wait) -> WaitingEvent<'w> {
-        let Wait { key, kind, retry, first_failure, at, .. } = wait;
+        let Wait { key, kind, retry, first_failure, at, hidden, .. } = wait;
         let Kind { target, error_type, in_force } = &self.kinds.all[*kind];
         let (why, due, paused_until) = wait.now(*in_force);
         WaitingEvent {
@@ -147,7 +150,7 @@ impl Waits {
             due,
             why,
             paused_until,
-            logged: *at,
+            next_look: at.saturating_add(Duration::from_secs((*hidden).into())),
         }
     }
 }
@@ -174,20 +177,25 @@ fn reason(line: &HandlerLine, before: Option<&Wait>) -> Option<(Why, Option<Time
         let hidden = line.delay.map(|delay| line.at().saturating_add(Duration::from_secs(delay)));
         line.not_before.or(hidden)
     };
-    Some(match &*line.action {
-        "defer" if was_moved_by_a_pause(line, before) => (Why::Pause, line.due),
-        "defer" if line.retry_after.is_some() => (Why::RetryAfter, line.due),
-        "defer" => (Why::Backoff, line.due),
-        "hold" => (Why::Pause, None),
-        "keep" => (Why::PausesUnknown, is_kept_until()),
-        "reinvoke" if line.remedy.as_deref() == Some(UNANSWERED) => (Why::UnansweredCall, is_kept_until()),
-        "reinvoke" | "dead_letter" => (Why::FailedCall, is_kept_until()),
+    Some(match (&*line.action, line.due_by.as_deref()) {
+        ("defer", Some("pause")) => (Why::Pause, line.due),
+        ("defer", Some("retry_after")) => (Why::RetryAfter, line.due),
+        ("defer", Some(_)) => (Why::Backoff, line.due),
+        ("defer", None) if was_moved_by_a_pause(line, before) => (Why::Pause, line.due),
+        ("defer", None) if line.retry_after.is_some() => (Why::RetryAfter, line.due),
+        ("defer", None) => (Why::Backoff, line.due),
+        ("hold", _) => (Why::Pause, None),
+        ("keep", _) => (Why::PausesUnknown, is_kept_until()),
+        ("reinvoke", _) if line.remedy.as_deref() == Some(UNANSWERED) => {
+            (Why::UnansweredCall, is_kept_until())
+        }
+        ("reinvoke" | "dead_letter", _) => (Why::FailedCall, is_kept_until()),
         _ => return None,
     })
 }
 
-/// A message draws the same delay on each receive. So if its retry was due before, or is due later now, then a pause that is
-/// over has moved it.
+/// Of an older handler, whose lines do not say what gave the due time. A message draws the same delay on each receive. So if
+/// its retry was due before, or is due later now, then a pause that is over has moved it.
 fn was_moved_by_a_pause(line: &HandlerLine, before: Option<&Wait>) -> bool {
     match before {
         None => false,
@@ -250,9 +258,9 @@ pub(crate) struct WaitingEvent<'w> {
     pub(crate) why: Why,
     /// The planned end of the pause that holds it.
     pub(crate) paused_until: Option<Timestamp>,
-    /// The time of the line that says so.
+    /// When the handler looks at its message again.
     #[serde(skip)]
-    pub(crate) logged: Timestamp,
+    pub(crate) next_look: Timestamp,
 }
 
 /// The events of one function that failed with one error.
@@ -379,6 +387,23 @@ mod tests {
         ] {
             let lines = [line(200, last), defers(110, 909)];
             assert_eq!(why(&lines), [expected], "the order does not count");
+        }
+    }
+
+    #[test]
+    fn a_line_says_what_gave_the_due_time() {
+        let by = |due_by: &str| {
+            line(130, json!({"action": "defer", "due": at(900).to_string(), "due_by": due_by}))
+        };
+        for (due_by, expected) in [
+            ("pause", Why::Pause),
+            ("retry_after", Why::RetryAfter),
+            // A longer policy, or the end of an order, is no pause.
+            ("policy", Why::Backoff),
+            ("retry_now", Why::Backoff),
+            ("what a later version may say", Why::Backoff),
+        ] {
+            assert_eq!(why(&[defers(110, 120), by(due_by)]), [(expected, Some(900))], "{due_by}");
         }
     }
 

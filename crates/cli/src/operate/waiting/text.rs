@@ -166,7 +166,7 @@ mod tests {
             due,
             why,
             paused_until: None,
-            logged: NOW,
+            next_look: NOW,
         }
     }
 

@@ -1,10 +1,8 @@
-use std::time::Duration;
-
 use proptest::prelude::*;
 
 use super::*;
 use crate::schedule::RetriesMade;
-use crate::schedule::{looks_of, moves_of};
+use crate::schedule::moves_of;
 
 const LIMIT: usize = 1_000;
 
@@ -15,7 +13,7 @@ fn schedule(waits: &[u32], hide_up_to: HideUpTo) -> Schedule {
     let moves: u64 = waits.iter().copied().map(moves_of).sum();
     let moves_of_an_event = moves as f64 / waits.len() as f64;
     let (events, waits) = (waits.len(), waits.to_vec());
-    let looks: u64 = waits.iter().map(|wait| looks_of(*wait, Duration::from_secs(1_344))).sum();
+    let looks: u64 = waits.iter().map(|wait| u64::from(wait.div_ceil(1_344) - 1)).sum();
     let looks_of_an_event = looks as f64 / events as f64;
     Schedule {
         seed: 1,

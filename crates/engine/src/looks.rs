@@ -1,0 +1,79 @@
+//! When the handler looks at a message whose wait is hidden in pieces, and which of these looks has a line in the log.
+
+use std::time::Duration;
+
+use rand::RngExt;
+
+use crate::decide::{LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT};
+use crate::due::Case;
+use crate::known_pauses::longest_between_reads;
+use crate::seed::generator;
+use crate::time::ceil_secs;
+use crate::{Directive, Timestamp};
+
+/// The shortest first piece, in seconds.
+const SHORTEST: u64 = 60;
+/// How much earlier than its moment a look may come, because clocks differ.
+const EARLY: Duration = Duration::from_secs(10);
+/// How much later than its moment a look usually comes at most.
+const LATE: Duration = Duration::from_secs(30);
+
+/// The moments of the looks at one wait: the first within `LONGEST_HIDE` of its start, and then one every
+/// `LONGEST_HIDE`.
+///
+/// The first is drawn, so that events that failed together are not looked at together: an order to retry finds them
+/// spread over `LONGEST_HIDE`. Its seed holds what the policy makes of the wait, because no handler remembers under which
+/// policy a message was hidden: after a change of the policy the moments are others. So a look at one of these moments
+/// follows a look under the same policy, and any other look has a reason that is worth a line: the message was throttled,
+/// its handler died, or the policy has changed. A change goes without a line if the moments happen to be within seconds
+/// of each other: with an hour between looks, for one message in a hundred.
+pub(crate) struct Looks {
+    start: Timestamp,
+    /// From the start to the first.
+    first: Duration,
+    apart: Duration,
+}
+
+impl Looks {
+    pub(crate) fn of(case: &Case<'_, '_>) -> Self {
+        let Case { event, record, policy, .. } = *case;
+        let wait = match event.directive {
+            Some(Directive::RetryAfter(moment)) => moment.as_secs(),
+            _ => case.draw().as_secs(),
+        };
+        let seed = format!("{} {} look {}", record.first_id(), event.retry, policy.max_age.as_secs());
+        let first = generator(&seed, wait).random_range(SHORTEST..=policy.longest_hide.as_secs());
+        Self { start: case.start(), first: Duration::from_secs(first), apart: policy.longest_hide }
+    }
+
+    /// Whole seconds from a look at `now` until the next: at most `LONGEST_HIDE`.
+    pub(crate) fn next(&self, now: Timestamp) -> u64 {
+        let left = match self.late(now) {
+            Some(late) => (self.apart + EARLY).saturating_sub(late),
+            None => self.first.saturating_sub(now.since(self.start)),
+        };
+        ceil_secs(left.min(self.apart))
+    }
+
+    /// Whether a look only finds what the look before it has found and logged: the policy is the same, and so is the due
+    /// time. At least every 12 hours a look has its line all the same, because commands read no more of the log than that.
+    pub(crate) fn find_nothing_new(&self, case: &Case<'_, '_>, due: Timestamp) -> bool {
+        let late = self.late(case.now).filter(|late| *late <= EARLY + LATE);
+        let Some(late) = late.filter(|_| !case.record.is_first_receive()) else { return false };
+        let moment = (case.now.since(self.start) + EARLY).saturating_sub(late);
+        let before = moment.saturating_sub(self.apart);
+        let lines_apart = LONGEST_VISIBILITY.saturating_sub(self.apart + QUEUE_VISIBILITY_TIMEOUT);
+        let lines = |look: Duration| look.as_secs() / lines_apart.as_secs().max(1);
+        // What the look before may not have known of the pauses is new.
+        let known = self.start.saturating_add(before).before(longest_between_reads(case.policy));
+        let found = Case { now: known, ..*case }.due();
+        lines(moment) == lines(before) && found.is_some_and(|found| found.at == due)
+    }
+
+    /// How late a look at `now` comes after the latest of the moments, plus [`EARLY`]; `None` before the first.
+    fn late(&self, now: Timestamp) -> Option<Duration> {
+        let since_first = (now.since(self.start) + EARLY).checked_sub(self.first)?;
+        let late = since_first.as_millis() % self.apart.as_millis();
+        Some(Duration::from_millis(late as u64))
+    }
+}
