@@ -3,7 +3,6 @@
 pub(crate) mod in_flight;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use comeback_engine::{
     Action, HideUpTo, Jitter, Pauses, Policies, Policy, ReasonCode, Record, Style, Timestamp, decide,

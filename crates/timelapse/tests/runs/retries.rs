@@ -74,6 +74,54 @@ fn after_a_fix_everything_is_retried_within_70_minutes() {
     });
 }
 
+/// A thousand events fail in the same minute and wait for hours. After an order they come back over an hour, not together.
+#[test]
+fn what_failed_together_does_not_come_back_together() {
+    let settings = Settings { base_backoff: 43_170, jitter: Jitter::Equal, ..settings() };
+    for given in [hours(1) / 2, hours(3) + 17 * MINUTE] {
+        let scenario = Scenario {
+            events: 1_000,
+            outage: MINUTE,
+            arrival_spread: MINUTE,
+            retries: vec![OperatorRetry::new(given, 5 * MINUTE)],
+            ..Scenario::default()
+        };
+        let mut seen = After::new(given);
+        let summary = watched(&scenario, settings.clone(), &mut seen);
+        assert_eq!((summary.delivered, seen.first.len(), seen.early), (1_000, 1_000, 1_000));
+        let mut waited: Vec<u64> = seen.first.values().map(|at| (*at - given).as_secs()).collect();
+        waited.sort_unstable();
+        let mean = waited.iter().sum::<u64>() / 1_000;
+        assert!((1_700..2_100).contains(&mean) && waited[999] <= 70 * 60, "{given:?}: {mean} {waited:?}");
+        let busiest = (0..70).map(|minute| waited.iter().filter(|at| **at / 60 == minute).count()).max();
+        assert!(busiest < Some(40), "{given:?}: {busiest:?} in a minute");
+    }
+}
+
+/// At 1,000 environments each reads every 375 s. An order that is over in a minute reaches everything all the same.
+#[test]
+fn an_order_reaches_what_was_hidden_before_it_was_noticed() {
+    let settings = Settings {
+        base_backoff: 43_170,
+        jitter: Jitter::Equal,
+        longest_hide: 1_344,
+        maximum_concurrency: 1_000,
+        ..Settings::default()
+    };
+    let given = hours(2);
+    let scenario = Scenario {
+        events: 1_000,
+        outage: MINUTE,
+        arrival_spread: MINUTE,
+        retries: vec![OperatorRetry::new(given, MINUTE / 60)],
+        ..Scenario::default()
+    };
+    let mut seen = After::new(given);
+    assert_eq!(watched(&scenario, settings, &mut seen).delivered, 1_000);
+    let last = *seen.first.values().max().expect("all waited");
+    assert!(seen.early == 1_000 && last <= given + 30 * MINUTE, "{} came early, the last at {last:?}", seen.early);
+}
+
 /// Pieces cost looks, and change nothing else. Without jitter, because message ids depend on the order of what happens.
 #[test]
 fn pieces_change_no_retry() {
