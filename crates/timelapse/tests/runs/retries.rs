@@ -119,7 +119,11 @@ fn an_order_reaches_what_was_hidden_before_it_was_noticed() {
     let mut seen = After::new(given);
     assert_eq!(watched(&scenario, settings, &mut seen).delivered, 1_000);
     let last = *seen.first.values().max().expect("all waited");
-    assert!(seen.early == 1_000 && last <= given + 30 * MINUTE, "{} came early, the last at {last:?}", seen.early);
+    assert!(
+        seen.early == 1_000 && last <= given + 30 * MINUTE,
+        "{} came early, the last at {last:?}",
+        seen.early
+    );
 }
 
 /// Pieces cost looks, and change nothing else. Without jitter, because message ids depend on the order of what happens.
