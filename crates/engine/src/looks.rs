@@ -58,8 +58,7 @@ impl Looks {
     /// Whether a look only finds what the look before it has found and logged: the policy is the same, and so is the due
     /// time. At least every 12 hours a look has its line all the same, because commands read no more of the log than that.
     pub(crate) fn find_nothing_new(&self, case: &Case<'_, '_>, due: Timestamp) -> bool {
-        let late = self.late(case.now).filter(|late| *late <= EARLY + LATE);
-        let Some(late) = late.filter(|_| !case.record.is_first_receive()) else { return false };
+        let Some(late) = self.late(case.now).filter(|late| *late <= EARLY + LATE) else { return false };
         let moment = (case.now.since(self.start) + EARLY).saturating_sub(late);
         let before = moment.saturating_sub(self.apart);
         let lines_apart = LONGEST_VISIBILITY.saturating_sub(self.apart + QUEUE_VISIBILITY_TIMEOUT);
