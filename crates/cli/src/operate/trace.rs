@@ -300,6 +300,22 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
     }
 
     #[test]
+    fn a_wait_names_what_gave_its_end() {
+        for (due_by, expected) in [
+            (None, ", by the policy of orders-*"),
+            (Some("policy"), ", by the policy of orders-*"),
+            (Some("pause"), ", after a pause"),
+            (Some("retry_after"), ", as its function asked (RetryAfter)"),
+            (Some("retry_now"), ", by `comeback retry`"),
+        ] {
+            let (due_by, policy) = (due_by.map(Into::into), Some("orders-*".into()));
+            let what = What::Waits { retry: 1, due: at(3), due_by, policy };
+            let said = sentence(&Step { at: at(1), what });
+            assert_eq!(said, format!("waits 2s for retry 1, until 2026-09-14T15:33:23.000Z{expected}"));
+        }
+    }
+
+    #[test]
     fn a_retry_that_came_early_names_the_order() {
         let early = Early { asked_at: at(0), asked_by: Some("ops".into()), otherwise_due: at(25_380) };
         let what = What::Invoked { retry: 3, request_id: None, late_ms: Some(20), early: Some(early) };

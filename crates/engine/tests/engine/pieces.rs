@@ -1,6 +1,8 @@
 //! `LONGEST_HIDE`: a long wait is several hidings, and otherwise the same.
 
-use comeback_engine::{Action, Jitter, LONGEST_HIDE_RANGE, Pauses, Policies, Policy, Record, Timestamp};
+use comeback_engine::{
+    Action, DueBy, Jitter, LONGEST_HIDE_RANGE, Pauses, Policies, Policy, Record, Timestamp,
+};
 use proptest::prelude::*;
 
 use crate::support::{Seen, T0, after, body, decide, decided, enveloped, policy, record, replaced, seen};
@@ -143,6 +145,28 @@ fn a_look_that_finds_its_due_time_moved_has_a_line_and_the_next_has_none() {
     let spread = |seconds| goes_on(&policy, &received, &long, at(seconds));
     let look = first + 14 * HOUR;
     assert!(!spread(look) && spread(look + 2 * HOUR), "moved by a pause");
+}
+
+#[test]
+fn a_deferral_says_what_gave_its_due_time() {
+    let (policy, t0) = (in_pieces_of(HOUR), T0.as_secs());
+    let asked = replaced(&replaced(&body("7"), "Timeout", "RetryAfter"), "too slow", "72000");
+    let asked = Record { body: asked, ..received(2) };
+    let by = |record: &Record, pauses: &str| {
+        let pauses = Pauses::read(&format!(r#"{{"v":1,{pauses}}}"#)).expect("pauses");
+        match comeback_engine::decide(record, &Policies::from(policy.clone()), &pauses, at(51_000)) {
+            Action::Defer { due_by, .. } => due_by,
+            other => panic!("{other:?}"),
+        }
+    };
+    let late = Record { first_receive: at(10_000), ..received(2) };
+    let over = format!(r#""pauses":[{{"target":"*","from":{t0},"until":{},"spread":90000}}]"#, t0 + 50_000);
+    let over_later = over.replace(&(t0 + 50_000).to_string(), &(t0 + 51_000).to_string());
+    let given = format!(r#""pauses":[],"retries":[{{"target":"*","at":{},"within":2000}}]"#, t0 + 50_900);
+    assert_eq!((by(&late, NO_PAUSES), by(&asked, NO_PAUSES)), (DueBy::Policy, DueBy::RetryAfter));
+    assert_eq!((by(&received(2), &over), by(&late, &over)), (DueBy::Pause, DueBy::Policy));
+    assert_eq!((by(&late, &given), by(&asked, &given)), (DueBy::RetryNow, DueBy::RetryAfter));
+    assert_eq!(by(&asked, &over_later), DueBy::RetryAfter, "it ended before the moment that was asked for");
 }
 
 proptest! {
