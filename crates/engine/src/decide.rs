@@ -84,8 +84,8 @@ pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// A message is hidden for at most this long on a later receive than its first.
 const LONGEST_LATER_HIDE: Duration =
     LONGEST_VISIBILITY.saturating_sub(QUEUE_VISIBILITY_TIMEOUT).saturating_sub(VISIBILITY_MARGIN);
-/// From this receive on, `LONGEST_HIDE` no longer counts. Until then its pieces take 7 days at least, because only the
-/// first of a wait is shorter; and what is left of the 14 days is 500 holds of a paused function at most.
+/// From this receive on, `LONGEST_HIDE` no longer counts. Until then its pieces take 7 days at least, because few of them are
+/// shorter (`looks.rs`), and what is left of the 14 days is 500 holds of a paused function at most.
 const UNCUT_FROM_RECEIVE: u32 = 500;
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
@@ -256,7 +256,7 @@ impl<'r> Case<'_, 'r> {
         }
         let (left, longest) = (ceil_secs(left), self.longest_hide().as_secs());
         let is_cut = left > longest && self.is_in_pieces();
-        let hidden = if is_cut { Looks::of(self).next(self.now) } else { left };
+        let hidden = if is_cut { Looks::of(self).next(self) } else { left };
         Some(Duration::from_secs(hidden.min(longest).max(1)))
     }
 

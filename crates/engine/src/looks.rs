@@ -17,6 +17,9 @@ const SHORTEST: u64 = 60;
 const EARLY: Duration = Duration::from_secs(10);
 /// How much later than its moment a look usually comes at most.
 const LATE: Duration = Duration::from_secs(30);
+/// From this receive on no piece is cut short to meet a moment. Every second one could be, if every second hiding is
+/// refused: 63 receives in half a day, and at 1,230 s for each of the others 977 in 13 days and 12 hours.
+const WHOLE_FROM_RECEIVE: u32 = 64;
 
 /// The moments of the looks at one wait: the first within `LONGEST_HIDE` of its start, and then one every
 /// `LONGEST_HIDE`.
@@ -46,13 +49,15 @@ impl Looks {
         Self { start: case.start(), first: Duration::from_secs(first), apart: policy.longest_hide }
     }
 
-    /// Whole seconds from a look at `now` until the next: at most `LONGEST_HIDE`.
-    pub(crate) fn next(&self, now: Timestamp) -> u64 {
-        let left = match self.late(now) {
+    /// Whole seconds from this look until the next: at most `LONGEST_HIDE`.
+    pub(crate) fn next(&self, case: &Case<'_, '_>) -> u64 {
+        let left = match self.late(case.now) {
             Some(late) => (self.apart + EARLY).saturating_sub(late),
-            None => self.first.saturating_sub(now.since(self.start)),
+            None => self.first.saturating_sub(case.now.since(self.start)),
         };
-        ceil_secs(left.min(self.apart))
+        let is_short = left + LATE < self.apart;
+        let is_whole = is_short && case.record.receive_count >= WHOLE_FROM_RECEIVE;
+        ceil_secs(if is_whole { self.apart } else { left.min(self.apart) })
     }
 
     /// Whether a look only finds what the look before it has found and logged: the policy is the same, and so is the due

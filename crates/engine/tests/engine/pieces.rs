@@ -70,7 +70,7 @@ fn what_failed_together_is_looked_at_over_the_whole_piece() {
 #[test]
 fn from_its_500th_receive_on_a_message_is_hidden_for_as_long_as_its_wait_allows() {
     let policy = in_pieces_of(1_344);
-    assert!(hidden(&policy, &received(499), at(2_000)) <= 1_344);
+    assert_eq!(decided(&received(499), &policy, at(100)), Seen::Defer(1_344));
     assert_eq!(decided(&received(500), &policy, at(100)), Seen::Defer(41_940));
     assert_eq!(decided(&received(500), &policy, at(40_000)), Seen::Defer(3_170));
 }
@@ -167,6 +167,21 @@ fn a_deferral_says_what_gave_its_due_time() {
     assert_eq!((by(&received(2), &over), by(&late, &over)), (DueBy::Pause, DueBy::Policy));
     assert_eq!((by(&late, &given), by(&asked, &given)), (DueBy::RetryNow, DueBy::RetryAfter));
     assert_eq!(by(&asked, &over_later), DueBy::RetryAfter, "it ended before the moment that was asked for");
+}
+
+/// Every second hiding of the shortest pieces is refused, and later every one, until the event is given up.
+#[test]
+fn no_refusals_make_a_thousand_receives_of_the_shortest_pieces() {
+    let policy = in_pieces_of(1_344);
+    let asked = replaced(&replaced(&body("7"), "Timeout", "RetryAfter"), "too slow", "1200000");
+    let (mut now, mut receive) = (0, 1);
+    loop {
+        let record = Record { body: asked.clone(), ..received(receive) };
+        let Seen::Defer(hidden) = seen(&decide(&record, &policy, at(now))) else { break };
+        now += if receive % 2 == 0 || receive >= 500 { 1_230 } else { hidden };
+        receive += 1;
+    }
+    assert!(now > 1_100_000 && receive < 1_000, "{receive} receives in {now} s");
 }
 
 proptest! {
