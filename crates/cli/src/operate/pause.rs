@@ -148,9 +148,8 @@ async fn list(
         Ok((pauses::read(account, deployment).await, history))
     };
     let (read, history) = session.interrupt.or(work).await?;
-    let read = read.map(|read| {
-        read.map(|read| (OpenPause::all_of(&read, now), RetryOrder::in_force(&read, now)))
-    });
+    let read =
+        read.map(|read| read.map(|read| (OpenPause::all_of(&read, now), RetryOrder::in_force(&read, now))));
     let (pauses, retries) = read.as_ref().ok().cloned().flatten().unzip();
     session.answer(&json!({"pauses": pauses, "retries": retries, "history": history}));
     let history = history.filter(|_| !session.common.json).map(|history| history::text(&history));

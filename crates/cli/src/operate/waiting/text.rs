@@ -141,7 +141,6 @@ mod tests {
     use comeback_engine::Pauses;
 
     use super::*;
-    use crate::operate::deployment::Deployment;
     use crate::operate::waiting::tests::{NOW, ORDERS, reading};
     use crate::operate::waiting::{LONGEST_HIDDEN, before};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
