@@ -16,10 +16,13 @@ pub const SAMS_OWN: &str = ".aws-sam/build";
 static BUILT: OnceLock<PathBuf> = OnceLock::new();
 
 /// Builds the functions of `template.yaml` as it ships, but for this machine's architecture. `folder` is this program's own:
-/// others may build and read at the same time.
+/// others may read theirs at the same time. They build one after the other, because cargo-lambda moves the bootstraps.
 pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
-    shell
-        .run(&format!("sam build --build-dir {folder} --parameter-overrides Architecture={ARCHITECTURE}"))?;
+    let shell = shell.clone().with("LOCK", root().join("target/sam-build.lock")).with("FOLDER", folder);
+    let parameters = format!("Architecture={ARCHITECTURE}");
+    shell.run(&format!(
+        "flock \"$LOCK\" sam build --build-dir \"$FOLDER\" --parameter-overrides {parameters}"
+    ))?;
     BUILT.get_or_init(|| root().join(folder));
     Ok(())
 }
