@@ -84,6 +84,8 @@ test: ## every test, also those against the real stack
 	@$(STAGE) begin
 	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
 		build-tests chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
+	@$(STAGE) run "lint templates, test construct and clients" make --no-print-directory --jobs 2 --output-sync=target \
+		lint-templates test-infra test-clients
 	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers
 	@$(STAGE) table
 
@@ -94,8 +96,7 @@ with-servers:
 	@$(STAGE) run "beside it: test with other servers" make --no-print-directory test-servers
 
 without-servers:
-	@nice -n 19 $(STAGE) run "beside both: lint templates, test construct and clients, test without servers" \
-		make --no-print-directory lint-templates test-infra test-clients test-fast
+	@nice -n 19 $(STAGE) run "beside both: test without servers" make --no-print-directory test-fast
 
 # Without make's flags, in which cargo would look for make's job server.
 build-tests:

@@ -72,7 +72,7 @@ impl MiniStack {
         let path = std::iter::once(root().join("tests/tools/bin")).chain(std::env::split_paths(&tools));
         let shell = Shell::new()
             .with("PATH", std::env::join_paths(path).expect("the repository's path holds no colon"))
-            .with("COMEBACK_AWS_SERVER", aws_server().await?)
+            .with("COMEBACK_AWS_SERVER", aws_server(&directory).await?)
             .with("AWS_ENDPOINT_URL", &endpoint)
             .with("AWS_ACCESS_KEY_ID", KEY)
             .with("AWS_SECRET_ACCESS_KEY", KEY)
@@ -186,14 +186,14 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }
 
-/// The name at which a server runs the AWS CLI, for all of this process. By itself, each command of the CLI would take half
+/// The name at which a server runs the AWS CLI, for all of this process; the first caller's folder gets its log. By itself, each command of the CLI would take half
 /// a second of processor time to start.
-async fn aws_server() -> Result<&'static str, String> {
+async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {
         let name = format!("comeback-aws-{}", std::process::id());
         let command = format!("exec .tools/aws/bin/python tests/tools/aws_server.py {name}");
-        let server = Shell::new().start(&command, &scratch(&name).join("aws.log"))?;
+        let server = Shell::new().start(&command, &directory.join("aws.log"))?;
         eventually("the AWS CLI to be imported", Duration::from_secs(60), async || {
             server.log().contains("ready").then_some(())
         })

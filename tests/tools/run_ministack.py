@@ -143,9 +143,10 @@ def when_it_answered(kill):
 
     @functools.wraps(kill)
     def kill_each(workers):
-        kill([worker for worker in workers if not worker.in_use])
-        for busy in [worker for worker in workers if worker.in_use]:
-            threading.Thread(target=kill_one, args=[busy], daemon=True).start()
+        busy = [worker for worker in workers if worker.in_use]
+        kill([worker for worker in workers if worker not in busy])
+        for worker in busy:
+            threading.Thread(target=kill_one, args=[worker], daemon=True).start()
 
     return kill_each
 

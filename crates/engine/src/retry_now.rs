@@ -11,7 +11,7 @@ use crate::due::HOLD;
 use crate::json::object;
 use crate::known_pauses::longest_between_reads;
 use crate::pauses::{EditError, LATEST, PauseTarget};
-use crate::{Pauses, Policy, Timestamp};
+use crate::{Pauses, Policy, QUEUE_VISIBILITY_TIMEOUT, Timestamp};
 
 /// The longest `within` of a [`RetryNow`]. It leaves time for the handler to look at every message within 12 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
@@ -54,10 +54,11 @@ pub struct Early {
 
 impl RetryNow {
     /// When a handler with these settings has looked at everything that the order could reach, even if it hid a message
-    /// just before it read of the order. Events that fail later are not reached anyway.
+    /// just before it read of the order, and its next receive was throttled. Events that fail later are not reached anyway.
     pub fn end(&self, policy: &Policy) -> Timestamp {
-        let looked_at = self.within + policy.longest_hide.max(HOLD) + longest_between_reads(policy);
-        self.at.saturating_add(looked_at.min(LONGEST_ENTRY))
+        let read = self.within + longest_between_reads(policy);
+        let looked_at = policy.longest_hide.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT;
+        self.at.saturating_add((read + looked_at).min(LONGEST_ENTRY))
     }
 
     /// The same, with its end.

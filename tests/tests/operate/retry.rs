@@ -62,7 +62,7 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     assert!(!lines.iter().any(|line| line["key"] == *other && line["action"] == "reinvoke"), "{lines:#?}");
     let useless = retry("--yes").ended(0);
     assert!(
-        useless.contains("nothing that waits would be retried sooner\n")
+        useless.contains("no waiting event would be retried sooner\n")
             && useless.contains("nothing is ordered"),
         "{useless}"
     );

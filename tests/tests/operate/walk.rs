@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use comeback_tests::{MiniStack, Operator, eventually, example_target, log_lines, pages};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -75,11 +75,12 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     assert!(left.is_err_and(|error| error.contains("ResourceNotFoundException")), "no failure destination");
 }
 
-/// Waits until the function has taken so many orders.
+/// Waits until the function has taken so many orders, each in a retry.
 async fn taken(ministack: &MiniStack, orders: usize) {
     eventually(&format!("{orders} orders to be taken"), LIMIT, async || {
         let lines = log_lines(ministack, &format!("/aws/lambda/{FUNCTION}")).await;
-        (lines.iter().filter(|line| line["message"] == "succeeded").count() == orders).then_some(())
+        let is_taken = |line: &&Value| line["message"] == "succeeded" && line["attempt"].as_u64() > Some(0);
+        (lines.iter().filter(is_taken).count() == orders).then_some(())
     })
     .await;
 }

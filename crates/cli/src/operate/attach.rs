@@ -109,7 +109,7 @@ pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Res
     }
     match planned.left {
         Some(left) if !dry_run => {
-            let or = if *at_once { "" } else { ", or do not wait, with --now" };
+            let or = if *at_once { "" } else { ", or use --now to skip the wait" };
             let what = format!("{function}: not finished: {left}; repeat the command later{or}");
             Err(Failure::Undone(what).into())
         }

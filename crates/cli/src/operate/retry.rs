@@ -268,7 +268,7 @@ mod tests {
         };
         let (within, longest_hide) = (Duration::from_secs(600), Duration::from_secs(3_600));
         let expected = "\
-orders: 1,204 of 1,210 waiting events are retried, all within 1h 10m, half within 35m
+orders: 1,204 of 1,210 waiting events will be retried, all within 1h 10m, half within 35m
   left alone: 4 events, whose function asked for the wait (RetryAfter)
   left alone: 2 events, before the last retry that MAX_RETRIES allows
 The handler looks at each at least every 1h; then it is due at its own moment within 10m, or when it was due anyway.

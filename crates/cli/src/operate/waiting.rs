@@ -185,10 +185,10 @@ impl Reading {
         }
     }
 
-    /// The orders to retry now that are in force.
-    fn orders(&self, now: Timestamp) -> Vec<RetryOrder> {
+    /// The orders to retry now that are in force; `None` if they are not known.
+    fn orders(&self, now: Timestamp) -> Option<Vec<RetryOrder>> {
         let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
-        pauses.map(|pauses| RetryOrder::in_force(pauses, now)).unwrap_or_default()
+        pauses.map(|pauses| RetryOrder::in_force(pauses, now))
     }
 
     /// Whether the log has a line of everything that waits.

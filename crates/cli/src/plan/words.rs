@@ -184,7 +184,7 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
         ),
         LimitedBy::MaxRetries => format!(
             "MAX_RETRIES: {named} recovers soon enough, but gives {} up, because their retries (MAX_RETRIES {}) are used up \
-             before the outage ends. Raise them",
+             before the outage ends. Raise MAX_RETRIES",
             share(policy, "max_retries"),
             settings.max_retries,
         ),

@@ -6,6 +6,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
+use crate::check::bounds::UNHIDDEN;
 use crate::operators::{OperatorPause, OperatorRetry};
 
 /// Longest hiding of a message of a paused function.
@@ -153,7 +154,7 @@ impl Known {
         longest_hide: Duration,
         between_reads: Duration,
     ) -> Option<Timestamp> {
-        let looked_at = longest_hide.max(HOLD) + between_reads;
+        let looked_at = longest_hide.max(HOLD) + UNHIDDEN + between_reads;
         let lasts = |order: &Order| (order.within + looked_at).min(LONGEST_ORDER);
         let reaches = |order: &&Order| sent < order.at && now <= order.at.saturating_add(lasts(order));
         self.orders.iter().filter(reaches).map(|order| order.at).min()

@@ -33,11 +33,12 @@ impl Attachment {
         } else if self.policies.is_none() || self.place.editable(&self.deployment).is_none() {
             format!("only the template of {} can give it one", self.deployment.name())
         } else {
-            plan.notes
-                .push(format!("{other} keeps {entry:?} for the events that wait there, until that ends"));
+            plan.notes.push(format!(
+                "{other} keeps {entry:?} for the events still waiting there: detach it there, too"
+            ));
             return Some(settings);
         };
-        plan.notes.push(format!("its policy of {other}, {entry:?}, does not come along: {why_not}"));
+        plan.notes.push(format!("its policy of {other}, {entry:?}, is not carried over: {why_not}"));
         None
     }
 }

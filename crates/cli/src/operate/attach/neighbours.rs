@@ -94,7 +94,7 @@ fn a_policy_of_its_own_comes_along() {
     let there = "orders:live MAX_AGE=1h; orders MAX_AGE=2h JITTER=none; * MAX_AGE=3h";
     let (policies, notes) = moved(there, "* MAX_AGE=4h", None);
     assert_eq!(policies, "orders MAX_AGE=2h JITTER=none; * MAX_AGE=4h");
-    let kept = "stack comeback keeps \"orders MAX_AGE=2h JITTER=none\" for the events that wait there, until that ends";
+    let kept = "stack comeback keeps \"orders MAX_AGE=2h JITTER=none\" for the events still waiting there: detach it there, too";
     assert!(notes.contains(kept), "{notes}");
     for (there, here, settings, after, why) in [
         (there, "", Some("MAX_AGE=5h"), "orders MAX_AGE=5h", "the options of this command replace it"),
@@ -109,7 +109,7 @@ fn a_policy_of_its_own_comes_along() {
     ] {
         let (policies, notes) = moved(there, here, settings);
         assert_eq!(policies, after);
-        assert!(notes.contains(&format!("does not come along: {why}")), "{notes}");
+        assert!(notes.contains(&format!("is not carried over: {why}")), "{notes}");
     }
     let (policies, notes) = moved("export MAX_AGE=2h", "", None);
     assert!(policies.is_empty() && !notes.contains("policy"), "{notes}");

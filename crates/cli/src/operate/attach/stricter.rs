@@ -33,7 +33,7 @@ fn given_up(before: &Policy, after: &Policy) -> Vec<String> {
     }
     if after.max_retries() < before.max_retries() {
         given_up.push(format!(
-            "was retried MAX_RETRIES times ({} → {})",
+            "was retried MAX_RETRIES times or more ({} → {})",
             before.max_retries(),
             after.max_retries()
         ));
@@ -61,11 +61,14 @@ mod tests {
         assert_eq!(
             said("MAX_AGE=2h MAX_RETRIES=3 NON_RETRYABLE_ERRORS=A,B*,C"),
             "at its next look, the handler dead-letters each waiting event of orders that is older than MAX_AGE (3d → 2h; a \
-             younger one gets a last retry before it), or was retried MAX_RETRIES times (185 → 3), or failed with B* or C (new \
+             younger one gets a last retry before it), or was retried MAX_RETRIES times or more (185 → 3), or failed with B* or C (new \
              in NON_RETRYABLE_ERRORS), or failed with NonRetryable (DIRECTIVES was off)"
         );
         let retries = said("MAX_AGE=3d MAX_RETRIES=184 DIRECTIVES=off");
-        assert!(retries.ends_with("of orders that was retried MAX_RETRIES times (185 → 184)"), "{retries}");
+        assert!(
+            retries.ends_with("of orders that was retried MAX_RETRIES times or more (185 → 184)"),
+            "{retries}"
+        );
         let errors = said("MAX_AGE=4d NON_RETRYABLE_ERRORS=B DIRECTIVES=off");
         assert!(errors.ends_with("of orders that failed with B (new in NON_RETRYABLE_ERRORS)"), "{errors}");
         let milder = it.attach(false, Some("MAX_AGE=4d MAX_RETRIES=186 DIRECTIVES=off")).unwrap().notes;

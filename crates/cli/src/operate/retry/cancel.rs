@@ -52,7 +52,7 @@ pub(super) async fn cancel(
     }
     let mut out = anstream::stdout();
     let orders = counted(cancelled.len() as u64, "order to retry was", "orders to retry were");
-    writeln!(out, "{name}: {orders} cancelled; what was not retried yet waits for its own due time")?;
+    writeln!(out, "{name}: {orders} cancelled; events not yet retried keep their own due times")?;
     if let Some(noticed) = noticed.map(durations::text) {
         writeln!(out, "The handler notices within {noticed}; until then it may still retry.")?;
     }

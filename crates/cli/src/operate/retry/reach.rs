@@ -1,6 +1,6 @@
 //! What an order to retry reaches, and by when, estimated from the handler's log.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use comeback_engine::{Pauses, Policies, Timestamp};
@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::operate::deployment::Deployment;
-use crate::operate::pauses::{noticed_within, target_name};
+use crate::operate::pauses::noticed_within;
 use crate::operate::waiting::{WaitingEvent, Waits, Why};
 use crate::text::durations;
 use crate::text::numbers::counted;
@@ -19,20 +19,14 @@ pub(super) struct Reach {
     pub(super) found: u64,
     /// Those that are retried by the order, or sooner.
     pub(super) reached: u64,
-    /// Of these, those whose function is paused now.
-    pub(super) reached_after_pause: u64,
-    /// The functions of those pauses, as an operator names them.
-    #[serde(skip)]
-    pub(super) pauses: BTreeSet<String>,
     /// Whether any is retried sooner than without the order.
     #[serde(skip)]
     pub(super) brings_forward: bool,
-    /// Of the reached ones that no pause holds.
     pub(super) half_within_seconds: Option<u64>,
     pub(super) all_within_seconds: Option<u64>,
     /// Their function asked for the wait.
     pub(super) retry_after: u64,
-    /// A pause holds them, or has moved them.
+    /// A pause holds them or their function, or has moved them.
     pub(super) paused: u64,
     /// A call for them was not answered or did not work, or pauses could not be read.
     pub(super) unanswered: u64,
@@ -57,6 +51,7 @@ impl Reach {
             let policy = policies.as_ref().zip(event.target).map(|(policies, target)| policies.of(target));
             policy.is_some_and(|policy| event.retry >= policy.max_retries())
         };
+        let is_paused = |target: &str| pauses.of_function(target).any(|pause| pause.is_active(now));
         let noticed = now.saturating_add(noticed_within(deployment).unwrap_or_default());
         let mut reach = Self::default();
         let mut waiting = Vec::new();
@@ -66,17 +61,13 @@ impl Reach {
                 Why::RetryAfter => reach.retry_after += 1,
                 Why::Pause | Why::Resumed => reach.paused += 1,
                 Why::UnansweredCall | Why::FailedCall | Why::PausesUnknown => reach.unanswered += 1,
+                // The pause may outlast the order.
+                Why::Backoff if event.target.is_some_and(is_paused) => reach.paused += 1,
                 Why::Backoff if is_last(&event) => reach.last_retry += 1,
                 Why::Backoff => {
                     reach.retries.insert((event.key.to_owned(), event.retry));
                     reach.brings_forward |= event.due.is_none_or(|due| due > noticed);
-                    match event.target.and_then(|target| pause_of(pauses, target, now)) {
-                        Some(pause) => {
-                            reach.reached_after_pause += 1;
-                            reach.pauses.insert(pause);
-                        }
-                        None => waiting.push((event.next_look, event.due)),
-                    }
+                    waiting.push((event.next_look, event.due));
                 }
             }
         }
@@ -89,7 +80,7 @@ impl Reach {
         });
         let mut retried: Vec<u64> = retried.map(|at| at.since(now).as_secs()).collect();
         retried.sort_unstable();
-        reach.reached = retried.len() as u64 + reach.reached_after_pause;
+        reach.reached = retried.len() as u64;
         reach.all_within_seconds = retried.last().copied();
         reach.half_within_seconds = retried.get(retried.len().saturating_sub(1) / 2).copied();
         reach
@@ -97,30 +88,22 @@ impl Reach {
 
     /// How many are retried, and by when.
     pub(super) fn in_words(&self) -> String {
-        let Self { found, reached, reached_after_pause: held, .. } = *self;
+        let Self { found, reached, .. } = *self;
         let short = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
         let [all, half] = [self.all_within_seconds, self.half_within_seconds].map(short);
-        if reached > 0 && !self.brings_forward {
-            let due = counted(reached, "event is", "events are");
-            return format!("nothing that waits would be retried sooner: {due} due within {all} anyway");
-        }
         if reached == 0 {
-            return "nothing that waits would be retried sooner".into();
+            return "no waiting event would be retried sooner".into();
+        }
+        if !self.brings_forward {
+            let due = counted(reached, "event is", "events are");
+            return format!("no waiting event would be retried sooner: {due} due within {all} anyway");
         }
         let events = if reached == found {
-            counted(reached, "waiting event is retried", "waiting events are retried")
+            counted(reached, "waiting event", "waiting events")
         } else {
-            format!("{} of {} waiting events are retried", HumanCount(reached), HumanCount(found))
+            format!("{} of {} waiting events", HumanCount(reached), HumanCount(found))
         };
-        let ends = self.pauses.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        match (held, reached - held) {
-            (0, _) => format!("{events}, all within {all}, half within {half}"),
-            (_, 0) => format!("{events}, when the pause of {ends} ends"),
-            _ => format!(
-                "{events}, of which {} for the pause of {ends} to end; the others all within {all}, half within {half}",
-                counted(held, "waits", "wait")
-            ),
-        }
+        format!("{events} will be retried, all within {all}, half within {half}")
     }
 
     /// What the order leaves alone, and why.
@@ -128,18 +111,12 @@ impl Reach {
         let Self { retry_after, paused, unanswered, last_retry, .. } = *self;
         let all = [
             (retry_after, "whose function asked for the wait (RetryAfter)"),
-            (paused, "which a pause holds, or brings back over its spread"),
+            (paused, "which a pause holds, or brings back over its spread: resume, then order again"),
             (unanswered, "whose last call failed or was not answered"),
             (last_retry, "before the last retry that MAX_RETRIES allows"),
         ];
         all.into_iter().filter(|(count, _)| *count > 0)
     }
-}
-
-/// The pause that holds a function, as an operator names it.
-fn pause_of(pauses: &Pauses, function_arn: &str, now: Timestamp) -> Option<String> {
-    let pause = pauses.of_function(function_arn).find(|pause| pause.is_active(now))?;
-    Some(target_name(&pause.target.to_string()).to_owned())
 }
 
 /// The first look at a message after `noticed`, if the handler writes no line when it only hides it again.
@@ -196,29 +173,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pause_holds_is_told_apart() {
+    fn what_a_pause_holds_is_left_alone() {
         let mut waits = Waits::default();
         take(&mut waits, "k-1", before(2_600), 1, json!({}));
         let billing = "arn:aws:lambda:eu-west-1:123456789012:function:billing";
         take(&mut waits, "k-2", before(10), 1, json!({"target": billing}));
-        let reach = |targets: &[&str]| {
-            let pause =
-                |target: &&str| format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#);
-            let pauses = targets.iter().map(pause).collect::<Vec<_>>().join(",");
-            let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pauses}]}}"#)).unwrap();
+        let reach = |target: &str| {
+            let pause = format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#);
+            let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap();
             let (within, hour) = (Duration::from_secs(300), Duration::from_secs(3_600));
-            Reach::of(&waits, &Deployment::sample(), &pauses, within, hour, NOW)
+            let reach = Reach::of(&waits, &Deployment::sample(), &pauses, within, hour, NOW);
+            (reach.reached, reach.paused, reach.brings_forward, reach.in_words())
         };
-        let one = reach(&[billing]);
-        assert_eq!((one.reached, one.reached_after_pause, one.all_within_seconds), (2, 1, Some(1_000)));
-        assert_eq!(
-            one.in_words(),
-            "2 waiting events are retried, of which 1 waits for the pause of billing to end; the others all within 16m 40s, \
-             half within 16m 40s"
-        );
-        let all = "2 waiting events are retried, when the pause of every function ends";
-        assert_eq!(reach(&["*"]).in_words(), all);
-        assert_eq!(reach(&[]).reached_after_pause, 0);
+        let one = "1 of 2 waiting events will be retried, all within 16m 40s, half within 16m 40s";
+        assert_eq!(reach(billing), (1, 1, true, one.into()));
+        assert_eq!(reach("*"), (0, 2, false, "no waiting event would be retried sooner".into()));
     }
 
     #[test]
@@ -230,7 +199,7 @@ mod tests {
             let reach = Reach::of(waits, &Deployment::sample(), &Pauses::default(), within, hour, NOW);
             (reach.brings_forward, reach.in_words())
         };
-        let nothing = "nothing that waits would be retried sooner";
+        let nothing = "no waiting event would be retried sooner";
         assert_eq!(reach(&waits), (false, nothing.to_owned()));
         // The handler notices an order within 38 s.
         take(&mut waits, "k-1", before(10), 1, soon);

@@ -29,8 +29,8 @@ pub(super) struct Report<'r> {
     pub(super) groups: Vec<Group<'r>>,
     /// `None` without `--each`.
     pub(super) events: Option<Vec<WaitingEvent<'r>>>,
-    /// The orders to retry now that are in force.
-    pub(super) retries: Vec<RetryOrder>,
+    /// The orders to retry now that are in force; `None` if they are not known.
+    pub(super) retries: Option<Vec<RetryOrder>>,
     /// What is not known, and why.
     pub(super) notes: Vec<String>,
 }
@@ -61,7 +61,7 @@ pub(super) fn text(report: &Report<'_>, now: Timestamp) -> String {
     } else {
         format!("In the retry queue, of all functions: about {all}.\n")
     };
-    let retries = report.retries.iter().map(|order| format!("Ordered to be retried now: {}.", order.line()));
+    let retries = report.retries.iter().flatten().map(|order| format!("Retry now: {}.", order.line()));
     let notes = retries.chain(report.notes.iter().cloned());
     notes.fold(text, |text, note| text + &shown(&note) + "\n")
 }
@@ -176,7 +176,7 @@ mod tests {
         let found = events.len() as u64;
         let since = before(NOW, LONGEST_HIDDEN);
         let is_everything = true;
-        let (events, retries) = (Some(events), Vec::new());
+        let (events, retries) = (Some(events), Some(Vec::new()));
         Report { since, lines: 9, found, is_everything, retry_queue, groups, events, retries, notes }
     }
 
@@ -214,8 +214,8 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let mut report = report(Vec::new());
         let order = r#"{"target":"*","at":1789400000,"within":300,"by":"anna"}"#;
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{order}]}}"#)).unwrap();
-        report.retries = RetryOrder::in_force(&pauses, NOW);
-        let line = "\nOrdered to be retried now: every function, ordered at 2026-09-14T15:33:20.000Z by anna, ends at \
+        report.retries = Some(RetryOrder::in_force(&pauses, NOW));
+        let line = "\nRetry now: every function, ordered at 2026-09-14T15:33:20.000Z by anna, ends at \
                     2026-09-15T03:33:20.000Z.\n";
         assert!(text(&report, NOW).contains(line), "{}", text(&report, NOW));
     }
