@@ -107,14 +107,14 @@ async fn read_waiting(
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// Whether events of this function matter: those of the named qualifier, or of all if no other stays attached.
+/// Whether events of this function matter: all of them if no other qualifier stays attached, and otherwise those that follow
+/// the entry that goes.
 fn is_about(attachment: &Attachment, function_arn: &str) -> bool {
     let Some(rest) = function_arn.strip_prefix(&*attachment.target.arn) else { return false };
-    match (attachment.other_qualifiers().next(), &attachment.target.qualifier) {
-        (None, _) => rest.is_empty() || rest.starts_with(':'),
-        (Some(_), None) => ["", ":$LATEST"].contains(&rest),
-        (Some(_), Some(qualifier)) => rest.strip_prefix(':') == Some(qualifier),
-    }
+    let qualifier = rest.strip_prefix(':');
+    let is_of_function = rest.is_empty() || qualifier.is_some();
+    let is_alone = attachment.other_qualifiers().next().is_none();
+    is_of_function && (is_alone || attachment.follows_own_entry(qualifier))
 }
 
 /// Why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.
@@ -210,7 +210,7 @@ async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::attach::model::attachment;
+    use crate::operate::attach::model::{attachment, set_policies};
     use crate::operate::function::Target;
 
     use super::*;
@@ -222,20 +222,23 @@ mod tests {
     const EMPTY: Depth = Depth { in_flight: 0, ..HIDDEN };
 
     #[test]
-    fn beside_another_qualifier_only_its_own_events_count() {
+    fn beside_another_qualifier_only_the_events_that_follow_the_policy_count() {
         let mut attachment = attachment();
+        set_policies(
+            &mut attachment,
+            "orders:v2 MAX_AGE=1h; orders:old MAX_AGE=2h; orders MAX_AGE=14d".into(),
+        );
         let arn = attachment.target.arn.clone();
         let counted = |attachment: &Attachment| {
-            ["", ":$LATEST", ":live", "-eu"].map(|rest| is_about(attachment, &format!("{arn}{rest}")))
+            ["", ":$LATEST", ":live", ":v2", "-eu"].map(|rest| is_about(attachment, &format!("{arn}{rest}")))
         };
-        assert_eq!(counted(&attachment), [true, true, true, false]);
+        assert_eq!(counted(&attachment), [true, true, true, true, false]);
         let on_failure = Some(attachment.deployment.retry_queue.arn.clone());
         let settings = InvokeSettings { on_failure, ..InvokeSettings::default() };
-        attachment.target.invoke_settings =
-            [(None, settings.clone()), (Some("live".into()), settings)].into();
-        assert_eq!(counted(&attachment), [true, true, false, false]);
-        attachment.target.qualifier = Some("live".into());
-        assert_eq!(counted(&attachment), [false, false, true, false]);
+        attachment.target.invoke_settings = [(None, settings.clone()), (Some("v2".into()), settings)].into();
+        assert_eq!(counted(&attachment), [true, true, true, false, false], "live was detached, and may wait");
+        attachment.target.qualifier = Some("v2".into());
+        assert_eq!(counted(&attachment), [false, false, false, true, false]);
     }
 
     #[test]

@@ -201,6 +201,14 @@ impl Attachment {
         }
     }
 
+    /// Whether an event of this qualifier would have another policy without the entry of the named one.
+    pub(crate) fn follows_own_entry(&self, qualifier: Option<&str>) -> bool {
+        let Some(text) = &self.policies else { return false };
+        let arn = format!("{}:{}", self.target.arn, qualifier.unwrap_or("$LATEST"));
+        let without = without_policy(text, &self.pattern_in_policies());
+        policy_about(text, &arn) != policy_about(&without, &arn)
+    }
+
     /// Plans to take away the entry of the named qualifier alone, because others stay attached. It stays while events follow
     /// it: those of the qualifier that wait, and those of another one that has no entry of its own.
     pub(crate) fn take_qualifiers_policy_away(&self, leaving: &Leaving, plan: &mut AttachPlan) {
@@ -210,11 +218,7 @@ impl Attachment {
         };
         let name = self.pattern_in_policies();
         let edited = without_policy(text, &name);
-        let follows = |qualifier: &Option<&str>| {
-            let arn = format!("{}:{}", self.target.arn, qualifier.unwrap_or("$LATEST"));
-            policy_about(text, &arn) != policy_about(&edited, &arn)
-        };
-        let follower = self.other_qualifiers().find(follows);
+        let follower = self.other_qualifiers().find(|qualifier| self.follows_own_entry(*qualifier));
         if let Some(other) = follower {
             let other = self.target.named(other);
             plan.notes.push(format!("the policy {entry:?} stays, because {other} has none of its own"));
