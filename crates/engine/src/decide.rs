@@ -48,13 +48,17 @@
 //!    by the message, *n* and `at`. Pauses move it like any other due time, and if it is not sooner than the due time
 //!    without it, it changes nothing. It reaches no retry that a pause has moved, no wait that a `RetryAfter` asked for,
 //!    and no retry with *n* = `MAX_RETRIES`.
+//!    Before that, a backoff that was drawn is served by a [clock that runs faster](crate::Recovery) once the function has
+//!    recovered, if *n* is at most half of `MAX_RETRIES`. It is due no later than in real time.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
 //!    are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
 //!    pause if that is sooner.
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
 //!     receive; on a later one, at most 41,940 s after now. Before the message's 500th receive, it ends at most
-//!     `LONGEST_HIDE` after now. The due time does not depend on that.
+//!     `LONGEST_HIDE` after now. The due time does not depend on that. While the function is down or recovers, a wait
+//!     that the recovery would shorten is looked at every 1 to 5 minutes, and less often after 4 hours, until the
+//!     message's 120th receive.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
 //!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
 //!
@@ -67,6 +71,8 @@ use comeback_envelope::{Envelope, Metadata};
 use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::due::{Case, Due, HOLD, RETENTION_MARGIN};
 use crate::failed_event::FailedEvent;
+use crate::known_minutes::KnownMinutes;
+use crate::recovery::{Health, LOOKS, look_after};
 use crate::time::ceil_secs;
 use crate::{Directive, Early, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
 
@@ -81,6 +87,9 @@ pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// From this receive on, `LONGEST_HIDE` no longer counts. Until then its pieces take 7 days at least, and what is left of
 /// the 14 days is 500 holds of a paused function at most.
 const UNCUT_FROM_RECEIVE: u32 = 500;
+/// From this receive on, nobody looks whether a function has recovered: a paused function's event takes 868 holds in 13.5
+/// days.
+const UNLOOKED_FROM_RECEIVE: u32 = 120;
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// By how much a wait may seem shorter than its pieces, because clocks differ.
@@ -157,8 +166,27 @@ impl Action<'_> {
     }
 }
 
+/// What an environment of the handler knows besides a message. Pauses alone are enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'k> {
+    pub(crate) pauses: &'k Pauses,
+    pub(crate) minutes: Option<&'k KnownMinutes>,
+}
+
+impl<'k> From<&'k Pauses> for Known<'k> {
+    fn from(pauses: &'k Pauses) -> Self {
+        Self { pauses, minutes: None }
+    }
+}
+
 /// Decides the next step for a message at `now`, under the policy of its function.
-pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now: Timestamp) -> Action<'a> {
+pub fn decide<'a, 'k>(
+    record: &'a Record,
+    policies: &Policies,
+    known: impl Into<Known<'k>>,
+    now: Timestamp,
+) -> Action<'a> {
+    let Known { pauses, minutes } = known.into();
     let mut event = match FailedEvent::read(record) {
         Ok(event) => event,
         Err(reason) => return Action::DeadLetter { event: None, reason },
@@ -167,7 +195,8 @@ pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now:
     if !policy.directives() {
         event.directive = None;
     }
-    let case = Case { event: &event, record, policy, pauses, now };
+    let recovery = minutes.and_then(|minutes| minutes.of(&event.function_arn));
+    let case = Case { event: &event, record, policy, pauses, recovery, now };
     let Due { at: due, moved, early } = match case.due_unless_ruled_out() {
         Ok(due) => due,
         Err(reason) => return Action::DeadLetter { event: Some(event), reason },
@@ -260,7 +289,26 @@ impl<'r> Case<'_, 'r> {
             false => QUEUE_VISIBILITY_TIMEOUT,
         };
         let longest = LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN);
-        if record.receive_count < UNCUT_FROM_RECEIVE { longest.min(policy.longest_hide) } else { longest }
+        let longest = if record.receive_count < UNCUT_FROM_RECEIVE {
+            longest.min(policy.longest_hide)
+        } else {
+            longest
+        };
+        if self.is_looked_at() { longest.min(look_after(self.waited())) } else { longest }
+    }
+
+    /// Whether the wait ends sooner if the function recovers. The longest takes 115 looks, and SQS allows 1,000 receives.
+    fn is_looked_at(&self) -> bool {
+        let is_well = self.recovery().is_none_or(|recovery| recovery.health(self.now) == Health::Well);
+        !is_well && self.record.receive_count < UNLOOKED_FROM_RECEIVE
+    }
+
+    fn waited(&self) -> Duration {
+        if self.record.is_first_receive() {
+            Duration::ZERO
+        } else {
+            self.now.since(self.record.first_receive)
+        }
     }
 
     /// Whether this look only goes on with a wait that an earlier one has begun, and logged. That is so if each earlier
@@ -270,7 +318,9 @@ impl<'r> Case<'_, 'r> {
         let Self { record, now, .. } = self;
         let waited = now.since(record.first_receive);
         let piece = self.longest_hide();
-        let pieces = piece.saturating_mul(record.receive_count.saturating_sub(1));
+        // Earlier looks may have come sooner than later ones.
+        let shortest = if self.recovery().is_some() { piece.min(LOOKS.0) } else { piece };
+        let pieces = shortest.saturating_mul(record.receive_count.saturating_sub(1));
         let longest_piece = piece + QUEUE_VISIBILITY_TIMEOUT;
         let lines_apart = LONGEST_VISIBILITY.saturating_sub(longest_piece).as_secs().max(1);
         let lines = |waited: Duration| waited.as_secs() / lines_apart;
