@@ -55,8 +55,11 @@ impl Case<'_, '_> {
         let served = self.recovery().map_or(drawn, |recovery| recovery.served(start, delay, self.now));
         let due = self.due_after_pauses(served);
         let ordered = if due == served { self.early(start, due) } else { None };
-        let recovered =
-            (served < drawn).then_some(Early { because: EarlyBecause::Recovered, otherwise_due: drawn });
+        let recovered = (served < drawn).then(|| {
+            let speed = 100 * delay.as_millis() / served.since(start).as_millis().max(1);
+            let because = EarlyBecause::Recovered { speed: speed as u64 };
+            Early { because, otherwise_due: drawn }
+        });
         let at = ordered.as_ref().map_or(due, |(at, _)| *at);
         Some(Due { at, moved: at != served, early: ordered.map(|(_, early)| early).or(recovered) })
     }

@@ -17,13 +17,13 @@ use crate::dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 use crate::decide::{Action, Known, decide, expiring};
 use crate::due::Case;
 use crate::failed_event::FailedEvent;
-use crate::known_minutes::{KnownMinutes, RecoveryMode};
+use crate::known_minutes::{KnownMinutes, Read, RecoveryMode};
 use crate::known_pauses::KnownPauses;
 use crate::pauses::NO_PAUSES;
 use crate::record::Moved;
 use crate::report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry, Step};
 use crate::waits::{Wait, guard, isolated};
-use crate::{Envelope, FunctionArn, Pauses, Policies, QueueArn, Record, Room, Timestamp};
+use crate::{Envelope, Pauses, Policies, QueueArn, Record, Room, Timestamp};
 
 /// Remedy for a re-invocation that may have been accepted. Commands recognize such a wait by it in the handler's log.
 pub const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
@@ -581,18 +581,17 @@ async fn read_pauses<A: Account>(
 
 async fn read_minutes<A: Account>(
     minutes: &mut KnownMinutes,
-    due: Vec<FunctionArn>,
+    due: Vec<Read>,
     records: &[Record],
     now: Timestamp,
     account: &Guarded<'_, A>,
 ) -> Vec<MinutesRead> {
     let Some(first) = records.first() else { return Vec::new() };
-    let since = KnownMinutes::since(now);
-    let answers = join_all(due.iter().map(|function| account.read_minutes(function, since))).await;
+    let answers = join_all(due.iter().map(|read| account.read_minutes(&read.function, read.since))).await;
     let read = due
         .into_iter()
         .zip(answers)
-        .filter_map(|(function, answer)| minutes.read(function, answer?, now, &first.message_id));
+        .filter_map(|(read, answer)| minutes.read(read, answer?, now, &first.message_id));
     read.collect()
 }
 

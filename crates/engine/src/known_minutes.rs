@@ -23,6 +23,11 @@ const FAILURES: u64 = 2;
 /// Functions that one environment knows of, at most. Further ones are retried as their policies say.
 const MOST_FUNCTIONS: usize = 100;
 
+/// A failed invocation must be in the minutes this long after its end …
+const PUBLISHED_AFTER: Duration = Duration::from_secs(300);
+/// … in the minute when it began: an invocation takes at most this long.
+const LONGEST_RUN: Duration = Duration::from_secs(900);
+
 /// What the handler does when a function recovers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecoveryMode {
@@ -36,6 +41,9 @@ pub enum RecoveryMode {
 }
 
 impl RecoveryMode {
+    /// All, from the least.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Watch, Self::On];
+
     /// As `RECOVERY` says it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,8 +58,7 @@ impl FromStr for RecoveryMode {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let modes = [Self::Off, Self::Watch, Self::On];
-        modes.into_iter().find(|mode| mode.name() == text).ok_or("must be off, watch or on")
+        Self::ALL.into_iter().find(|mode| mode.name() == text).ok_or("must be off, watch or on")
     }
 }
 
@@ -73,6 +80,15 @@ struct Known {
     reported: Health,
 }
 
+/// A read of a function's minutes.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) function: FunctionArn,
+    pub(crate) since: Timestamp,
+    /// The newest failure of an invocation of it at hand, of those that the minutes must have.
+    failed_at: Option<Timestamp>,
+}
+
 impl KnownMinutes {
     /// Those of an environment that has read nothing yet.
     pub(crate) fn new(mode: RecoveryMode) -> Self {
@@ -89,19 +105,20 @@ impl KnownMinutes {
         self.functions.get(&function.unqualified()).map(|known| &known.recovery)
     }
 
-    /// The functions whose minutes a batch that starts now reads: of those that may be retried, the ones in the queue's own
-    /// account and region.
+    /// The reads that a batch makes that starts now: of the functions that may be retried, those in the queue's own account
+    /// and region.
     pub(crate) fn due(
         &self,
         records: &[Record],
         policies: &Policies,
         queue: Option<&QueueArn>,
         now: Timestamp,
-    ) -> Vec<FunctionArn> {
+    ) -> Vec<Read> {
         if self.mode == RecoveryMode::Off {
             return Vec::new();
         }
-        let mut due: Vec<FunctionArn> = Vec::new();
+        let since = Timestamp::from_secs((now.as_secs() / 60).saturating_sub(SERIES_MINUTES) * 60);
+        let mut due: Vec<Read> = Vec::new();
         for record in records {
             let Ok(Some(event)) = isolated(|| FailedEvent::read(record).ok()) else { continue };
             let Ok(function) = event.function_arn.parse::<FunctionArn>() else { continue };
@@ -113,48 +130,76 @@ impl KnownMinutes {
                 Some(known) => known.next_read <= now,
                 None => self.functions.len() + due.len() < MOST_FUNCTIONS,
             };
-            if event.retry > FAILURES && is_allowed && is_near && is_due && !due.contains(&function) {
-                due.push(function);
+            if event.retry <= FAILURES || !is_allowed || !is_near || !is_due {
+                continue;
+            }
+            // An event that Lambda gave up without an invocation has no error.
+            let must_be_known =
+                event.error_type().is_some() && event.failed_at.saturating_add(PUBLISHED_AFTER) <= now;
+            let failed_at = must_be_known.then_some(event.failed_at);
+            match due.iter_mut().find(|read| read.function == function) {
+                Some(read) => read.failed_at = read.failed_at.max(failed_at),
+                None => due.push(Read { function, since, failed_at }),
             }
         }
         due
     }
 
-    /// The beginning of the minutes to be read now.
-    pub(crate) fn since(now: Timestamp) -> Timestamp {
-        Timestamp::from_secs((now.as_secs() / 60).saturating_sub(SERIES_MINUTES) * 60)
-    }
-
     /// Takes the answer to a read. The message seeds the time until the next. Returns what there is to report.
     pub(crate) fn read(
         &mut self,
-        function: FunctionArn,
+        read: Read,
         answer: Result<Vec<MetricMinute>, CallFailure>,
         now: Timestamp,
         message_id: &str,
     ) -> Option<MinutesRead> {
         let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..LONGEST);
+        let function = read.function.clone();
         let known = self.functions.entry(function.clone()).or_insert_with(Known::nothing);
         known.next_read = now.saturating_add(BETWEEN_READS.mul_f64(more));
-        let answer = answer.and_then(|minutes| {
-            Recovery::of(minutes).map_err(|wrong| CallFailure { cause: wrong.to_string(), remedy: None })
+        let unusable = |cause| CallFailure { cause, remedy: None };
+        let read = answer.and_then(|minutes| {
+            let gap = read.gap(&minutes).map(unusable);
+            Ok((Recovery::of(minutes).map_err(|wrong| unusable(wrong.to_string()))?, gap))
         });
-        let failed_before = known.failing;
-        known.failing = answer.is_err();
-        match answer {
-            Ok(recovery) => {
-                known.recovery = recovery;
-                let health = known.recovery.health(now);
-                let before = std::mem::replace(&mut known.reported, health);
-                (!health.is_like(before)).then_some(MinutesRead::Changed { function, health })
-            }
-            Err(problem) => (!failed_before).then_some(MinutesRead::Failed { function, problem }),
+        let (recovery, problem) = match read {
+            Ok((recovery, gap)) => (Some(recovery), gap),
+            Err(problem) => (None, Some(problem)),
+        };
+        let failed_before = std::mem::replace(&mut known.failing, problem.is_some());
+        let mut changed = None;
+        if let Some(recovery) = recovery {
+            known.recovery = recovery;
+            let health = known.recovery.health(now);
+            let before = std::mem::replace(&mut known.reported, health);
+            changed = (!health.is_like(before)).then_some(health);
+        }
+        match (problem.filter(|_| !failed_before), changed) {
+            (Some(problem), _) => Some(MinutesRead::Failed { function, problem }),
+            (None, Some(health)) => Some(MinutesRead::Changed { function, health }),
+            (None, None) => None,
         }
     }
 
     /// Whether something follows from what is read.
     pub(crate) fn acts(&self) -> bool {
         self.mode == RecoveryMode::On
+    }
+}
+
+impl Read {
+    /// What the minutes lack, if they must have a newer one: they are late, or CloudWatch has none.
+    fn gap(&self, minutes: &[MetricMinute]) -> Option<String> {
+        let failed_at = self.failed_at.filter(|at| at.since(self.since) > LONGEST_RUN)?;
+        let newest = minutes
+            .iter()
+            .map(|minute| Timestamp::from_secs(minute.number.saturating_add(1).saturating_mul(60)))
+            .max();
+        let newest = newest.unwrap_or(self.since);
+        let is_late = newest.saturating_add(LONGEST_RUN) <= failed_at;
+        is_late.then(|| {
+            format!("CloudWatch has no data after {newest}, but one of its events failed at {failed_at}")
+        })
     }
 }
 

@@ -166,7 +166,7 @@ impl Health {
 }
 
 /// How long a message may be hidden that has waited for this long, so that a recovery is noticed.
-pub(crate) fn look_after(waited: Duration) -> Duration {
+pub fn look_after(waited: Duration) -> Duration {
     (waited / WAITED_PER_LOOK).clamp(LOOKS.0, LOOKS.1).max(waited / WAITED_PER_LATE_LOOK)
 }
 
@@ -183,7 +183,7 @@ struct Course {
 /// An outage, and what came after it.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
-    /// The number of its first down minute.
+    /// The number of the first minute that made it down.
     began: u64,
     /// The number of its last one.
     last_down: u64,
@@ -204,8 +204,8 @@ impl Course {
         while self.recent.front().is_some_and(|oldest| number - oldest.number >= LOOK_BACK) {
             self.recent.pop_front();
         }
-        if known.is_some() && self.is_down(number) {
-            let began = self.outage.filter(|outage| !outage.is_over).map_or(number, |outage| outage.began);
+        if let (Some(_), Some(since)) = (known, self.down_since(number)) {
+            let began = self.outage.filter(|outage| !outage.is_over).map_or(since, |outage| outage.began);
             self.outage = Some(Outage {
                 began,
                 last_down: number,
@@ -222,18 +222,20 @@ impl Course {
         self.health()
     }
 
-    /// Whether the newest minutes say that it is down.
-    fn is_down(&self, number: u64) -> bool {
-        let (mut attempts, mut errors) = (0, 0);
+    /// The first of the newest minutes that say that it is down, if they do.
+    fn down_since(&self, number: u64) -> Option<u64> {
+        let (mut attempts, mut errors, mut since) = (0, 0, number);
         for minute in self.recent.iter().rev() {
             if number - minute.number >= LEAST_DOWN && attempts >= LEAST_ATTEMPTS {
                 break;
             }
             attempts += u64::from(minute.invocations);
             errors += u64::from(minute.errors);
+            since = minute.number;
         }
         let seen = self.recent.front().is_some_and(|oldest| number - oldest.number + 1 >= LEAST_DOWN);
-        seen && attempts >= LEAST_ATTEMPTS && (attempts - errors) * ATTEMPTS_PER_SUCCESS <= attempts
+        let fails = attempts >= LEAST_ATTEMPTS && (attempts - errors) * ATTEMPTS_PER_SUCCESS <= attempts;
+        (seen && fails).then_some(since)
     }
 
     fn load(&self) -> (u64, u64) {

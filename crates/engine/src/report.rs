@@ -41,7 +41,8 @@ pub enum MinutesRead {
         /// What it is now.
         health: Health,
     },
-    /// The first of several reads in a row that have failed. What was known before still counts until it is too old.
+    /// The first of several reads in a row that have failed, or whose minutes are late or contradictory. What was known
+    /// before still counts until it is too old.
     Failed {
         /// The function, without a qualifier.
         function: FunctionArn,

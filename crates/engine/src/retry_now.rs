@@ -57,7 +57,10 @@ pub enum EarlyBecause {
         by: Option<String>,
     },
     /// The function has recovered, so the clock of the wait ran faster.
-    Recovered,
+    Recovered {
+        /// How much faster than in real time the whole wait has passed, in hundredths.
+        speed: u64,
+    },
 }
 
 impl RetryNow {

@@ -109,7 +109,7 @@ fn minutes(read: &MinutesRead, acts: bool) {
                 target = cut(&target),
                 problem = cut(&problem.cause),
                 remedy = problem.remedy,
-                "its metrics could not be read; its events wait as its policy says"
+                "its metrics cannot be used; its events wait as its policy says"
             );
         }
     }
@@ -203,9 +203,9 @@ fn outcome(outcome: &Outcome<'_>) {
         Some(Directive::NonRetryable) | None => (None, None),
     };
     let early = outcome.early.as_ref();
-    let (asked_at, asked_by, recovered) = match early.map(|early| &early.because) {
+    let (asked_at, asked_by, speed) = match early.map(|early| &early.because) {
         Some(EarlyBecause::Ordered { at, by }) => (Some(at), by.as_deref(), None),
-        Some(EarlyBecause::Recovered) => (None, None, Some(true)),
+        Some(EarlyBecause::Recovered { speed }) => (None, None, Some(*speed as f64 / 100.0)),
         None => (None, None, None),
     };
     let is_warning = problem.is_none() && (reason.is_some() || unreadable.is_some());
@@ -221,7 +221,7 @@ fn outcome(outcome: &Outcome<'_>) {
         not_before = outcome.not_before.map(tracing::field::display),
         asked_at = asked_at.map(tracing::field::display),
         asked_by = asked_by.map(cut),
-        recovered,
+        speed,
         otherwise_due = early.map(|early| tracing::field::display(early.otherwise_due)),
         request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
         invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
@@ -538,13 +538,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_retry_that_comes_early_names_the_order() {
+    fn a_retry_that_comes_early_names_the_order_or_the_speed() {
         let asked_at = Timestamp::from_secs(1_700_000_000);
         let otherwise_due = Timestamp::from_secs(1_700_025_200);
         let because = EarlyBecause::Ordered { at: asked_at, by: Some("ops".into()) };
         let early = Some(Early { because, otherwise_due });
         let step = Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_060) });
         let line = line(&Outcome { step, early, ..deferred() });
+        let recovered = Some(Early { because: EarlyBecause::Recovered { speed: 423 }, otherwise_due });
+        assert_eq!(self::line(&Outcome { early: recovered, ..deferred() })["speed"], 4.23);
         let fields = ["asked_at", "asked_by", "otherwise_due"].map(|field| line[field].clone());
         assert_eq!(fields, ["2023-11-14T22:13:20.000Z", "ops", "2023-11-15T05:13:20.000Z"].map(Value::from));
     }

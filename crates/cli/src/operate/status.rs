@@ -18,6 +18,7 @@ use crate::operate::alarms::Alarm;
 use crate::operate::dead::HIDDEN_FOR;
 use crate::operate::deployment::{Depth, Queue};
 use crate::operate::metrics::LastHour;
+use crate::operate::outages::Outages;
 use crate::operate::pauses::OpenPause;
 use crate::operate::session::{Common, Session, coloured};
 use crate::text::durations::{self, short};
@@ -91,6 +92,7 @@ struct Status {
     pauses: Option<Vec<OpenPause>>,
     /// Why they could not be read.
     pauses_problem: Option<String>,
+    recovery: Outages,
     last_hour: LastHour,
     alarms: Vec<Alarm>,
 }
@@ -156,6 +158,7 @@ impl Status {
             }),
             pauses,
             pauses_problem,
+            recovery: Outages::read(account, &deployment, now).await?,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
             mapping: deployment.mapping.map(|mapping| MappingState {
@@ -222,6 +225,7 @@ fn text(status: &Status, place: &str) -> String {
         ("Version", version(status)),
         ("Policies", policies(&status.policies)),
         ("Pauses", pauses(status)),
+        ("Recovery", recovery(&status.recovery)),
         ("Alarms", alarms(&status.alarms)),
     ];
     let lines = lines.map(|(title, line)| format!("{title:<13} {line}\n")).concat();
@@ -339,6 +343,11 @@ fn pauses(status: &Status) -> String {
     }
 }
 
+fn recovery(outages: &Outages) -> String {
+    let lines = outages.lines().join(&format!("\n{:14}", ""));
+    if outages.functions.is_empty() { lines } else { coloured(AnsiColor::Yellow, &lines) }
+}
+
 fn pause(pause: &OpenPause) -> String {
     let part = |part: Option<String>| part.unwrap_or_default();
     let text = format!(
@@ -372,6 +381,7 @@ fn alarms(alarms: &[Alarm]) -> String {
 mod tests {
     use super::*;
     use crate::operate::alarms::Watched;
+    use crate::operate::outages::Outage;
 
     fn quiet() -> Status {
         Status {
@@ -387,6 +397,7 @@ mod tests {
             mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
             pauses: Some(Vec::new()),
             pauses_problem: None,
+            recovery: Outages { mode: "watch", functions: Vec::new() },
             last_hour: LastHour::default(),
             alarms: Vec::new(),
         }
@@ -409,6 +420,7 @@ Handler       its mapping is enabled, for 10 invocations at a time
 Version       0.1.0
 Policies      the stack's, for every function
 Pauses        none
+Recovery      watch: no function is known to be down
 Alarms        none is set
 
 Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.
@@ -500,6 +512,18 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                     ..OpenPause::sample("*")
                 },
             ]),
+            recovery: Outages {
+                mode: "on",
+                functions: [("orders", 401, None), ("export", 0, Some(4.0))]
+                    .map(|(function, errors, speed)| Outage {
+                        function: function.into(),
+                        since: Timestamp::from_secs(1_700_000_000),
+                        attempts: 412,
+                        errors,
+                        speed,
+                    })
+                    .into(),
+            },
             last_hour: LastHour {
                 arrived: Some(1_500.0),
                 oldest_due_seconds: Some(75.0),
@@ -521,6 +545,8 @@ Policies      orders: MAX_AGE=2h
               export-*: BACKOFFS=5m,2h
 Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711 (new events too)
               every function paused 1m ago, until 2023-11-14T22:13:20.000Z
+Recovery      orders: down since 22:13 (97 % of 412 failed)
+              export: recovering since 22:13, 4 × speed
 Alarms        1 of 2 alarms in state ALARM: letters
 
 Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.

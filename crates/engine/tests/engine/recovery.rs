@@ -72,7 +72,11 @@ fn a_wait_is_over_sooner_once_its_function_has_recovered() {
     assert_eq!(visibility_timeout.as_secs(), 300, "it is looked at every five minutes");
     let (later, early) = step(&record, &policy, RecoveryMode::On, 3 * HOUR + 900);
     assert!(matches!(later, Step::Reinvoke { .. }) && due(&later) < 3 * HOUR + 900, "{later:?}");
-    assert_eq!(early, Some(Early { because: EarlyBecause::Recovered, otherwise_due: at(4 * HOUR) }));
+    let speed = 100 * 2 * HOUR / (due(&later) - 2 * HOUR);
+    let Some(Early { because: EarlyBecause::Recovered { speed: said }, otherwise_due }) = early else {
+        panic!("{early:?}")
+    };
+    assert_eq!((otherwise_due, said), (at(4 * HOUR), speed), "its whole wait");
 }
 
 #[test]
