@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{SettingError, Settings};
+use comeback_engine::{RecoveryMode, SettingError, Settings};
 use comeback_timelapse::{Goal, Plan, PlanError, TARGET_ARN};
 use serde::Serialize;
 
@@ -43,6 +43,9 @@ pub(crate) struct PlanArguments {
     /// Share of the events that fail every time, outage or not, as 1% or 0.01 [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     never_succeed: Option<f64>,
+    /// RECOVERY: off, watch or on, whether waits pass faster once the target works again [default: off]
+    #[arg(long, value_name = "MODE")]
+    recovery: Option<RecoveryMode>,
     /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_age: Option<String>,
@@ -70,6 +73,7 @@ impl PlanArguments {
             events_per_second: self.rate.unwrap_or(default.events_per_second),
             recover_within: self.recover_within.unwrap_or(default.recover_within),
             never_succeed: self.never_succeed.unwrap_or(default.never_succeed),
+            recovery: self.recovery.unwrap_or(default.recovery),
         }
     }
 
@@ -99,7 +103,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     let plan = plan?;
     let limited_by: Vec<String> =
         plan.limits.iter().map(|limit| words::sentence(limit, &goal, &other)).collect();
-    let pasted = plan.cheapest.as_ref().map(|policy| words::settings(policy, &other));
+    let pasted = plan.cheapest.as_ref().map(|policy| words::settings(policy, &goal, &other));
     if arguments.json {
         print_json(&Printed { plan: &plan, settings: pasted.as_deref(), limited_by: &limited_by })?;
     } else {
@@ -148,13 +152,14 @@ fn text(plan: &Plan, settings: Option<&[Setting]>, wall_time: Duration) -> Strin
 
 /// The command that makes a plan again.
 fn repeat(goal: &Goal, settings: &Settings) -> String {
-    let Goal { seed, outage, events_per_second, recover_within, never_succeed } = goal;
+    let Goal { seed, outage, events_per_second, recover_within, never_succeed, recovery } = goal;
     let flags = [
         ("--seed", seed.to_string()),
         ("--outage", durations::flag(*outage)),
         ("--rate", events_per_second.to_string()),
         ("--recover-within", durations::flag(*recover_within)),
         ("--never-succeed", never_succeed.to_string()),
+        ("--recovery", recovery.name().to_owned()),
         ("--max-age", format!("{}s", settings.max_age)),
         ("--max-retries", settings.max_retries.to_string()),
     ];

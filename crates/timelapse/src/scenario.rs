@@ -128,6 +128,15 @@ impl Scenario {
         moments
     }
 
+    /// What the handler does in a run with chaos when a function recovers: each mode in turn, for two seeds.
+    pub const fn recovery_of_chaos(seed: u64) -> RecoveryMode {
+        match seed / 2 % 3 {
+            0 => RecoveryMode::On,
+            1 => RecoveryMode::Watch,
+            _ => RecoveryMode::Off,
+        }
+    }
+
     /// Checks every setting. An error has every one that was refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, Settings};
+use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, RecoveryMode, Settings};
 use comeback_timelapse::{Candidate, EVENTS_OF_A_PLAN, Goal, Limit, LimitedBy, Percentiles, Plan};
 use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
@@ -19,14 +19,15 @@ const DEFAULTS: &str = "○ ";
 
 /// The goal, and what was made of it.
 pub(super) fn headline(plan: &Plan) -> String {
-    let Goal { outage, events_per_second, recover_within, never_succeed, seed } = &plan.goal;
+    let Goal { outage, events_per_second, recover_within, never_succeed, recovery, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {
         format!("; {} % of the events never succeed", rounded(never_succeed * 100.0))
     } else {
         String::new()
     };
+    let recovery = if *recovery == RecoveryMode::On { "; RECOVERY on" } else { "" };
     format!(
-        "An outage of {}; events come at {}; 99 % recovered within {}{never}; seed {seed}\n\
+        "An outage of {}; events come at {}; 99 % recovered within {}{never}{recovery}; seed {seed}\n\
          {} policies were rehearsed, each with {} events of the outage",
         durations::text(*outage),
         rate_text(*events_per_second),
@@ -117,12 +118,13 @@ pub(super) struct Setting {
 }
 
 /// What the plan has chosen, and what else must not have its default then.
-pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
+pub(super) fn settings(policy: &Candidate, goal: &Goal, other: &Settings) -> Vec<Setting> {
     let default = Settings::default();
     let seconds = |seconds: u64| (seconds.to_string(), format!("Duration.seconds({seconds})"));
     let number = |number: u64| (number.to_string(), number.to_string());
     let jitter = (policy.jitter.to_owned(), format!("Jitter.{}", policy.jitter.to_uppercase()));
     let pollers = policy.maximum_concurrency;
+    let recovery = ("on".to_owned(), "Recovery.ON".to_owned());
     let settings = [
         ("BaseBackoff", "baseBackoff", seconds(policy.base_backoff), true),
         ("MaxBackoff", "maxBackoff", seconds(policy.max_backoff), true),
@@ -130,6 +132,7 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
         ("MaxAge", "maxAge", seconds(other.max_age), other.max_age != default.max_age),
         ("MaxRetries", "maxRetries", number(other.max_retries), other.max_retries != default.max_retries),
         ("MaximumConcurrency", "maxConcurrency", number(pollers), pollers > default.maximum_concurrency),
+        ("Recovery", "recovery", recovery, goal.recovery == RecoveryMode::On),
     ];
     let needed = settings.into_iter().filter(|(.., needed)| *needed);
     let setting = |(parameter, property, (value, property_value), _)| Setting {

@@ -38,6 +38,17 @@ pub(crate) struct SimulateArguments {
 }
 
 impl SimulateArguments {
+    /// The scenario under another seed, with its faults. Unless the arguments say otherwise, chaos has every `RECOVERY`.
+    pub(super) fn with_faults(&self, scenario: &Scenario, seed: u64) -> Scenario {
+        let scenario = self.faults.scenario(scenario, seed);
+        match (self.faults.chaos, self.simulation.recovery) {
+            (Some(Chaos::Mixed), None) => {
+                Scenario { recovery: Scenario::recovery_of_chaos(seed), ..scenario }
+            }
+            _ => scenario,
+        }
+    }
+
     /// The command that makes the run of one seed again, and its page, from a checkout.
     pub(super) fn repeat(&self, seed: u64) -> String {
         let Self { policy, simulation, faults, json } = self;
@@ -81,7 +92,8 @@ pub(super) struct SimulationFlags {
     /// Let the target take this many times its traffic in a minute, and fail the rest
     #[arg(long, value_name = "TIMES")]
     capacity: Option<f64>,
-    /// RECOVERY: off, watch or on, whether waits pass faster once the target works again [default: off]
+    /// RECOVERY: off, watch or on, whether waits pass faster once the target works again
+    /// [default: off, or with --chaos each by turns]
     #[arg(long, value_name = "MODE")]
     recovery: Option<RecoveryMode>,
     /// How long after its end a minute of the target's metrics is published [default: 90s]
@@ -218,7 +230,7 @@ enum Chaos {
 
 impl FaultFlags {
     /// The scenario under another seed, with its faults.
-    pub(super) fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
+    fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
         let mix = match self.chaos {
             Some(Chaos::Mixed) => Faults::chaos(seed, scenario.duration),
             Some(Chaos::Storm) => Faults::storm(seed, scenario.duration),

@@ -272,6 +272,7 @@ impl World {
                 self.oracle.hop_reported(outcome.message_id, delay, due);
             }
         }
+        self.tallies.looks += silent;
         self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet - silent;
     }
 

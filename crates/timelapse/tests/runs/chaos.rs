@@ -17,7 +17,7 @@ use super::{HOUR, policies, summary, watched};
 
 fn chaos(seed: u64, scenario: Scenario) -> Scenario {
     let faults = Faults::chaos(seed, scenario.duration);
-    let recovery = [RecoveryMode::On, RecoveryMode::Watch, RecoveryMode::Off][(seed / 2) as usize % 3];
+    let recovery = Scenario::recovery_of_chaos(seed);
     let pauses = OperatorPause::chaos(seed, scenario.duration);
     let retries = OperatorRetry::chaos(seed, scenario.duration);
     Scenario { seed, faults, pauses, retries, recovery, ..scenario }

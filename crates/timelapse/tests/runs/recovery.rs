@@ -190,12 +190,16 @@ fn retries(summary: &Summary) -> (u64, usize, u64, usize, Vec<usize>) {
     (summary.retries, summary.delivered, summary.moves, dead, summary.events_by_attempts.clone())
 }
 
+fn assert_never_down(seed: u64) {
+    never_down().into_par_iter().for_each(|row| {
+        let (off, on) = (row.run(seed, RecoveryMode::Off), row.run(seed, RecoveryMode::On));
+        assert_eq!(retries(&on), retries(&off), "{}, seed {seed}", row.name);
+    });
+}
+
 #[test]
 fn what_fails_without_an_outage_is_never_down() {
-    never_down().into_par_iter().for_each(|row| {
-        let (off, on) = (row.run(1, RecoveryMode::Off), row.run(1, RecoveryMode::On));
-        assert_eq!(retries(&on), retries(&off), "{}", row.name);
-    });
+    assert_never_down(1);
 }
 
 #[test]
@@ -221,13 +225,18 @@ fn an_outage_is_over_sooner() {
     assert!(both.iter().all(|(off, on)| on.retries <= off.retries + 0.5), "{}", row.line(3));
 }
 
+fn assert_wrong_metrics_lose_nothing(seed: u64) {
+    bad_metrics().into_par_iter().for_each(|row| {
+        let (off, on) = (row.run(seed, RecoveryMode::Off), row.run(seed, RecoveryMode::On));
+        let (name, made) = (&row.name, on.retries);
+        assert!(made as f64 <= off.retries as f64 * 1.3, "{name}, seed {seed}: {made} retries");
+        assert_eq!((given_up(&on), on.waiting), (0, 0), "{name}, seed {seed}");
+    });
+}
+
 #[test]
 fn metrics_that_are_wrong_lose_nothing() {
-    bad_metrics().into_iter().for_each(|row| {
-        let (off, on) = (row.run(1, RecoveryMode::Off), row.run(1, RecoveryMode::On));
-        assert!(on.retries as f64 <= off.retries as f64 * 1.3, "{}: {} retries", row.name, on.retries);
-        assert_eq!((given_up(&on), on.waiting), (0, 0), "{}", row.name);
-    });
+    assert_wrong_metrics_lose_nothing(1);
 }
 
 /// Counts the retries that a recovery has moved forward while the function is down.
@@ -239,33 +248,54 @@ impl Watcher for EarlyWhileDown {
     }
 }
 
-#[test]
-fn a_function_that_hangs_is_never_taken_for_well_while_it_is_down() {
+fn assert_down_is_never_well(seed: u64) {
     for hang in [None, Some(Duration::from_secs(30)), Some(15 * MINUTE)] {
         let Row { scenario, settings, .. } = Row::outage("", hours(3), 400);
-        let scenario = Scenario { hang, recovery: RecoveryMode::On, duration: hours(4), ..scenario };
+        let scenario = Scenario { seed, hang, recovery: RecoveryMode::On, duration: hours(4), ..scenario };
         let mut early = EarlyWhileDown(scenario.outage, 0);
         watched(&scenario, settings, &mut early);
-        assert_eq!(early.1, 0, "{hang:?}");
+        assert_eq!(early.1, 0, "{hang:?}, seed {seed}");
     }
 }
 
 #[test]
-fn no_more_events_are_given_up() {
+fn a_function_that_hangs_is_never_taken_for_well_while_it_is_down() {
+    assert_down_is_never_well(1);
+}
+
+fn assert_no_more_are_given_up(seed: u64) {
     let ages = [3, 6, 24].map(|max_age| (max_age * 3_600, 185));
     ages.into_par_iter().chain([12, 30].map(|most| (86_400, most))).for_each(|(max_age, max_retries)| {
         let row = Row::outage("3 h", hours(3), 400).with("", |_, settings| {
             (settings.max_age, settings.max_retries) = (max_age, max_retries);
         });
-        for (off, on) in row.both(1) {
-            assert!(
-                on.dead <= off.dead,
-                "MAX_AGE {max_age}, MAX_RETRIES {max_retries}: {} of {}",
-                on.dead,
-                off.dead
-            );
-        }
+        let [off, on] = [RecoveryMode::Off, RecoveryMode::On].map(|mode| row.figures(seed, mode).dead);
+        assert!(
+            on <= off,
+            "MAX_AGE {max_age}, MAX_RETRIES {max_retries}, seed {seed}: {on} with it, {off} without"
+        );
     });
+}
+
+#[test]
+fn no_more_events_are_given_up() {
+    assert_no_more_are_given_up(1);
+}
+
+#[test]
+#[ignore = "the rows of safety over many seeds: a minute of a core for each seed"]
+fn safety() {
+    for seed in 1..=seeds() {
+        assert_never_down(seed);
+        assert_down_is_never_well(seed);
+        assert_wrong_metrics_lose_nothing(seed);
+        assert_no_more_are_given_up(seed);
+        eprintln!("seed {seed}: all rows of safety hold");
+    }
+}
+
+fn seeds() -> u64 {
+    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20)
 }
 
 /// Forty thousand waits, scaled down with the room for them.
@@ -294,9 +324,8 @@ fn large() -> Vec<Row> {
 }
 
 fn print(rows: impl IntoIterator<Item = Row>) {
-    let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20);
     for row in rows {
-        eprintln!("{}", row.line(seeds));
+        eprintln!("{}", row.line(seeds()));
     }
 }
 
