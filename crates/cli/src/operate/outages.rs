@@ -132,7 +132,7 @@ mod tests {
     fn a_function_is_down_then_recovers_then_is_well() {
         assert_eq!(line(40), None, "500 attempts are needed");
         assert_eq!(line(100).unwrap(), "orders: down since 00:00 (99 % of 1,000 failed)");
-        assert_eq!(line(125).unwrap(), "orders: recovering since 02:00, 1.8 × speed");
+        assert_eq!(line(125).unwrap(), "orders: recovering since 02:00, 2.5 × speed");
         assert_eq!(line(600), None);
     }
 

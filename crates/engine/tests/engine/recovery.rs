@@ -174,6 +174,31 @@ fn a_failed_read_is_reported_once_and_leaves_what_was_known() {
 }
 
 #[test]
+fn late_minutes_are_reported_once_and_an_event_that_never_ran_shows_none() {
+    let failed = Record { body: record(3).body.replace("2026-09-14", "2027-09-14"), ..record(3) };
+    let throttled = Record { body: replaced(&failed.body, "errorType", "none"), ..failed.clone() };
+    let reported = |record: &Record, known: Vec<MetricMinute>| {
+        let world = World { read_minutes: Box::new(move || Ok(known.clone())), ..World::default() };
+        let mut environment = environment(&two_hours(), RecoveryMode::Watch);
+        [0, 80].map(|seconds| {
+            let now = at(3 * HOUR + seconds);
+            world.handle_in(&mut environment, std::slice::from_ref(record), now, 99).minutes
+        })
+    };
+    let late = minutes(at(2 * HOUR - 960), 0);
+    let [first, second] = reported(&failed, late.clone());
+    let [MinutesRead::Failed { problem, .. }] = &first[..] else { panic!("{first:?}") };
+    assert!(problem.cause.contains(" has no data after ") && second.is_empty(), "{problem:?}, {second:?}");
+    let none = reported(&failed, Vec::new());
+    assert!(matches!(none[0][..], [MinutesRead::Failed { .. }]), "there are none: {none:?}");
+    let in_time = minutes(at(2 * HOUR - 840), 0);
+    for known in [reported(&failed, in_time), reported(&throttled, late)] {
+        let failed = known.iter().flatten().any(|read| matches!(read, MinutesRead::Failed { .. }));
+        assert!(!failed, "{known:?}");
+    }
+}
+
+#[test]
 fn a_contradiction_and_a_failure_are_as_if_nothing_were_known() {
     let (policy, record, now) = (two_hours(), record(3), at(3 * HOUR + 900));
     let contradiction = vec![MetricMinute { number: 1, invocations: 1, errors: 2 }];
@@ -187,6 +212,20 @@ fn a_contradiction_and_a_failure_are_as_if_nothing_were_known() {
         };
         assert_eq!(visibility_timeout, Duration::from_secs(HOUR - 900));
     }
+}
+
+#[test]
+fn no_look_is_past_the_end_of_the_wait() {
+    let now = at(4 * HOUR - 90);
+    let first = T0.as_millis().div_ceil(MINUTE);
+    let down = (first..now.as_millis() / MINUTE)
+        .map(|number| MetricMinute { number, invocations: 100, errors: 100 })
+        .collect::<Vec<_>>();
+    let world = World { read_minutes: Box::new(move || Ok(down.clone())), ..World::default() };
+    let mut environment = environment(&two_hours(), RecoveryMode::On);
+    let report = world.handle_in(&mut environment, &[record(3)], now, 99);
+    let Some(Step::Defer { visibility_timeout, .. }) = report.outcomes[0].step else { panic!("{report:?}") };
+    assert_eq!(visibility_timeout, Duration::from_secs(90));
 }
 
 #[test]

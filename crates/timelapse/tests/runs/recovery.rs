@@ -324,7 +324,8 @@ fn large() -> Vec<Row> {
 }
 
 fn print(rows: impl IntoIterator<Item = Row>) {
-    for row in rows {
+    let named = std::env::var("ROWS").unwrap_or_default();
+    for row in rows.into_iter().filter(|row| row.name.contains(&named)) {
         eprintln!("{}", row.line(seeds()));
     }
 }
