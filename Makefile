@@ -42,7 +42,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
-	cargo run --profile demo -p comeback --no-default-features -- simulate
+	cargo run --profile demo -p comeback --no-default-features -- simulate --recovery on
 
 scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## measure the cost of a retry, up to a million events; 100,000 dead letters and lines of a log (twenty minutes)
 	cargo build --release -p comeback
@@ -139,7 +139,7 @@ check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## what CI
 fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz all parsers, each for FUZZ_SECONDS (installs a nightly Rust)
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	cargo run --package comeback-fuzz --bin seeds
-	for target in batch_event invocation_record envelope decide; do \
+	for target in batch_event invocation_record envelope decide recovery; do \
 		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --sanitizer none $$target \
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
 	done

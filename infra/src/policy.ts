@@ -38,6 +38,18 @@ export enum HandlerMetrics {
   TARGET = 'target',
 }
 
+/** What the handler does when a function recovers from an outage: `RECOVERY`. */
+export enum Recovery {
+  /** Nothing. It reads no metrics. */
+  OFF = 'off',
+
+  /** It logs what it would do. */
+  WATCH = 'watch',
+
+  /** The waits of the function's events pass faster. */
+  ON = 'on',
+}
+
 /** The retry policy: each property is an environment variable of the retry handler. */
 export interface PolicyProps {
   /**
@@ -118,7 +130,7 @@ export interface PolicyProps {
   readonly nonRetryableErrors?: string[];
 }
 
-/** Limits on the messages that are hidden at once. */
+/** How messages wait: limits on those that are hidden at once, and waits that pass faster. */
 export interface WaitingProps {
   /**
    * The longest time that a message is hidden at once; 1,344 s to 43,170 s.
@@ -154,6 +166,13 @@ export interface WaitingProps {
    * @default 10
    */
   readonly maxConcurrency?: number;
+
+  /**
+   * Whether the waits of a function pass faster once its metrics show that it has recovered from an outage.
+   *
+   * @default Recovery.WATCH
+   */
+  readonly recovery?: Recovery;
 }
 
 /** Default of the handler and of its event source mapping. */
@@ -289,14 +308,14 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): 
 }
 
 /**
- * The limits on hidden messages, as environment variables of the retry handler.
+ * How messages wait, as environment variables of the retry handler.
  *
  * @param refusals receives a line for each property that the handler would refuse when it starts
  */
 export function waitingVariables(
   props: WaitingProps,
   refusals: string[],
-): Record<'LONGEST_HIDE' | 'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY', string> {
+): Record<'LONGEST_HIDE' | 'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY' | 'RECOVERY', string> {
   const longestHide = seconds('longestHide (LONGEST_HIDE)', props.longestHide ?? Duration.hours(1), refusals);
   if (isOutside(longestHide, 1_344, LONGEST_BACKOFF)) {
     refusals.push(
@@ -311,10 +330,15 @@ export function waitingVariables(
   if (isOutside(maxConcurrency, 2, 1_000)) {
     refusals.push(`maxConcurrency (MAXIMUM_CONCURRENCY) is ${maxConcurrency}; it must be 2 to 1000`);
   }
+  const recovery = props.recovery ?? Recovery.WATCH;
+  if (!isOneOf(Recovery, recovery)) {
+    refusals.push(`recovery (RECOVERY) is ${shown(recovery)}; it must be off, watch or on`);
+  }
   return {
     LONGEST_HIDE: longestHide,
     HIDE_UP_TO: hideUpTo(props, refusals),
     MAXIMUM_CONCURRENCY: maxConcurrency,
+    RECOVERY: recovery,
   };
 }
 

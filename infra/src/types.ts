@@ -28,9 +28,9 @@ const PATH: Type = [
   'the path of a folder or a zip file',
 ];
 
-/** The type of each property, for callers without a type checker. The policy's three enums are checked by value. */
+/** The type of each property, for callers without a type checker. The four enums are checked by value. */
 export const PROPS: Readonly<
-  Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics'>, Type>
+  Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics' | 'recovery'>, Type>
 > = {
   maxAge: DURATION,
   maxRetries: NUMBER,

@@ -7,7 +7,14 @@ import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct, type IConstruct } from 'constructs';
 import { expect, test } from 'vitest';
 
-import { type AsyncRetries, type AsyncRetriesProps, EnvelopeStyle, HandlerMetrics, Jitter } from '../src';
+import {
+  type AsyncRetries,
+  type AsyncRetriesProps,
+  EnvelopeStyle,
+  HandlerMetrics,
+  Jitter,
+  Recovery,
+} from '../src';
 import {
   arn,
   newFunction,
@@ -170,6 +177,7 @@ test('the environment, with the defaults', () => {
     LONGEST_HIDE: '3600',
     HIDE_UP_TO: '50000',
     MAXIMUM_CONCURRENCY: '10',
+    RECOVERY: 'watch',
     PAUSES: { 'Fn::Join': ['', ['/comeback/', { Ref: 'AWS::StackName' }, '/StackRetriesF51ABC00/pauses']] },
   });
 });
@@ -201,6 +209,7 @@ test('every prop of the policy reaches the environment', () => {
     metrics: HandlerMetrics.TARGET,
     nonRetryableErrors: ['Validation*', 'Oops'],
     longestHide: Duration.minutes(30),
+    recovery: Recovery.ON,
   });
   expect(variables(retries)).toMatchObject({
     MAX_AGE: '1209600',
@@ -213,6 +222,7 @@ test('every prop of the policy reaches the environment', () => {
     METRICS: 'target',
     NON_RETRYABLE_ERRORS: 'Validation*,Oops',
     LONGEST_HIDE: '1800',
+    RECOVERY: 'on',
   });
 });
 
@@ -308,6 +318,7 @@ test("the handler's permissions are exactly the calls it makes", () => {
         ],
       },
     },
+    { Sid: 'ReadMetrics', Effect: 'Allow', Action: 'cloudwatch:GetMetricData', Resource: '*' },
     {
       Sid: 'Log',
       Effect: 'Allow',
@@ -423,7 +434,7 @@ test("a dead-letter queue of the app's own, with the app's own key", () => {
     Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
     Resource: arn(ownKey),
   });
-  expect(granted).toHaveLength(7);
+  expect(granted).toHaveLength(8);
 });
 
 test('metrics', () => {

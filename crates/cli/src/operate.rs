@@ -9,6 +9,7 @@ mod doctor;
 mod function;
 mod log;
 mod metrics;
+mod outages;
 mod pause;
 mod pauses;
 mod retry;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{Policies, Policy, PolicyEntry, SettingError, Settings};
+use comeback_engine::{Policies, Policy, PolicyEntry, RecoveryMode, SettingError, Settings};
 use comeback_timelapse::{Goal, Plan, PlanError, SimulatedTarget, TARGET_ARN};
 use serde::Serialize;
 
@@ -44,6 +44,9 @@ pub(crate) struct PlanArguments {
     /// Share of the events that fail every time, outage or not, as 1% or 0.01 [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     never_succeed: Option<f64>,
+    /// RECOVERY: off, watch or on, whether waits pass faster once the target works again [default: off]
+    #[arg(long, value_name = "MODE")]
+    recovery: Option<RecoveryMode>,
     /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_age: Option<String>,
@@ -77,6 +80,7 @@ impl PlanArguments {
             events_per_second: self.rate.unwrap_or(default.events_per_second),
             recover_within: self.recover_within.unwrap_or(default.recover_within),
             never_succeed: self.never_succeed.unwrap_or(default.never_succeed),
+            recovery: self.recovery.unwrap_or(default.recovery),
         }
     }
 
@@ -169,8 +173,8 @@ impl Pasted {
         let cheapest = plan.cheapest.as_ref();
         Self {
             settings: cheapest.map(|policy| match entry {
-                Some(_) => words::queue_settings(policy).collect(),
-                None => words::settings(policy, other),
+                Some(_) => words::queue_settings(policy, &plan.goal).collect(),
+                None => words::settings(policy, &plan.goal, other),
             }),
             entry: cheapest.zip(entry).map(|(policy, entry)| words::entry(policy, entry)),
         }
@@ -207,13 +211,14 @@ fn text(plan: &Plan, target: Option<(&str, &PolicyEntry)>, pasted: &Pasted, wall
 
 /// The command that makes a plan again.
 fn repeat(goal: &Goal, settings: &Settings) -> String {
-    let Goal { seed, outage, events_per_second, recover_within, never_succeed } = goal;
+    let Goal { seed, outage, events_per_second, recover_within, never_succeed, recovery } = goal;
     let flags = [
         ("--seed", seed.to_string()),
         ("--outage", durations::flag(*outage)),
         ("--rate", events_per_second.to_string()),
         ("--recover-within", durations::flag(*recover_within)),
         ("--never-succeed", never_succeed.to_string()),
+        ("--recovery", recovery.name().to_owned()),
         ("--max-age", format!("{}s", settings.max_age)),
         ("--max-retries", settings.max_retries.to_string()),
     ];

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use comeback_engine::{Policies, Policy};
+use comeback_engine::{Policies, Policy, RecoveryMode};
 use comeback_timelapse::{
     IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, SimulatedTarget, TARGET_ARN,
 };
@@ -44,6 +44,9 @@ pub(crate) struct ScheduleArguments {
     /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY that it needs
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
+    /// RECOVERY: off, watch or on; with on, --rate shows how often the handler looks whether the target has recovered
+    #[arg(long, value_name = "MODE", requires = "rate")]
+    recovery: Option<RecoveryMode>,
     /// The function whose policy to follow, where --policies gives it one of its own [default: the stack's]
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
@@ -59,6 +62,8 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
     let target = arguments.target.clone().map(|name| SimulatedTarget { name, ..SimulatedTarget::default() });
     let policy = target.map_or(policies.stack(), |target| policies.of(&target.arn()));
     let schedule = followed(arguments, policy);
+    let recovers = arguments.recovery == Some(RecoveryMode::On);
+    let schedule = if recovers { schedule.recovering() } else { schedule };
     let in_flight = arguments.rate.map(|rate| schedule.in_flight(rate, IN_FLIGHT_LIMIT));
     if arguments.json {
         let backoff = policy.backoff();

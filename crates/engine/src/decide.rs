@@ -48,6 +48,8 @@
 //!    by the message, *n* and `at`. Pauses move it like any other due time, and if it is not sooner than the due time
 //!    without it, it changes nothing. It reaches no retry that a pause has moved, no wait that a `RetryAfter` asked for,
 //!    and no retry with *n* = `MAX_RETRIES`.
+//!    Before that, a backoff that was drawn is served by a [clock that runs faster](crate::Recovery) once the function has
+//!    recovered, if *n* is at most half of `MAX_RETRIES`. It is due no later than in real time.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
 //!    are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
@@ -56,7 +58,8 @@
 //!     receive; on a later one, at most 41,940 s after now. Before the message's 500th receive, it ends at most
 //!     `LONGEST_HIDE` after now: the first piece of a longer wait at a moment within `LONGEST_HIDE` of *start*, drawn from
 //!     a generator seeded by the message, *n*, the delay and `MAX_AGE`, and each further piece `LONGEST_HIDE` later. The
-//!     due time does not depend on that.
+//!     due time does not depend on that. While the function is down or recovers, a wait that the recovery would
+//!     shorten is looked at every 1 to 5 minutes, and less often after 4 hours, until the message's 120th receive.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
 //!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
 //!
@@ -69,7 +72,9 @@ use comeback_envelope::{Envelope, Metadata};
 use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::due::{Case, Due, DueBy, HOLD, RETENTION_MARGIN};
 use crate::failed_event::FailedEvent;
+use crate::known_minutes::KnownMinutes;
 use crate::looks::Looks;
+use crate::recovery::{Health, LOOKS, look_after};
 use crate::time::ceil_secs;
 use crate::{Directive, Early, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
 
@@ -87,8 +92,13 @@ const LONGEST_LATER_HIDE: Duration =
 /// From this receive on, `LONGEST_HIDE` no longer counts. Until then its pieces take 7 days at least, because few of them are
 /// shorter (`looks.rs`), and what is left of the 14 days is 500 holds of a paused function at most.
 const UNCUT_FROM_RECEIVE: u32 = 500;
+/// From this receive on, nobody looks whether a function has recovered: a paused function's event takes 868 holds in 13.5
+/// days.
+const UNLOOKED_FROM_RECEIVE: u32 = 120;
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
+/// By how much a wait may seem shorter than its looks, because clocks differ.
+const CLOCK_SLACK: Duration = Duration::from_secs(10);
 /// How much larger than this record the next one may be, apart from the payload. The next one's `responsePayload` holds
 /// the error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have
 /// none, as the record of a throttled event.
@@ -163,8 +173,27 @@ impl Action<'_> {
     }
 }
 
+/// What an environment of the handler knows besides a message. Pauses alone are enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'k> {
+    pub(crate) pauses: &'k Pauses,
+    pub(crate) minutes: Option<&'k KnownMinutes>,
+}
+
+impl<'k> From<&'k Pauses> for Known<'k> {
+    fn from(pauses: &'k Pauses) -> Self {
+        Self { pauses, minutes: None }
+    }
+}
+
 /// Decides the next step for a message at `now`, under the policy of its function.
-pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now: Timestamp) -> Action<'a> {
+pub fn decide<'a, 'k>(
+    record: &'a Record,
+    policies: &Policies,
+    known: impl Into<Known<'k>>,
+    now: Timestamp,
+) -> Action<'a> {
+    let Known { pauses, minutes } = known.into();
     let mut event = match FailedEvent::read(record) {
         Ok(event) => event,
         Err(reason) => return Action::DeadLetter { event: None, reason },
@@ -173,13 +202,14 @@ pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now:
     if !policy.directives() {
         event.directive = None;
     }
-    let case = Case { event: &event, record, policy, pauses, now };
+    let recovery = minutes.and_then(|minutes| minutes.of(&event.function_arn));
+    let case = Case { event: &event, record, policy, pauses, recovery, now };
     let Due { at: due, by: due_by, early } = match case.due_unless_ruled_out() {
         Ok(due) => due,
         Err(reason) => return Action::DeadLetter { event: Some(event), reason },
     };
     if let Some(visibility_timeout) = case.left_to_serve(due) {
-        let goes_on = case.is_in_pieces() && Looks::of(&case).find_nothing_new(&case, due);
+        let goes_on = case.goes_on(due);
         return Action::Defer { event, due, visibility_timeout, due_by, early, goes_on };
     }
     if let Some(visibility_timeout) = case.hold() {
@@ -274,7 +304,46 @@ impl<'r> Case<'_, 'r> {
             false => QUEUE_VISIBILITY_TIMEOUT,
         };
         let longest = LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN);
-        if record.receive_count < UNCUT_FROM_RECEIVE { longest.min(policy.longest_hide) } else { longest }
+        let longest = if record.receive_count < UNCUT_FROM_RECEIVE {
+            longest.min(policy.longest_hide)
+        } else {
+            longest
+        };
+        if self.is_looked_at() { longest.min(look_after(self.waited())) } else { longest }
+    }
+
+    /// Whether the wait ends sooner if the function recovers. The longest takes 115 looks, and SQS allows 1,000 receives.
+    fn is_looked_at(&self) -> bool {
+        let is_well = self.recovery().is_none_or(|recovery| recovery.health(self.now) == Health::Well);
+        !is_well && self.record.receive_count < UNLOOKED_FROM_RECEIVE
+    }
+
+    fn waited(&self) -> Duration {
+        if self.record.is_first_receive() {
+            Duration::ZERO
+        } else {
+            self.now.since(self.record.first_receive)
+        }
+    }
+
+    /// Whether this look only goes on with a wait that an earlier one has begun, and logged.
+    fn goes_on(&self, due: Timestamp) -> bool {
+        if self.is_looked_at() {
+            return self.goes_on_looking();
+        }
+        self.is_in_pieces() && Looks::of(self).find_nothing_new(self, due)
+    }
+
+    /// The same while looks find out whether the function has recovered. Each receive must explain the shortest of these
+    /// looks: a message that came back sooner was throttled, or its handler died. At least every 12 hours a look has its
+    /// line all the same, because commands read no more of the log than that.
+    fn goes_on_looking(&self) -> bool {
+        let (waited, receives) = (self.waited(), self.record.receive_count.saturating_sub(1));
+        let longest_piece = self.longest_hide() + QUEUE_VISIBILITY_TIMEOUT;
+        let lines_apart = LONGEST_VISIBILITY.saturating_sub(longest_piece).as_secs().max(1);
+        let lines = |waited: Duration| waited.as_secs() / lines_apart;
+        let line_is_due = lines(waited) > lines(waited.saturating_sub(longest_piece));
+        receives > 0 && waited + CLOCK_SLACK >= LOOKS.0.saturating_mul(receives) && !line_is_due
     }
 
     /// Rule 9: how long to hold the event, in whole seconds; `None` if its function is not paused.

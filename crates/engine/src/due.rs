@@ -7,8 +7,9 @@ use rand::RngExt;
 
 use crate::failed_event::FailedEvent;
 use crate::known_pauses::longest_between_reads;
+use crate::recovery::Recovery;
 use crate::seed::generator;
-use crate::{Directive, Early, Pauses, Policy, Record, Timestamp};
+use crate::{Directive, Early, EarlyBecause, Pauses, Policy, Record, Timestamp};
 
 /// How long a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
 /// outlast the 14 days for which SQS keeps a message, and SQS allows 1,000.
@@ -29,6 +30,8 @@ pub(crate) struct Case<'c, 'r> {
     pub(crate) record: &'c Record,
     pub(crate) policy: &'c Policy,
     pub(crate) pauses: &'c Pauses,
+    /// The course of its function, if that is known.
+    pub(crate) recovery: Option<&'c Recovery>,
     pub(crate) now: Timestamp,
 }
 
@@ -73,17 +76,31 @@ impl Case<'_, '_> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
         let drawn = start.saturating_add(delay);
-        let due = self.due_after_pauses(drawn);
-        let early = if due == drawn { self.early(start, due) } else { None };
-        if let Some((at, early)) = early {
+        let served = self.recovery().map_or(drawn, |recovery| recovery.served(start, delay, self.now));
+        let due = self.due_after_pauses(served);
+        let ordered = if due == served { self.early(start, due) } else { None };
+        if let Some((at, early)) = ordered {
             return Some(Due { at, by: DueBy::RetryNow, early: Some(early) });
         }
         let by = match self.event.directive {
-            _ if due != drawn => DueBy::Pause,
+            _ if due != served => DueBy::Pause,
             Some(Directive::RetryAfter(_)) => DueBy::RetryAfter,
             _ => DueBy::Policy,
         };
-        Some(Due { at: due, by, early: None })
+        let recovered = (served < drawn).then(|| {
+            let speed = 100 * delay.as_millis() / served.since(start).as_millis().max(1);
+            let because = EarlyBecause::Recovered { speed: speed as u64 };
+            Early { because, otherwise_due: drawn }
+        });
+        Some(Due { at: due, by, early: recovered })
+    }
+
+    /// The course of the function, if the clock of this wait may run faster: for a drawn backoff, and only while half of
+    /// the retries are left.
+    pub(crate) fn recovery(&self) -> Option<&Recovery> {
+        let asked_to_wait = matches!(self.event.directive, Some(Directive::RetryAfter(_)));
+        let has_retries = self.event.retry <= self.policy.max_retries / 2;
+        self.recovery.filter(|_| has_retries && !asked_to_wait)
     }
 
     /// When the backoff started.
@@ -94,7 +111,7 @@ impl Case<'_, '_> {
     /// The end of rule 7: the earliest moment to which an operator's retry moves a retry that is due at `otherwise_due`, but
     /// not before `start`.
     fn early(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
-        let Self { event, record, policy, pauses, now } = *self;
+        let Self { event, record, policy, pauses, now, .. } = *self;
         let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
         if asked_to_wait || event.retry >= policy.max_retries {
             return None;
@@ -109,7 +126,8 @@ impl Case<'_, '_> {
             let share: f64 = generator(&seed, retry.at.as_secs()).random();
             let drawn = retry.at.saturating_add(retry.within.mul_f64(share));
             let at = self.due_after_pauses(drawn.max(start));
-            (at, Early { asked_at: retry.at, by: retry.by.clone(), otherwise_due })
+            let because = EarlyBecause::Ordered { at: retry.at, by: retry.by.clone() };
+            (at, Early { because, otherwise_due })
         });
         moments.filter(|(at, _)| *at < otherwise_due).min_by_key(|(at, _)| *at)
     }

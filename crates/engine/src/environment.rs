@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::future::{join_all, join3};
 use futures_util::stream::{self, StreamExt};
 
 use crate::account::{
@@ -14,13 +14,14 @@ use crate::account::{
 };
 use crate::batch_event::BatchEvent;
 use crate::dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
-use crate::decide::{Action, decide, expiring};
+use crate::decide::{Action, Known, decide, expiring};
 use crate::due::Case;
 use crate::failed_event::FailedEvent;
+use crate::known_minutes::{KnownMinutes, Read, RecoveryMode};
 use crate::known_pauses::KnownPauses;
 use crate::pauses::NO_PAUSES;
 use crate::record::Moved;
-use crate::report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
+use crate::report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry, Step};
 use crate::waits::{Wait, guard, isolated};
 use crate::{Envelope, Pauses, Policies, QueueArn, Record, Room, Timestamp};
 
@@ -40,6 +41,7 @@ pub struct Environment {
     queue_arn: Option<String>,
     room: Room,
     pauses: KnownPauses,
+    minutes: KnownMinutes,
 }
 
 impl Environment {
@@ -47,13 +49,25 @@ impl Environment {
     pub fn new(policies: impl Into<Arc<Policies>>) -> Self {
         let policies = policies.into();
         let room = Room::of(policies.stack());
-        Self { policies, queue_arn: None, room, pauses: KnownPauses::none() }
+        Self {
+            policies,
+            queue_arn: None,
+            room,
+            pauses: KnownPauses::none(),
+            minutes: KnownMinutes::default(),
+        }
     }
 
     /// The same, but it reads the pauses from a parameter.
     #[must_use]
     pub fn reading_pauses(self) -> Self {
         Self { pauses: KnownPauses::of(self.policies.stack()), ..self }
+    }
+
+    /// The same, but it reads the minutes of functions, for what happens when one recovers.
+    #[must_use]
+    pub fn recovering(self, mode: RecoveryMode) -> Self {
+        Self { minutes: KnownMinutes::new(mode), ..self }
     }
 
     /// The same, but it hides every message, as all handlers did before there were moves.
@@ -102,8 +116,13 @@ impl Environment {
         self.enter_queue(batch.queue_arn.as_deref());
         let account = Guarded { account, past_deadline };
         let read = read_pauses(&mut self.pauses, &batch.records, now, &account);
+        let queue = self.queue_arn.as_deref().and_then(|arn| arn.parse().ok());
+        let due = self.minutes.due(&batch.records, &self.policies, queue.as_ref(), now);
+        let minutes = read_minutes(&mut self.minutes, due, &batch.records, now, &account);
         let first_look;
-        (report.pauses, first_look) = join(read, first_look_of(&mut self.room, now, &account)).await;
+        (report.pauses, report.minutes, first_look) =
+            join3(read, minutes, first_look_of(&mut self.room, now, &account)).await;
+        report.recovers = self.minutes.acts();
         let mut messages: Vec<Message<'a>> =
             latest_copies(&batch.records).into_iter().map(|record| self.decide(record, now)).collect();
         let first_hiding = self.hide_within_room(&mut messages, now, &account).await;
@@ -144,7 +163,7 @@ impl Environment {
             message.keep_unattached(now);
         } else {
             let known = self.pauses();
-            match isolated(|| decide(record, &self.policies, known.unwrap_or(&NO_PAUSES), now)) {
+            match isolated(|| decide(record, &self.policies, self.known(), now)) {
                 Ok(action) if known.is_none() && depends_on_pauses(&action, record, now) => {
                     message.outcome.retry = action.event().map(Retry::of);
                     message.keep(Wait::after_failure(record, now));
@@ -189,7 +208,7 @@ impl Environment {
             match message.next {
                 Next::Wait(_) => {
                     message.hidden(timeout, answer);
-                    self.room.take(1);
+                    self.room.take(u64::from(!message.has_room()));
                 }
                 // It leaves the queue, or is hidden anew and takes its room then.
                 _ => {
@@ -233,8 +252,9 @@ impl Environment {
         record: &'c Record,
         now: Timestamp,
     ) -> Case<'c, 'r> {
-        let policy = self.policies.of(&event.function_arn);
-        Case { event, record, policy, pauses: self.known_pauses(), now }
+        let Self { policies, .. } = self;
+        let Known { pauses, .. } = self.known();
+        Case { event, record, policy: policies.of(&event.function_arn), pauses, recovery: None, now }
     }
 
     async fn invoke<'a, A: Account>(
@@ -312,8 +332,8 @@ impl Environment {
         moves
     }
 
-    fn known_pauses(&self) -> &Pauses {
-        self.pauses().unwrap_or(&NO_PAUSES)
+    fn known(&self) -> Known<'_> {
+        Known { pauses: self.pauses().unwrap_or(&NO_PAUSES), minutes: Some(&self.minutes) }
     }
 }
 
@@ -439,6 +459,11 @@ impl<'a> Message<'a> {
         self.next = Next::Nothing;
     }
 
+    /// Whether it was hidden for an earlier piece of its wait, and so is in flight already.
+    const fn has_room(&self) -> bool {
+        self.outcome.goes_on && !self.outcome.is_copy
+    }
+
     /// The copy that takes its place, if it is to be moved.
     fn copy(&self) -> Option<Move<'a>> {
         let Next::Move(wait) = &self.next else { return None };
@@ -506,7 +531,7 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
 /// refuse to take again. The others are to be moved.
 fn choose_moves(messages: &mut [Message<'_>], room: u64) {
     let waiting = messages.iter_mut().filter_map(|message| match message.next {
-        Next::Wait(wait) => Some((message, wait)),
+        Next::Wait(wait) if !message.has_room() => Some((message, wait)),
         _ => None,
     });
     let mut waiting: Vec<_> = waiting.collect();
@@ -553,6 +578,22 @@ async fn read_pauses<A: Account>(
     let first = records.first().filter(|_| pauses.is_due(now))?;
     let answer = account.read_pauses().await?;
     Some(pauses.read(answer, now, &first.message_id))
+}
+
+async fn read_minutes<A: Account>(
+    minutes: &mut KnownMinutes,
+    due: Vec<Read>,
+    records: &[Record],
+    now: Timestamp,
+    account: &Guarded<'_, A>,
+) -> Vec<MinutesRead> {
+    let Some(first) = records.first() else { return Vec::new() };
+    let answers = join_all(due.iter().map(|read| account.read_minutes(&read.function, read.since))).await;
+    let read = due
+        .into_iter()
+        .zip(answers)
+        .filter_map(|(read, answer)| minutes.read(read, answer?, now, &first.message_id));
+    read.collect()
 }
 
 /// An environment that has never looked has no room.

@@ -12,7 +12,9 @@
 //! |---|---|
 //! | `environment` | [`Environment`]: a message's way through a batch: decided, performed, outcome |
 //! | `decide`, `due` | [`decide()`]: the rules, numbered; and when a retry is due |
-//! | `waits`, `room`, `known_pauses` | waits after failures and hops of moves; room to hide; when pauses are read |
+//! | `waits`, `room` | waits after failures and hops of moves; room to hide |
+//! | `known_pauses`, `known_minutes` | what an environment knows of pauses and of functions, and when it reads that |
+//! | `recovery` | [`Recovery`]: how fast waits pass once a function works again |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `report` | [`BatchReport`]: the outcome of each message |
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Moved`], [`TraceHeader`] |
@@ -34,6 +36,7 @@ mod environment;
 mod failed_event;
 mod invocation_record;
 mod json;
+mod known_minutes;
 mod known_pauses;
 mod letter;
 mod looks;
@@ -42,6 +45,7 @@ mod policies;
 mod policies_text;
 mod policy;
 mod record;
+mod recovery;
 mod report;
 mod retry_now;
 mod room;
@@ -54,18 +58,19 @@ pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
     Account, CALL_TIMEOUT, CallFailure, GivenUp, HANDLER_TIMEOUT, INVOKE_RESERVE, INVOKE_TIMEOUT,
-    InvokeFailure, LOOK_TIMEOUT, Look, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, SqsBatchCalls,
-    VisibilityChange,
+    InvokeFailure, LOOK_TIMEOUT, Look, MINUTES_TIMEOUT, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE,
+    SqsBatchCalls, VisibilityChange,
 };
 pub use arn::{BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, QueueArn};
 pub use batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
 pub use dead_letter::{Attribute, DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
-pub use decide::{Action, QUEUE_VISIBILITY_TIMEOUT, decide};
+pub use decide::{Action, Known, QUEUE_VISIBILITY_TIMEOUT, decide};
 pub use directive::{Directive, error_names, simple_name};
 pub use due::{DueBy, HOLD};
 pub use environment::{Environment, UNANSWERED};
 pub use failed_event::FailedEvent;
 pub use invocation_record::{InvocationError, InvocationRecord};
+pub use known_minutes::RecoveryMode;
 pub use known_pauses::{LONG_PAUSE, longest_between_reads};
 pub use letter::{Letter, LetterKind};
 pub use pauses::{
@@ -79,7 +84,8 @@ pub use policy::{
     MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError, Settings,
 };
 pub use record::{GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
-pub use report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
-pub use retry_now::{Early, LONGEST_WITHIN, RetryNow};
+pub use recovery::{Contradiction, Health, MetricMinute, Recovery, SERIES_MINUTES, look_after};
+pub use report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry, Step};
+pub use retry_now::{Early, EarlyBecause, LONGEST_WITHIN, RetryNow};
 pub use room::Room;
 pub use time::{Timestamp, duration, seconds};

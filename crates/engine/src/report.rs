@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
 use crate::failed_event::FailedEvent;
-use crate::{Directive, DueBy, Early, Pause, Reason, Record, Timestamp, TraceHeader};
+use crate::{Directive, DueBy, Early, FunctionArn, Health, Pause, Reason, Record, Timestamp, TraceHeader};
 
 /// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]
@@ -25,6 +25,30 @@ pub struct BatchReport<'a> {
     pub look_failure: Option<CallFailure>,
     /// The result of reading the pauses, if they were read.
     pub pauses: Option<PausesRead>,
+    /// The results of reading functions' minutes that say something new.
+    pub minutes: Vec<MinutesRead>,
+    /// Whether something follows from the minutes.
+    pub recovers: bool,
+}
+
+/// A result of reading a function's minutes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MinutesRead {
+    /// It has gone down, recovers, or is well again, by all that this environment knew before.
+    Changed {
+        /// The function, without a qualifier.
+        function: FunctionArn,
+        /// What it is now.
+        health: Health,
+    },
+    /// The first of several reads in a row that have failed, or whose minutes are late or contradictory. What was known
+    /// before still counts until it is too old.
+    Failed {
+        /// The function, without a qualifier.
+        function: FunctionArn,
+        /// Why.
+        problem: CallFailure,
+    },
 }
 
 /// The result of reading the pauses.
@@ -66,6 +90,8 @@ impl<'a> BatchReport<'a> {
             unguarded: None,
             look_failure: None,
             pauses: None,
+            minutes: Vec::new(),
+            recovers: false,
         }
     }
 

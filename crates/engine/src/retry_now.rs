@@ -41,15 +41,30 @@ pub struct RetryNow {
     pub until: Option<Timestamp>,
 }
 
-/// How an order has moved a retry forward.
+/// What has moved a retry forward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Early {
-    /// The moment of the order.
-    pub asked_at: Timestamp,
-    /// Who gave it.
-    pub by: Option<String>,
+    /// What did.
+    pub because: EarlyBecause,
     /// When the retry would be due without it.
     pub otherwise_due: Timestamp,
+}
+
+/// Why a retry comes early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EarlyBecause {
+    /// An operator's order.
+    Ordered {
+        /// The moment of the order.
+        at: Timestamp,
+        /// Who gave it.
+        by: Option<String>,
+    },
+    /// The function has recovered, so the clock of the wait ran faster.
+    Recovered {
+        /// How much faster than in real time the whole wait has passed, in hundredths.
+        speed: u64,
+    },
 }
 
 impl RetryNow {

@@ -21,7 +21,7 @@ texts! {
     MaxRetries = "a chain has at most MAX_RETRIES retries",
     MaxAge = "no re-invocation after MAX_AGE",
     LongestWait = "no wait is longer than its ceiling, or than its function asked for, or than 12 hours",
-    DueTime = "no re-invocation before its due time",
+    DueTime = "no re-invocation before its due time, or with RECOVERY before its wait has passed at 20 times its speed",
     AttemptsByOne = "attempt numbers of a chain rise by one",
     PayloadVerbatim = "a payload is byte-identical from first failure to end",
     AllowList = "a function off the list is never invoked",

@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{HANDLER_TIMEOUT, PauseTarget, Timestamp};
+use comeback_engine::{HANDLER_TIMEOUT, PauseTarget, RecoveryMode, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -13,6 +13,7 @@ use crate::faults::records::UNLISTED_ARN;
 use crate::operators::{OperatorPause, OperatorRetry, parameter};
 use crate::targets::SimulatedTarget;
 
+const MINUTE: Duration = Duration::from_secs(60);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 /// What a target may ask for: SQS keeps no message longer.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
@@ -36,6 +37,15 @@ pub struct Scenario {
     pub outage: Duration,
     /// Share of the invocations after the outage that fail; 0 to 1.
     pub failure_rate: f64,
+    /// Share of the events that fail whenever they are tried; 0 to 1.
+    pub poison: f64,
+    /// If set, the target is down and up in turns of this length during its outage.
+    pub flapping: Option<Duration>,
+    /// If set, an invocation of a target that is down takes this long, until its timeout ends it; at most 15 minutes.
+    pub hang: Option<Duration>,
+    /// If set, the target takes this many times its traffic in a minute, and fails the rest. Its traffic are the events
+    /// that arrive in a minute.
+    pub capacity: Option<f64>,
     /// What the target asks for with `RetryAfter` whenever it fails; whole seconds, at most 14 days.
     pub retry_after: Option<Duration>,
     /// Least size of a payload in bytes, at most 1,046,528; without it payloads have about 100.
@@ -54,6 +64,10 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// What goes wrong besides the target.
     pub faults: Faults,
+    /// What the handler does when a function recovers.
+    pub recovery: RecoveryMode,
+    /// How long after its end CloudWatch publishes a minute of the target; at most an hour.
+    pub metrics_lag: Duration,
     /// Pauses that operators make. Without any, and without orders, the handler reads no parameter.
     pub pauses: Vec<OperatorPause>,
     /// Orders that operators give to retry now.
@@ -69,6 +83,10 @@ impl Default for Scenario {
             arrival_spread: Duration::from_secs(3 * 3_600),
             outage: Duration::from_secs(3 * 3_600),
             failure_rate: 0.0,
+            poison: 0.0,
+            flapping: None,
+            hang: None,
+            capacity: None,
             retry_after: None,
             payload_size: 0,
             run_time: Duration::from_millis(200),
@@ -78,6 +96,8 @@ impl Default for Scenario {
             poll_delay: Duration::from_millis(20),
             in_flight_limit: IN_FLIGHT_LIMIT,
             faults: Faults::default(),
+            recovery: RecoveryMode::Off,
+            metrics_lag: Duration::from_secs(90),
             pauses: Vec::new(),
             retries: Vec::new(),
         }
@@ -108,6 +128,15 @@ impl Scenario {
         moments
     }
 
+    /// What the handler does in a run with chaos when a function recovers: each mode in turn, for two seeds.
+    pub const fn recovery_of_chaos(seed: u64) -> RecoveryMode {
+        match seed / 2 % 3 {
+            0 => RecoveryMode::On,
+            1 => RecoveryMode::Watch,
+            _ => RecoveryMode::Off,
+        }
+    }
+
     /// Checks every setting. An error has every one that was refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
@@ -129,13 +158,25 @@ impl Scenario {
             ("outage", self.outage, "at most 365 days", YEAR),
             ("for", self.duration, "at most 365 days", YEAR),
             ("run-time", run_time, "at most 15 minutes, Lambda's own limit", Duration::from_secs(900)),
+            (
+                "hang",
+                self.hang.unwrap_or_default(),
+                "at most 15 minutes, Lambda's own limit",
+                Duration::from_secs(900),
+            ),
+            ("metrics-lag", self.metrics_lag, "at most 1 hour", Duration::from_secs(3_600)),
             ("handler-run-time", handler_time, "at most 60 s, the handler's timeout", HANDLER_TIMEOUT),
             ("poll-delay", self.poll_delay, "at most 20 s, a long poll", LONG_POLL),
         ] {
             check(setting, range, time <= most, format!("{time:?}"));
         }
-        let rate = self.failure_rate;
-        check("failure-rate", "0 to 1", (0.0..=1.0).contains(&rate), rate.to_string());
+        for (setting, share) in [("failure-rate", self.failure_rate), ("poison", self.poison)] {
+            check(setting, "0 to 1", (0.0..=1.0).contains(&share), share.to_string());
+        }
+        let turn = self.flapping.unwrap_or(YEAR);
+        check("flapping", "at least 1 minute", turn >= MINUTE, format!("{turn:?}"));
+        let capacity = self.capacity.unwrap_or(1.0);
+        check("capacity", "0.1 to 1000", (0.1..=1_000.0).contains(&capacity), capacity.to_string());
         let asked = self.retry_after.unwrap_or(*ASKED.start());
         let is_whole = asked.subsec_nanos() == 0 && ASKED.contains(&asked);
         check("retry-after", "whole seconds, 1 s to 14 days", is_whole, format!("{asked:?}"));
@@ -201,6 +242,14 @@ impl Scenario {
     /// When the outage of a target ends, by its position.
     pub(crate) fn outage_end(&self, target: usize) -> Timestamp {
         self.targets[target].outage_end(self.outage)
+    }
+
+    /// How many invocations a target takes in a minute, by its position.
+    pub(crate) fn capacity_of(&self, target: usize) -> Option<u32> {
+        let all: f64 = self.targets.iter().map(|target| target.share).sum();
+        let minutes = self.arrival_spread.as_secs_f64().max(60.0) / 60.0;
+        let traffic = self.events as f64 / minutes * self.targets[target].share / all;
+        self.capacity.map(|times| (times * traffic).ceil().max(1.0) as u32)
     }
 
     /// The longest time for which a target is down.

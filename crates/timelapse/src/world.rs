@@ -14,12 +14,13 @@ use rand::{RngExt, SeedableRng};
 use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{LONG_POLL, Mapping};
 use crate::aws::queue::{Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
-use crate::aws::target::{Id, Target};
+use crate::aws::target::{Fate, Id, Target, Ways};
 use crate::check::books::{Attempt, Carried, Origin};
 use crate::check::oracle::{Oracle, Start};
 use crate::event::EventNumber;
 use crate::faults::Dice;
 use crate::faults::fault::Fault;
+use crate::faults::mix::seeded;
 use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
 use crate::scenario::Scenario;
@@ -87,24 +88,22 @@ impl World {
         // One generator for each purpose, so that one more draw of one changes nothing in another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let arrivals = scenario.arrivals(seeds.random());
-        let Scenario { failure_rate, retry_after, in_flight_limit, .. } = *scenario;
+        let Scenario { flapping, hang, failure_rate, retry_after, run_time, in_flight_limit, .. } = *scenario;
+        let ways = Ways { flapping, hang, failure_rate, retry_after, run_time };
         let functions = scenario.targets.iter().enumerate();
-        let functions = functions.map(|(position, target)| (target.arn(), scenario.outage_end(position)));
+        let functions = functions.map(|(position, target)| {
+            (target.arn(), scenario.outage_end(position), scenario.capacity_of(position))
+        });
         let oracle = Oracle::new(scenario, policies, changes);
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
             queue: Queue::new(QueueSettings { in_flight_limit, ..QueueSettings::default() }),
             mapping: Mapping::new(START),
-            target: Target::new(functions, failure_rate, retry_after, seeds.random()),
+            target: Target::new(functions, ways, START, seeds.random()),
             mix: Mix::of(&scenario.targets, scenario.seed),
             dice: Dice::new(scenario.seed, START, &scenario.faults),
-            environments: Environments::new(
-                policies,
-                changes,
-                scenario.reads_pauses(),
-                oracle.environment_made(),
-            ),
+            environments: Environments::new(policies, changes, scenario, oracle.environment_made()),
             oracle,
             tallies: Tallies::until(scenario.end()),
             at_hand: None,
@@ -189,9 +188,23 @@ impl World {
     }
 
     fn start_invocation(&mut self, attempt: Attempt, payload: String) -> usize {
-        let invocation = self.target.start(self.now, attempt, payload, self.mix.target_of(attempt.event));
-        self.plan(self.scenario.run_time, Happening::InvocationEnds(invocation));
+        let (function, fate) = (self.mix.target_of(attempt.event), self.fate(attempt));
+        let (invocation, run_time) = self.target.start(self.now, attempt, payload, function, fate);
+        self.plan(run_time, Happening::InvocationEnds(invocation));
         invocation
+    }
+
+    /// By the event and the attempt, so that runs with the same events differ in nothing else.
+    fn fate(&self, Attempt { event, number, .. }: Attempt) -> Fate {
+        let Scenario { seed, failure_rate, poison, .. } = self.scenario;
+        let draw = |purpose: &[u8], number: u64| {
+            let event = (event.0 as u64).to_le_bytes();
+            seeded([&seed.to_le_bytes(), purpose, &event, &number.to_le_bytes()]).random::<f64>()
+        };
+        Fate {
+            luck: if failure_rate > 0.0 { draw(b"luck", number) } else { 1.0 },
+            is_poison: poison > 0.0 && draw(b"poison", 0) < poison,
+        }
     }
 
     /// An invocation ends: delivered, or Lambda sends the record of its failure to the retry queue.

@@ -28,7 +28,7 @@ pub(crate) struct Handler {
 
 impl Handler {
     pub(crate) fn new(config: Config, aws: Aws) -> Self {
-        let mut environment = Environment::new(config.policies.clone());
+        let mut environment = Environment::new(config.policies.clone()).recovering(config.recovery);
         if config.pauses.is_some() {
             environment = environment.reading_pauses();
         }

@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, Directive, DueBy, Moves, Outcome, Pause, PausesRead, Step,
+    BatchEvent, BatchReport, CallFailure, Directive, DueBy, EarlyBecause, Health, MinutesRead, Moves,
+    Outcome, Pause, PausesRead, Step,
 };
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
@@ -83,6 +84,34 @@ pub(crate) fn report(report: &BatchReport<'_>) {
         }
         Some(PausesRead::Unknown(failure)) => unknown_pauses(failure),
         None => {}
+    }
+    report.minutes.iter().for_each(|read| minutes(read, report.recovers));
+}
+
+/// A line when a function goes down, recovers or is well again; `acts` unless the handler only watches.
+fn minutes(read: &MinutesRead, acts: bool) {
+    match read {
+        MinutesRead::Changed { function, health } => {
+            let (health, since, message) = match *health {
+                Health::Well => ("well", None, "its events wait as its policy says"),
+                Health::Down { since } => {
+                    ("down", Some(since), "whether it recovers is checked every 1 to 5 minutes")
+                }
+                Health::Recovering { since, .. } => ("recovering", Some(since), "its events wait less long"),
+            };
+            let target = function.to_string();
+            let (since, watched) = (since.map(tracing::field::display), (!acts).then_some(true));
+            tracing::info!(target = cut(&target), health, since, only_watched = watched, "{message}");
+        }
+        MinutesRead::Failed { function, problem } => {
+            let target = function.to_string();
+            tracing::warn!(
+                target = cut(&target),
+                problem = cut(&problem.cause),
+                remedy = problem.remedy,
+                "its metrics cannot be used; its events wait as its policy says"
+            );
+        }
     }
 }
 
@@ -174,6 +203,11 @@ fn outcome(outcome: &Outcome<'_>) {
         Some(Directive::NonRetryable) | None => (None, None),
     };
     let early = outcome.early.as_ref();
+    let (asked_at, asked_by, speed) = match early.map(|early| &early.because) {
+        Some(EarlyBecause::Ordered { at, by }) => (Some(at), by.as_deref(), None),
+        Some(EarlyBecause::Recovered { speed }) => (None, None, Some(*speed as f64 / 100.0)),
+        None => (None, None, None),
+    };
     let is_warning = problem.is_none() && (reason.is_some() || unreadable.is_some());
     event!(
         if is_warning { Level::WARN } else { level(problem) },
@@ -186,8 +220,9 @@ fn outcome(outcome: &Outcome<'_>) {
         due = outcome.due().map(tracing::field::display),
         due_by = outcome.due_by.map(DueBy::name),
         not_before = outcome.not_before.map(tracing::field::display),
-        asked_at = early.map(|early| tracing::field::display(early.asked_at)),
-        asked_by = early.and_then(|early| early.by.as_deref()).map(cut),
+        asked_at = asked_at.map(tracing::field::display),
+        asked_by = asked_by.map(cut),
+        speed,
         otherwise_due = early.map(|early| tracing::field::display(early.otherwise_due)),
         request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
         invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
@@ -481,12 +516,39 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_retry_that_comes_early_names_the_order() {
+    fn a_function_that_recovers_has_a_line_and_so_has_the_first_failed_read() {
+        let said = |read, recovers| {
+            let event = BatchEvent::default();
+            lines_of(&BatchReport { minutes: vec![read], recovers, ..BatchReport::new(&event) })
+        };
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let since = Timestamp::from_secs(1_700_000_000);
+        let changed = |health| MinutesRead::Changed { function: arn.parse().unwrap(), health };
+        let recovering = Health::Recovering { since, speed: 100 };
+        assert_eq!(
+            said(changed(recovering), true),
+            [
+                json!({"level": "INFO", "target": arn, "health": "recovering", "since": "2023-11-14T22:13:20.000Z",
+                    "message": "its events wait less long"})
+            ]
+        );
+        let watched = &said(changed(Health::Down { since }), false)[0];
+        assert_eq!((&watched["health"], &watched["only_watched"]), (&json!("down"), &json!(true)));
+        let problem = CallFailure { cause: "denied".into(), remedy: Some("allow it") };
+        let failed = &said(MinutesRead::Failed { function: arn.parse().unwrap(), problem }, true)[0];
+        assert_eq!((&failed["level"], &failed["remedy"]), (&json!("WARN"), &json!("allow it")));
+    }
+
+    #[test]
+    fn a_retry_that_comes_early_names_the_order_or_the_speed() {
         let asked_at = Timestamp::from_secs(1_700_000_000);
         let otherwise_due = Timestamp::from_secs(1_700_025_200);
-        let early = Some(Early { asked_at, by: Some("ops".into()), otherwise_due });
+        let because = EarlyBecause::Ordered { at: asked_at, by: Some("ops".into()) };
+        let early = Some(Early { because, otherwise_due });
         let step = Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_060) });
         let line = line(&Outcome { step, early, ..deferred() });
+        let recovered = Some(Early { because: EarlyBecause::Recovered { speed: 423 }, otherwise_due });
+        assert_eq!(self::line(&Outcome { early: recovered, ..deferred() })["speed"], 4.23);
         let fields = ["asked_at", "asked_by", "otherwise_due"].map(|field| line[field].clone());
         assert_eq!(fields, ["2023-11-14T22:13:20.000Z", "ops", "2023-11-15T05:13:20.000Z"].map(Value::from));
     }

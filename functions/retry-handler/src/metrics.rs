@@ -73,6 +73,9 @@ impl Counted {
         match &outcome.step {
             Some(Step::Reinvoke { due }) if is_done => {
                 self.count("Retries");
+                if outcome.early.is_some() {
+                    self.count("Early");
+                }
                 self.measure("Lateness", *due, now);
             }
             Some(Step::DeadLetter { .. }) if is_done => self.count("DeadLetters"),
@@ -144,7 +147,7 @@ fn line(group: &Group, handler: &str, now: Timestamp, metrics: Vec<(&str, &str, 
 mod tests {
     use std::time::Duration;
 
-    use comeback_engine::{BatchEvent, CallFailure, Reason, ReasonCode, Retry};
+    use comeback_engine::{BatchEvent, CallFailure, Early, EarlyBecause, Reason, ReasonCode, Retry};
     use proptest::prelude::*;
 
     use super::*;
@@ -227,11 +230,13 @@ mod tests {
         let held = of(ORDERS, Step::Hold { due: NOW, visibility_timeout: Duration::from_secs(1_344) });
         let moved = Outcome { moved: Some(Duration::from_secs(900)), is_copy: true, ..deferred() };
         let first = Outcome { is_first_receive: true, ..deferred() };
+        let because = EarlyBecause::Recovered { speed: 400 };
+        let early = Some(Early { because, otherwise_due: NOW });
         let outcomes = vec![
             first.clone(),
             first,
-            deferred(),
-            retried(2),
+            Outcome { early: early.clone(), ..deferred() },
+            Outcome { early, ..retried(2) },
             retried(0),
             held,
             moved,
@@ -246,6 +251,7 @@ mod tests {
                     "Dimensions": [["Handler"]],
                     "Metrics": [
                         {"Name": "DeadLetters", "Unit": "Count"},
+                        {"Name": "Early", "Unit": "Count"},
                         {"Name": "Failures", "Unit": "Count"},
                         {"Name": "Held", "Unit": "Count"},
                         {"Name": "Moves", "Unit": "Count"},
@@ -257,7 +263,7 @@ mod tests {
                 }],
             },
             "level": "INFO", "timestamp": "2023-11-14T22:13:20.000Z", "Handler": "retries",
-            "Failures": 2, "Retries": 2, "DeadLetters": 1, "Held": 1, "Stuck": 1, "Moves": 1,
+            "Failures": 2, "Early": 1, "Retries": 2, "DeadLetters": 1, "Held": 1, "Stuck": 1, "Moves": 1,
             "Lateness": [2.0, 0.0], "EventAge": [3_600.0, 3_600.0, 3_600.0],
         });
         assert_eq!(lines(&stack(), outcomes), [expected]);

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use comeback_engine::Timestamp;
 use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
 
 use crate::world::World;
@@ -34,6 +35,8 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
 
     the_metrics_say_the_same(ministack, &stack).await;
 
+    let sent = oldest["sent"].as_str().and_then(Timestamp::from_rfc3339).expect("a time");
+    ministack.publish_minutes(target, sent.as_secs() / 60 - 60, &[(60, 20, 20)]);
     let alarm = format!(
         "aws cloudwatch put-metric-alarm --alarm-name seen-letters --namespace AWS/SQS --statistic Maximum --period 60 \
          --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={} --evaluation-periods 1 \
@@ -53,6 +56,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
         "Waiting       1: 1 hidden (HIDE_UP_TO 50,000), 0 delayed\n",
         "Dead letters  1, the oldest ",
         "its mapping is Disabled: nothing is retried",
+        &format!("Recovery      {target}: down since "),
         "1 of 10 alarms in state ALARM: seen-letters",
     ] {
         assert!(text.contains(expected), "{text}");

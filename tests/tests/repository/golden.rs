@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use comeback_contention::{Point, Strategy, Study};
-use comeback_engine::{HideUpTo, Jitter, Policies, Policy, Settings, Style};
+use comeback_engine::{HideUpTo, Jitter, Policies, Policy, RecoveryMode, Settings, Style};
 use comeback_tests::root;
 use comeback_timelapse::{OperatorPause, OperatorRetry, Scenario, SimulatedTarget, TARGET_ARN, Trace, run};
 use expect_test::{ExpectFile, expect_file};
@@ -122,6 +122,27 @@ fn outage_with_an_order_to_retry() {
     };
     let settings = Settings { longest_hide: 1_344, ..Settings::default() };
     check(&expect_file!["../../golden/replays/outage-retried-now.txt"], &scenario, settings);
+}
+
+/// From shortly before the end of the outage on: the series is clear only once it has seen 500 failures.
+#[test]
+fn outage_with_a_recovery() {
+    let scenario = Scenario {
+        events: 50,
+        outage: minutes(180),
+        arrival_spread: minutes(180),
+        duration: minutes(260),
+        recovery: RecoveryMode::On,
+        ..Scenario::default()
+    };
+    let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+    let mut trace = Trace::default();
+    let policies = Policy::new(settings).expect("a valid policy").into();
+    let summary = run(&scenario, &policies, &mut trace).expect("a valid scenario");
+    let late = trace.text().lines().filter(|line| *line >= "+02:55").map(|line| format!("{line}\n"));
+    let summary = serde_json::to_string_pretty(&summary).expect("a summary is plain JSON");
+    let text = format!("{}{summary}\n", late.collect::<String>());
+    expect_file!["../../golden/replays/outage-recovered.txt"].assert_eq(&text);
 }
 
 #[test]

@@ -108,8 +108,9 @@ fn every_make_target_exists() {
 }
 
 #[test]
-fn demo_is_a_simulation_with_the_defaults() {
-    assert_eq!(recipe("demo"), "cargo run --profile demo -p comeback --no-default-features -- simulate\n");
+fn demo_is_a_simulation_of_a_recovery() {
+    let simulate = "cargo run --profile demo -p comeback --no-default-features -- simulate --recovery on\n";
+    assert_eq!(recipe("demo"), simulate);
 }
 
 /// The commands that `make` would run for a target.

@@ -4,7 +4,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `retries`, `orders` | events retried on the real clock and on one that is 60 times as fast |
+//! | `retries`, `orders`, `recovery` | events retried on the real clock and on one that is 60 times as fast |
 //! | `attach`, `deploy` | the commands of the pages on attaching, removing, SAM, the CDK and cargo-lambda |
 //! | `cloudformation`, `encryption` | the commands of the pages on plain CloudFormation and on a KMS key |
 //! | `releases` | for `make check-dist`: an update of the release before, and `make verify-aws` |
@@ -16,6 +16,7 @@ mod contract;
 mod deploy;
 mod encryption;
 mod orders;
+mod recovery;
 mod releases;
 mod retries;
 
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         retries::gives_up_after_max_retries,
         orders::outages_and_restarts_lose_nothing,
         orders::moved_messages_are_not_lost,
+        recovery::waits_pass_faster_once_the_target_has_recovered,
         attach::function_is_attached_to_a_stack_and_detached,
         attach::functions_are_attached_to_a_handler_of_cargo_lambda,
         attach::deleted_stack_leaves_its_queues_to_another,

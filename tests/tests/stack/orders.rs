@@ -169,10 +169,10 @@ impl Role {
 /// One invocation of the target.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    order: u64,
+    pub(crate) order: u64,
     pub(crate) attempt: u64,
     /// On the faster clock, in seconds since the epoch.
-    at: f64,
+    pub(crate) at: f64,
     pub(crate) taken: bool,
     event: Value,
 }
@@ -200,7 +200,7 @@ impl<'m> Orders<'m> {
     }
 
     /// A new stack on the faster clock, and a function attached to it that is out.
-    async fn with_stack(ministack: &'m MiniStack, name: &str, parameters: &str) -> (Stack, Self) {
+    pub(crate) async fn with_stack(ministack: &'m MiniStack, name: &str, parameters: &str) -> (Stack, Self) {
         let [target, nobody] = [&Self::target_of(name), "nobody"].map(MiniStack::function_arn);
         let parameters =
             format!("Jitter=none Envelope=inline TargetFunctions={target},{nobody} {parameters}");
@@ -236,7 +236,7 @@ impl<'m> Orders<'m> {
         fs::remove_file(&self.outage).expect("the file is there");
     }
 
-    fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
         let ledger = fs::read_to_string(&self.ledger).expect("the ledger can be read");
         let line = |line: &str| {
             let mut seen: Value = serde_json::from_str(line).expect("a line of the ledger is JSON");

@@ -198,6 +198,7 @@ fn handlers_role_allows_exactly_what_it_needs() {
         (None, &json!("sqs:SendMessage"), &arn("RetryQueue")),
         (Some("WithKey"), &key.0, &key.1),
         (None, &json!("ssm:GetParameter"), &json!({"Fn::Sub": parameter})),
+        (None, &json!("cloudwatch:GetMetricData"), &json!("*")),
         (Some("WithExample"), &json!("lambda:InvokeFunction"), &example),
         (Some("WithTargetFunctions"), &json!("lambda:InvokeFunction"), &targets),
         (None, &json!(["logs:CreateLogStream", "logs:PutLogEvents"]), &arn("RetryHandlerLogs")),

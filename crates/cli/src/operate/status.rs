@@ -18,6 +18,7 @@ use crate::operate::alarms::Alarm;
 use crate::operate::dead::HIDDEN_FOR;
 use crate::operate::deployment::{Depth, Queue};
 use crate::operate::metrics::LastHour;
+use crate::operate::outages::Outages;
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{self, OpenPause};
 use crate::operate::session::{Common, Session, coloured};
@@ -94,6 +95,7 @@ struct Status {
     retries: Option<Vec<RetryOrder>>,
     /// Why they could not be read.
     pauses_problem: Option<String>,
+    recovery: Outages,
     last_hour: LastHour,
     alarms: Vec<Alarm>,
 }
@@ -160,6 +162,7 @@ impl Status {
             pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
             retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, now)),
             pauses_problem,
+            recovery: Outages::read(account, &deployment, now).await?,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
             mapping: deployment.mapping.map(|mapping| MappingState {
@@ -227,6 +230,7 @@ fn text(status: &Status, place: &str) -> String {
         ("Policies", policies(&status.policies)),
         ("Pauses", pauses(status)),
         ("Retry now", retries(status)),
+        ("Recovery", recovery(&status.recovery)),
         ("Alarms", alarms(&status.alarms)),
     ];
     let lines = lines.into_iter().filter(|(_, line)| !line.is_empty());
@@ -345,6 +349,11 @@ fn pauses(status: &Status) -> String {
     }
 }
 
+fn recovery(outages: &Outages) -> String {
+    let lines = outages.lines().join(&format!("\n{:14}", ""));
+    if outages.functions.is_empty() { lines } else { coloured(AnsiColor::Yellow, &lines) }
+}
+
 /// Empty without an order: few deployments have one.
 fn retries(status: &Status) -> String {
     let lines = status.retries.iter().flatten().map(|order| shown(&order.line()).into_owned());
@@ -384,6 +393,7 @@ fn alarms(alarms: &[Alarm]) -> String {
 mod tests {
     use super::*;
     use crate::operate::alarms::Watched;
+    use crate::operate::outages::Outage;
 
     fn quiet() -> Status {
         Status {
@@ -400,6 +410,7 @@ mod tests {
             pauses: Some(Vec::new()),
             retries: Some(Vec::new()),
             pauses_problem: None,
+            recovery: Outages { mode: "watch", functions: Vec::new() },
             last_hour: LastHour::default(),
             alarms: Vec::new(),
         }
@@ -422,6 +433,7 @@ Handler       its mapping is enabled, for 10 invocations at a time
 Version       0.1.0
 Policies      the stack's, for every function
 Pauses        none
+Recovery      watch: no function is known to be down
 Alarms        none is set
 
 Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.
@@ -522,6 +534,18 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                 by: Some("anna".into()),
                 why: None,
             }]),
+            recovery: Outages {
+                mode: "on",
+                functions: [("orders", 401, None), ("export", 0, Some(4.0))]
+                    .map(|(function, errors, speed)| Outage {
+                        function: function.into(),
+                        since: Timestamp::from_secs(1_700_000_000),
+                        attempts: 412,
+                        errors,
+                        speed,
+                    })
+                    .into(),
+            },
             last_hour: LastHour {
                 arrived: Some(1_500.0),
                 oldest_due_seconds: Some(75.0),
@@ -544,6 +568,8 @@ Policies      orders: MAX_AGE=2h
 Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711 (new events too)
               every function paused 1m ago, until 2023-11-14T22:13:20.000Z
 Retry now     every function (Timeout*), ordered at 2023-11-14T22:13:20.000Z by anna, ends at 2023-11-14T23:23:20.000Z
+Recovery      orders: down since 22:13 (97 % of 412 failed)
+              export: recovering since 22:13, 4 × speed
 Alarms        1 of 2 alarms in state ALARM: letters
 
 Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.

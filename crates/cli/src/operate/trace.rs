@@ -118,7 +118,7 @@ pub(crate) fn sentence(step: &Step) -> String {
         What::Invoked { retry, request_id, late_ms, early } => {
             let late = late_ms.filter(|late| *late >= 1_000).map(|late| late as f64 / 1_000.0);
             let late = late.map(|late| format!(", {} after it was due", short(late))).unwrap_or_default();
-            let early = early.as_ref().map(|early| by_order(early, step.at)).unwrap_or_default();
+            let early = early.as_ref().map(|early| before_its_time(early, step.at)).unwrap_or_default();
             format!("retry {retry} invoked{early}{late}") + &id(request_id)
         }
         What::Kept { action, problem, remedy } => {
@@ -132,15 +132,21 @@ pub(crate) fn sentence(step: &Step) -> String {
     }
 }
 
-/// ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
-fn by_order(early: &Early, at: Timestamp) -> String {
-    let asked_at = early.asked_at.to_string();
-    let by = early.asked_by.as_ref().map(|by| format!(" ({})", shown(by))).unwrap_or_default();
+/// ` by `comeback retry` of 10:28:00 (ops), 7h before its time`, or `, 7h before its time: its function had recovered, and
+/// its wait passed 4.2 × as fast`
+fn before_its_time(early: &Early, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
-    format!(
-        " by `comeback retry` of {}{by}, {sooner} before its time",
-        asked_at.get(11..19).unwrap_or(&asked_at)
-    )
+    let by = early.asked_by.as_ref().map(|by| format!(" ({})", shown(by))).unwrap_or_default();
+    match (early.asked_at.map(|at| at.to_string()), early.speed) {
+        (Some(asked_at), _) => {
+            let asked_at = asked_at.get(11..19).unwrap_or(&asked_at);
+            format!(" by `comeback retry` of {asked_at}{by}, {sooner} before its time")
+        }
+        (None, Some(speed)) => format!(
+            ", {sooner} before its time: its function had recovered, and its wait passed {speed:.1} × as fast"
+        ),
+        (None, None) => format!(", {sooner} before its time"),
+    }
 }
 
 /// How an event stands that waits, where the pauses in force say so.
@@ -316,13 +322,23 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
     }
 
     #[test]
-    fn a_retry_that_came_early_names_the_order() {
-        let early = Early { asked_at: at(0), asked_by: Some("ops".into()), otherwise_due: at(25_380) };
-        let what = What::Invoked { retry: 3, request_id: None, late_ms: Some(20), early: Some(early) };
-        assert_eq!(
-            sentence(&Step { at: at(180), what }),
-            "retry 3 invoked by `comeback retry` of 15:33:20 (ops), 7h before its time"
-        );
+    fn a_retry_that_came_early_says_why() {
+        let ordered = early(Some(at(0)), Some("ops".into()), None);
+        let recovered = early(None, None, Some(4.23));
+        for (early, said) in [
+            (ordered, " by `comeback retry` of 15:33:20 (ops), 7h before its time"),
+            (
+                recovered,
+                ", 7h before its time: its function had recovered, and its wait passed 4.2 × as fast",
+            ),
+        ] {
+            let what = What::Invoked { retry: 3, request_id: None, late_ms: Some(20), early: Some(early) };
+            assert_eq!(sentence(&Step { at: at(180), what }), format!("retry 3 invoked{said}"));
+        }
+    }
+
+    fn early(asked_at: Option<Timestamp>, asked_by: Option<String>, speed: Option<f64>) -> Early {
+        Early { asked_at, asked_by, speed, otherwise_due: at(25_380) }
     }
 
     #[test]
@@ -335,7 +351,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
                 retry: 1,
                 request_id: Some(hostile()),
                 late_ms: None,
-                early: Some(Early { asked_at: at(0), asked_by: Some(hostile()), otherwise_due: at(9) }),
+                early: Some(early(Some(at(0)), Some(hostile()), None)),
             },
             What::Kept { action: hostile(), problem: hostile(), remedy: Some(hostile()) },
             What::GivenUp { reason: hostile(), detail: Some(hostile()) },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, PolicyEntry, Settings};
+use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, PolicyEntry, RecoveryMode, Settings};
 use comeback_timelapse::{Candidate, EVENTS_OF_A_PLAN, Goal, Limit, LimitedBy, Percentiles, Plan};
 use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
@@ -19,14 +19,15 @@ const DEFAULTS: &str = "○ ";
 
 /// The goal, and what was made of it.
 pub(super) fn headline(plan: &Plan) -> String {
-    let Goal { outage, events_per_second, recover_within, never_succeed, seed } = &plan.goal;
+    let Goal { outage, events_per_second, recover_within, never_succeed, recovery, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {
         format!("; {} % of the events never succeed", rounded(never_succeed * 100.0))
     } else {
         String::new()
     };
+    let recovery = if *recovery == RecoveryMode::On { "; RECOVERY on" } else { "" };
     format!(
-        "An outage of {}; events come at {}; 99 % recovered within {}{never}; seed {seed}\n\
+        "An outage of {}; events come at {}; 99 % recovered within {}{never}{recovery}; seed {seed}\n\
          {} policies were rehearsed, each with {} events of the outage",
         durations::text(*outage),
         rate_text(*events_per_second),
@@ -117,7 +118,7 @@ pub(super) struct Setting {
 }
 
 /// What the plan has chosen, and what else must not have its default then.
-pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
+pub(super) fn settings(policy: &Candidate, goal: &Goal, other: &Settings) -> Vec<Setting> {
     let default = Settings::default();
     let seconds = |parameter, property, seconds: u64| Setting {
         parameter,
@@ -139,14 +140,21 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
     let age = (other.max_age != default.max_age).then(|| seconds("MaxAge", "maxAge", other.max_age));
     let retries = other.max_retries;
     let retries = (retries != default.max_retries).then(|| number("MaxRetries", "maxRetries", retries));
-    backoff.into_iter().chain(age).chain(retries).chain(queue_settings(policy)).collect()
+    backoff.into_iter().chain(age).chain(retries).chain(queue_settings(policy, goal)).collect()
 }
 
 /// What must not have its default, and is never a single function's.
-pub(super) fn queue_settings(policy: &Candidate) -> impl Iterator<Item = Setting> {
+pub(super) fn queue_settings(policy: &Candidate, goal: &Goal) -> impl Iterator<Item = Setting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;
-    is_needed.then(|| number("MaximumConcurrency", "maxConcurrency", pollers)).into_iter()
+    let pollers = is_needed.then(|| number("MaximumConcurrency", "maxConcurrency", pollers));
+    let recovery = (goal.recovery == RecoveryMode::On).then(|| Setting {
+        parameter: "Recovery",
+        value: "on".to_owned(),
+        property: "recovery",
+        property_value: "Recovery.ON".to_owned(),
+    });
+    pollers.into_iter().chain(recovery)
 }
 
 fn number(parameter: &'static str, property: &'static str, number: u64) -> Setting {

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use comeback_engine::RecoveryMode;
 use comeback_timelapse::{Fault, Faults, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes};
 
 use crate::flags::{self, PolicyChanges, PolicyFlags};
@@ -16,6 +17,7 @@ Examples:
   comeback simulate --target orders:0.7 --target export:0.3,outage=6h \\
                     --policies 'export MAX_AGE=14d'    two functions, one with a policy of its own
   comeback simulate --retry-after 15m                  the same when the target says so itself
+  comeback simulate --recovery on                      waits that pass faster once the target works again
   comeback simulate --events 100000 --failure-rate 0.1 --max-retries 5 --json
   comeback simulate --chaos                            what happens when everything else fails too
   comeback simulate --chaos --seeds 500 --events 100   the same 500 times, on all cores
@@ -36,6 +38,17 @@ pub(crate) struct SimulateArguments {
 }
 
 impl SimulateArguments {
+    /// The scenario under another seed, with its faults. Unless the arguments say otherwise, chaos has every `RECOVERY`.
+    pub(super) fn with_faults(&self, scenario: &Scenario, seed: u64) -> Scenario {
+        let scenario = self.faults.scenario(scenario, seed);
+        match (self.faults.chaos, self.simulation.recovery) {
+            (Some(Chaos::Mixed), None) => {
+                Scenario { recovery: Scenario::recovery_of_chaos(seed), ..scenario }
+            }
+            _ => scenario,
+        }
+    }
+
     /// The command that makes the run of one seed again, and its page, from a checkout.
     pub(super) fn repeat(&self, seed: u64) -> String {
         let Self { policy, simulation, faults, json } = self;
@@ -67,6 +80,25 @@ pub(super) struct SimulationFlags {
     /// Share of the invocations that fail after the outage, 0 to 1 [default: 0]
     #[arg(long, value_name = "SHARE")]
     failure_rate: Option<f64>,
+    /// Share of the events that fail whenever they are tried, 0 to 1 [default: 0]
+    #[arg(long, value_name = "SHARE")]
+    poison: Option<f64>,
+    /// Let the target be down and up in turns of this length during its outage
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    flapping: Option<Duration>,
+    /// Let an invocation of a target that is down take this long, until its timeout, instead of failing at once
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    hang: Option<Duration>,
+    /// Let the target take this many times its traffic in a minute, and fail the rest
+    #[arg(long, value_name = "TIMES")]
+    capacity: Option<f64>,
+    /// RECOVERY: off, watch or on, whether waits pass faster once the target works again
+    /// [default: off, or with --chaos each by turns]
+    #[arg(long, value_name = "MODE")]
+    recovery: Option<RecoveryMode>,
+    /// How long after its end a minute of the target's metrics is published [default: 90s]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    metrics_lag: Option<Duration>,
     /// RetryAfter that the target asks for whenever it fails; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
@@ -120,6 +152,12 @@ impl SimulationFlags {
             arrival_spread: self.arrival_spread.unwrap_or(spread),
             outage,
             failure_rate: self.failure_rate.unwrap_or(default.failure_rate),
+            poison: self.poison.unwrap_or(default.poison),
+            flapping: self.flapping,
+            hang: self.hang,
+            capacity: self.capacity,
+            recovery: self.recovery.unwrap_or(default.recovery),
+            metrics_lag: self.metrics_lag.unwrap_or(default.metrics_lag),
             retry_after: self.retry_after.or(default.retry_after),
             payload_size: self.payload_size.unwrap_or(default.payload_size),
             run_time: self.run_time.unwrap_or(default.run_time),
@@ -142,6 +180,12 @@ impl SimulationFlags {
             ("--arrival-spread", time(self.arrival_spread)),
             ("--outage", time(self.outage)),
             ("--failure-rate", self.failure_rate.map(|rate| rate.to_string())),
+            ("--poison", self.poison.map(|share| share.to_string())),
+            ("--flapping", time(self.flapping)),
+            ("--hang", time(self.hang)),
+            ("--capacity", self.capacity.map(|times| times.to_string())),
+            ("--recovery", self.recovery.map(|mode| mode.name().to_owned())),
+            ("--metrics-lag", time(self.metrics_lag)),
             ("--retry-after", time(self.retry_after)),
             ("--payload-size", count(self.payload_size)),
             ("--run-time", time(self.run_time)),
@@ -186,7 +230,7 @@ enum Chaos {
 
 impl FaultFlags {
     /// The scenario under another seed, with its faults.
-    pub(super) fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
+    fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
         let mix = match self.chaos {
             Some(Chaos::Mixed) => Faults::chaos(seed, scenario.duration),
             Some(Chaos::Storm) => Faults::storm(seed, scenario.duration),
@@ -297,6 +341,10 @@ mod tests {
                 " --for 2d --batch-size 3 --handler-run-time 2s --poll-delay 20ms --in-flight-limit 5",
             ),
             ("--chaos=storm", " --chaos=storm"),
+            (
+                "--poison 0.3 --flapping 10m --hang 30s --capacity 2 --recovery on --metrics-lag 2m",
+                " --poison 0.3 --flapping 10m --hang 30s --capacity 2 --recovery on --metrics-lag 2m",
+            ),
             (
                 "--target orders:0.7 --target export,outage=90m --policies 'orders MAX_AGE=2h' --backoffs 20s,5m",
                 " --target orders:0.7 --target export:1,outage=1h30m --backoffs 20s,5m --policies 'orders MAX_AGE=2h'",

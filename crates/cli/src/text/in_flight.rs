@@ -32,7 +32,7 @@ pub(crate) fn figures_in_words(in_flight: &InFlight) -> String {
         return figures;
     }
     format!(
-        "{figures}\nThe handler looks at {} of the hidden before they are due (LONGEST_HIDE), which costs {} USD an hour.",
+        "{figures}\nThe handler looks at {} of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs {} USD an hour.",
         rate_text(per_second),
         rounded(usd_per_hour),
     )

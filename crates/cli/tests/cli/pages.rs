@@ -138,10 +138,10 @@ fn the_documented_outages_lose_nothing() {
 }
 
 #[test]
-fn the_documented_price_of_thin_traffic_is_the_demos() {
+fn the_documented_price_of_thin_traffic_is_that_of_the_defaults() {
     let demo = json("simulate");
     let [usd, retries] = ["cost_usd", "retries"].map(|figure| demo[figure].as_f64().expect("a number"));
-    let price = format!("the demo cost {:.2} USD a million retries", usd / retries * 1e6);
+    let price = format!("`comeback simulate` cost {:.2} USD a million retries", usd / retries * 1e6);
     let prose = prose("docs/limits-and-costs.md");
     assert!(prose.contains(&price), "docs/limits-and-costs.md does not say: {price}");
 }
@@ -157,7 +157,7 @@ fn the_readmes_summary_is_what_simulate_prints() {
         .collect();
     assert!(shown.len() > 8, "the README shows no summary");
 
-    let printed = printed("simulate");
+    let printed = printed("simulate --recovery on");
     for line in shown {
         assert!(printed.lines().any(|printed| printed == line), "not printed: {line}\n{printed}");
     }

@@ -17,5 +17,6 @@ mod pieces;
 mod policies;
 mod policy;
 mod reading;
+mod recovery;
 mod retry_now;
 mod support;

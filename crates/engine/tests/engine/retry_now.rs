@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Action, Early, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide};
+use comeback_engine::{
+    Action, Early, EarlyBecause, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide,
+};
 use proptest::prelude::*;
 
 use crate::support::{ORDERS, T0, after, body, enveloped, policy, received_again, replaced};
@@ -92,7 +94,8 @@ fn a_retry_that_comes_early_names_its_order() {
         other => panic!("{other:?}"),
     };
     let otherwise_due = at(1).saturating_add(Duration::from_secs(43_170));
-    let expected = Early { asked_at: at(HOUR), by: Some("ops".into()), otherwise_due };
+    let expected =
+        Early { because: EarlyBecause::Ordered { at: at(HOUR), by: Some("ops".into()) }, otherwise_due };
     for now in [HOUR, HOUR + 300] {
         assert_eq!(early(act(&record, &policy, &pauses, at(now))), Some(expected.clone()), "{now}");
     }

@@ -3,11 +3,13 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{MetricMinute, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{Rng, SeedableRng};
 use slab::Slab;
 use uuid::{Builder, Uuid};
+
+use super::metrics::Metrics;
 
 /// The function whose events are retried, unless a scenario names others; a policy must allow it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -17,12 +19,20 @@ pub(crate) const DOWN: TargetError = TargetError {
     error_message: "a dependency is not reachable",
     retry_after: None,
 };
+const TIMED_OUT: TargetError =
+    TargetError { error_type: "Sandbox.Timedout", error_message: "Task timed out", retry_after: None };
+const OVERLOADED: TargetError = TargetError {
+    error_type: "TargetOverloaded",
+    error_message: "it has no capacity left",
+    retry_after: None,
+};
 const FLAKY: TargetError =
     TargetError { error_type: "TargetFlaky", error_message: "it failed by chance", retry_after: None };
 
 #[derive(Debug)]
 struct Invocation<T> {
     carried: T,
+    began: Timestamp,
     request_id: Id,
     payload: String,
     error: Option<TargetError>,
@@ -30,10 +40,37 @@ struct Invocation<T> {
     function: usize,
 }
 
+/// How invocations fail, and how long they take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ways {
+    /// While a function is down, it is up in every second of these times.
+    pub(crate) flapping: Option<Duration>,
+    /// How long an invocation of a function that is down takes, until its timeout ends it; `None` if it fails at once.
+    pub(crate) hang: Option<Duration>,
+    /// Share of the invocations after the outage that fail.
+    pub(crate) failure_rate: f64,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) run_time: Duration,
+}
+
+/// What decides how one invocation ends besides its function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fate {
+    /// It fails by chance if this is less than the share that does.
+    pub(crate) luck: f64,
+    /// It fails always.
+    pub(crate) is_poison: bool,
+}
+
 /// A function that is down for a while.
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
+    /// Invocations in a minute that it takes; it fails the others.
+    capacity: Option<u32>,
+    /// The minute of the last invocation that it took, and how many it has taken in it.
+    taken: (u64, u32),
+    metrics: Metrics,
     records: FailureRecords,
 }
 
@@ -42,45 +79,81 @@ struct Function {
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
     functions: Vec<Function>,
-    failure_rate: f64,
-    retry_after: Option<Duration>,
+    ways: Ways,
+    /// When the first of them went down.
+    start: Timestamp,
     ids: Xoshiro256PlusPlus,
-    luck: Xoshiro256PlusPlus,
     /// Text buffers of earlier records.
     spare: Vec<String>,
 }
 
 impl<T> Target<T> {
-    /// Functions by ARN, each down until the moment beside it. After that, this share of the invocations fails.
+    /// Functions by ARN, each down from `start` until the moment beside it, with its capacity.
     pub(crate) fn new(
-        functions: impl IntoIterator<Item = (String, Timestamp)>,
-        failure_rate: f64,
-        retry_after: Option<Duration>,
+        functions: impl IntoIterator<Item = (String, Timestamp, Option<u32>)>,
+        ways: Ways,
+        start: Timestamp,
         seed: u64,
     ) -> Self {
-        let function =
-            |(arn, outage_end): (String, _)| Function { outage_end, records: FailureRecords::of(&arn) };
+        let function = |(arn, outage_end, capacity): (String, _, _)| Function {
+            outage_end,
+            capacity,
+            taken: (0, 0),
+            metrics: Metrics::default(),
+            records: FailureRecords::of(&arn),
+        };
         Self {
             invocations: Slab::new(),
             functions: functions.into_iter().map(function).collect(),
-            failure_rate,
-            retry_after,
+            ways,
+            start,
             ids: Xoshiro256PlusPlus::seed_from_u64(seed),
-            luck: Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(1)),
             spare: Vec::new(),
         }
     }
 
-    /// Lambda accepts an invocation of the function at this position. Returns the invocation's index.
-    pub(crate) fn start(&mut self, now: Timestamp, carried: T, payload: String, function: usize) -> usize {
-        let is_down = now < self.functions[function].outage_end;
-        let fails = is_down || self.luck.random_bool(self.failure_rate);
-        let mut error = fails.then_some(if is_down { DOWN } else { FLAKY });
-        if let (Some(error), Some(_)) = (&mut error, self.retry_after) {
-            (error.error_type, error.retry_after) = ("RetryAfter", self.retry_after);
+    /// Lambda accepts an invocation of the function at this position. Returns the invocation's index, and how long it takes.
+    pub(crate) fn start(
+        &mut self,
+        now: Timestamp,
+        carried: T,
+        payload: String,
+        function: usize,
+        fate: Fate,
+    ) -> (usize, Duration) {
+        let is_down = self.is_down(now, function);
+        let hang = self.ways.hang.filter(|_| is_down);
+        let mut error = if is_down {
+            Some(if hang.is_some() { TIMED_OUT } else { DOWN })
+        } else if !self.functions[function].takes_one_more(now) {
+            Some(OVERLOADED)
+        } else {
+            (fate.is_poison || fate.luck < self.ways.failure_rate).then_some(FLAKY)
+        };
+        if let (Some(error), Some(_)) = (&mut error, self.ways.retry_after) {
+            (error.error_type, error.retry_after) = ("RetryAfter", self.ways.retry_after);
         }
         let request_id = Id::draw(&mut self.ids);
-        self.invocations.insert(Invocation { carried, request_id, payload, error, function })
+        let began = now;
+        let key =
+            self.invocations.insert(Invocation { carried, began, request_id, payload, error, function });
+        (key, hang.unwrap_or(self.ways.run_time))
+    }
+
+    fn is_down(&self, now: Timestamp, function: usize) -> bool {
+        let is_up = |turn: Duration| now.since(self.start).as_millis() / turn.as_millis().max(1) % 2 == 1;
+        now < self.functions[function].outage_end && !self.ways.flapping.is_some_and(is_up)
+    }
+
+    /// What CloudWatch has published of a function.
+    pub(crate) fn minutes(
+        &self,
+        function: usize,
+        since: Timestamp,
+        now: Timestamp,
+        lag: Duration,
+    ) -> Vec<MetricMinute> {
+        self.functions[function].metrics.published(since, now, lag)
     }
 
     pub(crate) fn request_id(&self, key: usize) -> String {
@@ -89,7 +162,9 @@ impl<T> Target<T> {
 
     /// An invocation ends. If it fails, gives the error and the record that Lambda writes of it.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
-        let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
+        let Invocation { carried, began, request_id, payload, error, function } =
+            self.invocations.remove(key);
+        self.functions[function].metrics.note(began, error.is_some());
         let failure = error.map(|error| {
             let spare = self.spare.pop().unwrap_or_default();
             (error, self.functions[function].records.write(now, request_id, &payload, error, spare))
@@ -107,6 +182,17 @@ impl<T> Target<T> {
     /// Takes a record's buffer back. With many events this saves a twentieth of a retry's time.
     pub(crate) fn reuse(&mut self, record: String) {
         self.spare.push(record);
+    }
+}
+
+impl Function {
+    fn takes_one_more(&mut self, now: Timestamp) -> bool {
+        let minute = now.as_secs() / 60;
+        if self.taken.0 != minute {
+            self.taken = (minute, 0);
+        }
+        self.taken.1 += 1;
+        self.capacity.is_none_or(|most| self.taken.1 <= most)
     }
 }
 

@@ -34,6 +34,8 @@ const INVOKE_TIME: Duration = Duration::from_secs(20);
 const LARGEST_MESSAGE: usize = 1_048_576;
 /// How much larger than this one the record of the next failure may be, apart from the envelope.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
+/// How much faster a wait may pass once its function has recovered.
+const FASTEST: u32 = 20;
 /// No envelope takes as many bytes.
 const ENVELOPE: usize = 256;
 
@@ -41,6 +43,8 @@ const ENVELOPE: usize = 256;
 pub(super) struct Bounds {
     policy: Policy,
     pub(super) between_reads: Duration,
+    /// The clocks of waits may run faster.
+    recovers: bool,
 }
 
 /// A call about a message that did not work, as far as its handler knows. The worst is the greatest.
@@ -86,8 +90,9 @@ pub(super) struct Case<'a> {
 }
 
 impl Bounds {
-    pub(super) fn of(policy: &Policy) -> Self {
-        Self { policy: policy.clone(), between_reads: between_reads(policy.maximum_concurrency()) }
+    pub(super) fn of(policy: &Policy, recovers: bool) -> Self {
+        let between_reads = between_reads(policy.maximum_concurrency());
+        Self { policy: policy.clone(), between_reads, recovers }
     }
 
     /// Checks a re-invocation with this envelope.
@@ -274,7 +279,12 @@ impl Bounds {
         }
         // A later look may cut the wait: it counts from the first receive, and on a first receive from now.
         let last = Timestamp::from_millis(end.as_millis() - self.last_retry().as_millis() as u64);
-        look.first_receive.saturating_add(shortest).max(look.not_before.min(last))
+        let in_real_time = look.first_receive.saturating_add(shortest).max(look.not_before.min(last));
+        if self.recovers && self.asked(look).is_none() && retry <= self.policy.max_retries() / 2 {
+            let served = in_real_time.since(look.first_receive) / FASTEST;
+            return look.first_receive.saturating_add(served);
+        }
+        in_real_time
     }
 
     /// When its target asked to be retried, if that counts.

@@ -15,6 +15,10 @@ const SQS_CHUNK: usize = 64 * 1_024;
 const LAMBDA_REQUESTS: f64 = 0.20;
 /// A GB-second of Lambda on arm64.
 const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
+/// A million metrics that `GetMetricData` is asked for.
+const METRICS: f64 = 10.0;
+/// Invocations and errors.
+const METRICS_OF_A_READ: f64 = 2.0;
 /// A GB that CloudWatch Logs takes in.
 const LOGS_GB: f64 = 0.50;
 
@@ -53,6 +57,8 @@ texts! {
     Look = "sqs:GetQueueAttributes",
     /// The handler reads the pauses.
     ReadPauses = "ssm:GetParameter",
+    /// The handler reads the minutes of a function.
+    ReadMinutes = "cloudwatch:GetMetricData",
     /// The mapping invokes the retry handler.
     InvokeHandler = "lambda:Invoke (retry handler)",
     /// The handler invokes the target.
@@ -95,12 +101,14 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// An object from a call's name to its count. Without pauses, it has no reads of them.
+/// An object from a call's name to its count. Without pauses, it has no reads of them, and without `RECOVERY` none of minutes.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for call in ApiCall::ALL.into_iter().filter(|&call| call != ApiCall::ReadPauses || self.of(call) > 0)
-        {
+        let is_shown = |call: &ApiCall| {
+            !matches!(call, ApiCall::ReadPauses | ApiCall::ReadMinutes) || self.of(*call) > 0
+        };
+        for call in ApiCall::ALL.into_iter().filter(is_shown) {
             map.serialize_entry(call.name(), &self.of(call))?;
         }
         map.end()
@@ -113,6 +121,7 @@ pub fn requests(call: ApiCall, requests: u64) -> f64 {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
         // Standard parameters at the standard throughput are free: aws.amazon.com/systems-manager/pricing.
         ApiCall::ReadPauses => 0.0,
+        ApiCall::ReadMinutes => METRICS_OF_A_READ * METRICS,
         _ => SQS_REQUESTS,
     };
     requests as f64 / 1e6 * a_million

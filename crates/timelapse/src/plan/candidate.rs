@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::goal::Goal;
 use crate::aws::queue::{IN_FLIGHT_LIMIT, LONGEST_DELAY};
 use crate::figures::Minute;
-use crate::figures::prices::{usd_a_move, usd_a_retry};
+use crate::figures::prices::{usd_a_look, usd_a_move, usd_a_retry};
 use crate::figures::{Percentiles, Summary};
 use crate::scenario::Scenario;
 use crate::schedule::Schedule;
@@ -39,7 +39,7 @@ pub struct Candidate {
     pub peak_load: f64,
     /// Most events that wait at once.
     pub waiting: f64,
-    /// List price of the retries and the moves of a million such events, in US dollars, in full batches.
+    /// List price of the retries, the moves and the looks of a million such events, in US dollars, in full batches.
     pub usd_per_million_events: f64,
     /// Batches under way at once in the busiest minute: the least `MAXIMUM_CONCURRENCY`.
     pub maximum_concurrency: u64,
@@ -63,6 +63,7 @@ impl Candidate {
             // Every event has ended by then.
             duration: goal.outage + Duration::from_secs(settings.max_age + 3_600),
             in_flight_limit: EVENTS,
+            recovery: goal.recovery,
             ..Scenario::default()
         };
         let policy = |settings| Policy::new(settings).expect("BUG: the grid has an invalid policy");
@@ -89,7 +90,10 @@ impl Candidate {
         let retries_per_event = (1.0 - goal.never_succeed) * summary.retries as f64 / EVENTS as f64
             + goal.never_succeed * never.retries;
         let moves_per_event = moves / (rate * goal.outage.as_secs_f64()) + never.moves_per_second / rate;
-        let usd = retries_per_event * usd_a_retry() + moves_per_event * usd_a_move();
+        let looks_per_event = (1.0 - goal.never_succeed) * summary.looks as f64 / EVENTS as f64;
+        let usd = retries_per_event * usd_a_retry()
+            + moves_per_event * usd_a_move()
+            + looks_per_event * usd_a_look();
         Self {
             max_backoff: settings.max_backoff,
             jitter: settings.jitter.name(),

@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{Jitter, Settings};
+use comeback_engine::{Jitter, RecoveryMode, Settings};
 use serde::{Serialize, Serializer};
 
 use crate::scenario::ScenarioError;
@@ -24,6 +24,9 @@ pub struct Goal {
     pub recover_within: Duration,
     /// Share of the events that fail every time, whether or not there is an outage; from 0 to less than 1.
     pub never_succeed: f64,
+    /// What the handler does when the target recovers.
+    #[serde(serialize_with = "name")]
+    pub recovery: RecoveryMode,
 }
 
 /// The example of the documentation.
@@ -35,6 +38,7 @@ impl Default for Goal {
             events_per_second: 10.0,
             recover_within: Duration::from_secs(30 * 60),
             never_succeed: 0.0,
+            recovery: RecoveryMode::Off,
         }
     }
 }
@@ -64,6 +68,10 @@ impl Goal {
 
 fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
+}
+
+fn name<S: Serializer>(mode: &RecoveryMode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(mode.name())
 }
 
 /// `BASE_BACKOFF` in seconds. A longer one would delay events that fail by themselves, outside of an outage.

@@ -12,6 +12,7 @@ use crate::check::books::Carried;
 use crate::check::oracle::Reads;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
+use crate::scenario::Scenario;
 use crate::simulation::PolicyChange;
 
 /// Lambda ends an idle environment, and replaces an old one. It does not say when: these are assumptions.
@@ -131,12 +132,12 @@ impl Environments {
     pub(super) fn new(
         policies: &Policies,
         changes: &[PolicyChange],
-        reads_pauses: bool,
+        scenario: &Scenario,
         reads: Reads,
     ) -> Self {
         let new = |(from, policies): (Timestamp, &Policies)| {
-            let handler = Environment::new(Arc::new(policies.clone()));
-            (from, if reads_pauses { handler.reading_pauses() } else { handler })
+            let handler = Environment::new(Arc::new(policies.clone())).recovering(scenario.recovery);
+            (from, if scenario.reads_pauses() { handler.reading_pauses() } else { handler })
         };
         let changes = changes.iter().map(|change| (START.saturating_add(change.at), &change.policies));
         let new = once((START, policies)).chain(changes).map(new).collect();

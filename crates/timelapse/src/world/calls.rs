@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{
-    BatchReport, CallFailure, GivenUp, InvokeFailure, Look, Move, Record, Step, Timestamp, VisibilityChange,
+    BatchReport, CallFailure, FunctionArn, GivenUp, InvokeFailure, Look, MetricMinute, Move, Record, Step,
+    Timestamp, VisibilityChange,
 };
 use rand::RngExt;
 
@@ -19,7 +20,7 @@ use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
 use crate::operators::parameter_text;
 
-/// Age of a stale answer about the pauses.
+/// Age of a stale answer about the pauses, and the lag of late metrics.
 const STALE: Duration = Duration::from_secs(600);
 
 impl Service for World {
@@ -156,6 +157,28 @@ impl Service for World {
         self.oracle.read_pauses((!is_garbled).then_some(moment), now);
         Ok(text)
     }
+
+    fn read_minutes(
+        &mut self,
+        function: &FunctionArn,
+        since: Timestamp,
+    ) -> Result<Vec<MetricMinute>, CallFailure> {
+        self.tallies.calls.add(ApiCall::ReadMinutes, 1);
+        if self.dice.strikes(Fault::MetricsDenied, self.now, []) {
+            return Err(failure("AccessDenied: not allowed"));
+        }
+        let is_late = self.dice.strikes(Fault::MetricsLate, self.now, []);
+        let lag = if is_late { STALE } else { self.scenario.metrics_lag };
+        let is_frozen = self.dice.strikes(Fault::MetricsFrozen, self.now, []);
+        let now = if is_frozen { self.dice.beginning_of(Fault::MetricsFrozen) } else { self.now };
+        let arn = function.to_string();
+        let position = self.scenario.targets.iter().position(|target| target.arn() == arn);
+        let mut minutes = position.map_or_else(Vec::new, |it| self.target.minutes(it, since, now, lag));
+        if self.dice.strikes(Fault::MetricsLying, self.now, []) {
+            minutes.iter_mut().for_each(|minute| minute.errors = minute.invocations - minute.errors);
+        }
+        Ok(minutes)
+    }
 }
 
 impl World {
@@ -249,6 +272,7 @@ impl World {
                 self.oracle.hop_reported(outcome.message_id, delay, due);
             }
         }
+        self.tallies.looks += silent;
         self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet - silent;
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
+use comeback_engine::{
+    CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, RecoveryMode, Settings, Step, Style,
+};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, OperatorRetry, RunError, Scenario,
     Strikes, Summary, Trace, Watcher, run,
@@ -15,9 +17,10 @@ use super::{HOUR, policies, summary, watched};
 
 fn chaos(seed: u64, scenario: Scenario) -> Scenario {
     let faults = Faults::chaos(seed, scenario.duration);
+    let recovery = Scenario::recovery_of_chaos(seed);
     let pauses = OperatorPause::chaos(seed, scenario.duration);
     let retries = OperatorRetry::chaos(seed, scenario.duration);
-    Scenario { seed, faults, pauses, retries, ..scenario }
+    Scenario { seed, faults, pauses, retries, recovery, ..scenario }
 }
 
 fn with(fault: Fault, strikes: Strikes) -> Scenario {
@@ -59,7 +62,7 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
         let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
         // Without a pause its faults have nothing to strike.
         let pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
-        let scenario = Scenario { pauses, ..scenario };
+        let scenario = Scenario { pauses, recovery: RecoveryMode::On, ..scenario };
         let mut deferrals = Deliveries::of("defer");
         let settings = Settings { hide_up_to: HideUpTo::UpTo(400), ..Settings::default() };
         let summary = watched(&scenario, settings, &mut deferrals);
@@ -224,7 +227,9 @@ fn each_fault_alone_strikes_and_harms_no_event() {
         // A pause for what fails at reading pauses.
         let mut pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
         pauses.retain(|_| fault.name().starts_with("pauses_"));
-        let scenario = Scenario { poll_delay: Duration::from_secs(20), pauses, ..scenario };
+        let reads_minutes = fault.name().starts_with("metrics_");
+        let recovery = if reads_minutes { RecoveryMode::On } else { RecoveryMode::Off };
+        let scenario = Scenario { poll_delay: Duration::from_secs(20), recovery, pauses, ..scenario };
         // A dead-letter for what fails at sending dead-letters.
         let hide_up_to = HideUpTo::UpTo(40);
         let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..Settings::default() });

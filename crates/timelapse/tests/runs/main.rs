@@ -6,14 +6,15 @@ mod moves;
 mod pauses;
 mod policies;
 mod queue;
+mod recovery;
 mod retries;
 
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, RecoveryMode, Settings, Step, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Percentiles, RunError, Scenario,
-    SimulatedTarget, Strikes, Summary, TARGET_ARN, Watcher, run,
+    Strikes, Summary, TARGET_ARN, Watcher, run,
 };
 use proptest::prelude::*;
 
@@ -190,22 +191,21 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             let (spread, outage, duration, poll_delay, run_time, handler_run_time) = times;
             Scenario {
                 seed,
-                targets: vec![SimulatedTarget::default()],
                 events,
                 arrival_spread: Duration::from_secs(spread),
                 outage: Duration::from_secs(outage),
                 failure_rate,
                 retry_after: asked,
-                payload_size: 0,
                 run_time: Duration::from_millis(run_time),
                 duration: Duration::from_secs(duration),
                 batch_size,
                 handler_run_time: Duration::from_millis(handler_run_time),
                 poll_delay: Duration::from_millis(poll_delay),
                 in_flight_limit,
-                faults: Faults::default(),
+                recovery: [RecoveryMode::Off, RecoveryMode::On][(seed % 2) as usize],
                 pauses: OperatorPause::chaos(seed, Duration::from_secs(duration)),
                 retries: OperatorRetry::chaos(seed, Duration::from_secs(duration)),
+                ..Scenario::default()
             }
         },
     )

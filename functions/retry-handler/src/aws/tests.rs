@@ -55,7 +55,8 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
             path: request.uri().path().into(),
             operation: header("x-amz-target").or(header("x-amz-invocation-type")).unwrap_or_default(),
             trace: header("x-amzn-trace-id"),
-            body: String::from_utf8(request.body().bytes().unwrap_or_default().to_vec()).unwrap(),
+            // CloudWatch's are CBOR.
+            body: String::from_utf8_lossy(request.body().bytes().unwrap_or_default()).into_owned(),
         });
         http::Response::builder()
             .status(status)
@@ -372,4 +373,34 @@ async fn without_a_parameter_nothing_is_asked() {
     let aws = Aws { pauses: None, ..aws };
     assert_eq!(account(&aws).read_pauses().await, Ok(None));
     assert!(requests.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_minute_counts_once_both_of_its_metrics_are_published() {
+    let result = |id: &str, points: &[(i64, f64)]| {
+        let times = points.iter().map(|(minute, _)| DateTime::from_secs(60 * minute)).collect();
+        let values = points.iter().map(|(_, count)| *count).collect();
+        MetricDataResult::builder().id(id).set_timestamps(Some(times)).set_values(Some(values)).build()
+    };
+    let results = [
+        result("errors", &[(7, 3.0), (5, f64::NAN), (-1, 1.0)]),
+        result("invocations", &[(7, 12.0), (6, 9.0), (5, 1e300), (-1, 1.0)]),
+    ];
+    let mut known = minutes(&results);
+    known.sort_by_key(|minute| minute.number);
+    let minute = |number, invocations, errors| MetricMinute { number, invocations, errors };
+    assert_eq!(known, [minute(5, u32::MAX, 0), minute(7, 12, 3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_of_minutes_is_not_repeated_and_ends_within_a_second() {
+    let function: FunctionArn = FUNCTION.parse().unwrap();
+    let read =
+        async |aws: &Aws| account(aws).read_minutes(&function, Timestamp::from_secs(0)).await.unwrap_err();
+    let (aws, requests) = answering(500, "", &json!({}));
+    read(&aws).await;
+    assert_eq!(requests.lock().unwrap().len(), 1);
+    let start = Instant::now();
+    let late = read(&never()).await;
+    assert_eq!((start.elapsed(), late.remedy), (MINUTES_TIMEOUT, None), "{}", late.cause);
 }

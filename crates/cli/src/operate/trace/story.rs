@@ -64,7 +64,7 @@ pub(crate) enum What {
         retry: u64,
         request_id: Option<String>,
         late_ms: Option<u64>,
-        /// `comeback retry` has moved it forward.
+        /// What has moved it forward.
         early: Option<Early>,
     },
     Kept {
@@ -80,11 +80,14 @@ pub(crate) enum What {
     },
 }
 
-/// The order of a `comeback retry` that a retry followed.
+/// Why a retry came early: the order of a `comeback retry`, or a function that had recovered.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Early {
-    pub(crate) asked_at: Timestamp,
+    /// `None` without an order.
+    pub(crate) asked_at: Option<Timestamp>,
     pub(crate) asked_by: Option<String>,
+    /// How many times as fast as in real time its wait has passed; `None` without a recovery.
+    pub(crate) speed: Option<f64>,
     /// When the retry would have been due without it.
     pub(crate) otherwise_due: Timestamp,
 }
@@ -149,24 +152,26 @@ impl Teller {
     fn take(&mut self, line: HandlerLine) {
         self.failure(&line);
         let (at, retry) = (line.at(), line.retry);
-        let what =
-            match (line.problem, line.reason, line.action.as_str(), line.due) {
-                (Some(problem), ..) => What::Kept { action: line.action, problem, remedy: line.remedy },
-                (None, Some(reason), ..) => What::GivenUp { reason, detail: line.detail },
-                (None, None, "reinvoke", due) => {
-                    let late_ms = due.and_then(|due| u64::try_from(at.since(due).as_millis()).ok());
-                    let early = line.asked_at.zip(line.otherwise_due).map(|(asked_at, otherwise_due)| {
-                        Early { asked_at, asked_by: line.asked_by, otherwise_due }
-                    });
-                    What::Invoked { retry, request_id: line.invoke_request_id, late_ms, early }
-                }
-                (None, None, "hold", _) => What::Held { retry, last: at },
-                (None, None, "defer", Some(due)) => {
-                    What::Waits { retry, due, due_by: line.due_by, policy: line.policy }
-                }
-                // The wait after a step that did not work goes on.
-                _ => return,
-            };
+        let what = match (line.problem, line.reason, line.action.as_str(), line.due) {
+            (Some(problem), ..) => What::Kept { action: line.action, problem, remedy: line.remedy },
+            (None, Some(reason), ..) => What::GivenUp { reason, detail: line.detail },
+            (None, None, "reinvoke", due) => {
+                let late_ms = due.and_then(|due| u64::try_from(at.since(due).as_millis()).ok());
+                let early = line.otherwise_due.map(|otherwise_due| Early {
+                    asked_at: line.asked_at,
+                    asked_by: line.asked_by,
+                    speed: line.speed,
+                    otherwise_due,
+                });
+                What::Invoked { retry, request_id: line.invoke_request_id, late_ms, early }
+            }
+            (None, None, "hold", _) => What::Held { retry, last: at },
+            (None, None, "defer", Some(due)) => {
+                What::Waits { retry, due, due_by: line.due_by, policy: line.policy }
+            }
+            // The wait after a step that did not work goes on.
+            _ => return,
+        };
         // A later look knows the due time better: it counts from the message's first receive.
         let is_later_look = match (self.steps.last().map(|step| &step.what), &what) {
             (Some(What::Held { retry: known, .. }), What::Held { .. })

@@ -17,7 +17,7 @@ fn at(secs: f64) -> Timestamp {
 
 fn bounds(settings: Settings) -> Bounds {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-    Bounds::of(&Policy::new(settings).expect("a valid policy"))
+    Bounds::of(&Policy::new(settings).expect("a valid policy"), false)
 }
 
 fn hourly() -> Bounds {

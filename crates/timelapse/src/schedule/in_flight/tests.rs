@@ -24,6 +24,7 @@ fn schedule(waits: &[u32], hide_up_to: HideUpTo) -> Schedule {
         waits,
         moves_of_an_event,
         looks_of_an_event,
+        looks_while_down: 0.0,
         hide_up_to,
     }
 }

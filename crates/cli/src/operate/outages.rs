@@ -1,0 +1,149 @@
+//! Which functions are down, and which recover: by the rule with which the handler lets waits pass faster.
+
+use comeback_engine::{FunctionArn, Health, MetricMinute, Recovery, RecoveryMode, Timestamp};
+use futures_util::future::try_join_all;
+use serde::Serialize;
+
+use crate::operate::account::{Account, Failure};
+use crate::operate::deployment::Deployment;
+use crate::operate::metrics::minutes;
+
+/// What the handler does when a function recovers, and the functions that are not well.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Outages {
+    /// `RECOVERY`.
+    pub(crate) mode: &'static str,
+    /// Only those that `TARGET_FUNCTIONS` names, not those of its patterns.
+    pub(crate) functions: Vec<Outage>,
+}
+
+/// A function that is down, or recovers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Outage {
+    pub(crate) function: String,
+    pub(crate) since: Timestamp,
+    /// Its attempts since then, as far as CloudWatch has counted them …
+    pub(crate) attempts: u64,
+    /// … and how many of them failed.
+    pub(crate) errors: u64,
+    /// How fast the waits of its events pass; `None` while it is down.
+    pub(crate) speed: Option<f64>,
+}
+
+impl Outages {
+    /// Reads the minutes of each function, unless the handler reads none either.
+    pub(crate) async fn read(
+        account: &Account,
+        deployment: &Deployment,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
+        let mode = deployment.recovery();
+        let mut functions = Vec::new();
+        if mode != RecoveryMode::Off {
+            let outages = try_join_all(named(deployment).into_iter().map(async |function| {
+                let minutes = minutes(account, &function, now).await?;
+                Ok::<_, Failure>(Outage::of(function, &minutes, now))
+            }));
+            functions = outages.await?.into_iter().flatten().collect();
+        }
+        Ok(Self { mode: mode.name(), functions })
+    }
+
+    /// `on: orders is down since 09:12 (97 % of 412 failed)`, a line for each function.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match (self.mode, self.functions.as_slice()) {
+            ("off", _) => vec!["off: no metrics are read (RECOVERY)".into()],
+            (mode, []) => vec![format!("{mode}: no function is known to be down")],
+            (_, functions) => functions.iter().map(Outage::line).collect(),
+        }
+    }
+}
+
+/// The functions of the handler's own account and region that `TARGET_FUNCTIONS` names.
+fn named(deployment: &Deployment) -> Vec<String> {
+    let FunctionArn { account, region, .. } = &deployment.handler_arn;
+    let arns = deployment.target_functions().filter_map(|entry| entry.parse::<FunctionArn>().ok());
+    let near = arns.filter(|arn| arn.account == *account && arn.region == *region);
+    let mut names: Vec<String> = near.map(|arn| arn.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+impl Outage {
+    /// `None` if it is well, or if its minutes contradict each other: the handler ignores them too.
+    fn of(function: String, minutes: &[MetricMinute], now: Timestamp) -> Option<Self> {
+        let health = Recovery::of(minutes.iter().copied()).ok()?.health(now);
+        let (since, speed) = match health {
+            Health::Well => return None,
+            Health::Down { since } => (since, None),
+            Health::Recovering { since, speed } => (since, Some(speed as f64 / 100.0)),
+        };
+        let counted = minutes.iter().filter(|minute| minute.number >= since.as_secs() / 60);
+        let (attempts, errors) = counted.fold((0, 0), |(attempts, errors), minute| {
+            (attempts + u64::from(minute.invocations), errors + u64::from(minute.errors))
+        });
+        Some(Self { function, since, attempts, errors, speed })
+    }
+
+    fn line(&self) -> String {
+        let Self { function, since, attempts, errors, speed } = self;
+        let since = since.to_string();
+        let since = since.get(11..16).unwrap_or(&since);
+        match speed {
+            Some(speed) => {
+                let speed = format!("{speed:.1}");
+                let speed = speed.trim_end_matches(".0");
+                format!("{function}: recovering since {since}, {speed} × speed")
+            }
+            None => {
+                let share = 100 * errors / attempts.max(&1);
+                let attempts = indicatif::HumanCount(*attempts);
+                format!("{function}: down since {since} ({share} % of {attempts} failed)")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two hours down with ten attempts a minute, of which one succeeded; then well with two.
+    fn minutes(until: u64) -> Vec<MetricMinute> {
+        let minute = |number: u64| MetricMinute {
+            number,
+            invocations: if number < 120 { 10 } else { 2 },
+            errors: match number {
+                70 => 9,
+                0..120 => 10,
+                _ => 0,
+            },
+        };
+        (0..until).map(minute).collect()
+    }
+
+    fn line(until: u64) -> Option<String> {
+        let now = Timestamp::from_secs(60 * until);
+        Outage::of("orders".into(), &minutes(until), now).map(|outage| outage.line())
+    }
+
+    #[test]
+    fn a_function_is_down_then_recovers_then_is_well() {
+        assert_eq!(line(40), None, "500 attempts are needed");
+        assert_eq!(line(100).unwrap(), "orders: down since 00:00 (99 % of 1,000 failed)");
+        assert_eq!(line(125).unwrap(), "orders: recovering since 02:00, 2.5 × speed");
+        assert_eq!(line(600), None);
+    }
+
+    #[test]
+    fn only_functions_that_are_named_and_near_are_read() {
+        let mut deployment = Deployment::sample();
+        let list = "arn:aws:lambda:eu-west-1:123456789012:function:orders:live,\
+                    arn:aws:lambda:eu-west-1:123456789012:function:orders,\
+                    arn:aws:lambda:eu-west-1:123456789012:function:bill-*,\
+                    arn:aws:lambda:us-east-1:123456789012:function:far";
+        deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
+        assert_eq!(named(&deployment), ["orders"]);
+    }
+}

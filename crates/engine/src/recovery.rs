@@ -1,0 +1,286 @@
+//! How fast the clocks of a function's waiting events run: a pure function of its published minutes. During an outage the
+//! backoffs grow to hours, which is right while the function is down and wrong once it is up.
+//!
+//! Each minute of the series leads from one state to the next:
+//!
+//! - The function is *down* if the newest minutes, at least 5 of them, hold 500 attempts, and 99.5 % of these failed.
+//! - After a down minute it is *recovering*. Its speed begins at 1 and grows while it copes: by 1.35 a minute, up to 20,
+//!   while at most 10 % of a minute's attempts fail and its load is under half of what it was in the last hour of the
+//!   outage. The speed halves if over 30 % fail, or if the load is over 0.7 of that.
+//! - It is well 6 hours after its last down minute, or once the clocks have run through 12 hours, the longest backoff.
+//!
+//! The speed in a minute is that of the state 3 minutes before: later minutes are not complete yet. A minute without data
+//! is unknown: it changes nothing, but after 10 of them in a row the speed is 1, until there is data again.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::Timestamp;
+
+/// Minutes before now that a series must reach back: the longest backoff, 12 hours; before it the longest recovery, which
+/// may still have gone on then; and before that what makes a minute down, and the load of an outage. A longer series
+/// changes no due time of a message that has waited for at most 12 hours.
+pub const SERIES_MINUTES: u64 = LONGEST_SERVED + LONGEST_RECOVERY + LOOK_BACK + 60;
+
+/// A minute counts once its beginning is this many minutes old. Lambda's metrics are complete one to two minutes after
+/// its end.
+const SETTLED_AFTER: u64 = 3;
+/// The newest minutes that make a function down: at least this many, so that a burst of failures does not …
+const LEAST_DOWN: u64 = 5;
+/// … and so many that they hold this many attempts: if half of the events always fail, retries make 95 % of the attempts
+/// fail, and 500 of those hold 24 successes on average. At most 2 of them is one run in 10⁸.
+const LEAST_ATTEMPTS: u64 = 500;
+/// Of which at most one in this many succeeded.
+const ATTEMPTS_PER_SUCCESS: u64 = 200;
+/// But at most this many minutes. A function with fewer attempts is retried as its policy says.
+const LOOK_BACK: u64 = 180;
+/// Minutes of an outage whose mean load is the measure of the load after it.
+const MEASURED: usize = 60;
+/// In minutes.
+const LONGEST_RECOVERY: u64 = 6 * 60;
+/// The longest backoff, in minutes.
+const LONGEST_SERVED: u64 = 12 * 60;
+/// Minutes without data after which the speed is 1. CloudWatch has none for a minute without an invocation.
+const LONGEST_SILENCE: u64 = 10;
+
+/// Speeds are in hundredths.
+const REAL_TIME: u64 = 100;
+/// A wait of 12 hours is over in 36 minutes.
+const FASTEST: u64 = 2_000;
+
+const MINUTE_MS: u64 = 60_000;
+
+/// Shortest and longest time between two looks at a waiting event, except for very long waits …
+pub(crate) const LOOKS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(300));
+/// … and how it grows with the wait: so a wait of 12 hours takes 115 looks.
+const WAITED_PER_LOOK: u32 = 8;
+const WAITED_PER_LATE_LOOK: u32 = 48;
+
+/// What CloudWatch knows of a minute of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricMinute {
+    /// Its number, counted from the epoch.
+    pub number: u64,
+    /// Invocations that began in it.
+    pub invocations: u32,
+    /// How many of them failed.
+    pub errors: u32,
+}
+
+/// A series that contradicts itself. Nothing in it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} errors in {} invocations at {}, or a minute twice", .0.errors, .0.invocations, beginning_of(.0.number))]
+pub struct Contradiction(MetricMinute);
+
+/// What a function's minutes say at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Nothing to wait for, or no data that says so.
+    Well,
+    /// It fails whatever is sent.
+    Down {
+        /// The beginning of the first of the minutes that it has been down since, as far as they are known.
+        since: Timestamp,
+    },
+    /// It works again.
+    Recovering {
+        /// The end of its last down minute.
+        since: Timestamp,
+        /// How fast the clocks of its waiting events run, in hundredths: 100 to 2,000.
+        speed: u64,
+    },
+}
+
+/// The course of a function, minute by minute. By default nothing is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// The number of the first minute.
+    first: u64,
+    /// The state after each minute.
+    after: Vec<Health>,
+}
+
+impl Recovery {
+    /// Follows the minutes, in any order.
+    ///
+    /// # Errors
+    ///
+    /// A minute has more errors than invocations, or there are two of it.
+    pub fn of(minutes: impl IntoIterator<Item = MetricMinute>) -> Result<Self, Contradiction> {
+        let mut minutes: Vec<MetricMinute> = minutes.into_iter().collect();
+        minutes.sort_unstable_by_key(|minute| minute.number);
+        let twice = minutes.windows(2).find(|pair| pair[0].number == pair[1].number).map(|pair| pair[1]);
+        let impossible = minutes.iter().copied().find(|minute| minute.errors > minute.invocations);
+        if let Some(minute) = impossible.or(twice) {
+            return Err(Contradiction(minute));
+        }
+        minutes.retain(|minute| minute.invocations > 0);
+        let Some(last) = minutes.last().map(|minute| minute.number) else {
+            return Ok(Self::default());
+        };
+        let first = last.saturating_sub(SERIES_MINUTES);
+        minutes.retain(|minute| minute.number >= first);
+        let mut course = Course::default();
+        let mut known = minutes.into_iter().peekable();
+        let numbers = first..=last.saturating_add(LONGEST_SILENCE);
+        let after = numbers.map(|number| course.next(number, known.next_if(|it| it.number == number)));
+        Ok(Self { first, after: after.collect() })
+    }
+
+    /// What is known at a moment.
+    pub fn health(&self, now: Timestamp) -> Health {
+        let settled = (now.as_millis() / MINUTE_MS).checked_sub(SETTLED_AFTER);
+        let index = settled.and_then(|minute| minute.checked_sub(self.first));
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        index.and_then(|index| self.after.get(index)).copied().unwrap_or(Health::Well)
+    }
+
+    /// When a backoff of `delay` from `start` is served: a moment until `now` if the clock has run fast enough, and one
+    /// in real time from now otherwise. Never later than in real time.
+    pub(crate) fn served(&self, start: Timestamp, delay: Duration, now: Timestamp) -> Timestamp {
+        let in_real_time = start.saturating_add(delay);
+        let end = now.min(in_real_time).as_millis();
+        let mut at = start.as_millis();
+        let mut left = in_real_time.as_millis().saturating_sub(at).saturating_mul(REAL_TIME);
+        while at < end {
+            let speed = self.health(Timestamp::from_millis(at)).speed();
+            let until = (at / MINUTE_MS).saturating_add(1).saturating_mul(MINUTE_MS).min(end);
+            let served = (until - at).saturating_mul(speed);
+            if served >= left {
+                return Timestamp::from_millis(at + left.div_ceil(speed));
+            }
+            (left, at) = (left - served, until);
+        }
+        Timestamp::from_millis(at.saturating_add(left.div_ceil(REAL_TIME))).min(in_real_time)
+    }
+}
+
+impl Health {
+    /// How fast the clocks run, in hundredths.
+    pub const fn speed(self) -> u64 {
+        match self {
+            Self::Recovering { speed, .. } => speed,
+            Self::Well | Self::Down { .. } => REAL_TIME,
+        }
+    }
+}
+
+/// How long a message may be hidden that has waited for this long, so that a recovery is noticed.
+pub fn look_after(waited: Duration) -> Duration {
+    (waited / WAITED_PER_LOOK).clamp(LOOKS.0, LOOKS.1).max(waited / WAITED_PER_LATE_LOOK)
+}
+
+/// The state on the way through the minutes.
+#[derive(Debug, Default)]
+struct Course {
+    /// The known minutes of the last [`LOOK_BACK`].
+    recent: VecDeque<MetricMinute>,
+    /// Since the last known minute.
+    silence: u64,
+    outage: Option<Outage>,
+}
+
+/// An outage, and what came after it.
+#[derive(Clone, Copy, Debug)]
+struct Outage {
+    /// The number of the first minute that made it down.
+    began: u64,
+    /// The number of its last one.
+    last_down: u64,
+    /// Attempts in its last hour, and in how many minutes.
+    load: (u64, u64),
+    /// A later minute was not down.
+    is_over: bool,
+    /// In hundredths.
+    speed: u64,
+    /// In hundredths of minutes.
+    served: u64,
+}
+
+impl Course {
+    fn next(&mut self, number: u64, known: Option<MetricMinute>) -> Health {
+        self.silence = if known.is_some() { 0 } else { self.silence + 1 };
+        self.recent.extend(known);
+        while self.recent.front().is_some_and(|oldest| number - oldest.number >= LOOK_BACK) {
+            self.recent.pop_front();
+        }
+        if let (Some(_), Some(since)) = (known, self.down_since(number)) {
+            let began = self.outage.filter(|outage| !outage.is_over).map_or(since, |outage| outage.began);
+            self.outage = Some(Outage {
+                began,
+                last_down: number,
+                load: self.load(),
+                is_over: false,
+                speed: REAL_TIME,
+                served: 0,
+            });
+        } else if let Some(outage) = &mut self.outage {
+            known.into_iter().for_each(|minute| outage.steer(minute));
+            outage.served += if self.silence > LONGEST_SILENCE { REAL_TIME } else { outage.speed };
+        }
+        self.outage.take_if(|outage| outage.is_forgotten(number));
+        self.health()
+    }
+
+    /// The first of the newest minutes that say that it is down, if they do.
+    fn down_since(&self, number: u64) -> Option<u64> {
+        let (mut attempts, mut errors, mut since) = (0, 0, number);
+        for minute in self.recent.iter().rev() {
+            if number - minute.number >= LEAST_DOWN && attempts >= LEAST_ATTEMPTS {
+                break;
+            }
+            attempts += u64::from(minute.invocations);
+            errors += u64::from(minute.errors);
+            since = minute.number;
+        }
+        let seen = self.recent.front().is_some_and(|oldest| number - oldest.number + 1 >= LEAST_DOWN);
+        let fails = attempts >= LEAST_ATTEMPTS && (attempts - errors) * ATTEMPTS_PER_SUCCESS <= attempts;
+        (seen && fails).then_some(since)
+    }
+
+    fn load(&self) -> (u64, u64) {
+        let newest = self.recent.iter().rev().take(MEASURED).map(|minute| u64::from(minute.invocations));
+        newest.fold((0, 0), |(attempts, minutes), invocations| (attempts + invocations, minutes + 1))
+    }
+
+    fn health(&self) -> Health {
+        match self.outage {
+            Some(outage) if self.silence <= LONGEST_SILENCE => outage.health(),
+            _ => Health::Well,
+        }
+    }
+}
+
+impl Outage {
+    /// A minute that was not down.
+    fn steer(&mut self, MetricMinute { invocations, errors, .. }: MetricMinute) {
+        self.is_over = true;
+        let (invocations, errors) = (u64::from(invocations), u64::from(errors));
+        let (attempts, minutes) = self.load;
+        let load = 10 * invocations * minutes;
+        if 10 * errors > 3 * invocations || load > 7 * attempts {
+            self.speed = (self.speed / 2).max(REAL_TIME);
+        } else if 10 * errors <= invocations && load < 5 * attempts {
+            self.speed = (self.speed * 27 / 20).min(FASTEST);
+        }
+    }
+
+    const fn is_forgotten(&self, number: u64) -> bool {
+        number - self.last_down >= LONGEST_RECOVERY || self.served >= LONGEST_SERVED * REAL_TIME
+    }
+
+    fn health(&self) -> Health {
+        if self.is_over {
+            Health::Recovering { since: beginning_of(self.last_down.saturating_add(1)), speed: self.speed }
+        } else {
+            Health::Down { since: beginning_of(self.began) }
+        }
+    }
+}
+
+fn beginning_of(number: u64) -> Timestamp {
+    Timestamp::from_millis(number.saturating_mul(MINUTE_MS))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! What follows from a function's minutes: when an environment reads them, and what it does with them.
+
+use std::time::Duration;
+
+use comeback_engine::{
+    CallFailure, Early, EarlyBecause, Environment, Health, MetricMinute, MinutesRead, Policies, Policy,
+    Record, RecoveryMode, Step, Timestamp,
+};
+
+use crate::fakes::{Call, World, failure};
+use crate::support::{T0, after, body, enveloped, policy, received_again, replaced};
+
+const MINUTE: u64 = 60_000;
+const HOUR: u64 = 3_600;
+
+fn at(seconds: u64) -> Timestamp {
+    after(T0, 1_000 * seconds)
+}
+
+/// Down from [`T0`] on for 3 hours, with 100 attempts a minute; then with 20, of which `failing` fail.
+fn minutes(until: Timestamp, failing: u32) -> Vec<MetricMinute> {
+    let first = T0.as_millis().div_ceil(MINUTE);
+    let minute = |number: u64| {
+        let (invocations, errors) = if number < first + 180 { (100, 100) } else { (20, failing) };
+        MetricMinute { number, invocations, errors }
+    };
+    (first..until.as_millis() / MINUTE).map(minute).collect()
+}
+
+fn knowing<'w>(until: Timestamp) -> World<'w> {
+    World { read_minutes: Box::new(move || Ok(minutes(until, 0))), ..World::default() }
+}
+
+/// Every backoff takes 2 hours.
+fn two_hours() -> Policy {
+    policy(|settings| (settings.base_backoff, settings.max_backoff) = (2 * HOUR, 2 * HOUR))
+}
+
+/// The next retry has this number; it was received first two hours after [`T0`].
+fn record(retry: u64) -> Record {
+    let body = if retry == 1 { body("7") } else { body(&enveloped(retry - 1, "7")) };
+    Record { sent: at(2 * HOUR), first_receive: at(2 * HOUR), ..received_again(body) }
+}
+
+fn environment(policy: &Policy, mode: RecoveryMode) -> Environment {
+    Environment::new(Policies::from(policy.clone())).recovering(mode)
+}
+
+/// The step at this second, and what moved the retry forward.
+fn step(record: &Record, policy: &Policy, mode: RecoveryMode, seconds: u64) -> (Step, Option<Early>) {
+    let world = knowing(at(seconds));
+    let report =
+        world.handle_in(&mut environment(policy, mode), std::slice::from_ref(record), at(seconds), 99);
+    let outcome = &report.outcomes[0];
+    (outcome.step.clone().expect("it was decided"), outcome.early.clone())
+}
+
+/// The due time in seconds.
+fn due(step: &Step) -> u64 {
+    match step {
+        Step::Defer { due, .. } | Step::Reinvoke { due } => due.since(T0).as_secs(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_wait_is_over_sooner_once_its_function_has_recovered() {
+    let (policy, record) = (two_hours(), record(3));
+    let (down, early) = step(&record, &policy, RecoveryMode::On, 3 * HOUR);
+    assert_eq!((due(&down), early), (4 * HOUR, None), "in real time while it is down");
+    let Step::Defer { visibility_timeout, .. } = down else { panic!("{down:?}") };
+    assert_eq!(visibility_timeout.as_secs(), 300, "it is looked at every five minutes");
+    let (later, early) = step(&record, &policy, RecoveryMode::On, 3 * HOUR + 900);
+    assert!(matches!(later, Step::Reinvoke { .. }) && due(&later) < 3 * HOUR + 900, "{later:?}");
+    let speed = 100 * 2 * HOUR / (due(&later) - 2 * HOUR);
+    let Some(Early { because: EarlyBecause::Recovered { speed: said }, otherwise_due }) = early else {
+        panic!("{early:?}")
+    };
+    assert_eq!((otherwise_due, said), (at(4 * HOUR), speed), "its whole wait");
+}
+
+#[test]
+fn a_function_is_not_well_before_its_minutes_have_settled_or_while_it_fails() {
+    let (policy, record) = (two_hours(), record(3));
+    for seconds in [3 * HOUR + 60, 3 * HOUR + 180] {
+        assert_eq!(step(&record, &policy, RecoveryMode::On, seconds).1, None, "after {seconds} s");
+    }
+    let now = at(3 * HOUR + 900);
+    for (failing, early) in [(2, true), (3, false), (10, false)] {
+        let world = World { read_minutes: Box::new(move || Ok(minutes(now, failing))), ..World::default() };
+        let mut environment = environment(&policy, RecoveryMode::On);
+        let report = world.handle_in(&mut environment, std::slice::from_ref(&record), now, 99);
+        assert_eq!(report.outcomes[0].early.is_some(), early, "{failing} of 20 fail");
+    }
+}
+
+#[test]
+fn watching_and_off_change_nothing() {
+    let (policy, record) = (two_hours(), record(3));
+    for seconds in [3 * HOUR, 3 * HOUR + 900, 5 * HOUR] {
+        let off = step(&record, &policy, RecoveryMode::Off, seconds);
+        assert_eq!(step(&record, &policy, RecoveryMode::Watch, seconds), off);
+        let whole = 4 * HOUR - seconds.min(4 * HOUR);
+        let hidden =
+            if let Step::Defer { visibility_timeout, .. } = off.0 { visibility_timeout.as_secs() } else { 0 };
+        assert_eq!((hidden, off.1), (whole, None));
+    }
+}
+
+#[test]
+fn waits_that_nobody_drew_and_the_second_half_of_the_retries_are_left_alone() {
+    let late = 3 * HOUR + 900;
+    let asked = Record {
+        body: replaced(
+            &replaced(&record(3).body, "Timeout", "RetryAfter"),
+            "too slow",
+            &(4 * HOUR).to_string(),
+        ),
+        ..record(3)
+    };
+    let ten = policy(|settings| {
+        (settings.base_backoff, settings.max_backoff, settings.max_retries) = (2 * HOUR, 2 * HOUR, 10);
+    });
+    for (record, policy) in [(&asked, &two_hours()), (&record(6), &ten)] {
+        let (on, off) =
+            (step(record, policy, RecoveryMode::On, late), step(record, policy, RecoveryMode::Off, late));
+        assert_eq!(on, off);
+    }
+    assert!(matches!(step(&record(5), &ten, RecoveryMode::On, late).0, Step::Reinvoke { .. }));
+}
+
+fn reads(world: &World<'_>) -> usize {
+    world.calls.borrow().iter().filter(|call| matches!(call, Call::ReadMinutes(_))).count()
+}
+
+#[test]
+fn minutes_are_read_for_what_failed_more_than_twice_and_once_a_minute() {
+    let (policy, now) = (two_hours(), at(3 * HOUR));
+    let world = knowing(now);
+    let mut environment = environment(&policy, RecoveryMode::Watch);
+    for (retry, seconds, expected) in [(2, 0, 0), (3, 0, 1), (3, 59, 1), (3, 75, 2)] {
+        let records = [record(retry), Record { message_id: "m-2".into(), ..record(retry) }];
+        world.handle_in(&mut environment, &records, after(now, 1_000 * seconds), 99);
+        assert_eq!(reads(&world), expected, "retry {retry} after {seconds} s");
+    }
+    let others = policy.clone();
+    let mut elsewhere = self::environment(&others, RecoveryMode::On);
+    let foreign = Record { body: record(3).body.replace(":function:orders", ":function:other"), ..record(3) };
+    world.handle_in(&mut elsewhere, &[foreign], now, 99);
+    assert_eq!(reads(&world), 2, "a function off the list is not read");
+}
+
+#[test]
+fn a_failed_read_is_reported_once_and_leaves_what_was_known() {
+    let (policy, record) = (two_hours(), record(3));
+    let until = at(3 * HOUR + 900);
+    let fails = std::cell::Cell::new(false);
+    let read = || if fails.get() { Err(failure()) } else { Ok(minutes(until, 0)) };
+    let world = World { read_minutes: Box::new(read), ..World::default() };
+    let mut environment = environment(&policy, RecoveryMode::On);
+    let mut reported = |now: Timestamp| {
+        let report = world.handle_in(&mut environment, std::slice::from_ref(&record), now, 99);
+        assert!(matches!(report.outcomes[0].step, Some(Step::Reinvoke { .. })));
+        report.minutes
+    };
+    let first = reported(until);
+    let [MinutesRead::Changed { health: Health::Recovering { since, .. }, .. }] = first[..] else {
+        panic!("{first:?}")
+    };
+    assert_eq!(since.as_secs(), at(3 * HOUR).as_secs().div_ceil(60) * 60, "the end of the last down minute");
+    fails.set(true);
+    assert!(matches!(reported(after(until, 80_000))[..], [MinutesRead::Failed { .. }]));
+    assert_eq!(reported(after(until, 160_000)), [], "once");
+}
+
+#[test]
+fn late_minutes_are_reported_once_and_an_event_that_never_ran_shows_none() {
+    let failed = Record { body: record(3).body.replace("2026-09-14", "2027-09-14"), ..record(3) };
+    let throttled = Record { body: replaced(&failed.body, "errorType", "none"), ..failed.clone() };
+    let reported = |record: &Record, known: Vec<MetricMinute>| {
+        let world = World { read_minutes: Box::new(move || Ok(known.clone())), ..World::default() };
+        let mut environment = environment(&two_hours(), RecoveryMode::Watch);
+        [0, 80].map(|seconds| {
+            let now = at(3 * HOUR + seconds);
+            world.handle_in(&mut environment, std::slice::from_ref(record), now, 99).minutes
+        })
+    };
+    let late = minutes(at(2 * HOUR - 960), 0);
+    let [first, second] = reported(&failed, late.clone());
+    let [MinutesRead::Failed { problem, .. }] = &first[..] else { panic!("{first:?}") };
+    assert!(problem.cause.contains(" has no data after ") && second.is_empty(), "{problem:?}, {second:?}");
+    let none = reported(&failed, Vec::new());
+    assert!(matches!(none[0][..], [MinutesRead::Failed { .. }]), "there are none: {none:?}");
+    let in_time = minutes(at(2 * HOUR - 840), 0);
+    for known in [reported(&failed, in_time), reported(&throttled, late)] {
+        let failed = known.iter().flatten().any(|read| matches!(read, MinutesRead::Failed { .. }));
+        assert!(!failed, "{known:?}");
+    }
+}
+
+#[test]
+fn a_contradiction_and_a_failure_are_as_if_nothing_were_known() {
+    let (policy, record, now) = (two_hours(), record(3), at(3 * HOUR + 900));
+    let contradiction = vec![MetricMinute { number: 1, invocations: 1, errors: 2 }];
+    let late = CallFailure { cause: "late".into(), remedy: None };
+    for answer in [Ok(contradiction), Err(late), Ok(Vec::new())] {
+        let world = World { read_minutes: Box::new(move || answer.clone()), ..World::default() };
+        let mut environment = environment(&policy, RecoveryMode::On);
+        let report = world.handle_in(&mut environment, std::slice::from_ref(&record), now, 99);
+        let Some(Step::Defer { visibility_timeout, .. }) = report.outcomes[0].step else {
+            panic!("{report:?}")
+        };
+        assert_eq!(visibility_timeout, Duration::from_secs(HOUR - 900));
+    }
+}
+
+#[test]
+fn no_look_is_past_the_end_of_the_wait() {
+    let now = at(4 * HOUR - 90);
+    let first = T0.as_millis().div_ceil(MINUTE);
+    let down = (first..now.as_millis() / MINUTE)
+        .map(|number| MetricMinute { number, invocations: 100, errors: 100 })
+        .collect::<Vec<_>>();
+    let world = World { read_minutes: Box::new(move || Ok(down.clone())), ..World::default() };
+    let mut environment = environment(&two_hours(), RecoveryMode::On);
+    let report = world.handle_in(&mut environment, &[record(3)], now, 99);
+    let Some(Step::Defer { visibility_timeout, .. }) = report.outcomes[0].step else { panic!("{report:?}") };
+    assert_eq!(visibility_timeout, Duration::from_secs(90));
+}
+
+#[test]
+fn from_its_120th_receive_on_a_message_is_hidden_for_its_whole_wait() {
+    let hidden = |receive_count| {
+        let record = Record { receive_count, ..record(3) };
+        let (step, _) = step(&record, &two_hours(), RecoveryMode::On, 3 * HOUR);
+        let Step::Defer { visibility_timeout, .. } = step else { panic!("{step:?}") };
+        visibility_timeout.as_secs()
+    };
+    assert_eq!((hidden(119), hidden(120)), (300, HOUR));
+}

@@ -1,0 +1,344 @@
+//! What `RECOVERY` changes. Success draws are paired by event and attempt, so two runs of a seed differ only by it.
+
+use std::time::Duration;
+
+use comeback_engine::{HideUpTo, Outcome, RecoveryMode, Settings};
+use comeback_timelapse::{ApiCall, EventNumber, Fault, Faults, Scenario, Strikes, Summary, Watcher};
+use rayon::prelude::*;
+
+use super::{HOUR, MINUTE, given_up, hours, summary, watched};
+
+/// A run that is made with `RECOVERY` and without it.
+struct Row {
+    name: String,
+    scenario: Scenario,
+    settings: Settings,
+}
+
+/// What is compared of a run.
+#[derive(Clone, Copy)]
+struct Figures {
+    /// Minutes from the end of the outage.
+    p50: f64,
+    p99: f64,
+    /// For each event that arrived in the outage.
+    retries: f64,
+    /// Retries in the busiest minute after the outage, in multiples of its traffic.
+    peak: f64,
+    dead: usize,
+    moves: u64,
+    reads: u64,
+}
+
+impl Row {
+    /// So many events in the outage, and the same traffic for eight hours after it.
+    fn outage(name: impl Into<String>, outage: Duration, events: usize) -> Self {
+        let duration = outage + hours(8);
+        let events = (events as f64 * duration.as_secs_f64() / outage.as_secs_f64()) as usize;
+        let scenario = Scenario { events, outage, arrival_spread: duration, duration, ..Scenario::default() };
+        Self { name: name.into(), scenario, settings: Settings::default() }
+    }
+
+    fn with(mut self, name: &str, change: impl FnOnce(&mut Scenario, &mut Settings)) -> Self {
+        let separator = if self.name.is_empty() || name.is_empty() { "" } else { ", " };
+        self.name = format!("{}{separator}{name}", self.name);
+        change(&mut self.scenario, &mut self.settings);
+        self
+    }
+
+    fn lying(self, name: &str, fault: Fault, window: std::ops::Range<Duration>) -> Self {
+        self.with(name, |scenario, _| {
+            scenario.faults = Faults::default().with(fault, Strikes { rate: 1.0, window });
+        })
+    }
+
+    fn run(&self, seed: u64, recovery: RecoveryMode) -> Summary {
+        summary(&Scenario { seed, recovery, ..self.scenario.clone() }, self.settings.clone())
+    }
+
+    fn figures(&self, seed: u64, recovery: RecoveryMode) -> Figures {
+        let summary = self.run(seed, recovery);
+        let minutes = |millis: u64| millis as f64 / 60_000.0;
+        let delays = summary.recovery_delay_ms;
+        let after = self.scenario.outage.as_secs() as usize / 60;
+        let peak = summary.minutes[after..].iter().map(|minute| minute.retries).max().unwrap_or_default();
+        let traffic = self.scenario.events as f64 / minutes(self.scenario.arrival_spread.as_millis() as u64);
+        Figures {
+            p50: delays.map_or(0.0, |delays| minutes(delays.p50)),
+            p99: delays.map_or(0.0, |delays| minutes(delays.p99)),
+            retries: summary.retries as f64 / summary.events_hit.max(1) as f64,
+            peak: f64::from(peak) / traffic,
+            dead: given_up(&summary),
+            moves: summary.moves,
+            reads: summary.api_calls.of(ApiCall::ReadMinutes),
+        }
+    }
+
+    /// Figures of these seeds, without `RECOVERY` and with it.
+    fn both(&self, seeds: u64) -> Vec<(Figures, Figures)> {
+        let runs = (1..=seeds).into_par_iter();
+        runs.map(|seed| (self.figures(seed, RecoveryMode::Off), self.figures(seed, RecoveryMode::On)))
+            .collect()
+    }
+
+    /// A line of the table: median and worst, without and with.
+    fn line(&self, seeds: u64) -> String {
+        let both = self.both(seeds);
+        let cell = |of: fn(&Figures) -> f64| {
+            let spread = |mut values: Vec<f64>| {
+                values.sort_by(f64::total_cmp);
+                format!("{:.1} ({:.1})", values[values.len() / 2], values[values.len() - 1])
+            };
+            let off = both.iter().map(|(off, _)| of(off)).collect();
+            let on = both.iter().map(|(_, on)| of(on)).collect();
+            format!("{} → {}", spread(off), spread(on))
+        };
+        let cells = [
+            cell(|it| it.p50),
+            cell(|it| it.p99),
+            cell(|it| it.retries),
+            cell(|it| it.peak),
+            cell(|it| it.dead as f64),
+        ];
+        let moves: i64 = both.iter().map(|(off, on)| on.moves as i64 - off.moves as i64).max().unwrap_or(0);
+        let reads = both.iter().map(|(_, on)| on.reads).max().unwrap_or(0);
+        format!("| {} | {} | {moves} | {reads} |", self.name, cells.join(" | "))
+    }
+}
+
+fn capacity(times: f64) -> Row {
+    let name = format!("3 h, takes {times} × its traffic");
+    Row::outage(name, hours(3), 1_000).with("", |scenario, _| scenario.capacity = Some(times))
+}
+
+/// The last turn is down.
+fn flapping(minutes: u32) -> Row {
+    let name = format!("{minutes} min down and up in turns, for about 3 h");
+    let outage = hours(3) + minutes * MINUTE;
+    Row::outage(name, outage, 1_000).with("", |scenario, _| scenario.flapping = Some(minutes * MINUTE))
+}
+
+/// Three days without an outage, in which events fail.
+fn failing(name: &str, change: impl FnOnce(&mut Scenario)) -> Row {
+    let days = hours(72);
+    let scenario = Scenario {
+        events: 4_000,
+        outage: Duration::ZERO,
+        arrival_spread: days,
+        duration: days,
+        ..Scenario::default()
+    };
+    let mut row = Row { name: name.into(), scenario, settings: Settings::default() };
+    change(&mut row.scenario);
+    row
+}
+
+fn never_down() -> [Row; 5] {
+    [
+        failing("1 % fail for 3 d", |scenario| scenario.failure_rate = 0.01),
+        failing("10 % fail for 3 d", |scenario| scenario.failure_rate = 0.1),
+        failing("50 % fail for 3 d", |scenario| scenario.failure_rate = 0.5),
+        failing("30 % poison for 3 d", |scenario| scenario.poison = 0.3),
+        failing("50 % poison for 3 d", |scenario| scenario.poison = 0.5),
+    ]
+}
+
+fn bad_metrics() -> [Row; 5] {
+    let always = Duration::ZERO..Duration::MAX;
+    // Long enough for the longest backoff after it.
+    let row = || Row::outage("3 h", hours(3), 600).with("", |scenario, _| scenario.duration += hours(12));
+    [
+        row().lying("metrics lie", Fault::MetricsLying, always.clone()),
+        row().lying("metrics lie from 1 h on", Fault::MetricsLying, HOUR..Duration::MAX),
+        row().lying(
+            "metrics frozen at 3 h 10 min",
+            Fault::MetricsFrozen,
+            hours(3) + 10 * MINUTE..Duration::MAX,
+        ),
+        row().lying("metrics denied", Fault::MetricsDenied, always.clone()),
+        row().lying("metrics 10 min late", Fault::MetricsLate, always),
+    ]
+}
+
+fn recovering() -> Vec<Row> {
+    let lag = |seconds| {
+        move |scenario: &mut Scenario, _: &mut Settings| {
+            scenario.metrics_lag = Duration::from_secs(seconds);
+        }
+    };
+    let pollers = |most| move |_: &mut Scenario, settings: &mut Settings| settings.maximum_concurrency = most;
+    vec![
+        Row::outage("3 h, 1,000 events", hours(3), 1_000).with("3 environments", pollers(3)),
+        Row::outage("3 h, 1,000 events", hours(3), 1_000).with("lag 120 s", lag(120)),
+        Row::outage("3 h, 1,000 events", hours(3), 1_000).with("no traffic after it", |scenario, _| {
+            (scenario.events, scenario.arrival_spread) = (1_000, hours(3));
+        }),
+        Row::outage("3 h, 1,000 events", hours(3), 1_000).with("lag 300 s", lag(300)),
+        Row::outage("3 h, 1,000 events", hours(3), 1_000)
+            .with("hangs for 30 s", |scenario, _| scenario.hang = Some(Duration::from_secs(30))),
+        Row::outage("3 h, 1,000 events", hours(3), 1_000)
+            .with("hangs for 15 min", |scenario, _| scenario.hang = Some(15 * MINUTE)),
+        Row::outage("12 h, 2,000 events", hours(12), 2_000),
+        Row::outage("24 h, 2,000 events", hours(24), 2_000),
+        Row::outage("15 min, 1,000 events", 15 * MINUTE, 1_000),
+    ]
+}
+
+/// The parts of a summary that the handler's looks and reads do not change.
+fn retries(summary: &Summary) -> (u64, usize, u64, usize, Vec<usize>) {
+    let dead = given_up(summary);
+    (summary.retries, summary.delivered, summary.moves, dead, summary.events_by_attempts.clone())
+}
+
+fn assert_never_down(seed: u64) {
+    never_down().into_par_iter().for_each(|row| {
+        let (off, on) = (row.run(seed, RecoveryMode::Off), row.run(seed, RecoveryMode::On));
+        assert_eq!(retries(&on), retries(&off), "{}, seed {seed}", row.name);
+    });
+}
+
+#[test]
+fn what_fails_without_an_outage_is_never_down() {
+    assert_never_down(1);
+}
+
+#[test]
+fn watching_changes_no_retry() {
+    let row = Row::outage("", HOUR, 600);
+    let (off, watch) = (row.run(1, RecoveryMode::Off), row.run(1, RecoveryMode::Watch));
+    assert_eq!(retries(&watch), retries(&off));
+    assert_eq!((watch.minutes, watch.recovery_delays_ms), (off.minutes, off.recovery_delays_ms));
+}
+
+/// The limits of the table, with some events and seeds.
+#[test]
+fn an_outage_is_over_sooner() {
+    let row = Row::outage("3 h", hours(3), 600);
+    let both = row.both(3);
+    let median = |of: fn(&Figures) -> f64, on: bool| {
+        let mut values: Vec<f64> = both.iter().map(|pair| of(if on { &pair.1 } else { &pair.0 })).collect();
+        values.sort_by(f64::total_cmp);
+        values[1]
+    };
+    assert!(median(|it| it.p99, true) <= 45.0 && median(|it| it.p99, false) > 240.0, "{}", row.line(3));
+    assert!(median(|it| it.peak, true) <= 2.0 * median(|it| it.peak, false), "{}", row.line(3));
+    assert!(both.iter().all(|(off, on)| on.retries <= off.retries + 0.5), "{}", row.line(3));
+}
+
+fn assert_wrong_metrics_lose_nothing(seed: u64) {
+    bad_metrics().into_par_iter().for_each(|row| {
+        let (off, on) = (row.run(seed, RecoveryMode::Off), row.run(seed, RecoveryMode::On));
+        let (name, made) = (&row.name, on.retries);
+        assert!(made as f64 <= off.retries as f64 * 1.3, "{name}, seed {seed}: {made} retries");
+        assert_eq!((given_up(&on), on.waiting), (0, 0), "{name}, seed {seed}");
+    });
+}
+
+#[test]
+fn metrics_that_are_wrong_lose_nothing() {
+    assert_wrong_metrics_lose_nothing(1);
+}
+
+/// Counts the retries that a recovery has moved forward while the function is down.
+struct EarlyWhileDown(Duration, usize);
+
+impl Watcher for EarlyWhileDown {
+    fn decided(&mut self, at: Duration, _: EventNumber, outcome: &Outcome<'_>) {
+        self.1 += usize::from(at < self.0 && outcome.early.is_some());
+    }
+}
+
+fn assert_down_is_never_well(seed: u64) {
+    for hang in [None, Some(Duration::from_secs(30)), Some(15 * MINUTE)] {
+        let Row { scenario, settings, .. } = Row::outage("", hours(3), 400);
+        let scenario = Scenario { seed, hang, recovery: RecoveryMode::On, duration: hours(4), ..scenario };
+        let mut early = EarlyWhileDown(scenario.outage, 0);
+        watched(&scenario, settings, &mut early);
+        assert_eq!(early.1, 0, "{hang:?}, seed {seed}");
+    }
+}
+
+#[test]
+fn a_function_that_hangs_is_never_taken_for_well_while_it_is_down() {
+    assert_down_is_never_well(1);
+}
+
+fn assert_no_more_are_given_up(seed: u64) {
+    let ages = [3, 6, 24].map(|max_age| (max_age * 3_600, 185));
+    ages.into_par_iter().chain([12, 30].map(|most| (86_400, most))).for_each(|(max_age, max_retries)| {
+        let row = Row::outage("3 h", hours(3), 400).with("", |_, settings| {
+            (settings.max_age, settings.max_retries) = (max_age, max_retries);
+        });
+        let [off, on] = [RecoveryMode::Off, RecoveryMode::On].map(|mode| row.figures(seed, mode).dead);
+        assert!(
+            on <= off,
+            "MAX_AGE {max_age}, MAX_RETRIES {max_retries}, seed {seed}: {on} with it, {off} without"
+        );
+    });
+}
+
+#[test]
+fn no_more_events_are_given_up() {
+    assert_no_more_are_given_up(1);
+}
+
+#[test]
+#[ignore = "the rows of safety over many seeds: a minute of a core for each seed"]
+fn safety() {
+    for seed in 1..=seeds() {
+        assert_never_down(seed);
+        assert_down_is_never_well(seed);
+        assert_wrong_metrics_lose_nothing(seed);
+        assert_no_more_are_given_up(seed);
+        eprintln!("seed {seed}: all rows of safety hold");
+    }
+}
+
+fn seeds() -> u64 {
+    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20)
+}
+
+/// Forty thousand waits, scaled down with the room for them.
+#[test]
+fn looks_take_no_room_anew() {
+    let row = Row::outage("6 h", hours(6), 600).with("", |scenario, settings| {
+        (scenario.arrival_spread, scenario.events) = (hours(6), 600);
+        settings.hide_up_to = HideUpTo::UpTo(750);
+    });
+    let (off, on) = (row.run(1, RecoveryMode::Off), row.run(1, RecoveryMode::On));
+    assert!(on.moves <= off.moves, "{} moves, and {} without", on.moves, off.moves);
+}
+
+fn large() -> Vec<Row> {
+    vec![
+        Row::outage("3 h, 10,000 events", hours(3), 10_000),
+        Row::outage("3 h, 30,000 events", hours(3), 30_000),
+        Row::outage("13 d, 2,000 events on its first day", hours(13 * 24), 2_000).with(
+            "",
+            |scenario, settings| {
+                (scenario.arrival_spread, scenario.events) = (hours(24), 2_000);
+                settings.max_age = 14 * 86_400;
+            },
+        ),
+    ]
+}
+
+fn print(rows: impl IntoIterator<Item = Row>) {
+    let named = std::env::var("ROWS").unwrap_or_default();
+    for row in rows.into_iter().filter(|row| row.name.contains(&named)) {
+        eprintln!("{}", row.line(seeds()));
+    }
+}
+
+#[test]
+#[ignore = "prints the table of docs/recovery.md: half an hour on two cores"]
+fn table() {
+    let others = [2.0, 3.0, 6.0].map(capacity).into_iter().chain([10, 30].map(flapping));
+    print(recovering().into_iter().chain(others).chain(never_down()).chain(bad_metrics()));
+}
+
+#[test]
+#[ignore = "prints rows of many events or days: hours on two cores"]
+fn table_of_large_runs() {
+    print(large());
+}
