@@ -10,12 +10,16 @@ use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionConfiguration, FunctionResponseType};
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_engine::{FunctionArn, FunctionPattern, Policies, QueueArn, RecoveryMode, SettingError};
+use futures_util::stream::{StreamExt as _, iter};
 use serde::Serialize;
 
 use crate::operate::account::{Account, Failure, Or as _};
-use crate::operate::function::{FunctionName, STACK_TAG, get_function};
+use crate::operate::function::{FunctionName, InvokeSettings, STACK_TAG, get_function};
 
 /// The handler's tag with the version of Comeback, as the template and the construct set it.
+/// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
+pub(crate) const AT_A_TIME: usize = 8;
+
 const VERSION_TAG: &str = "comeback:version";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +177,24 @@ impl Deployment {
             let qualifier = pattern.qualifier().map(ToOwned::to_owned);
             pattern.allows(&FunctionArn { qualifier, ..function.clone() }.to_string())
         })
+    }
+
+    /// The functions that a pattern of the allow-list matches, if the retry queue is a destination of theirs.
+    pub(crate) async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
+        if !self.target_functions().any(|entry| entry.contains('*')) {
+            return Ok(Vec::new());
+        }
+        let functions = account.lambda.list_functions().into_paginator().items().send().try_collect().await;
+        let functions = functions.or_failure("lambda:ListFunctions", "the account")?;
+        let arns = functions.iter().filter_map(|function| function.function_arn()?.parse().ok());
+        let arns = arns.filter(|arn: &FunctionArn| *arn != self.handler_arn && self.retries(arn));
+        let leads_here = async |arn: FunctionArn| {
+            let all = InvokeSettings::all(account, &arn.to_string()).await?;
+            let queue = Some(self.retry_queue.arn.as_str());
+            Ok::<_, Failure>(all.values().any(|it| it.on_failure.as_deref() == queue).then_some(arn))
+        };
+        let found: Vec<_> = iter(arns.map(leads_here)).buffered(AT_A_TIME).collect().await;
+        found.into_iter().filter_map(Result::transpose).collect()
     }
 
     /// The ARN of a function, in the handler's account and region unless the name says otherwise.

@@ -1,11 +1,13 @@
 //! Which functions are down, and which recover: by the rule with which the handler lets waits pass faster.
 
+use std::collections::BTreeSet;
+
 use comeback_engine::{FunctionArn, Health, MetricMinute, Recovery, RecoveryMode, Timestamp};
-use futures_util::future::try_join_all;
+use futures_util::stream::{StreamExt as _, TryStreamExt as _, iter};
 use serde::Serialize;
 
 use crate::operate::account::{Account, Failure};
-use crate::operate::deployment::Deployment;
+use crate::operate::deployment::{AT_A_TIME, Deployment};
 use crate::operate::metrics::minutes;
 
 /// What the handler does when a function recovers, and the functions that are not well.
@@ -13,8 +15,9 @@ use crate::operate::metrics::minutes;
 pub(crate) struct Outages {
     /// `RECOVERY`.
     pub(crate) mode: &'static str,
-    /// Only those that `TARGET_FUNCTIONS` names, not those of its patterns.
     pub(crate) functions: Vec<Outage>,
+    /// Why they are not known.
+    pub(crate) problem: Option<String>,
 }
 
 /// A function that is down, or recovers.
@@ -32,42 +35,48 @@ pub(crate) struct Outage {
 
 impl Outages {
     /// Reads the minutes of each function, unless the handler reads none either.
-    pub(crate) async fn read(
-        account: &Account,
-        deployment: &Deployment,
-        now: Timestamp,
-    ) -> Result<Self, Failure> {
+    pub(crate) async fn read(account: &Account, deployment: &Deployment, now: Timestamp) -> Self {
         let mode = deployment.recovery();
-        let mut functions = Vec::new();
-        if mode != RecoveryMode::Off {
-            let outages = try_join_all(named(deployment).into_iter().map(async |function| {
-                let minutes = minutes(account, &function, now).await?;
-                Ok::<_, Failure>(Outage::of(function, &minutes, now))
-            }));
-            functions = outages.await?.into_iter().flatten().collect();
-        }
-        Ok(Self { mode: mode.name(), functions })
+        let read = match mode {
+            RecoveryMode::Off => Ok(Vec::new()),
+            RecoveryMode::Watch | RecoveryMode::On => not_well(account, deployment, now).await,
+        };
+        // Who looks at a status in trouble needs the rest of it.
+        let problem = read.as_ref().err().map(ToString::to_string);
+        Self { mode: mode.name(), functions: read.unwrap_or_default(), problem }
     }
 
-    /// `on: orders is down since 09:12 (97 % of 412 failed)`, a line for each function.
+    /// `orders: down since 09:12 (97 % of 412 failed)`, a line for each function.
     pub(crate) fn lines(&self) -> Vec<String> {
-        match (self.mode, self.functions.as_slice()) {
-            ("off", _) => vec!["off: no metrics are read (RECOVERY)".into()],
-            (mode, []) => vec![format!("{mode}: no function is known to be down")],
-            (_, functions) => functions.iter().map(Outage::line).collect(),
+        match (self.mode, &self.problem, self.functions.as_slice()) {
+            ("off", ..) => vec!["off: no metrics are read (RECOVERY)".into()],
+            (_, Some(problem), _) => vec![format!("unknown: {problem}")],
+            (mode, None, []) => vec![format!("{mode}: no function is known to be down")],
+            (.., functions) => functions.iter().map(Outage::line).collect(),
         }
     }
 }
 
+async fn not_well(
+    account: &Account,
+    deployment: &Deployment,
+    now: Timestamp,
+) -> Result<Vec<Outage>, Failure> {
+    let mut names = named(deployment);
+    names.extend(deployment.matched(account).await?.into_iter().map(|arn| arn.name));
+    let outages = iter(names).map(async |function| {
+        let minutes = minutes(account, &function, now).await?;
+        Ok::<_, Failure>(Outage::of(function, &minutes, now))
+    });
+    let outages: Vec<Option<Outage>> = outages.buffered(AT_A_TIME).try_collect().await?;
+    Ok(outages.into_iter().flatten().collect())
+}
+
 /// The functions of the handler's own account and region that `TARGET_FUNCTIONS` names.
-fn named(deployment: &Deployment) -> Vec<String> {
+fn named(deployment: &Deployment) -> BTreeSet<String> {
     let FunctionArn { account, region, .. } = &deployment.handler_arn;
     let arns = deployment.target_functions().filter_map(|entry| entry.parse::<FunctionArn>().ok());
-    let near = arns.filter(|arn| arn.account == *account && arn.region == *region);
-    let mut names: Vec<String> = near.map(|arn| arn.name).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    arns.filter(|arn| arn.account == *account && arn.region == *region).map(|arn| arn.name).collect()
 }
 
 impl Outage {
@@ -137,6 +146,13 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_read_is_not_taken_for_well() {
+        let problem = Some("lambda:ListFunctions for the account: denied".into());
+        let outages = Outages { mode: "on", functions: Vec::new(), problem };
+        assert_eq!(outages.lines(), ["unknown: lambda:ListFunctions for the account: denied"]);
+    }
+
+    #[test]
     fn only_functions_that_are_named_and_near_are_read() {
         let mut deployment = Deployment::sample();
         let list = "arn:aws:lambda:eu-west-1:123456789012:function:orders:live,\
@@ -144,6 +160,6 @@ mod tests {
                     arn:aws:lambda:eu-west-1:123456789012:function:bill-*,\
                     arn:aws:lambda:us-east-1:123456789012:function:far";
         deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
-        assert_eq!(named(&deployment), ["orders"]);
+        assert_eq!(named(&deployment), ["orders".to_owned()].into());
     }
 }

@@ -162,7 +162,7 @@ impl Status {
             pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
             retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, now)),
             pauses_problem,
-            recovery: Outages::read(account, &deployment, now).await?,
+            recovery: Outages::read(account, &deployment, now).await,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
             mapping: deployment.mapping.map(|mapping| MappingState {
@@ -410,7 +410,7 @@ mod tests {
             pauses: Some(Vec::new()),
             retries: Some(Vec::new()),
             pauses_problem: None,
-            recovery: Outages { mode: "watch", functions: Vec::new() },
+            recovery: Outages { mode: "watch", functions: Vec::new(), problem: None },
             last_hour: LastHour::default(),
             alarms: Vec::new(),
         }
@@ -487,13 +487,12 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         assert!(text.contains(&expected) && text.contains("\nAlarms        none is set\n"), "{text}");
     }
 
-    #[test]
-    fn a_busy_deployment_says_what_is_wrong_with_it() {
+    fn busy() -> Status {
         let alarm = |name: &str, state: &str| Alarm {
             state: state.into(),
             ..Alarm::sample(name, Watched::DeadLetters)
         };
-        let busy = Status {
+        Status {
             stack: None,
             version: None,
             retry_queue: Depth { visible: 3, in_flight: 1_200, delayed: 34 },
@@ -545,6 +544,7 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                         speed,
                     })
                     .into(),
+                problem: None,
             },
             last_hour: LastHour {
                 arrived: Some(1_500.0),
@@ -553,7 +553,11 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
             },
             alarms: vec![alarm("letters", "ALARM"), alarm("errors", "OK")],
             ..quiet()
-        };
+        }
+    }
+
+    #[test]
+    fn a_busy_deployment_says_what_is_wrong_with_it() {
         let expected = "\
 retry
 
@@ -574,6 +578,6 @@ Alarms        1 of 2 alarms in state ALARM: letters
 
 Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.
 ";
-        assert_eq!(plain(&busy), expected);
+        assert_eq!(plain(&busy()), expected);
     }
 }

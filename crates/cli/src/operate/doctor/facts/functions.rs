@@ -2,19 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use comeback_engine::{FunctionArn, Timestamp};
+use comeback_engine::Timestamp;
 use futures_util::stream::{StreamExt as _, iter};
 
-use crate::operate::account::{Account, Failure, Or as _};
-use crate::operate::deployment::{Deployment, DeploymentName};
+use crate::operate::account::{Account, Failure};
+use crate::operate::deployment::{AT_A_TIME, Deployment, DeploymentName};
 use crate::operate::doctor::diagnosis::seen;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Rights, SEND, ask, ask_of_keys};
 use crate::operate::function::{FunctionName, InvokeSettings, Target, find_function};
 use crate::operate::metrics::Dropped;
-
-/// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
-const AT_A_TIME: usize = 8;
 
 /// A function that is attached, or half so, or was named by the operator.
 #[derive(Clone, Debug)]
@@ -56,9 +53,9 @@ pub(crate) async fn read(
     now: Timestamp,
 ) -> (Vec<Function>, Result<(), Failure>) {
     let mut wanted = wanted(deployment, named);
-    let matched = matched(account, deployment).await.map(|arns| {
+    let matched = deployment.matched(account).await.map(|arns| {
         for arn in arns {
-            wanted.entry(arn).or_default();
+            wanted.entry(arn.to_string()).or_default();
         }
     });
     let reading = wanted.iter().map(async |(arn, asked)| {
@@ -162,24 +159,6 @@ fn qualifiers(
         all.insert(None);
     }
     all
-}
-
-/// The functions that a pattern of the allow-list matches, if the retry queue is a destination of theirs.
-async fn matched(account: &Account, deployment: &Deployment) -> Result<Vec<String>, Failure> {
-    if !deployment.target_functions().any(|entry| entry.contains('*')) {
-        return Ok(Vec::new());
-    }
-    let functions = account.lambda.list_functions().into_paginator().items().send().try_collect().await;
-    let functions = functions.or_failure("lambda:ListFunctions", "the account")?;
-    let arns = functions.iter().filter_map(|function| function.function_arn()?.parse().ok());
-    let arns = arns.filter(|arn: &FunctionArn| *arn != deployment.handler_arn && deployment.retries(arn));
-    let leads_here = async |arn: FunctionArn| {
-        let all = InvokeSettings::all(account, &arn.to_string()).await?;
-        let queue = Some(deployment.retry_queue.arn.as_str());
-        Ok::<_, Failure>(all.values().any(|it| it.on_failure.as_deref() == queue).then(|| arn.to_string()))
-    };
-    let found: Vec<_> = iter(arns.map(leads_here)).buffered(AT_A_TIME).collect().await;
-    found.into_iter().filter_map(Result::transpose).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What roles may do, by IAM's simulator.
 
-use comeback_engine::FunctionArn;
+use comeback_engine::{FunctionArn, RecoveryMode};
 use futures_util::future::try_join_all;
 
 use crate::operate::account::{Account, Failure, Verdict, may};
@@ -27,6 +27,8 @@ pub(crate) struct HandlerRights {
     pub(crate) log: Rights,
     /// None if the handler reads no pauses.
     pub(crate) read_pauses: Rights,
+    /// None if the handler reads no metrics.
+    pub(crate) read_metrics: Rights,
     /// None if AWS manages the keys.
     pub(crate) use_keys: Rights,
 }
@@ -54,15 +56,17 @@ impl HandlerRights {
         let pauses =
             deployment.pauses().map(|it| arn("ssm", &format!("parameter/{}", it.trim_start_matches('/'))));
         let (retry, dead) = (&*deployment.retry_queue.arn, &*deployment.dead_letter_queue.arn);
-        let (take, send_again, dead_letter, log, read_pauses, use_keys) = tokio::join!(
+        let metrics = (deployment.recovery() != RecoveryMode::Off).then_some("*");
+        let (take, send_again, dead_letter, log, read_pauses, read_metrics, use_keys) = tokio::join!(
             ask(account, role, &TAKE, [retry]),
             ask(account, role, &SEND, [retry]),
             ask(account, role, &SEND, [dead]),
             ask(account, role, &LOG, [&*stream]),
             ask(account, role, &["ssm:GetParameter"], pauses.as_deref()),
+            ask(account, role, &["cloudwatch:GetMetricData"], metrics),
             ask_of_keys(account, role, [retry_queue, dead_letter_queue]),
         );
-        Self { take, send_again, dead_letter, log, read_pauses, use_keys }
+        Self { take, send_again, dead_letter, log, read_pauses, read_metrics, use_keys }
     }
 }
 
