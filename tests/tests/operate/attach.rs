@@ -301,7 +301,7 @@ pub(crate) async fn what_is_denied_or_not_confirmed_is_said(world: &World) {
     let not_asked = said(Operator::of(ministack), &format!("attach {FUNCTION}"), 4);
     assert!(not_asked.contains("pass --yes"), "{not_asked}");
     let denied = said(
-        Operator::of_command(ministack, "status", stack, FUNCTION),
+        Operator::of_command(ministack, "waiting", stack, FUNCTION),
         &format!("attach {FUNCTION} --yes"),
         1,
     );
