@@ -73,6 +73,7 @@ use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::due::{Case, Due, DueBy, HOLD, RETENTION_MARGIN};
 use crate::failed_event::FailedEvent;
 use crate::known_minutes::KnownMinutes;
+use crate::known_pauses::longest_between_reads;
 use crate::looks::Looks;
 use crate::recovery::{Health, LOOKS, look_after};
 use crate::time::ceil_secs;
@@ -141,6 +142,8 @@ pub enum Action<'a> {
         due: Timestamp,
         /// What moved the due time forward.
         early: Option<Early>,
+        /// When it would have been due if waits passed faster after a recovery, where that is only watched.
+        sooner: Option<Timestamp>,
         /// The payload for the target.
         envelope: Envelope<'a>,
     },
@@ -216,7 +219,12 @@ pub fn decide<'a, 'k>(
         return Action::Hold { event, due, visibility_timeout };
     }
     match case.envelope() {
-        Ok(envelope) => Action::Reinvoke { event, due, early, envelope },
+        Ok(envelope) => {
+            let watched = minutes.and_then(|minutes| minutes.watched(&event.function_arn));
+            let with_it = watched.and_then(|it| Case { recovery: Some(it), ..case }.due());
+            let sooner = with_it.map(|with_it| with_it.at).filter(|at| *at < due);
+            Action::Reinvoke { event, due, early, sooner, envelope }
+        }
         Err(reason) => Action::DeadLetter { event: Some(event), reason },
     }
 }
@@ -312,7 +320,7 @@ impl<'r> Case<'_, 'r> {
         if self.is_looked_at() { longest.min(look_after(self.waited())) } else { longest }
     }
 
-    /// Whether the wait ends sooner if the function recovers. The longest takes 115 looks, and SQS allows 1,000 receives.
+    /// Whether the wait ends sooner if the function recovers. The longest takes 114 looks, and SQS allows 1,000 receives.
     fn is_looked_at(&self) -> bool {
         let is_well = self.recovery().is_none_or(|recovery| recovery.health(self.now) == Health::Well);
         !is_well && self.record.receive_count < UNLOOKED_FROM_RECEIVE
@@ -335,15 +343,20 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// The same while looks find out whether the function has recovered. Each receive must explain the shortest of these
-    /// looks: a message that came back sooner was throttled, or its handler died. At least every 12 hours a look has its
-    /// line all the same, because commands read no more of the log than that.
+    /// looks: a message that came back sooner was throttled, or its handler died. The due time in real time must be the
+    /// same. At least every 12 hours a look has its line all the same, because commands read no more of the log than that.
     fn goes_on_looking(&self) -> bool {
         let (waited, receives) = (self.waited(), self.record.receive_count.saturating_sub(1));
         let longest_piece = self.longest_hide() + QUEUE_VISIBILITY_TIMEOUT;
         let lines_apart = LONGEST_VISIBILITY.saturating_sub(longest_piece).as_secs().max(1);
         let lines = |waited: Duration| waited.as_secs() / lines_apart;
         let line_is_due = lines(waited) > lines(waited.saturating_sub(longest_piece));
-        receives > 0 && waited + CLOCK_SLACK >= LOOKS.0.saturating_mul(receives) && !line_is_due
+        let came_by_itself = receives > 0 && waited + CLOCK_SLACK >= LOOKS.0.saturating_mul(receives);
+        // What the look before may not have known of the pauses is new.
+        let unknown = look_after(waited) + CLOCK_SLACK + longest_between_reads(self.policy);
+        let due_in_real_time = |now| Case { now, recovery: None, ..*self }.due().map(|due| due.at);
+        let before = due_in_real_time(self.now.before(unknown));
+        came_by_itself && !line_is_due && before == due_in_real_time(self.now)
     }
 
     /// Rule 9: how long to hold the event, in whole seconds; `None` if its function is not paused.

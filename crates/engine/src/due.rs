@@ -75,24 +75,34 @@ impl Case<'_, '_> {
     pub(crate) fn due(&self) -> Option<Due> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
-        let drawn = start.saturating_add(delay);
-        let served = self.recovery().map_or(drawn, |recovery| recovery.served(start, delay, self.now));
+        let in_real_time = self.due_by(start, start.saturating_add(delay));
+        Some(self.recovered(start, delay, in_real_time.at).unwrap_or(in_real_time))
+    }
+
+    /// When it is due because the clock of its backoff ran faster, if that is sooner: pauses and orders to retry may move
+    /// both moments, and not by as much.
+    fn recovered(&self, start: Timestamp, delay: Duration, otherwise_due: Timestamp) -> Option<Due> {
+        let served = self.recovery()?.served(start, delay, self.now);
+        let due = self.due_by(start, served);
+        let speed = 100 * delay.as_millis() / served.since(start).as_millis().max(1);
+        let because = EarlyBecause::Recovered { speed: speed as u64 };
+        let early = Some(Early { because, otherwise_due });
+        (due.at < otherwise_due).then_some(Due { early, ..due })
+    }
+
+    /// When it is due, with pauses and orders to retry, if its backoff ends at `served`.
+    fn due_by(&self, start: Timestamp, served: Timestamp) -> Due {
         let due = self.due_after_pauses(served);
         let ordered = if due == served { self.early(start, due) } else { None };
         if let Some((at, early)) = ordered {
-            return Some(Due { at, by: DueBy::RetryNow, early: Some(early) });
+            return Due { at, by: DueBy::RetryNow, early: Some(early) };
         }
         let by = match self.event.directive {
             _ if due != served => DueBy::Pause,
             Some(Directive::RetryAfter(_)) => DueBy::RetryAfter,
             _ => DueBy::Policy,
         };
-        let recovered = (served < drawn).then(|| {
-            let speed = 100 * delay.as_millis() / served.since(start).as_millis().max(1);
-            let because = EarlyBecause::Recovered { speed: speed as u64 };
-            Early { because, otherwise_due: drawn }
-        });
-        Some(Due { at: due, by, early: recovered })
+        Due { at: due, by, early: None }
     }
 
     /// The course of the function, if the clock of this wait may run faster: for a drawn backoff, and only while half of

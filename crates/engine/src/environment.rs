@@ -21,6 +21,7 @@ use crate::known_minutes::{KnownMinutes, Read, RecoveryMode};
 use crate::known_pauses::KnownPauses;
 use crate::pauses::NO_PAUSES;
 use crate::record::Moved;
+use crate::recovery::looks_within;
 use crate::report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry, Step};
 use crate::waits::{Wait, guard, isolated};
 use crate::{Envelope, Pauses, Policies, QueueArn, Record, Room, Timestamp};
@@ -166,9 +167,12 @@ impl Environment {
             match isolated(|| decide(record, &self.policies, self.known(), now)) {
                 Ok(action) if known.is_none() && depends_on_pauses(&action, record, now) => {
                     message.outcome.retry = action.event().map(Retry::of);
-                    message.keep(Wait::after_failure(record, now));
+                    message.keep(Wait::after_failure(record, 0, now));
                 }
-                Ok(action) => message.take_on(action, now),
+                Ok(action) => {
+                    message.may_be_looked_at = self.minutes.acts();
+                    message.take_on(action, now);
+                }
                 Err(problem) => message.keep_undecided(problem, now),
             }
         }
@@ -347,6 +351,8 @@ struct Message<'a> {
     next: Next<'a>,
     /// The handler has tried to hide it for one to two hours.
     guarded: bool,
+    /// Some of its receives may only have asked whether its function has recovered.
+    may_be_looked_at: bool,
 }
 
 /// What is still to be performed for a message.
@@ -363,7 +369,14 @@ enum Next<'a> {
 // Decided.
 impl<'a> Message<'a> {
     fn new(record: &'a Record) -> Self {
-        Self { record, event: None, outcome: Outcome::of(record), next: Next::Nothing, guarded: false }
+        Self {
+            record,
+            event: None,
+            outcome: Outcome::of(record),
+            next: Next::Nothing,
+            guarded: false,
+            may_be_looked_at: false,
+        }
     }
 
     fn take_on(&mut self, action: Action<'a>, now: Timestamp) {
@@ -382,9 +395,10 @@ impl<'a> Message<'a> {
                 self.outcome.step = Some(Step::Hold { due, visibility_timeout });
                 self.next = Next::Wait(Wait::from(now, visibility_timeout));
             }
-            Action::Reinvoke { event, due, early, envelope } => {
+            Action::Reinvoke { event, due, early, sooner, envelope } => {
                 self.event = Some(event);
                 self.outcome.early = early;
+                self.outcome.sooner = sooner;
                 self.outcome.step = Some(Step::Reinvoke { due });
                 self.next = Next::Invoke(envelope);
             }
@@ -411,7 +425,7 @@ impl<'a> Message<'a> {
                 self.outcome.retry = self.event.as_ref().map(Retry::of);
                 self.give_up(reason, now);
             }
-            None => self.keep(Wait::after_failure(self.record, now)),
+            None => self.keep(Wait::after_failure(self.record, 0, now)),
         }
     }
 
@@ -446,7 +460,14 @@ impl<'a> Message<'a> {
     /// Its step did not work, so it waits for a while.
     fn failed(&mut self, problem: CallFailure, now: Timestamp) {
         self.outcome.problem = Some(problem);
-        self.next = Next::Wait(Wait::after_failure(self.record, now));
+        self.next = Next::Wait(Wait::after_failure(self.record, self.looks(), now));
+    }
+
+    /// How many of its receives were looks at most, if its function was down all the while.
+    fn looks(&self) -> u32 {
+        let waited = self.outcome.due().filter(|_| self.may_be_looked_at);
+        let waited = waited.map(|due| due.since(self.record.first_receive));
+        waited.map_or(0, |waited| looks_within(waited, Duration::MAX) as u32)
     }
 
     /// Without an Ok it is back after the queue's own timeout, or at the end of its guard.
@@ -459,9 +480,10 @@ impl<'a> Message<'a> {
         self.next = Next::Nothing;
     }
 
-    /// Whether it was hidden for an earlier piece of its wait, and so is in flight already.
+    /// Whether it was hidden for an earlier piece of its wait, and so is in flight already: looks for a recovery would
+    /// otherwise empty the room.
     const fn has_room(&self) -> bool {
-        self.outcome.goes_on && !self.outcome.is_copy
+        self.may_be_looked_at && self.outcome.goes_on && !self.outcome.is_copy
     }
 
     /// The copy that takes its place, if it is to be moved.
@@ -589,11 +611,8 @@ async fn read_minutes<A: Account>(
 ) -> Vec<MinutesRead> {
     let Some(first) = records.first() else { return Vec::new() };
     let answers = join_all(due.iter().map(|read| account.read_minutes(&read.function, read.since))).await;
-    let read = due
-        .into_iter()
-        .zip(answers)
-        .filter_map(|(read, answer)| minutes.read(read, answer?, now, &first.message_id));
-    read.collect()
+    let answered = due.into_iter().zip(answers).filter_map(|(read, answer)| Some((read, answer?)));
+    answered.flat_map(|(read, answer)| minutes.read(read, answer, now, &first.message_id)).collect()
 }
 
 /// An environment that has never looked has no room.

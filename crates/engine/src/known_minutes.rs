@@ -98,7 +98,16 @@ impl KnownMinutes {
     /// The course of a function by its ARN, with or without a qualifier; `None` if nothing is known, or nothing may follow
     /// from it.
     pub(crate) fn of(&self, function_arn: &str) -> Option<&Recovery> {
-        if self.mode != RecoveryMode::On || self.functions.is_empty() {
+        if self.acts() { self.known(function_arn) } else { None }
+    }
+
+    /// The same where nothing follows from it.
+    pub(crate) fn watched(&self, function_arn: &str) -> Option<&Recovery> {
+        if self.acts() { None } else { self.known(function_arn) }
+    }
+
+    fn known(&self, function_arn: &str) -> Option<&Recovery> {
+        if self.functions.is_empty() {
             return None;
         }
         let function: FunctionArn = function_arn.parse().ok()?;
@@ -152,13 +161,14 @@ impl KnownMinutes {
         answer: Result<Vec<MetricMinute>, CallFailure>,
         now: Timestamp,
         message_id: &str,
-    ) -> Option<MinutesRead> {
+    ) -> Vec<MinutesRead> {
         let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..LONGEST);
         let function = read.function.clone();
         let known = self.functions.entry(function.clone()).or_insert_with(Known::nothing);
         known.next_read = now.saturating_add(BETWEEN_READS.mul_f64(more));
         let unusable = |cause| CallFailure { cause, remedy: None };
-        let read = answer.and_then(|minutes| {
+        let read = answer.and_then(|mut minutes| {
+            minutes.retain(|minute| minute.is_possible() || minute.has_settled(now));
             let gap = read.gap(&minutes).map(unusable);
             Ok((Recovery::of(minutes).map_err(|wrong| unusable(wrong.to_string()))?, gap))
         });
@@ -167,18 +177,15 @@ impl KnownMinutes {
             Err(problem) => (None, Some(problem)),
         };
         let failed_before = std::mem::replace(&mut known.failing, problem.is_some());
-        let mut changed = None;
-        if let Some(recovery) = recovery {
+        let failed = problem.filter(|_| !failed_before);
+        let failed = failed.map(|problem| MinutesRead::Failed { function: function.clone(), problem });
+        let changed = recovery.and_then(|recovery| {
             known.recovery = recovery;
             let health = known.recovery.health(now);
             let before = std::mem::replace(&mut known.reported, health);
-            changed = (!health.is_like(before)).then_some(health);
-        }
-        match (problem.filter(|_| !failed_before), changed) {
-            (Some(problem), _) => Some(MinutesRead::Failed { function, problem }),
-            (None, Some(health)) => Some(MinutesRead::Changed { function, health }),
-            (None, None) => None,
-        }
+            (!health.is_like(before)).then_some(MinutesRead::Changed { function, health })
+        });
+        failed.into_iter().chain(changed).collect()
     }
 
     /// Whether something follows from what is read.

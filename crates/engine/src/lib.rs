@@ -84,7 +84,7 @@ pub use policy::{
     MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError, Settings,
 };
 pub use record::{GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
-pub use recovery::{Contradiction, Health, MetricMinute, Recovery, SERIES_MINUTES, look_after};
+pub use recovery::{Contradiction, Health, MetricMinute, Recovery, SERIES_MINUTES, looks_within};
 pub use report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry, Step};
 pub use retry_now::{Early, EarlyBecause, LONGEST_WITHIN, RetryNow};
 pub use room::Room;

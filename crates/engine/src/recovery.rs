@@ -13,6 +13,7 @@
 //! is unknown: it changes nothing, but after 10 of them in a row the speed is 1, until there is data again.
 
 use std::collections::VecDeque;
+use std::iter::successors;
 use std::time::Duration;
 
 use crate::Timestamp;
@@ -52,7 +53,7 @@ const MINUTE_MS: u64 = 60_000;
 
 /// Shortest and longest time between two looks at a waiting event, except for very long waits …
 pub(crate) const LOOKS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(300));
-/// … and how it grows with the wait: so a wait of 12 hours takes 115 looks.
+/// … and how it grows with the wait: so a wait of 12 hours takes 114 looks.
 const WAITED_PER_LOOK: u32 = 8;
 const WAITED_PER_LATE_LOOK: u32 = 48;
 
@@ -65,6 +66,17 @@ pub struct MetricMinute {
     pub invocations: u32,
     /// How many of them failed.
     pub errors: u32,
+}
+
+impl MetricMinute {
+    pub(crate) const fn is_possible(self) -> bool {
+        self.errors <= self.invocations
+    }
+
+    /// Whether it counts. Its two metrics come apart, so before that it may seem impossible.
+    pub(crate) const fn has_settled(self, now: Timestamp) -> bool {
+        self.number.saturating_add(SETTLED_AFTER) <= now.as_millis() / MINUTE_MS
+    }
 }
 
 /// A series that contradicts itself. Nothing in it counts.
@@ -110,7 +122,7 @@ impl Recovery {
         let mut minutes: Vec<MetricMinute> = minutes.into_iter().collect();
         minutes.sort_unstable_by_key(|minute| minute.number);
         let twice = minutes.windows(2).find(|pair| pair[0].number == pair[1].number).map(|pair| pair[1]);
-        let impossible = minutes.iter().copied().find(|minute| minute.errors > minute.invocations);
+        let impossible = minutes.iter().copied().find(|minute| !minute.is_possible());
         if let Some(minute) = impossible.or(twice) {
             return Err(Contradiction(minute));
         }
@@ -166,8 +178,14 @@ impl Health {
 }
 
 /// How long a message may be hidden that has waited for this long, so that a recovery is noticed.
-pub fn look_after(waited: Duration) -> Duration {
+pub(crate) fn look_after(waited: Duration) -> Duration {
     (waited / WAITED_PER_LOOK).clamp(LOOKS.0, LOOKS.1).max(waited / WAITED_PER_LATE_LOOK)
+}
+
+/// How many of these looks a wait takes, with pieces of at most `longest_hide`.
+pub fn looks_within(wait: Duration, longest_hide: Duration) -> usize {
+    let next = |waited: &Duration| Some(*waited + look_after(*waited).min(longest_hide));
+    successors(next(&Duration::ZERO), next).take_while(|waited| *waited < wait).count()
 }
 
 /// The state on the way through the minutes.

@@ -130,6 +130,8 @@ pub struct Outcome<'a> {
     pub due_by: Option<DueBy>,
     /// What moved the retry forward, if it is due before its time.
     pub early: Option<Early>,
+    /// When a re-invocation would have been due with `RECOVERY=on`, if that is sooner and it is only watched.
+    pub sooner: Option<Timestamp>,
     /// Whether an earlier look has found the same.
     pub goes_on: bool,
     /// Whether the message is such a copy itself.
@@ -245,6 +247,7 @@ impl<'a> Outcome<'a> {
             not_before: None,
             due_by: None,
             early: None,
+            sooner: None,
             goes_on: false,
             is_copy: record.moved.is_some(),
             is_first_receive: record.is_first_receive(),

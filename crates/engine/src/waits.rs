@@ -47,9 +47,10 @@ impl Wait {
         (!left.is_zero()).then_some(Self { visibility_timeout: left, left, not_before: Some(not_before) })
     }
 
-    /// The wait of a message whose step did not work.
-    pub(crate) fn after_failure(record: &Record, now: Timestamp) -> Self {
-        Self::from(now, after_failure(record))
+    /// The wait of a message whose step did not work, or cannot be decided; `looks` of its receives only asked whether its
+    /// function has recovered.
+    pub(crate) fn after_failure(record: &Record, looks: u32, now: Timestamp) -> Self {
+        Self::from(now, after_failure(record, looks))
     }
 
     /// The wait of a message whose re-invocation may have been accepted. It begins when the invoke was given up, which
@@ -71,9 +72,10 @@ impl Wait {
 }
 
 /// Full jitter under min(3,600 s, 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
-fn after_failure(record: &Record) -> Duration {
+fn after_failure(record: &Record, looks: u32) -> Duration {
     let backoff = in_seconds(1, 3_600, Jitter::Full);
-    let count = u64::from(record.receive_count);
+    let failed = record.receive_count.saturating_sub(looks).max(record.receive_count.min(1));
+    let count = u64::from(failed);
     backoff.delay(count + 1, &mut generator_of(record))
 }
 

@@ -3,12 +3,11 @@
 pub(crate) mod in_flight;
 
 use std::collections::BTreeMap;
-use std::iter::successors;
 use std::time::Duration;
 
 use comeback_engine::{
     Action, HideUpTo, Jitter, Pauses, Policies, Policy, ReasonCode, Record, Style, Timestamp, decide,
-    look_after,
+    looks_within,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -131,7 +130,8 @@ impl Schedule {
         let made = chains.iter().flat_map(|chain| &chain.retries);
         let moves: u64 = made.clone().map(|made| moves_of(made.wait)).sum();
         let looks: u64 = made.clone().map(|made| u64::from(made.looks)).sum();
-        let while_down: u64 = made.map(|made| looks_while_down(made.wait, policy.longest_hide())).sum();
+        let waited = made.map(|made| Duration::from_secs(made.wait.into()));
+        let while_down: usize = waited.map(|wait| looks_within(wait, policy.longest_hide())).sum();
         Self {
             seed,
             events,
@@ -263,13 +263,6 @@ fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
 }
 
-/// Looks in a wait of this many seconds with which the handler finds out whether its target has recovered.
-fn looks_while_down(wait: u32, longest_hide: Duration) -> u64 {
-    let wait = Duration::from_secs(wait.into());
-    let next = |waited: &Duration| Some(*waited + look_after(*waited).min(longest_hide));
-    successors(next(&Duration::ZERO), next).take_while(|waited| *waited < wait).count() as u64
-}
-
 fn seconds(from: Timestamp, to: Timestamp) -> u32 {
     u32::try_from(to.since(from).as_secs()).expect("BUG: MAX_AGE is 14 days at most")
 }
@@ -327,13 +320,6 @@ mod tests {
         let waits = waits(decorrelated);
         let cut_off = waits.len() - 1;
         assert!(waits[..cut_off].windows(2).all(|pair| pair[1] <= 3 * pair[0]), "{waits:?}");
-    }
-
-    /// As the handler does it in the engine's tests.
-    #[test]
-    fn a_wait_of_12_hours_takes_114_looks_while_its_target_is_down() {
-        assert_eq!(looks_while_down(43_170, Duration::from_secs(43_170)), 114);
-        assert_eq!([60, 61].map(|wait| looks_while_down(wait, Duration::from_secs(3_600))), [0, 1]);
     }
 
     #[test]

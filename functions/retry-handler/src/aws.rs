@@ -10,8 +10,11 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
+use aws_sdk_cloudwatch::operation::get_metric_data::GetMetricDataOutput;
 use aws_sdk_cloudwatch::primitives::DateTime;
-use aws_sdk_cloudwatch::types::{Dimension, Metric, MetricDataQuery, MetricDataResult, MetricStat};
+use aws_sdk_cloudwatch::types::{
+    Dimension, Metric, MetricDataQuery, MetricDataResult, MetricStat, StatusCode,
+};
 use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
@@ -213,7 +216,7 @@ impl Account for AwsAccount<'_> {
             [INVOCATIONS, ERRORS].map(|(id, metric)| by_the_minute(id, metric, &function.name)).into(),
         ));
         match timeout(MINUTES_TIMEOUT, call.send()).await {
-            Ok(Ok(answer)) => Ok(minutes(answer.metric_data_results())),
+            Ok(Ok(answer)) => minutes(&answer),
             Ok(Err(error)) => Err(failure::of_minutes(&classify(&error))),
             Err(_) => Err(failure::passing("the function's metrics were not read within a second")),
         }
@@ -254,12 +257,17 @@ fn by_the_minute(id: &str, metric: &str, function: &str) -> MetricDataQuery {
 }
 
 /// Lambda publishes both metrics of a minute. One without both is not complete.
-fn minutes(results: &[MetricDataResult]) -> Vec<MetricMinute> {
+fn minutes(answer: &GetMetricDataOutput) -> Result<Vec<MetricMinute>, CallFailure> {
+    let results = answer.metric_data_results();
+    let is_whole = |result: &MetricDataResult| result.status_code() == Some(&StatusCode::Complete);
+    if answer.next_token().is_some() || !results.iter().all(is_whole) {
+        return Err(failure::passing("CloudWatch answered with only a part of the function's metrics"));
+    }
     let errors = counts(results, ERRORS.0);
     let known = counts(results, INVOCATIONS.0).into_iter().filter_map(|(number, invocations)| {
         Some(MetricMinute { number, invocations, errors: *errors.get(&number)? })
     });
-    known.collect()
+    Ok(known.collect())
 }
 
 /// The counts of a metric by the number of the minute.

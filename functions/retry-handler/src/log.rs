@@ -94,10 +94,16 @@ fn minutes(read: &MinutesRead, acts: bool) {
         MinutesRead::Changed { function, health } => {
             let (health, since, message) = match *health {
                 Health::Well => ("well", None, "its events wait as its policy says"),
-                Health::Down { since } => {
+                Health::Down { since } if acts => {
                     ("down", Some(since), "whether it recovers is checked every 1 to 5 minutes")
                 }
-                Health::Recovering { since, .. } => ("recovering", Some(since), "its events wait less long"),
+                Health::Down { since } => ("down", Some(since), "its events wait as its policy says"),
+                Health::Recovering { since, .. } if acts => {
+                    ("recovering", Some(since), "the waits of its events pass faster")
+                }
+                Health::Recovering { since, .. } => {
+                    ("recovering", Some(since), "with RECOVERY=on, the waits of its events would pass faster")
+                }
             };
             let target = function.to_string();
             let (since, watched) = (since.map(tracing::field::display), (!acts).then_some(true));
@@ -223,6 +229,7 @@ fn outcome(outcome: &Outcome<'_>) {
         asked_at = asked_at.map(tracing::field::display),
         asked_by = asked_by.map(cut),
         speed,
+        would_have_been_due = outcome.sooner.map(tracing::field::display),
         otherwise_due = early.map(|early| tracing::field::display(early.otherwise_due)),
         request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
         invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
@@ -331,6 +338,7 @@ pub(crate) mod tests {
             not_before: None,
             due_by: None,
             early: None,
+            sooner: None,
             goes_on: false,
             is_copy: false,
             trace: None,

@@ -194,6 +194,7 @@ mod tests {
             not_before: None,
             due_by: None,
             early: None,
+            sooner: None,
             goes_on: false,
             is_copy: false,
             trace: None,

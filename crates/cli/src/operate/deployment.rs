@@ -16,10 +16,10 @@ use serde::Serialize;
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::function::{FunctionName, InvokeSettings, STACK_TAG, get_function};
 
-/// The handler's tag with the version of Comeback, as the template and the construct set it.
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
 pub(crate) const AT_A_TIME: usize = 8;
 
+/// The handler's tag with the version of Comeback, as the template and the construct set it.
 const VERSION_TAG: &str = "comeback:version";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Which functions are down, and which recover: by the rule with which the handler lets waits pass faster.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use comeback_engine::{FunctionArn, Health, MetricMinute, Recovery, RecoveryMode, Timestamp};
 use futures_util::stream::{StreamExt as _, TryStreamExt as _, iter};
@@ -18,6 +19,8 @@ pub(crate) struct Outages {
     pub(crate) functions: Vec<Outage>,
     /// Why they are not known.
     pub(crate) problem: Option<String>,
+    #[serde(skip)]
+    pub(crate) read_at: Timestamp,
 }
 
 /// A function that is down, or recovers.
@@ -43,7 +46,17 @@ impl Outages {
         };
         // Who looks at a status in trouble needs the rest of it.
         let problem = read.as_ref().err().map(ToString::to_string);
-        Self { mode: mode.name(), functions: read.unwrap_or_default(), problem }
+        Self { mode: mode.name(), functions: read.unwrap_or_default(), problem, read_at: now }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sample(mode: &'static str) -> Self {
+        Self { mode, functions: Vec::new(), problem: None, read_at: Timestamp::from_secs(0) }
+    }
+
+    /// Whether CloudWatch has no newer minute yet, so that reading again would only cost.
+    pub(crate) fn are_fresh(&self, now: Timestamp) -> bool {
+        now.since(self.read_at) < Duration::from_secs(60)
     }
 
     /// `orders: down since 09:12 (97 % of 412 failed)`, a line for each function.
@@ -148,7 +161,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_taken_for_well() {
         let problem = Some("lambda:ListFunctions for the account: denied".into());
-        let outages = Outages { mode: "on", functions: Vec::new(), problem };
+        let outages = Outages { problem, ..Outages::sample("on") };
         assert_eq!(outages.lines(), ["unknown: lambda:ListFunctions for the account: denied"]);
     }
 

@@ -125,7 +125,7 @@ struct MappingState {
 
 impl Status {
     /// Reads the state of a deployment. `before` is the state that was read last, if there is one: the dead-letters are
-    /// looked at again only if their number has changed since.
+    /// looked at again only if their number has changed since, and the functions' minutes once a minute.
     async fn read(session: &Session, before: Option<&Self>) -> Result<Self, Failure> {
         // Settings and mappings change while one watches.
         let deployment = session.deployment().await?;
@@ -148,6 +148,10 @@ impl Status {
             // Who looks at a status in trouble needs the rest of it.
             Err(failure) => (None, Some(failure.to_string())),
         };
+        let recovery = match before.map(|before| &before.recovery).filter(|read| read.are_fresh(now)) {
+            Some(recovery) => recovery.clone(),
+            None => Outages::read(account, &deployment, now).await,
+        };
         Ok(Self {
             retry_queue: Depth::read(account, &deployment.retry_queue).await?,
             refused_settings: refused.iter().map(ToString::to_string).collect(),
@@ -162,7 +166,7 @@ impl Status {
             pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
             retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, now)),
             pauses_problem,
-            recovery: Outages::read(account, &deployment, now).await,
+            recovery,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
             mapping: deployment.mapping.map(|mapping| MappingState {
@@ -410,7 +414,7 @@ mod tests {
             pauses: Some(Vec::new()),
             retries: Some(Vec::new()),
             pauses_problem: None,
-            recovery: Outages { mode: "watch", functions: Vec::new(), problem: None },
+            recovery: Outages::sample("watch"),
             last_hour: LastHour::default(),
             alarms: Vec::new(),
         }
@@ -534,7 +538,6 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                 why: None,
             }]),
             recovery: Outages {
-                mode: "on",
                 functions: [("orders", 401, None), ("export", 0, Some(4.0))]
                     .map(|(function, errors, speed)| Outage {
                         function: function.into(),
@@ -544,7 +547,7 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                         speed,
                     })
                     .into(),
-                problem: None,
+                ..Outages::sample("on")
             },
             last_hour: LastHour {
                 arrived: Some(1_500.0),

@@ -7,8 +7,8 @@ use comeback_engine::{
     Record, RecoveryMode, Step, Timestamp,
 };
 
-use crate::fakes::{Call, World, failure};
-use crate::support::{T0, after, body, enveloped, policy, received_again, replaced};
+use crate::fakes::{Call, Invoke, World, failure};
+use crate::support::{ORDERS, T0, after, body, enveloped, policy, received_again, replaced};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 3_600;
@@ -237,4 +237,88 @@ fn from_its_120th_receive_on_a_message_is_hidden_for_its_whole_wait() {
         visibility_timeout.as_secs()
     };
     assert_eq!((hidden(119), hidden(120)), (300, HOUR));
+}
+
+const PAUSE: &str = r#"{"v":1,"pauses":[{"target":"ORDERS","from":FROM,"until":UNTIL,"spread":36000}]}"#;
+
+/// Paused from 2 h 50 min to 3 h 20 min after [`T0`], and then spread over 10 hours.
+fn paused() -> String {
+    let [from, until] = [2 * HOUR + 3_000, 3 * HOUR + 1_200].map(|second| at(second).as_secs().to_string());
+    PAUSE.replace("ORDERS", ORDERS).replace("FROM", &from).replace("UNTIL", &until)
+}
+
+#[test]
+fn a_recovery_moves_no_retry_into_a_pause_that_it_would_have_missed() {
+    let (policy, now) = (two_hours(), at(3 * HOUR + 1_500));
+    let stepped = |mode| {
+        let world = World { read_pauses: Box::new(|| Ok(Some(paused()))), ..knowing(now) };
+        let mut environment = environment(&policy, mode).reading_pauses();
+        let report = world.handle_in(&mut environment, &[record(3)], now, 99);
+        (due(report.outcomes[0].step.as_ref().unwrap()), report.outcomes[0].early.clone())
+    };
+    assert_eq!(stepped(RecoveryMode::Off), (4 * HOUR, None), "after the pause");
+    assert_eq!(stepped(RecoveryMode::On), (4 * HOUR, None));
+}
+
+#[test]
+fn a_look_that_finds_another_due_time_has_its_line() {
+    let (policy, asked) = (two_hours(), 3 * HOUR - 200);
+    let order = format!(
+        r#"{{"v":1,"pauses":[],"retries":[{{"target":"*","at":{},"within":600}}]}}"#,
+        at(asked).as_secs()
+    );
+    let looked = |ordered: bool, seconds: u64| {
+        let text = if ordered { order.clone() } else { r#"{"v":1,"pauses":[]}"#.into() };
+        let world = World { read_pauses: Box::new(move || Ok(Some(text.clone()))), ..knowing(at(seconds)) };
+        let mut environment = environment(&policy, RecoveryMode::On).reading_pauses();
+        let report = world.handle_in(&mut environment, &[record(3)], at(seconds), 99);
+        report.outcomes[0].goes_on
+    };
+    assert!(looked(false, asked + 60), "nothing is new");
+    assert!(!looked(true, asked + 60), "an order moved it");
+}
+
+#[test]
+fn looks_are_no_failures_of_the_step_that_follows_them() {
+    let policy = two_hours();
+    let hidden = |mode, receive_count| {
+        let record = Record { receive_count, ..record(3) };
+        let world = World { invoke: Box::new(|| Invoke::Later), ..knowing(at(4 * HOUR)) };
+        let report = world.handle_in(&mut environment(&policy, mode), &[record], at(4 * HOUR), 99);
+        report.outcomes[0].hidden_for.expect("it was refused").as_secs()
+    };
+    let longest = |mode, receives: u32| (0..20_u32).map(|more| hidden(mode, receives + more)).max().unwrap();
+    assert!(longest(RecoveryMode::Off, 20) > 1_000);
+    assert!(hidden(RecoveryMode::On, 20) <= 4, "as on its second receive");
+    assert!(longest(RecoveryMode::On, 60) > 1_000, "the others failed");
+}
+
+#[test]
+fn a_watched_retry_says_when_it_would_have_come() {
+    let (policy, now) = (two_hours(), at(4 * HOUR + 60));
+    let sooner = |mode| {
+        let records = [record(3)];
+        let world = knowing(now);
+        let report = world.handle_in(&mut environment(&policy, mode), &records, now, 99);
+        assert_eq!(report.outcomes[0].early.is_some(), mode == RecoveryMode::On);
+        report.outcomes[0].sooner
+    };
+    assert_eq!((sooner(RecoveryMode::Off), sooner(RecoveryMode::On)), (None, None));
+    let would = sooner(RecoveryMode::Watch).expect("it had recovered");
+    assert!((at(3 * HOUR)..at(3 * HOUR + 900)).contains(&would), "{would}");
+}
+
+#[test]
+fn a_minute_that_is_still_being_counted_contradicts_nothing() {
+    let (policy, now) = (two_hours(), at(3 * HOUR + 900));
+    let counting = |ago: u64| {
+        let number = now.as_millis() / MINUTE - ago;
+        let mut known = minutes(now, 0);
+        known.retain(|minute| minute.number < number);
+        known.push(MetricMinute { number, invocations: 5, errors: 7 });
+        let world = World { read_minutes: Box::new(move || Ok(known.clone())), ..World::default() };
+        let report = world.handle_in(&mut environment(&policy, RecoveryMode::On), &[record(3)], now, 99);
+        matches!(report.outcomes[0].step, Some(Step::Reinvoke { .. }))
+    };
+    assert_eq!([1, 2, 3].map(counting), [true, true, false]);
 }

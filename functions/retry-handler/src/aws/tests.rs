@@ -380,16 +380,24 @@ fn a_minute_counts_once_both_of_its_metrics_are_published() {
     let result = |id: &str, points: &[(i64, f64)]| {
         let times = points.iter().map(|(minute, _)| DateTime::from_secs(60 * minute)).collect();
         let values = points.iter().map(|(_, count)| *count).collect();
-        MetricDataResult::builder().id(id).set_timestamps(Some(times)).set_values(Some(values)).build()
+        let result = MetricDataResult::builder().id(id).status_code(StatusCode::Complete);
+        result.set_timestamps(Some(times)).set_values(Some(values)).build()
     };
-    let results = [
+    let results = vec![
         result("errors", &[(7, 3.0), (5, f64::NAN), (-1, 1.0)]),
         result("invocations", &[(7, 12.0), (6, 9.0), (5, 1e300), (-1, 1.0)]),
     ];
-    let mut known = minutes(&results);
+    let answer = GetMetricDataOutput::builder().set_metric_data_results(Some(results.clone()));
+    let mut known = minutes(&answer.clone().build()).unwrap();
     known.sort_by_key(|minute| minute.number);
     let minute = |number, invocations, errors| MetricMinute { number, invocations, errors };
     assert_eq!(known, [minute(5, u32::MAX, 0), minute(7, 12, 3)]);
+    let mut partly = results[0].clone();
+    partly.status_code = Some(StatusCode::PartialData);
+    for part in [answer.clone().next_token("more"), answer.metric_data_results(partly)] {
+        let failure = minutes(&part.build()).unwrap_err();
+        assert!(failure.cause.contains("only a part"), "{failure:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

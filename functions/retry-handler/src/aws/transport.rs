@@ -39,7 +39,7 @@ use super::failure::chain;
 /// was frozen, and an `Invoke` sent on it would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes of an answer's body. No answer to the handler has more than a few KiB; a larger one comes from something between
+/// Bytes of an answer's body. No answer to the handler has more than 100 KiB; a larger one comes from something between
 /// here and the service, and would take the handler's memory.
 pub(super) const LARGEST_ANSWER: usize = 1_048_576;
 
