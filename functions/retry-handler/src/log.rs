@@ -537,11 +537,14 @@ pub(crate) mod tests {
             said(changed(recovering), true),
             [
                 json!({"level": "INFO", "target": arn, "health": "recovering", "since": "2023-11-14T22:13:20.000Z",
-                    "message": "its events wait less long"})
+                    "message": "the waits of its events pass faster"})
             ]
         );
         let watched = &said(changed(Health::Down { since }), false)[0];
         assert_eq!((&watched["health"], &watched["only_watched"]), (&json!("down"), &json!(true)));
+        assert_eq!(watched["message"], "its events wait as its policy says");
+        let sooner = line(&Outcome { sooner: Some(since), ..deferred() });
+        assert_eq!(sooner["would_have_been_due"], "2023-11-14T22:13:20.000Z");
         let problem = CallFailure { cause: "denied".into(), remedy: Some("allow it") };
         let failed = &said(MinutesRead::Failed { function: arn.parse().unwrap(), problem }, true)[0];
         assert_eq!((&failed["level"], &failed["remedy"]), (&json!("WARN"), &json!("allow it")));
