@@ -168,6 +168,7 @@ fn recovering() -> Vec<Row> {
     };
     let pollers = |most| move |_: &mut Scenario, settings: &mut Settings| settings.maximum_concurrency = most;
     vec![
+        Row::outage("3 h, 1,000 events", hours(3), 1_000).with("2 environments", pollers(2)),
         Row::outage("3 h, 1,000 events", hours(3), 1_000).with("3 environments", pollers(3)),
         Row::outage("3 h, 1,000 events", hours(3), 1_000).with("lag 120 s", lag(120)),
         Row::outage("3 h, 1,000 events", hours(3), 1_000).with("no traffic after it", |scenario, _| {
