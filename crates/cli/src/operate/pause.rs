@@ -23,7 +23,7 @@ use crate::operate::pauses::{
 use crate::operate::retry::knows_orders;
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::durations;
-use crate::text::terminal::{shown, unwrapped_table};
+use crate::text::terminal::{command_line, shown, unwrapped_table};
 
 pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
@@ -392,7 +392,7 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
         return if ended.is_empty() { Err(Failure::Undone(nothing).into()) } else { Ok(()) };
     };
     let by = still.by.as_deref().unwrap_or("somebody");
-    let how = if still.target == "*" { "--all" } else { &still.target };
+    let how = command_line([if still.target == "*" { "--all" } else { &still.target }]);
     let what = format!("{name} is still paused by another pause, of {by}: comeback resume {how}{place}");
     Err(Failure::Undone(what).into())
 }

@@ -30,7 +30,7 @@ use crate::operate::session::{Common, Session, confirm};
 use crate::operate::waiting::{Reading, Wanted};
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::terminal::shown;
+use crate::text::terminal::{command_line, shown};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -218,7 +218,7 @@ fn paused(pauses: &Pauses, target: &PauseTarget, place: &str, now: Timestamp) ->
     let pause = pauses.iter().find(holds)?;
     let target = pause.target.to_string();
     let name = target_name(&target);
-    let which = if pause.target == PauseTarget::All { "--all" } else { name };
+    let which = command_line([if pause.target == PauseTarget::All { "--all" } else { name }]);
     let from = pause.from;
     Some(format!("{name} is paused since {from}, and a pause comes first: comeback resume {which}{place}"))
 }

