@@ -1,5 +1,6 @@
 //! `comeback dead discard`: write letters to a file and delete them.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -22,6 +23,7 @@ use crate::operate::dead::queue::{CallFailure, LetterQueue, Received};
 use crate::operate::dead::work::{LetterAction, Pace, Work};
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::numbers::{counted, read_rate};
+use crate::text::terminal::{command_line, shown};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -78,7 +80,16 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
     let result = plan.result(&done, &read, &summary);
     if !letters.session.common.json {
         let place = letters.session.common.place_flags();
-        let back = format!("`comeback dead import {export}{place}` brings back what the file holds");
+        let back = match &done.not_deleted {
+            None => {
+                let file = command_line([&*shown(&export.to_string())]);
+                format!("`comeback dead import {file}{place}` brings back what the file holds")
+            }
+            Some((count, _)) => format!(
+                "{} may be both in {export} and in the queue, and an import would copy what is still there",
+                counted(*count, "letter", "letters")
+            ),
+        };
         // A failure begins with the summary.
         let summary = if result.is_ok() { format!("{summary}; ") } else { String::new() };
         writeln!(anstream::stdout(), "{summary}{back}")?;
@@ -159,6 +170,8 @@ impl Attribute {
 pub(crate) struct Export {
     path: PathBuf,
     file: File,
+    /// Where each line begins that was written last.
+    beginnings: RefCell<Vec<u64>>,
 }
 
 impl Export {
@@ -172,18 +185,20 @@ impl Export {
         let file = file
             .and_then(|file| sync_folder_of(path).map(|()| file))
             .map_err(|error| Failure::CouldNot(format!("--export {}: {error}", path.display())))?;
-        Ok(Self { path: path.to_owned(), file })
+        Ok(Self { path: path.to_owned(), file, beginnings: RefCell::default() })
     }
 
     /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to what it was: their letters
     /// stay in the queue, and an import must not send them too.
     fn write(&self, lines: &[Line]) -> io::Result<()> {
-        let mut text = Vec::new();
+        let before = self.file.metadata()?.len();
+        let (mut text, mut beginnings) = (Vec::new(), Vec::new());
         for line in lines {
+            beginnings.push(before + text.len() as u64);
             serde_json::to_writer(&mut text, line)?;
             text.push(b'\n');
         }
-        let before = self.file.metadata()?.len();
+        self.beginnings.replace(beginnings);
         let written = (&self.file).write_all(&text).and_then(|()| self.file.sync_all());
         if written.is_err() {
             self.file.set_len(before)?;
@@ -205,6 +220,12 @@ impl LetterAction for Export {
             CallFailure { why, for_all: true }
         });
         vec![written; lines.len()]
+    }
+
+    /// An import must not send what is still in the queue.
+    fn take_back(&self, letters: usize) -> bool {
+        let beginning = self.beginnings.borrow().iter().nth_back(letters - 1).copied();
+        beginning.is_some_and(|length| self.file.set_len(length).and_then(|()| self.file.sync_all()).is_ok())
     }
 }
 
@@ -228,6 +249,9 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::operate::dead::scan::Reader;
+    use crate::operate::dead::simulated::{NOW, Simulated, event};
+    use crate::operate::session::Interrupt;
 
     fn attribute() -> impl Strategy<Value = MessageAttributeValue> {
         let text = ("(String|Number)(\\.[a-z]{1,5})?", "\\PC{1,20}").prop_map(|(of_type, value)| {
@@ -278,6 +302,29 @@ pub(crate) mod tests {
         };
         assert!(refused.contains("exists"), "{refused}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_letter_is_in_the_file_that_surely_stays_in_the_queue() {
+        // From the second letter on, each deletion is denied, or fails after it may have been made.
+        for (denied, fault_rate, in_file) in [("delete", 0.0, 1), ("", 1.0, 51)] {
+            let simulated = Simulated::with((0..90).map(|_| event("Timeout")));
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("letters.jsonl");
+            let export = Export::create(&path).unwrap();
+            let (_raise, interrupt) = Interrupt::new();
+            let progress = Box::new(|_| {
+                simulated.denied.set(denied);
+                simulated.fault_rate.set(fault_rate);
+            });
+            let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
+            let filter = Filter::default();
+            let work = Work { filter, now: NOW, until: NOW, pace: Pace(50.0), limit: None };
+            let (done, _) = work.run(&reader, &simulated.ids(), &export).await.unwrap();
+            let not_deleted = done.not_deleted.map_or(0, |(count, _)| count);
+            assert_eq!((done.letters, not_deleted, done.left.values().sum()), (1, in_file - 1, 51 - in_file));
+            assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count() as u64, in_file);
+        }
     }
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;

@@ -154,6 +154,11 @@ impl LetterAction for Redrive<'_> {
         };
         answers.into_iter().map(|answer| answer.map_err(not_sent)).collect()
     }
+
+    /// What was sent may be retried already.
+    fn take_back(&self, _: usize) -> bool {
+        false
+    }
 }
 
 /// Asks the handler's own rules whether the event would be given up, on its first receive or when its first retry is due.

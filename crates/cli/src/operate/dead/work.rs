@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::time::Duration;
 
+use comeback_delivery::Cause;
 use comeback_engine::{Reason, Timestamp};
 
 use crate::operate::account::Failure;
@@ -25,6 +26,9 @@ pub(crate) trait LetterAction {
         queue: &impl LetterQueue,
         prepared: Vec<Self::Prepared>,
     ) -> Vec<Result<(), CallFailure>>;
+
+    /// Undoes the last `letters` that were performed, which stay in the queue. Says whether it did.
+    fn take_back(&self, letters: usize) -> bool;
 }
 
 /// Which letters to act on, and how fast.
@@ -155,7 +159,7 @@ impl<Q: LetterQueue, A: LetterAction> Run<'_, Q, A> {
     }
 
     /// Acts on letters, and deletes those that are safe elsewhere. If a deletion fails, the work ends: going on would only
-    /// make copies.
+    /// make copies. What can be is taken back of letters that surely stay.
     async fn act_on(&mut self, letters: Vec<Received>, prepared: Vec<A::Prepared>) -> Result<(), End> {
         self.tried += letters.len() as u64;
         let answers = self.action.perform(self.reader.queue, prepared).await;
@@ -168,15 +172,27 @@ impl<Q: LetterQueue, A: LetterAction> Run<'_, Q, A> {
         }
         let handles = safe.iter().map(|letter| letter.record.receipt_handle.clone()).collect();
         let answers = self.reader.queue.delete(handles).await;
-        for (letter, answer) in safe.iter().zip(answers) {
+        // Any other letter may be deleted: an answer may have been lost, even if credentials had expired when it was tried again.
+        let stays = |answer: &&Result<(), Cause>| {
+            let error = answer.as_ref().err().and_then(Cause::error);
+            error.is_some_and(|error| error.code.contains("AccessDenied"))
+        };
+        let stay = answers.iter().rev().take_while(stays).count();
+        let done = if stay > 0 && self.action.take_back(stay) { safe.len() - stay } else { safe.len() };
+        let mut first_why = None;
+        for (number, (letter, answer)) in safe.iter().zip(answers).enumerate() {
             let Err(cause) = answer else {
                 self.done.letters += 1;
                 self.scan.deleted(letter);
                 continue;
             };
-            let why = CallFailure::of("sqs:DeleteMessage", &cause).why;
+            let why = first_why.get_or_insert_with(|| CallFailure::of("sqs:DeleteMessage", &cause).why);
             end = Err(End::Failed(Failure::CouldNot(why.clone())));
-            self.done.not_deleted.get_or_insert((0, why)).0 += 1;
+            if number < done {
+                self.done.not_deleted.get_or_insert_with(|| (0, why.clone())).0 += 1;
+            } else {
+                *self.done.left.entry(why.clone()).or_default() += 1;
+            }
         }
         end
     }
