@@ -185,6 +185,8 @@ impl Export {
         let file = file
             .and_then(|file| sync_folder_of(path).map(|()| file))
             .map_err(|error| Failure::CouldNot(format!("--export {}: {error}", path.display())))?;
+        // Keeps an import from reading it meanwhile, where files can be locked.
+        let _ = file.try_lock();
         Ok(Self { path: path.to_owned(), file, beginnings: RefCell::default() })
     }
 

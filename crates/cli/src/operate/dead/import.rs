@@ -19,6 +19,7 @@ use crate::operate::dead::scan::Reader;
 use crate::operate::dead::work::{Done, Pace};
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::numbers::{counted, read_rate};
+use crate::text::terminal::shown;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -50,8 +51,8 @@ pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result
     if !is_json {
         writeln!(out, "to import: {to_send}")?;
         if before > 0 {
-            let (before, path) = (HumanCount(before), importing.done_path.display());
-            writeln!(out, "left: {before}, which were imported before ({path})")?;
+            let (before, path) = (HumanCount(before), importing.done_path.display().to_string());
+            writeln!(out, "left: {before}, which were imported before ({})", shown(&path))?;
         }
         if cut_off {
             writeln!(out, "left: the last line, which is cut off; its letter was never deleted")?;
@@ -86,27 +87,31 @@ pub(crate) struct Importing {
     /// Where imported messages are recorded, by id.
     done_path: PathBuf,
     done: HashSet<String>,
+    /// Bytes of that record.
+    done_length: u64,
     /// Lines to import.
     letters: u64,
     /// Lines imported before.
     before: u64,
     /// The last line is cut off: `discard` was killed while writing it, and never deleted its letter.
     cut_off: bool,
-    /// Locked until this is dropped.
+    /// `discard` cannot write more of them until this is dropped.
     lines: Lines,
 }
 
 impl Importing {
     /// Reads the file, and the record of what was imported: the same path, and `.done`. Any other line is refused, and so is
-    /// a file that another import is reading.
+    /// a file that `discard` is writing.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let mut lines = Lines::of(path)?;
         let done_path = path.with_added_extension("done");
         let done = match std::fs::read_to_string(&done_path) {
-            Ok(ids) => ids.lines().map(ToOwned::to_owned).collect(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => HashSet::new(),
+            Ok(ids) => ids,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(unreadable(&done_path, &error)),
         };
+        let done_length = done.len() as u64;
+        let done: HashSet<_> = done.lines().map(ToOwned::to_owned).collect();
         let (mut letters, mut before, mut ids) = (0, 0, HashSet::new());
         while let Some(line) = lines.next()? {
             line.clone().message().map_err(|problem| lines.bad(&problem))?;
@@ -118,21 +123,26 @@ impl Importing {
         }
         let cut_off = lines.cut_off;
         lines.rewind()?;
-        Ok(Self { done_path, done, letters, before, cut_off, lines })
+        Ok(Self { done_path, done, done_length, letters, before, cut_off, lines })
     }
 
-    /// Sends the letters, and says whether Ctrl-C ended that early.
+    /// Sends the letters, and says whether Ctrl-C ended that early. Fails if another import of the file runs, or has run since
+    /// it was read.
     pub(crate) async fn run<Q: LetterQueue>(
         self,
         reader: &Reader<'_, Q>,
         pace: Pace,
     ) -> Result<(Done, bool), Failure> {
-        let Self { done_path, done: imported_before, mut lines, .. } = self;
+        let Self { done_path, done: imported_before, done_length, letters, before, mut lines, .. } = self;
         let mut done = Done::default();
-        let mut record = Progress::open(&done_path)?;
+        let mut record = Progress::open(&done_path, done_length)?;
         loop {
             let (mut ids, mut messages) = (Vec::new(), Vec::new());
             while ids.len() < pace.at_once(done.letters) {
+                // Where nothing can be locked, the file may be longer by now than what was confirmed.
+                if lines.number == letters + before {
+                    break;
+                }
                 let Some(line) = lines.next()? else { break };
                 if !imported_before.contains(&line.message_id) {
                     ids.push(line.message_id.clone());
@@ -172,10 +182,17 @@ impl Importing {
 struct Progress(File);
 
 impl Progress {
-    fn open(path: &Path) -> Result<Self, Failure> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let at_end = |mut file: File| file.seek(SeekFrom::End(0)).map(|_| Self(file));
-        file.and_then(at_end).map_err(|error| unreadable(path, &error))
+    /// Locks the record until this is dropped: to be locked on NFS, a file must be writable.
+    fn open(path: &Path, length: u64) -> Result<Self, Failure> {
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let mut file = opened.map_err(|error| unreadable(path, &error))?;
+        file.try_lock().map_err(|error| locked(path, error, "another import of this file is running"))?;
+        if file.metadata().map_err(|error| unreadable(path, &error))?.len() != length {
+            let problem = "another import of this file has run meanwhile; repeat the command";
+            return Err(Failure::CouldNot(format!("{}: {problem}", path.display())));
+        }
+        file.seek(SeekFrom::End(0)).map_err(|error| unreadable(path, &error))?;
+        Ok(Self(file))
     }
 
     /// Fills the room of these ids with empty lines, so that a full disk is noticed before their letters are sent.
@@ -194,7 +211,7 @@ impl Progress {
     }
 }
 
-/// The letters of a file, one after another. Nobody else can import it meanwhile.
+/// The letters of a file, one after another.
 #[derive(Debug)]
 struct Lines {
     path: PathBuf,
@@ -206,12 +223,7 @@ struct Lines {
 impl Lines {
     fn of(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                Failure::CouldNot(format!("{}: another import of this file is running", path.display()))
-            }
-            TryLockError::Error(error) => unreadable(path, &error),
-        })?;
+        file.try_lock_shared().map_err(|error| locked(path, error, "`dead discard` is still writing it"))?;
         Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, cut_off: false })
     }
 
@@ -248,9 +260,18 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::CouldNot(format!("{}: {error}", path.display()))
 }
 
+/// Why a file cannot be locked; `by_whom` if somebody else has.
+fn locked(path: &Path, error: TryLockError, by_whom: &str) -> Failure {
+    match error {
+        TryLockError::WouldBlock => Failure::CouldNot(format!("{}: {by_whom}", path.display())),
+        TryLockError::Error(error) => unreadable(path, &error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operate::dead::discard::Export;
     use crate::operate::dead::discard::tests::LINE;
     use crate::operate::dead::simulated::Simulated;
     use crate::operate::session::Interrupt;
@@ -304,16 +325,46 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_file_is_imported_once_at_a_time() {
+    async fn import(importing: Importing, simulated: &Simulated) -> Result<(Done, bool), String> {
+        let (_raise, interrupt) = Interrupt::new();
+        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        importing.run(&reader, Pace(500.0)).await.map_err(|failure| failure.to_string())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_is_imported_once_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("letters.jsonl");
         std::fs::write(&path, LINE).unwrap();
-        let first = Importing::read(&path).unwrap();
-        let second = Importing::read(&path).unwrap_err().to_string();
-        assert_eq!(second, format!("{}: another import of this file is running", path.display()));
-        drop(first);
-        assert!(Importing::read(&path).is_ok());
+        let simulated = Simulated::with([]);
+        let [locked_out, first, late] = [(); 3].map(|()| Importing::read(&path).unwrap());
+        let lock = Progress::open(&first.done_path, 0).unwrap();
+        let refused = import(locked_out, &simulated).await.unwrap_err();
+        assert_eq!(refused, format!("{}.done: another import of this file is running", path.display()));
+        drop(lock);
+        assert_eq!(import(first, &simulated).await.unwrap().0.letters, 1);
+        let refused = import(late, &simulated).await.unwrap_err();
+        assert!(
+            refused.ends_with("another import of this file has run meanwhile; repeat the command"),
+            "{refused}"
+        );
+        assert_eq!(simulated.depth().visible, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_letter_is_imported_that_was_not_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters.jsonl");
+        let export = Export::create(&path).unwrap();
+        let refused = Importing::read(&path).unwrap_err().to_string();
+        assert_eq!(refused, format!("{}: `dead discard` is still writing it", path.display()));
+        drop(export);
+        let line = |id| format!("{}\n", LINE.replace("m-1", id));
+        std::fs::write(&path, line("m-1")).unwrap();
+        let importing = Importing::read(&path).unwrap();
+        std::fs::write(&path, [line("m-1"), line("m-2")].concat()).unwrap();
+        let simulated = Simulated::with([]);
+        assert_eq!(import(importing, &simulated).await.unwrap().0.letters, 1);
     }
 
     #[cfg(target_os = "linux")]
@@ -325,10 +376,8 @@ mod tests {
         let importing = Importing::read(&path).unwrap();
         std::os::unix::fs::symlink("/dev/full", &importing.done_path).unwrap();
         let simulated = Simulated::with([]);
-        let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
-        let failure = importing.run(&reader, Pace(500.0)).await.unwrap_err();
-        assert!(failure.to_string().contains("letters.jsonl.done: No space left"), "{failure}");
+        let failure = import(importing, &simulated).await.unwrap_err();
+        assert!(failure.contains("letters.jsonl.done: No space left"), "{failure}");
         assert_eq!(simulated.depth().visible, 0);
     }
 }

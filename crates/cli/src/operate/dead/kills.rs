@@ -216,6 +216,7 @@ fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
             let discard = Export::create(&file).unwrap();
             let all = Work { filter: Filter::default(), limit: None, ..history.work(&mut luck) };
             run(&history.simulated, &discard, &all).await.unwrap();
+            drop(discard);
             assert_eq!(history.in_dead_letter_queue(), BTreeMap::new());
             let import = async || {
                 let (_raise, interrupt) = Interrupt::new();

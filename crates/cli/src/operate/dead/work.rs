@@ -172,7 +172,7 @@ impl<Q: LetterQueue, A: LetterAction> Run<'_, Q, A> {
         }
         let handles = safe.iter().map(|letter| letter.record.receipt_handle.clone()).collect();
         let answers = self.reader.queue.delete(handles).await;
-        // Any other letter may be deleted: an answer may have been lost, even if credentials had expired when it was tried again.
+        // Any other letter may be deleted: an answer may have been lost, even if credentials had expired at the next try.
         let stays = |answer: &&Result<(), Cause>| {
             let error = answer.as_ref().err().and_then(Cause::error);
             error.is_some_and(|error| error.code.contains("AccessDenied"))
