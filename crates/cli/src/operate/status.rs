@@ -306,7 +306,7 @@ fn handler(status: &Status, place: &str) -> String {
         let fix = format!("`comeback doctor --only CB020{place}` names the fix");
         return coloured(
             AnsiColor::Red,
-            &format!("it does not start, so nothing is retried: {refused}; {fix}"),
+            &format!("it does not start, so nothing is retried: {}; {fix}", shown(&refused)),
         );
     }
     let Some(mapping) = &status.mapping else {
@@ -336,7 +336,7 @@ fn is_running(status: &Status) -> Result<(), &'static str> {
 fn policies(policies: &[OwnPolicy]) -> String {
     let line = |OwnPolicy { functions, settings }: &OwnPolicy| {
         let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        format!("{functions}: {}", settings.join(" "))
+        shown(&format!("{functions}: {}", settings.join(" "))).into_owned()
     };
     match policies {
         [] => "the stack's, for every function".into(),
@@ -388,7 +388,7 @@ fn alarms(alarms: &[Alarm]) -> String {
         [] => format!("{all}, none in state ALARM"),
         ringing => coloured(
             AnsiColor::Red,
-            &format!("{} of {all} in state ALARM: {}", ringing.len(), ringing.join(", ")),
+            &format!("{} of {all} in state ALARM: {}", ringing.len(), shown(&ringing.join(", "))),
         ),
     }
 }
@@ -398,6 +398,7 @@ mod tests {
     use super::*;
     use crate::operate::alarms::Watched;
     use crate::operate::outages::Outage;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     fn quiet() -> Status {
         Status {
@@ -455,6 +456,17 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         let text = anstream::adapter::strip_str(&text).to_string();
         let said = "Handler       it does not start, so nothing is retried: BASE_BACKOFF is 60 s; it must be";
         assert!(text.contains(said), "{text}");
+    }
+
+    #[test]
+    fn a_setting_cannot_command_the_terminal() {
+        let hostile = || HOSTILE.to_owned();
+        let settings = [("MAX_AGE".to_owned(), hostile())].into();
+        let policies = vec![OwnPolicy { functions: hostile(), settings }];
+        let alarms = vec![Alarm { state: "ALARM".into(), ..Alarm::sample(HOSTILE, Watched::DeadLetters) }];
+        let status = Status { refused_settings: vec![hostile()], policies, alarms, ..quiet() };
+        let text = text(&status, "");
+        assert!(text.matches("\\u{9b}2J").count() == 4 && !is_obeyed_anywhere(&text), "{text}");
     }
 
     #[test]
