@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::text::terminal::shown_json;
+use crate::text::terminal::{shown, shown_json};
 
 /// Whether this run has printed its object.
 static PRINTED: AtomicBool = AtomicBool::new(false);
@@ -53,6 +53,6 @@ pub(crate) fn create(path: &Path) -> Result<File, Failure> {
 /// Writes a page or a picture to its file, and says so.
 pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), Failure> {
     file.write_all(text.as_bytes()).map_err(|problem| Failure::write(path, problem))?;
-    anstream::eprintln!("wrote {}", path.display());
+    anstream::eprintln!("wrote {}", shown(&path.display().to_string()));
     Ok(())
 }

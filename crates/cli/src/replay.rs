@@ -265,11 +265,11 @@ fn write_report(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
         return writeln!(
             out,
             "{}: not an SQS event: a payload for the target; nothing for the handler to do\n",
-            report.file
+            shown(&report.file)
         );
     };
     let bold = Style::new().bold();
-    writeln!(out, "{bold}{}{bold:#} at {}", report.file, handled.at)?;
+    writeln!(out, "{bold}{}{bold:#} at {}", shown(&report.file), handled.at)?;
     handled.decisions.iter().try_for_each(|decision| write_decision(out, decision))?;
     handled.calls.iter().try_for_each(|call| write_call(out, call))?;
     write_response(out, handled)
@@ -351,6 +351,7 @@ mod tests {
         write_decision(&mut written, &MessageDecision::kept(HOSTILE, HOSTILE.into())).unwrap();
         let invoke = Call::Invoke { function_name: HOSTILE.into(), payload: HOSTILE.into() };
         write_call(&mut written, &invoke).unwrap();
+        write_report(&mut written, &FileReport { file: HOSTILE.into(), handled: None }).unwrap();
         let written = String::from_utf8(written).unwrap();
         assert!(written.contains("\\u{9b}2J") && !is_obeyed_anywhere(&written), "{written}");
     }

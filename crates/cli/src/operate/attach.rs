@@ -36,6 +36,7 @@ use crate::operate::attach::own_policy::OwnPolicy;
 use crate::operate::function::{FunctionName, Target};
 use crate::operate::pauses::OpenPause;
 use crate::operate::session::{Common, Session, coloured, confirm};
+use crate::text::terminal::shown;
 
 pub(crate) const ATTACH_EXAMPLES: &str = "\
 Examples:
@@ -202,10 +203,10 @@ impl Order<'_> {
             writeln!(out, "{function}: it is {is}; nothing to change")?;
         }
         for note in &plan.notes {
-            writeln!(out, "note: {note}")?;
+            writeln!(out, "note: {}", shown(note))?;
         }
         if let Some(left) = plan.left.as_ref().filter(|_| self.dry_run || !plan.changes.is_empty()) {
-            writeln!(out, "left for later: {left}")?;
+            writeln!(out, "left for later: {}", shown(left))?;
         }
         Ok(())
     }
@@ -261,7 +262,7 @@ fn changes(plan: &AttachPlan) -> String {
     let mut above = String::new();
     for Difference { resource, setting, from, to } in plan.differences() {
         if resource != above {
-            text.push_str(&format!("  {resource}\n"));
+            text.push_str(&format!("  {}\n", shown(&resource)));
             above = resource;
         }
         let (colour, line) = match (from, to) {
@@ -269,7 +270,7 @@ fn changes(plan: &AttachPlan) -> String {
             (Some(from), None) => (AnsiColor::Red, format!("- {setting}: {from}")),
             (Some(from), Some(to)) => (AnsiColor::Yellow, format!("~ {setting}: {from} → {to}")),
         };
-        text.push_str(&format!("    {}\n", coloured(colour, &line)));
+        text.push_str(&format!("    {}\n", coloured(colour, &shown(&line))));
     }
     text
 }
@@ -280,6 +281,7 @@ mod tests {
     use crate::operate::attach::model::target;
     use crate::operate::attach::policy::Grant;
     use crate::operate::function::{InvokeSettings, Target};
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     use super::*;
 
@@ -303,6 +305,19 @@ mod tests {
         for other in ["*", "orders:next", "orders-v2"] {
             assert_eq!(check(other, &live), Ok(()), "{other}");
         }
+    }
+
+    #[test]
+    fn a_tag_cannot_command_the_terminal() {
+        let plan = AttachPlan {
+            target: target(),
+            is_gone: false,
+            changes: vec![Change::Keep(vec![(HOSTILE.into(), HOSTILE.into())])],
+            notes: Vec::new(),
+            left: None,
+        };
+        let text = changes(&plan);
+        assert!(text.contains("+ tag a\\u{1b}]") && !is_obeyed_anywhere(&text), "{text}");
     }
 
     #[test]

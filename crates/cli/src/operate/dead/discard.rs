@@ -55,7 +55,8 @@ pub(crate) struct DiscardArguments {
 }
 
 pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Result<(), failure::Failure> {
-    let export = arguments.export.display();
+    let export = arguments.export.display().to_string();
+    let export = shown(&export);
     if arguments.export.exists() {
         return Err(Failure::Refused(format!(
             "--export {export}: the file is there already, and is not overwritten; name another"
@@ -82,7 +83,7 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
         let place = letters.session.common.place_flags();
         let back = match &done.not_deleted {
             None => {
-                let file = command_line([&*shown(&export.to_string())]);
+                let file = command_line([&*export]);
                 format!("`comeback dead import {file}{place}` brings back what the file holds")
             }
             Some((count, _)) => format!(
