@@ -12,6 +12,7 @@ use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::dead::plan::DeadLetters;
 use crate::operate::dead::scan::Locked;
 use crate::operate::dead::work::Pace;
+use crate::operate::deployment::Depth;
 use crate::operate::session::{Interrupt, confirm};
 use crate::text::durations;
 use crate::text::numbers::{counted, rate_text};
@@ -54,7 +55,7 @@ pub(crate) async fn run(rate: f64, dry_run: bool, letters: &DeadLetters) -> Resu
     if dry_run {
         return answer(0);
     }
-    confirm(&format!("move about {count} to {}?", to.name()), session).await?;
+    confirm(&question(depth, to.name()), session).await?;
     let task = MoveTask { account: &session.account, from: &from.arn, to: &to.arn };
     let reader = letters.reader(visible);
     let moved = task.follow(per_second as i32, reader.interrupt, &*reader.progress).await;
@@ -65,6 +66,19 @@ pub(crate) async fn run(rate: f64, dry_run: bool, letters: &DeadLetters) -> Resu
         writeln!(out, "moved about {}{followed}", counted(moved, "letter", "letters"))?;
     }
     answer(moved)
+}
+
+/// SQS also moves what becomes visible while its task runs.
+fn question(depth: Depth, to: &str) -> String {
+    let visible = counted(depth.visible, "letter", "letters");
+    let in_flight = match depth.in_flight {
+        0 => String::new(),
+        count => format!(
+            ", and those of {} that become visible meanwhile",
+            counted(count, "hidden one", "hidden ones")
+        ),
+    };
+    format!("move about {visible} to {to}{in_flight}?")
 }
 
 /// A move from one queue to another, by their ARNs.
@@ -223,6 +237,15 @@ mod tests {
 
     fn operations(requests: &Requests) -> Vec<String> {
         requests.lock().unwrap().iter().map(|(operation, _)| operation.clone()).collect()
+    }
+
+    #[test]
+    fn the_question_names_what_may_become_visible() {
+        let ask = |in_flight| question(Depth { visible: 1_200, in_flight, delayed: 0 }, "retries");
+        assert_eq!(ask(0), "move about 1,200 letters to retries?");
+        let expected =
+            "move about 1,200 letters to retries, and those of 3 hidden ones that become visible meanwhile?";
+        assert_eq!(ask(3), expected);
     }
 
     #[tokio::test(start_paused = true)]
