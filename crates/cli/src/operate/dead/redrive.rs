@@ -14,11 +14,11 @@ use crate::operate::dead::filter::Filter;
 use crate::operate::dead::move_task;
 use crate::operate::dead::plan::{DeadLetters, Order, Plan, Verb};
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
+use crate::operate::dead::survey::listed;
 use crate::operate::dead::work::{LetterAction, Pace, Work};
 use crate::operate::deployment::Deployment;
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::numbers::{counted, read_rate};
-use crate::text::terminal::shown;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -68,7 +68,7 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
     let order = Order { verb: Verb::Redrive, all: arguments.all, dry_run };
     let plan = Plan::make(order, work, judge, &letters).await?;
     let is_json = letters.session.common.json;
-    let not_allowed = plan.survey.not_allowed.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let not_allowed = listed(&plan.survey.not_allowed);
     if !not_allowed.is_empty() && !dry_run {
         let place = letters.session.common.place_flags();
         return Err(Failure::CouldNot(format!(
@@ -78,10 +78,9 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
         .into());
     }
     if !not_allowed.is_empty() && !is_json {
-        let functions = shown(&not_allowed);
         writeln!(
             anstream::stdout(),
-            "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {functions}"
+            "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {not_allowed}"
         )?;
     }
     if dry_run || plan.letters() == 0 {

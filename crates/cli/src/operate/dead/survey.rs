@@ -113,8 +113,9 @@ impl Survey {
         self.chosen += 1;
         if self.letters.len() < most {
             let described = Described::of(received, &letter);
-            let error_message = described.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
-            self.letters.push(Described { error_message, ..described });
+            let [error_type, error_message] = [&described.error_type, &described.error_message]
+                .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
+            self.letters.push(Described { error_type, error_message, ..described });
         }
         let error = letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR).collect());
         let mut alike = (reason_of(&letter), target, error);
@@ -145,7 +146,7 @@ impl Survey {
         if read.incomplete().is_some() || deployment.retries(&deployment.arn_of(target)) {
             return Ok(());
         }
-        let functions = self.functions.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let functions = listed(&self.functions);
         let named = if functions.is_empty() {
             String::new()
         } else {
@@ -200,6 +201,11 @@ impl Survey {
     }
 }
 
+/// Functions that letters name, on one line.
+pub(crate) fn listed(functions: &BTreeSet<String>) -> String {
+    functions.iter().map(|function| shown(function)).collect::<Vec<_>>().join(", ")
+}
+
 /// A message on one line of a table.
 fn shown_message(message: &Option<String>) -> String {
     message
@@ -249,6 +255,7 @@ mod tests {
     use crate::operate::dead::scan::{End, Locked, Reader, Scan};
     use crate::operate::dead::simulated::{NOW, Put, Simulated, event, malformed, record, unknown};
     use crate::operate::session::Interrupt;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     async fn survey<Q: LetterQueue>(
         reader: &Reader<'_, Q>,
@@ -345,18 +352,27 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_never_broken_and_a_message_is_cut() {
+    fn a_key_is_never_broken_and_an_error_is_cut() {
         let mut letter = event("Timeout");
+        letter.body = letter.body.replace("Timeout", &"t".repeat(300));
         let long = format!("{}-{}", letter.key, "k".repeat(200));
         letter.body = letter.body.replace(&letter.key, &long);
         letter.body = letter.body.replace(r#""m""#, &format!("\"{}\\n{}\"", "m".repeat(50), "n".repeat(50)));
         let survey = surveyed(&[letter], &Filter::default());
         let letters = survey.letters_table(NOW).to_string();
         assert!(letters.lines().any(|line| line.contains(&long)), "{letters}");
+        assert!(letters.contains(&format!(" {}… ", "t".repeat(256))), "{letters}");
         let message = format!(" {}… ", "m".repeat(40));
         for table in [letters, survey.groups_table(NOW).to_string()] {
             assert!(table.lines().any(|line| line.contains(&message)), "{table}");
         }
+    }
+
+    #[test]
+    fn a_functions_name_forges_no_line() {
+        let names = [format!("a{HOSTILE}"), "b".into()].into();
+        let text = listed(&names);
+        assert!(text.ends_with(", b") && !text.contains('\n') && !is_obeyed_anywhere(&text), "{text}");
     }
 
     #[test]
