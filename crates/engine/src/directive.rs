@@ -67,9 +67,9 @@ fn http_date(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_secs(since_epoch.as_secs()))
 }
 
-/// The simple name of an `errorType`, the same whichever runtime wrote it: without Ruby's `Function<…>`, any `&`,
-/// everything up to the last `.`, `$`, `::` or `/`, and one `Error` or `Exception` at the end. A name that consists of
-/// such an ending stays.
+/// The simple name of an `errorType`, the same whichever runtime wrote it: without Ruby's `Function<…>`, any `&`, a generic
+/// `<…>` at the end, everything up to the last `.`, `$`, `::` or `/`, and one `Error` or `Exception` at the end. A name that
+/// consists of such an ending stays.
 ///
 /// ```
 /// use comeback_engine::simple_name;
@@ -85,20 +85,41 @@ pub fn simple_name(error_type: &str) -> &str {
     shorter.filter(|name| !name.is_empty()).unwrap_or(class)
 }
 
-/// The names that globs are compared with: the whole `errorType`, the name of its class as written, and its
-/// [simple name](simple_name).
+/// The names that globs are compared with: the whole `errorType`, the same without what is around a class's name, that
+/// without its package, the name of its class as written, and its [simple name](simple_name).
 ///
 /// ```
-/// let names = comeback_engine::error_names("com.acme.ValidationError");
-/// assert_eq!(names, ["com.acme.ValidationError", "ValidationError", "Validation"]);
+/// let names = comeback_engine::error_names("com.acme.Orders$RefusedException");
+/// assert_eq!(names[1..], ["com.acme.Orders$RefusedException", "Orders$RefusedException", "RefusedException", "Refused"]);
+/// assert_eq!(comeback_engine::error_names("Function<Acme::Refused>")[1], "Acme::Refused");
 /// ```
-pub fn error_names(error_type: &str) -> [&str; 3] {
-    [error_type, class_name(error_type), simple_name(error_type)]
+pub fn error_names(error_type: &str) -> [&str; 5] {
+    let qualified = qualified_name(error_type);
+    let without_package = qualified.rsplit('.').next().unwrap_or(qualified);
+    [error_type, qualified, without_package, class_name(error_type), simple_name(error_type)]
+}
+
+/// Without Ruby's `Function<…>`, any `&`, and a generic `<…>` at the end.
+fn qualified_name(error_type: &str) -> &str {
+    let inner = error_type.strip_prefix("Function<").and_then(|rest| rest.strip_suffix('>'));
+    let name = inner.unwrap_or(error_type).trim_start_matches('&');
+    let mut open = 0;
+    for (position, byte) in name.bytes().enumerate().rev() {
+        match byte {
+            b'>' => open += 1,
+            b'<' => open -= 1,
+            _ => {}
+        }
+        if open <= 0 {
+            let is_generic = byte == b'<' && open == 0 && position > 0;
+            return if is_generic { &name[..position] } else { name };
+        }
+    }
+    name
 }
 
 fn class_name(error_type: &str) -> &str {
-    let inner = error_type.strip_prefix("Function<").and_then(|rest| rest.strip_suffix('>'));
-    let name = inner.unwrap_or(error_type).trim_start_matches('&');
+    let name = qualified_name(error_type);
     let last = name.rsplit(SEPARATORS).next().unwrap_or(name);
     // Names are short: to prepare a search for `::` would take longer than to look at each pair.
     let pairs = last.as_bytes().windows(PATH.len());
@@ -252,9 +273,14 @@ mod tests {
             ("retryafter", "retryafter"),
             ("Acme:RetryAfter", "Acme:RetryAfter"),
             ("Function<RetryAfter", "Function<RetryAfter"),
-            ("Init<RetryAfter>", "Init<RetryAfter>"),
+            ("Init<RetryAfter>", "Init"),
             // Generics are not looked into.
-            ("Failed<orders::RetryAfter>", "RetryAfter>"),
+            ("Failed<orders::RetryAfter>", "Failed"),
+            ("a::RetryAfter<alloc::string::String, b::Other<c::D>>", "RetryAfter"),
+            ("a::Outer<b::C>::RetryAfterError<b::C>", "RetryAfter"),
+            ("<a::B as c::D>::RetryAfter", "RetryAfter"),
+            ("<a::B>", "B>"),
+            ("a::B>", "B>"),
             ("RetryAfter`1", "RetryAfter`1"),
         ] {
             assert_eq!(simple_name(error_type), name, "{error_type}");

@@ -63,6 +63,10 @@ fn non_retryable_errors_match_the_type_its_class_name_and_its_simple_name() {
         ("Validation", "com.acme.ValidationError", true),
         ("com.acme.*", "com.acme.ValidationError", true),
         ("ValidationError", "Function<Acme::ValidationError>", true),
+        ("Acme::Refused", "Function<Acme::Refused>", true),
+        ("Outer$Inner", "com.acme.Outer$Inner", true),
+        ("MyError", "a::MyError<alloc::string::String>", true),
+        ("a::MyError", "a::MyError<alloc::string::String>", true),
         ("acme.ValidationError", "com.acme.ValidationError", false),
         ("ValidationException", "com.acme.ValidationError", false),
     ] {

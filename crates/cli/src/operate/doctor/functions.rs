@@ -263,7 +263,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
             "python" => is_name,
             // The class with its package: `com.acme.Orders$RetryAfter`.
             "java" => |c| is_name(c) || matches!(c, '.' | '$'),
-            // `Function<Acme::RetryAfter>`.
+            // `Function<Acme::RetryAfter>`, or `Acme::RetryAfter` within it.
             "ruby" => |c| is_name(c) || matches!(c, '<' | '>' | ':'),
             _ => return true,
         };
@@ -271,8 +271,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let begins = entry.split(is_wildcard).next().unwrap_or_default();
     let may_begin = |prefix: &str| begins.starts_with(prefix) || prefix.starts_with(begins);
     let may_be_simple = entry.chars().all(|c| is_name(c) || is_wildcard(c));
-    let may_be_whole = entry.chars().all(|c| is_written(c) || is_wildcard(c))
-        && (may_begin("Function<") || !runtime.starts_with("ruby"));
+    let may_be_whole = entry.chars().all(|c| is_written(c) || is_wildcard(c));
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
@@ -502,7 +501,7 @@ mod tests {
         assert!(!can_match("Acme::RetryAfter", "java21"));
         assert!(can_match("Function<Acme::RetryAfter>", "ruby3.4"));
         assert!(can_match("*::RetryAfter>", "ruby3.4"));
-        assert!(!can_match("Acme::RetryAfter", "ruby3.4"), "neither the whole type nor its simple name");
+        assert!(can_match("Acme::RetryAfter", "ruby3.4"));
         assert!(!can_match("com.acme.RetryAfter", "ruby3.4"));
     }
 
