@@ -223,6 +223,9 @@ impl Scenario {
             let is_short = outage.is_none_or(|outage| outage <= YEAR);
             check(is_short, "down for at most 365 days", format!("{name},outage={outage:?}"));
         }
+        let all: f64 = self.targets.iter().map(|target| target.share).sum();
+        let each_is_finite = self.targets.iter().all(|target| target.share.is_finite());
+        check(all.is_finite() || !each_is_finite, "shares with a finite sum", all.to_string());
         let is_one_paused = self.pauses.iter().any(|pause| pause.target != PauseTarget::All);
         let are_default = self.targets.iter().all(|target| target.name == SimulatedTarget::DEFAULT_NAME);
         let fit = !self.targets.is_empty() && (are_default || !is_one_paused);

@@ -71,6 +71,15 @@ impl Mix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Scenario;
+
+    #[test]
+    fn shares_whose_sum_is_not_finite_are_refused() {
+        let target = |name: &str| SimulatedTarget { name: name.into(), share: 1e308, outage: None };
+        let scenario = Scenario { targets: vec![target("orders"), target("a")], ..Scenario::default() };
+        let refused = scenario.check().unwrap_err();
+        assert_eq!(refused.iter().map(|it| it.range).collect::<Vec<_>>(), ["shares with a finite sum"]);
+    }
 
     #[test]
     fn events_are_for_functions_in_proportion_to_their_shares() {
