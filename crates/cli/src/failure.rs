@@ -132,8 +132,8 @@ please report it with this text";
 
     #[test]
     fn a_run_that_would_hardly_end_is_refused() {
-        let event = comeback_timelapse::EventNumber(3);
-        let error = RunError::Multiplied { event, at: Duration::from_secs(3_661) };
+        let event = Some(comeback_timelapse::EventNumber(3));
+        let error = RunError::Multiplied { event, most: 10_000, at: Duration::from_secs(3_661) };
         let failure = Failure::of_run(error, String::new());
         let expected = "at +01:01:01.000, the faults have given event 3 more than 10000 copies: lower a fault's rate, \
                         or shorten its window or the run";

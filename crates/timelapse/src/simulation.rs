@@ -8,7 +8,7 @@ use crate::account::SimulatedAccount;
 use crate::aws::agenda::START;
 use crate::aws::mapping::kept;
 use crate::check::Broken;
-use crate::check::ledger::MOST_COPIES;
+use crate::check::ledger::Multiplied;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::Summary;
@@ -29,15 +29,17 @@ pub enum RunError {
     /// An invariant did not hold.
     #[error(transparent)]
     Violated(Box<Violation>),
-    /// The faults gave an event so many copies that the run would hardly end.
+    /// The faults multiplied events so often that the run would hardly end.
     #[error(
-        "at {}, the faults have given event {event} more than {MOST_COPIES} copies: lower a fault's rate, or shorten its \
-         window or the run",
-        elapsed(*at)
+        "at {}, the faults have given {} more than {most} copies: lower a fault's rate, or shorten its window or the run",
+        elapsed(*at),
+        event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]
     Multiplied {
-        /// The event.
-        event: EventNumber,
+        /// The event; `None` for all together.
+        event: Option<EventNumber>,
+        /// There are more copies than this.
+        most: u64,
         /// When, counted from the run's start.
         at: Duration,
     },
@@ -46,7 +48,7 @@ pub enum RunError {
 /// What ends a run early.
 enum End {
     Broken(Broken),
-    Multiplied(EventNumber),
+    Multiplied(Multiplied),
 }
 
 /// New policies in a run. The queue-wide settings must stay as they are.
@@ -82,7 +84,7 @@ pub fn run_changing(
 ) -> Result<Summary, RunError> {
     scenario.check().map_err(RunError::Refused)?;
     simulate(scenario, policies, changes, watcher).map_err(|(end, at)| match end {
-        End::Multiplied(event) => RunError::Multiplied { event, at },
+        End::Multiplied(Multiplied { event, most }) => RunError::Multiplied { event, most, at },
         End::Broken(broken) => {
             let mut recorder = Recorder::of(broken.event);
             let again = simulate(scenario, policies, changes, &mut recorder);

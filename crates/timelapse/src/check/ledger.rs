@@ -8,14 +8,21 @@ use serde::Serialize;
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Nothing that real faults do multiplies an event this often; a run in which it does would hardly end.
-pub(crate) const MOST_COPIES: u32 = 10_000;
+// Nothing that real faults do multiplies events this often; a run in which something does would hardly end.
+
+/// Invocations and messages that carry one event at once, or all events if they are few.
+const MOST_COPIES: u64 = 10_000;
+/// The same for each of many events, on average.
+const MOST_COPIES_OF_EACH: u64 = 50;
+/// Retries of one event in all, ten times the highest `MAX_RETRIES`.
+const MOST_RETRIES: u64 = 100_000;
 
 /// One event's life. Its invocations and its messages carry it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Life {
-    pub(super) carriers: u32,
+    pub(super) carriers: u64,
     attempts: u64,
+    retries: u64,
     pub(super) arrived: Option<Timestamp>,
     pub(super) first_failure: Option<Timestamp>,
     pub(super) delivered: Option<Timestamp>,
@@ -26,8 +33,18 @@ pub(super) struct Life {
 pub(crate) struct Ledger {
     pub(super) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
-    /// An event with more than [`MOST_COPIES`].
-    pub(crate) multiplied: Option<EventNumber>,
+    /// Sum of the events' carriers.
+    carriers: u64,
+    pub(crate) multiplied: Option<Multiplied>,
+}
+
+/// Faults multiply events too far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Multiplied {
+    /// `None` for all together.
+    pub(crate) event: Option<EventNumber>,
+    /// There are more copies than this.
+    pub(crate) most: u64,
 }
 
 /// How often faults struck in a run, and the duplicates they led to.
@@ -59,7 +76,8 @@ pub(crate) struct Balance {
 
 impl Ledger {
     pub(crate) fn new(events: usize) -> Self {
-        Self { lives: vec![Life::default(); events], faults: FaultCounts::default(), multiplied: None }
+        let (lives, faults) = (vec![Life::default(); events], FaultCounts::default());
+        Self { lives, faults, carriers: 0, multiplied: None }
     }
 
     pub(super) fn life(&mut self, event: EventNumber) -> &mut Life {
@@ -68,10 +86,14 @@ impl Ledger {
 
     /// One more invocation or message carries the event.
     pub(super) fn carry(&mut self, event: EventNumber) -> &mut Life {
+        let most_of_all = MOST_COPIES.max(self.lives.len() as u64 * MOST_COPIES_OF_EACH);
         let life = &mut self.lives[event.0];
         life.carriers += 1;
+        self.carriers += 1;
         if life.carriers > MOST_COPIES {
-            self.multiplied = Some(event);
+            self.multiplied = Some(Multiplied { event: Some(event), most: MOST_COPIES });
+        } else if self.carriers > most_of_all {
+            self.multiplied = Some(Multiplied { event: None, most: most_of_all });
         }
         life
     }
@@ -80,13 +102,19 @@ impl Ledger {
     pub(crate) fn drop_carrier(&mut self, event: EventNumber) -> Result<(), Broken> {
         let life = self.life(event);
         life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
-        life.end(event).map(|_| ())
+        let end = life.end(event);
+        self.carriers -= 1;
+        end.map(|_| ())
     }
 
     /// A retry begins, which carries the event. If an event has several chains, the longest counts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);
+        life.retries += 1;
+        if life.retries > MOST_RETRIES {
+            self.multiplied = Some(Multiplied { event: Some(event), most: MOST_RETRIES });
+        }
     }
 
     /// Counts every event of `counted` once, unless one has vanished. `outage_end` is that of an event's target.
@@ -156,8 +184,8 @@ mod tests {
 
     fn carried_twice() -> Ledger {
         let mut ledger = Ledger::new(1);
-        ledger.life(EVENT).arrived = Some(Timestamp::from_secs(1));
-        ledger.life(EVENT).carriers = 2;
+        ledger.carry(EVENT).arrived = Some(Timestamp::from_secs(1));
+        ledger.carry(EVENT);
         ledger
     }
 

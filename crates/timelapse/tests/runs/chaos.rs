@@ -127,13 +127,23 @@ fn hundreds_of_storms_break_no_invariant() {
 }
 
 #[test]
-fn an_event_that_multiplies_without_end_ends_the_run() {
-    let faults = Faults::default().with(Fault::DeleteLost, Strikes::always(0.5));
-    let scenario = Scenario { events: 3, failure_rate: 1.0, faults, ..Scenario::default() };
-    let error = run(&scenario, &policies(Settings::default()), &mut ()).unwrap_err();
-    assert!(matches!(error, RunError::Multiplied { .. }), "{error}");
-    let remedy = " more than 10000 copies: lower a fault's rate, or shorten its window or the run";
-    assert!(error.to_string().ends_with(remedy), "{error}");
+fn events_that_multiply_without_end_end_the_run() {
+    let often = Settings { max_retries: 10_000, max_backoff: 1, ..Settings::default() };
+    let at_once = Scenario { arrival_spread: Duration::ZERO, ..Scenario::default() };
+    for (events, fault, rate, settings, copies) in [
+        (1, Fault::DeleteLost, 0.5, Settings::default(), "event 0 more than 10000 copies"),
+        (300, Fault::DeleteLost, 0.5, Settings::default(), "all events more than 15000 copies"),
+        // Few at once, because ten pollers keep up with them.
+        (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000 copies"),
+    ] {
+        let faults = Faults::default().with(fault, Strikes::always(rate));
+        let scenario = Scenario { events, failure_rate: 1.0, faults, ..at_once.clone() };
+        let error = run(&scenario, &policies(settings), &mut ()).unwrap_err().to_string();
+        let remedy = format!(
+            ", the faults have given {copies}: lower a fault's rate, or shorten its window or the run"
+        );
+        assert!(error.ends_with(&remedy), "{error}");
+    }
 }
 
 /// An old handler takes copies of a record that is over a day old for one that an operator moved back.
