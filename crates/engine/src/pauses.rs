@@ -162,8 +162,8 @@ impl fmt::Display for PauseTarget {
 // The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}.
 // Times are in seconds since the epoch. An unknown `v` is refused. Other members are left to later versions: the commands
 // write them back as they were.
-// Where the document would be too long, it has a member more, with the beginnings, ends and spreads of pauses that are
-// nothing else: "ended":{"arn:…":[[1700000000,1700003600,1800]]}.
+// Where the document would be too long, it has a member more, with the beginnings, lengths and spreads of pauses that are
+// nothing else, by the two halves of their targets: "past":{"arn:…:function:":{"orders":[[1700000000,3600,1800]]}}.
 
 const VERSION: u64 = 1;
 /// 9999-12-31T23:59:59Z, in seconds. Anything later is a mistake, such as milliseconds.
@@ -179,25 +179,27 @@ struct Document<'a> {
     #[serde(borrow)]
     pauses: Vec<&'a RawValue>,
     #[serde(default)]
-    ended: Ended,
+    past: Past,
 }
 
-const MEMBERS: [&str; 4] = ["v", "pauses", "ended", "retries"];
+const MEMBERS: [&str; 4] = ["v", "pauses", "past", "retries"];
+/// Ends the half of a target that many share.
+const OF_FUNCTION: &str = ":function:";
 
 #[derive(Serialize)]
 struct Written<'a> {
     v: u64,
     pauses: Vec<Wire<'a>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    ended: Ended,
+    past: Past,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retries: Vec<&'a RawValue>,
     #[serde(flatten)]
     others: BTreeMap<&'a str, &'a RawValue>,
 }
 
-/// The beginning, the end and the spread of each pause, by target.
-type Ended = BTreeMap<String, Vec<(u64, u64, u64)>>;
+/// The beginning, the length and the spread of each pause, by the halves of its target.
+type Past = BTreeMap<String, BTreeMap<String, Vec<(u64, u64, u64)>>>;
 
 #[derive(Deserialize, Serialize)]
 struct Wire<'a> {
@@ -236,10 +238,12 @@ impl Pauses {
         if v != VERSION {
             return Err(GarbledPauses(format!("v is {v}, and this version reads {VERSION} only")));
         }
-        let Document { pauses, ended } = object(text).map_err(GarbledPauses)?;
-        let ended =
-            ended.iter().flat_map(|(target, all)| all.iter().map(move |times| Wire::ended(target, *times)));
-        let all = pauses.into_iter().map(|pause| object(pause.get())).chain(ended.map(Ok));
+        let Document { pauses, past } = object(text).map_err(GarbledPauses)?;
+        let past = past.iter().flat_map(|(place, names)| names.iter().map(move |of_name| (place, of_name)));
+        let past = past.flat_map(|(place, (name, all))| {
+            all.iter().map(move |times| Wire::past(format!("{place}{name}"), *times))
+        });
+        let all = pauses.into_iter().map(|pause| object(pause.get())).chain(past.map(Ok));
         let read = |(wire, number): (Result<Wire<'_>, String>, u32)| {
             wire.and_then(Pause::read).map_err(|what| GarbledPauses(format!("pause {number}: {what}")))
         };
@@ -254,32 +258,35 @@ impl Pauses {
 
     /// The parameter's text. If it is too long for the parameter, bare pauses are written short.
     pub fn write(&self) -> String {
-        let long = self.text(self.iter().map(Wire::of).collect(), Ended::new());
+        let long = self.text(self.iter().map(Wire::of).collect(), Past::new());
         if long.len() <= LONGEST_PAUSES { long } else { self.write_short() }
     }
 
     fn write_short(&self) -> String {
-        let (mut pauses, mut ended) = (Vec::new(), Ended::new());
+        let (mut pauses, mut past) = (Vec::new(), Past::new());
         for pause in self.iter() {
-            let wire = Wire::of(pause);
+            let mut wire = Wire::of(pause);
             match wire.until {
                 Some(until) if pause.is_bare() => {
-                    ended.entry(wire.target).or_default().push((wire.from, until, wire.spread));
+                    let half = wire.target.find(OF_FUNCTION).map_or(0, |at| at + OF_FUNCTION.len());
+                    let name = wire.target.split_off(half);
+                    let of_name = past.entry(wire.target).or_default().entry(name).or_default();
+                    of_name.push((wire.from, until.saturating_sub(wire.from), wire.spread));
                 }
                 _ => pauses.push(wire),
             }
         }
-        self.text(pauses, ended)
+        self.text(pauses, past)
     }
 
     /// In as few bytes as JSON allows.
-    fn text(&self, pauses: Vec<Wire<'_>>, ended: Ended) -> String {
+    fn text(&self, pauses: Vec<Wire<'_>>, past: Past) -> String {
         let raw = |text| {
             serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
         };
         let retries = self.retries.iter().map(|entry| raw(entry.text.as_str())).collect();
         let others = self.others.iter().map(|(name, value)| (name.as_str(), raw(value))).collect();
-        let written = Written { v: VERSION, pauses, ended, retries, others };
+        let written = Written { v: VERSION, pauses, past, retries, others };
         serde_json::to_string(&written).expect("BUG: strings and numbers are JSON")
     }
 }
@@ -334,8 +341,8 @@ impl<'a> Wire<'a> {
         }
     }
 
-    fn ended(target: &str, (from, until, spread): (u64, u64, u64)) -> Self {
-        let (target, until, concurrency) = (target.to_owned(), Some(until), Concurrency::Untouched);
+    fn past(target: String, (from, length, spread): (u64, u64, u64)) -> Self {
+        let (until, concurrency) = (Some(from.saturating_add(length)), Concurrency::Untouched);
         Self { target, from, until, spread, by: None, why: None, concurrency }
     }
 }
@@ -420,22 +427,13 @@ pub enum EditError {
         first_end: Option<Timestamp>,
     },
     /// Over [`LONGEST_PAUSES`].
-    #[error("the pauses would take {bytes} bytes; the parameter holds 4096: shorten the reasons{}", or_wait(.forgotten))]
+    #[error("the pauses would take {bytes} bytes; the parameter holds 4096: {}", .remedies.join(", or "))]
     TooLarge {
         /// What they would take.
         bytes: usize,
-        /// When the first pause with an end will be forgotten.
-        forgotten: Option<Timestamp>,
+        /// What alone would make room.
+        remedies: Vec<String>,
     },
-}
-
-fn or_wait(forgotten: &Option<Timestamp>) -> String {
-    match forgotten {
-        Some(at) => {
-            format!(", resume a function, or wait until {at}: a pause is forgotten 14 days after its end")
-        }
-        None => ", or resume a function".into(),
-    }
 }
 
 fn shown(Pause { by, why, .. }: &Pause) -> String {
@@ -547,8 +545,34 @@ impl Pauses {
         if bytes <= LONGEST_PAUSES {
             return Ok(());
         }
-        let first_end = self.iter().filter_map(|pause| pause.until).min();
-        Err(EditError::TooLarge { bytes, forgotten: first_end.map(|end| end.saturating_add(KEPT)) })
+        Err(EditError::TooLarge { bytes, remedies: self.remedies() })
+    }
+
+    /// What alone would make the parameter hold them.
+    fn remedies(&self) -> Vec<String> {
+        let fits = |pauses: Vec<Pause>| self.with(pauses).write().len() <= LONGEST_PAUSES;
+        let mut remedies = Vec::new();
+        if fits(self.iter().map(|pause| Pause { why: None, ..pause.clone() }).collect()) {
+            remedies.push("shorten the reasons".to_owned());
+        }
+        let is_open = |pause: &&Pause| pause.until.is_none();
+        let resumed =
+            |pause: &Pause| Pause { until: pause.until.or(Some(pause.from)), ..pause.clone() }.closed();
+        if self.iter().filter(is_open).count() > 1 && fits(self.iter().map(resumed).collect()) {
+            remedies.push("resume functions".to_owned());
+        }
+        let mut ends: Vec<_> = self.iter().filter_map(|pause| pause.until).collect();
+        ends.sort_unstable();
+        let lasts = |end, pause: &&Pause| pause.until.is_none_or(|until| until > end);
+        let is_enough =
+            |end: &Timestamp| fits(self.iter().filter(|pause| lasts(*end, pause)).cloned().collect());
+        if let Some(forgotten) = ends.into_iter().find(is_enough).map(|end| end.saturating_add(KEPT)) {
+            remedies.push(format!("wait until {forgotten}: pauses are forgotten 14 days after their end"));
+        }
+        if remedies.is_empty() {
+            remedies.push("shorten the reasons and resume functions".to_owned());
+        }
+        remedies
     }
 }
 
