@@ -64,6 +64,16 @@ function shortestText(stack: Stack, value: unknown): string {
       const [separator, parts] = argument as [string, unknown[]];
       return parts.map((part) => shortestText(stack, part)).join(separator);
     }
+    case 'Fn::Sub': {
+      const [text, values] = (Array.isArray(argument) ? argument : [argument, {}]) as [string, object];
+      return text.replace(/\$\{(!?)([^}]*)\}/g, (_, escaped: string, name: string) => {
+        if (escaped !== '') {
+          return `\${${name}}`;
+        }
+        const attribute = name.includes('.') ? { 'Fn::GetAtt': name.split('.') } : { Ref: name };
+        return shortestText(stack, name in values ? (values as Record<string, unknown>)[name] : attribute);
+      });
+    }
     case 'Fn::GetAtt': {
       const name = shortestName(stack, (argument as [string, string])[0]);
       return name && `arn:aws:lambda:eu-west-1:000000000000:function:${name}`;

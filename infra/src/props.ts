@@ -93,9 +93,12 @@ export const LONGEST_RETENTION = Duration.days(14);
 /** What SQS does with a queue that does not say how long it keeps messages, in seconds. */
 const DEFAULT_RETENTION = 345_600;
 
-/** A key in another account could work, if its policy named every role. */
+/** Keys in another account could work, if their policies named every role. */
 const KEY_ELSEWHERE =
   ', because a role that may not use the key cannot send to the queue, and Lambda then silently drops the failed event';
+
+const DEAD_LETTER_KEY_ELSEWHERE =
+  ', because a handler that may not use the key cannot send to the queue, and keeps each dead-letter until it expires';
 
 /**
  * Checks the dead-letter queue, the key and the numbers that are not variables of the retry handler.
@@ -112,6 +115,7 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: str
   }
   for (const [name, resource, reason] of [
     ['deadLetterQueue', deadLetterQueue, ''],
+    ['the key of deadLetterQueue', deadLetterQueue?.encryptionMasterKey, DEAD_LETTER_KEY_ELSEWHERE],
     ['encryptionKey', encryptionKey, KEY_ELSEWHERE],
   ] as const) {
     for (const place of ['account', 'region'] as const) {

@@ -41,6 +41,10 @@ export function textProblem(text: string, longest: number): string | undefined {
   if (/\p{Cc}/u.test(known)) {
     return 'it must not have control characters';
   }
+  // No environment can hold half a surrogate pair.
+  if (/\p{Cs}/u.test(known)) {
+    return 'it must be well-formed Unicode';
+  }
   return known.length > longest
     ? `it has ${String(known.length)} characters, and must have at most ${String(longest)}`
     : undefined;

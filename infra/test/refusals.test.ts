@@ -1,6 +1,6 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { Duration, type Stack, Stage } from 'aws-cdk-lib';
+import { Duration, Fn, type Stack, Stage } from 'aws-cdk-lib';
 import * as kms from 'aws-cdk-lib/aws-kms';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
@@ -187,6 +187,10 @@ test.each<[AsyncRetriesProps, string]>([
       'nonRetryableErrors (NON_RETRYABLE_ERRORS) has "B\\u009b"; it must not have control characters',
   ],
   [
+    { nonRetryableErrors: ['A\ud800*'] },
+    'nonRetryableErrors (NON_RETRYABLE_ERRORS) has "A\\ud800*"; it must be well-formed Unicode',
+  ],
+  [
     { nonRetryableErrors: ['E'.repeat(257)] },
     `nonRetryableErrors (NON_RETRYABLE_ERRORS) has "${'E'.repeat(256)}…"; it has 257 characters, and must have at most 256`,
   ],
@@ -206,6 +210,18 @@ test.each([
   const deadLetterQueue = sqs.Queue.fromQueueArn(stack, 'Dead', arn);
   expect(refusal(() => newRetries(stack, { deadLetterQueue }))).toBe(
     `deadLetterQueue is in ${place}; it must be in ${own}, like this AsyncRetries`,
+  );
+});
+
+test("a dead-letter queue with another account's key is refused", () => {
+  const stack = newStack('Stack', { env: ENV });
+  const deadLetterQueue = sqs.Queue.fromQueueAttributes(stack, 'Dead', {
+    queueArn: 'arn:aws:sqs:eu-west-1:123456789012:dead',
+    keyArn: 'arn:aws:kms:eu-west-1:999999999999:key/k',
+  });
+  expect(refusal(() => newRetries(stack, { deadLetterQueue }))).toBe(
+    'the key of deadLetterQueue is in account 999999999999; it must be in 123456789012, like this AsyncRetries, because ' +
+      'a handler that may not use the key cannot send to the queue, and keeps each dead-letter until it expires',
   );
 });
 
@@ -262,6 +278,16 @@ describe('the environment', () => {
     expect(message).toMatch(
       /the retry handler's environment has at least 5\d{3} bytes, and Lambda allows 4096; one pattern in targetFunctions can allow many functions$/m,
     );
+  });
+
+  test.each([
+    [Fn.sub(`${'x'.repeat(5_000)}\${AWS::Region}`), 5_009],
+    [Fn.sub('${Name}${Orders.Arn}${!Kept}', { Name: 'x'.repeat(5_000) }), 5_007],
+  ])('counts a substitution: %#', (name, bytes) => {
+    const stack = newStack();
+    const [problem] = environmentProblems(stack, { TARGET_FUNCTIONS: name });
+    const frame = JSON.stringify({ TARGET_FUNCTIONS: '' }).length;
+    expect(problem).toContain(`has at least ${String(frame + bytes)} bytes, and Lambda allows 4096`);
   });
 
   test('holds no function that a pattern allows', () => {
