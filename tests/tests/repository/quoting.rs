@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use comeback_tests::{pages, root, scratch};
@@ -80,18 +80,15 @@ fn refusing_aws() -> (String, Receiver<String>) {
     let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
     let (sender, requests) = channel();
     thread::spawn(move || {
-        for connection in listener.incoming() {
-            let body = connection.map(|mut connection| refuse(&mut connection));
-            if sender.send(body.unwrap_or_default()).is_err() {
-                return;
-            }
+        for connection in listener.incoming().flatten() {
+            refuse(connection, &sender);
         }
     });
     (endpoint, requests)
 }
 
-/// Reads a request, and answers that nothing exists. Returns its body.
-fn refuse(connection: &mut TcpStream) -> String {
+/// Reads a request, hands its body over, and then answers that nothing exists: its sender may end at once.
+fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];
     loop {
@@ -109,6 +106,8 @@ fn refuse(connection: &mut TcpStream) -> String {
         }
     }
     let text = String::from_utf8_lossy(&request).into_owned();
+    let sent = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    bodies.send(sent.unwrap_or_default()).unwrap_or_default();
     // CloudFormation's protocol, and Lambda's.
     let body = if text.starts_with("POST / ") {
         "<ErrorResponse><Error><Code>ValidationError</Code>\
@@ -123,7 +122,6 @@ fn refuse(connection: &mut TcpStream) -> String {
         body.len()
     );
     connection.write_all(answer.as_bytes()).unwrap_or_default();
-    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
 }
 
 fn form_encoded(text: &str) -> String {
