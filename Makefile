@@ -183,6 +183,8 @@ lint-rust:
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	cargo fmt --all --check
 	cargo clippy $(ALL) --lib --bins --examples --test '*' --benches -- -D warnings
+	@# The handler brings its own HTTP client. A second one adds half to its size.
+	! cargo tree --package retry-handler --edges normal --prefix none | grep aws-lc
 	@# With the examples, whose dependencies keep the features as clippy has them.
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps $(ALL) --lib --bin retry-handler --bin flaky-target --examples
 
