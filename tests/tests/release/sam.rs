@@ -125,11 +125,12 @@ async fn retries(ministack: &MiniStack, name: &str) {
     assert_eq!(attempts, [0, 1, 2, 3], "three retries, and the last succeeds");
 }
 
-/// MiniStack ignores `RecursiveLoop` in CloudFormation.
+/// MiniStack ignores `RecursiveLoop` in CloudFormation, and the trial's own queue hides messages for ten seconds only (CB011).
 fn assert_healthy(ministack: &MiniStack, operator: &Operator, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let allow = "aws lambda put-function-recursion-config --recursive-loop Allow --function-name";
     ministack.shell().run(&format!("{allow} {handler}")).unwrap_or_else(|error| panic!("{error}"));
-    let report = operator.comeback(&format!("doctor {FUNCTION} --stack {} --json", stack.name())).json(0);
+    let report =
+        operator.comeback(&format!("doctor {FUNCTION} --stack {} --skip CB011 --json", stack.name())).json(0);
     assert_eq!(report["healthy"], true, "{report:#}");
 }
