@@ -232,7 +232,8 @@ fn page_of_cargo_lambda_has_the_templates_figures() {
         format!("--retention-in-days {}", number(default("LogRetentionDays"))),
         format!("--env-var LONGEST_HIDE={} ", number(default("LongestHide"))),
         format!("--env-var HIDE_UP_TO={} ", default("HideUpTo").as_str().expect("text")),
-        format!("--env-var MAXIMUM_CONCURRENCY={}\n", number(default("MaximumConcurrency"))),
+        format!("--env-var MAXIMUM_CONCURRENCY={} ", number(default("MaximumConcurrency"))),
+        format!("--env-var RECOVERY={}\n", default("Recovery").as_str().expect("text")),
         format!("--scaling-config MaximumConcurrency={}", number(default("MaximumConcurrency"))),
         "for QUEUE_URL in \"$RETRY_QUEUE_URL\" \"$DEAD_LETTER_QUEUE_URL\"; do".to_owned(),
     ] {
