@@ -1,4 +1,3 @@
-use alloc::string::{String, ToString};
 use core::fmt;
 use core::iter::FusedIterator;
 use core::time::Duration;
@@ -6,8 +5,8 @@ use core::time::Duration;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt, SeedableRng};
 
-use crate::Jitter;
 use crate::growth::Growth;
+use crate::{BackoffError, Jitter};
 
 /// The waits before retries: a growth, a cap, a jitter, a tick and a number of retries.
 ///
@@ -376,24 +375,6 @@ impl<R: Rng> Iterator for Delays<R> {
 }
 
 impl<R: Rng> FusedIterator for Delays<R> {}
-
-/// A setting was refused. The message names it, its value and what it must be; nothing is clamped or rounded instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackoffError(String);
-
-impl BackoffError {
-    pub(crate) fn new(message: impl fmt::Display) -> Self {
-        Self(message.to_string())
-    }
-}
-
-impl fmt::Display for BackoffError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl core::error::Error for BackoffError {}
 
 fn nanos(name: impl fmt::Display, value: Duration) -> Result<u64, BackoffError> {
     match u64::try_from(value.as_nanos()) {

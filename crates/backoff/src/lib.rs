@@ -7,7 +7,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `backoff` | [`Backoff`], [`Delays`], [`BackoffError`]: the waits |
+//! | `backoff` | [`Backoff`], [`Delays`]: the waits |
+//! | `error` | [`BackoffError`]: a setting was refused |
 //! | `growth` | how the ceiling of a wait grows from one retry to the next |
 //! | `jitter` | [`Jitter`]: how a wait is drawn under its ceiling |
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |
@@ -21,6 +22,7 @@ extern crate alloc;
 extern crate std;
 
 mod backoff;
+mod error;
 mod growth;
 mod hint;
 mod jitter;
@@ -28,7 +30,8 @@ mod ladder;
 mod retry;
 mod transient;
 
-pub use backoff::{Backoff, BackoffError, Delays};
+pub use backoff::{Backoff, Delays};
+pub use error::BackoffError;
 pub use hint::Hint;
 pub use jitter::Jitter;
 #[doc(hidden)]

@@ -286,6 +286,42 @@ impl fmt::Display for FunctionPattern {
     }
 }
 
+/// The functions of a pause.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PauseTarget {
+    /// Every function: `*`.
+    All,
+    /// The functions that a pattern allows; without a qualifier, every version and alias too.
+    Functions(FunctionPattern),
+}
+
+impl PauseTarget {
+    /// Whether it names the function.
+    pub fn covers(&self, function_arn: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Functions(pattern) => pattern.allows(function_arn),
+        }
+    }
+}
+
+impl FromStr for PauseTarget {
+    type Err = BadPattern;
+
+    fn from_str(text: &str) -> Result<Self, BadPattern> {
+        if text == "*" { Ok(Self::All) } else { text.parse().map(Self::Functions) }
+    }
+}
+
+impl fmt::Display for PauseTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("*"),
+            Self::Functions(pattern) => pattern.fmt(f),
+        }
+    }
+}
+
 /// The retry handler's own name, from its runtime. It is never a target, whatever the patterns say: it would retry its
 /// own batches. The runtime does not give its account, so a function with the same name and region in another account
 /// is refused too.

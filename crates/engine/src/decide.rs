@@ -70,23 +70,18 @@ use std::time::Duration;
 use comeback_envelope::{Envelope, Metadata};
 
 use crate::dead_letter::SQS_MESSAGE_BYTES;
-use crate::due::{Case, Due, DueBy, HOLD, RETENTION_MARGIN};
+use crate::due::{Case, Due, DueBy, Early};
 use crate::failed_event::FailedEvent;
 use crate::known_minutes::KnownMinutes;
-use crate::known_pauses::longest_between_reads;
 use crate::looks::Looks;
 use crate::recovery::{Health, LOOKS, look_after};
 use crate::time::ceil_secs;
-use crate::{Directive, Early, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
+use crate::timing::{
+    HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION_MARGIN, VISIBILITY_MARGIN,
+    longest_between_reads,
+};
+use crate::{Directive, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
 
-/// SQS's longest visibility timeout. It counts from the receive, and SQS refuses a longer one.
-pub(crate) const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Subtracted from [`LONGEST_VISIBILITY`], because our call reaches SQS some time after the receive.
-const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
-/// The retry queue's own `VisibilityTimeout`. It must be over 14 days / 1,000, because SQS itself dead-letters a
-/// message after 1,000 receives: so a handler that cannot run loses nothing. If the handler was throttled, Lambda may
-/// deliver a message this long after its receive.
-pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// A message is hidden for at most this long on a later receive than its first.
 const LONGEST_LATER_HIDE: Duration =
     LONGEST_VISIBILITY.saturating_sub(QUEUE_VISIBILITY_TIMEOUT).saturating_sub(VISIBILITY_MARGIN);

@@ -6,16 +6,11 @@ use comeback_backoff::Jitter;
 use rand::RngExt;
 
 use crate::failed_event::FailedEvent;
-use crate::known_pauses::longest_between_reads;
 use crate::recovery::Recovery;
 use crate::seed::generator;
-use crate::{Directive, Early, EarlyBecause, Pauses, Policy, Record, Timestamp};
+use crate::timing::{HOLD, RETENTION_MARGIN, longest_between_reads};
+use crate::{Directive, Pauses, Policy, Record, Timestamp};
 
-/// How long a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
-/// outlast the 14 days for which SQS keeps a message, and SQS allows 1,000.
-pub const HOLD: Duration = Duration::from_secs(14 * 86_400 / 900);
-/// SQS keeps a message for 14 days at most. One this old must not be hidden again.
-pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// The last retry is made this long before the end of `MAX_AGE`, or a tenth of `MAX_AGE` before if that is shorter, so
 /// that a late poll does not lose it.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
@@ -67,6 +62,32 @@ impl DueBy {
             Self::RetryNow => "retry_now",
         }
     }
+}
+
+/// What has moved a retry forward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Early {
+    /// What did.
+    pub because: EarlyBecause,
+    /// When the retry would be due without it.
+    pub otherwise_due: Timestamp,
+}
+
+/// Why a retry comes early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EarlyBecause {
+    /// An operator's order.
+    Ordered {
+        /// The moment of the order.
+        at: Timestamp,
+        /// Who gave it.
+        by: Option<String>,
+    },
+    /// The function has recovered, so the clock of the wait ran faster.
+    Recovered {
+        /// How much faster than in real time the whole wait has passed, in hundredths.
+        speed: u64,
+    },
 }
 
 impl Case<'_, '_> {

@@ -11,13 +11,12 @@ use crate::failed_event::FailedEvent;
 use crate::recovery::{Health, MetricMinute, Recovery, SERIES_MINUTES};
 use crate::report::MinutesRead;
 use crate::seed::generator;
+use crate::timing::BETWEEN_READS_AT_MOST;
 use crate::waits::isolated;
 use crate::{FunctionArn, Policies, QueueArn, Record, Timestamp};
 
 /// The least time between two reads of a function's minutes in one environment.
 const BETWEEN_READS: Duration = Duration::from_secs(60);
-/// How much longer it may be, so that environments do not read together.
-const LONGEST: f64 = 1.25;
 /// An event that has not failed more often is not worth a read: its waits are seconds.
 const FAILURES: u64 = 2;
 /// Functions that one environment knows of, at most. Further ones are retried as their policies say.
@@ -162,7 +161,7 @@ impl KnownMinutes {
         now: Timestamp,
         message_id: &str,
     ) -> Vec<MinutesRead> {
-        let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..LONGEST);
+        let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..BETWEEN_READS_AT_MOST);
         let function = read.function.clone();
         let known = self.functions.entry(function.clone()).or_insert_with(Known::nothing);
         known.next_read = now.saturating_add(BETWEEN_READS.mul_f64(more));

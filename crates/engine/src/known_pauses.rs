@@ -8,14 +8,9 @@ use crate::account::CallFailure;
 use crate::pauses::Pauses;
 use crate::report::PausesRead;
 use crate::seed::generator;
+use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
 use crate::{Policy, Timestamp};
 
-/// The least time between two reads of an environment. With many environments it is longer, so that together they read
-/// about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
-const BETWEEN_READS: Duration = Duration::from_secs(30);
-const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
-/// How much longer it may be, so that environments do not read together.
-const LONGEST: f64 = 1.25;
 /// A pause that is open for longer may have been forgotten: the handler logs it as a warning.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
 /// Remedy for an unreadable parameter.
@@ -75,22 +70,11 @@ impl KnownPauses {
         };
         if self.known.is_some() {
             let wait = self.between_reads.unwrap_or_default();
-            let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..LONGEST);
+            let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..BETWEEN_READS_AT_MOST);
             self.next_read = Some(now.saturating_add(wait.mul_f64(more)));
         }
         read
     }
-}
-
-/// How late a busy environment may notice a change of the pauses: the longest time between two reads, 37.5 s, or 0.375 s for
-/// each of `MAXIMUM_CONCURRENCY` environments.
-pub fn longest_between_reads(policy: &Policy) -> Duration {
-    between_reads(policy).mul_f64(LONGEST)
-}
-
-fn between_reads(policy: &Policy) -> Duration {
-    let environments = u32::try_from(policy.maximum_concurrency()).unwrap_or(u32::MAX);
-    BETWEEN_READS.max(PER_ENVIRONMENT * environments)
 }
 
 fn parsed(text: Option<String>) -> Result<Pauses, CallFailure> {

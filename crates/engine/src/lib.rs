@@ -11,7 +11,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `environment` | [`Environment`]: a message's way through a batch: decided, performed, outcome |
-//! | `decide`, `due` | [`decide()`]: the rules, numbered; and when a retry is due |
+//! | `decide`, `due`, `looks` | [`decide()`]: the rules, numbered; when a retry is due; and when a long wait is checked |
 //! | `waits`, `room` | waits after failures and hops of moves; room to hide |
 //! | `known_pauses`, `known_minutes` | what an environment knows of pauses and of functions, and when it reads that |
 //! | `recovery` | [`Recovery`]: how fast waits pass once a function works again |
@@ -23,6 +23,7 @@
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `policies_text`, `arn` | `POLICIES` as text, edited entry by entry; ARNs and their patterns |
 //! | `pauses`, `retry_now` | [`Pauses`]: the document, read, written and edited; [`RetryNow`], an entry of it |
+//! | `timing` | the times that several rules reckon with, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 
 mod account;
@@ -51,6 +52,7 @@ mod retry_now;
 mod room;
 mod seed;
 mod time;
+mod timing;
 mod waits;
 
 pub use comeback_backoff::{Backoff, Jitter};
@@ -61,31 +63,33 @@ pub use account::{
     InvokeFailure, LOOK_TIMEOUT, Look, MINUTES_TIMEOUT, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE,
     SqsBatchCalls, VisibilityChange,
 };
-pub use arn::{BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, QueueArn};
+pub use arn::{BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn};
 pub use batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
 pub use dead_letter::{Attribute, DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
-pub use decide::{Action, Known, QUEUE_VISIBILITY_TIMEOUT, decide};
+pub use decide::{Action, Known, decide};
 pub use directive::{Directive, error_names, simple_name};
-pub use due::{DueBy, HOLD};
+pub use due::{DueBy, Early, EarlyBecause};
 pub use environment::{Environment, UNANSWERED};
 pub use failed_event::FailedEvent;
 pub use invocation_record::{InvocationError, InvocationRecord};
 pub use known_minutes::RecoveryMode;
-pub use known_pauses::{LONG_PAUSE, longest_between_reads};
+pub use known_pauses::LONG_PAUSE;
 pub use letter::{Letter, LetterKind};
 pub use pauses::{
     Concurrency, EditError, GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseChange,
-    PauseTarget, Pauses,
+    Pauses,
 };
-pub use policies::{BadEntry, FUNCTION_SETTINGS, Policies, PolicyEntry};
+pub use policies::{Policies, PolicyEntry};
 pub use policies_text::{policies_named, policy_about, with_policy, without_policies, without_policy};
 pub use policy::{
-    BACKOFF_RANGE, HIDE_UP_TO_RANGE, HideUpTo, LONGEST_HIDE_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
-    MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError, Settings,
+    BACKOFF_RANGE, BadEntry, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, LONGEST_HIDE_RANGE,
+    MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError,
+    Settings,
 };
 pub use record::{GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use recovery::{Contradiction, Health, MetricMinute, Recovery, SERIES_MINUTES, looks_within};
 pub use report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry, Step};
-pub use retry_now::{Early, EarlyBecause, LONGEST_WITHIN, RetryNow};
+pub use retry_now::{LONGEST_WITHIN, RetryNow};
 pub use room::Room;
 pub use time::{Timestamp, duration, seconds};
+pub use timing::{HOLD, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use rand::RngExt;
 
-use crate::decide::{LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT};
 use crate::due::Case;
-use crate::known_pauses::longest_between_reads;
 use crate::seed::generator;
 use crate::time::ceil_secs;
+use crate::timing::{LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
 use crate::{Directive, Timestamp};
 
 /// The shortest first piece, in seconds.

@@ -3,8 +3,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,7 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::json::object;
 use crate::retry_now::RetryEntry;
-use crate::{BadPattern, FunctionPattern, RetryNow, Timestamp};
+use crate::time::LATEST;
+use crate::{LONGEST_WITHIN, PauseTarget, RetryNow, Timestamp};
 
 /// All pauses: open ones, and those that ended within the last 14 days; and the orders to retry now. None by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,15 +56,6 @@ pub struct PauseChange {
     pub spread: Option<Duration>,
     /// The reason.
     pub why: Option<String>,
-}
-
-/// The functions of a pause.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PauseTarget {
-    /// Every function: `*`.
-    All,
-    /// The functions that a pattern allows; without a qualifier, every version and alias too.
-    Functions(FunctionPattern),
 }
 
 /// The reserved concurrency that a function had before its pause set it to 0 (`pause --hard`).
@@ -120,6 +110,37 @@ impl Pauses {
     }
 }
 
+impl Pauses {
+    /// Adds an order to retry. Its moment is rounded up to a second, and so is `within`.
+    ///
+    /// # Errors
+    ///
+    /// It makes no sense, or there is no room for it.
+    pub fn retry(&self, mut retry: RetryNow) -> Result<Self, EditError> {
+        if retry.within > LONGEST_WITHIN {
+            return Err(EditError::WithinTooLong(retry.within.as_secs()));
+        }
+        // Rounded down it would miss the latest events that have failed.
+        retry.at = retry.at.rounded_up_to_secs();
+        let mut all = self.clone();
+        all.retries.retain(|entry| !entry.is_over(retry.at));
+        let first_end = all.retries.iter().filter_map(|entry| entry.end).min();
+        all.retries.push(RetryEntry::of(&retry));
+        let bytes = all.retries.iter().map(|entry| entry.text.len() + 1).sum();
+        if bytes > LONGEST_RETRIES { Err(EditError::ManyRetries { bytes, first_end }) } else { Ok(all) }
+    }
+
+    /// The orders to retry.
+    pub fn retries(&self) -> impl Iterator<Item = &RetryNow> {
+        self.retries.iter().filter_map(|entry| entry.retry.as_ref().ok())
+    }
+
+    /// What is wrong with the entries of `retries` that cannot be read. They count as absent.
+    pub fn unreadable_retries(&self) -> impl Iterator<Item = &str> {
+        self.retries.iter().filter_map(|entry| entry.retry.as_ref().err()).map(String::as_str)
+    }
+}
+
 impl Pause {
     /// Whether it has begun and is not over.
     pub fn is_active(&self, now: Timestamp) -> bool {
@@ -132,33 +153,6 @@ impl Pause {
     }
 }
 
-impl PauseTarget {
-    /// Whether it names the function.
-    pub fn covers(&self, function_arn: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Functions(pattern) => pattern.allows(function_arn),
-        }
-    }
-}
-
-impl FromStr for PauseTarget {
-    type Err = BadPattern;
-
-    fn from_str(text: &str) -> Result<Self, BadPattern> {
-        if text == "*" { Ok(Self::All) } else { text.parse().map(Self::Functions) }
-    }
-}
-
-impl fmt::Display for PauseTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All => f.write_str("*"),
-            Self::Functions(pattern) => pattern.fmt(f),
-        }
-    }
-}
-
 // The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}.
 // Times are in seconds since the epoch. An unknown `v` is refused. Other members are left to later versions: the commands
 // write them back as they were.
@@ -166,9 +160,8 @@ impl fmt::Display for PauseTarget {
 // nothing else, by the two halves of their targets: "past":{"arn:…:function:":{"orders":[[1700000000,3600,1800]]}}.
 
 const VERSION: u64 = 1;
-/// 9999-12-31T23:59:59Z, in seconds. Anything later is a mistake, such as milliseconds.
-pub(crate) const LATEST: u64 = 253_402_300_799;
-
+/// Bytes that orders to retry may take of the parameter. The rest is left to pauses.
+const LONGEST_RETRIES: usize = 1_024;
 #[derive(Deserialize)]
 struct Versioned {
     v: u64,

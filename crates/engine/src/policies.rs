@@ -4,21 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::QueueArn;
-use crate::arn::{BadPattern, PolicyPattern};
-use crate::policy::{Policy, SettingError};
-
-/// The variables that an entry of `POLICIES` may set. The others are about the queue as a whole.
-pub const FUNCTION_SETTINGS: [&str; 9] = [
-    "MAX_AGE",
-    "MAX_RETRIES",
-    "BASE_BACKOFF",
-    "MAX_BACKOFF",
-    "BACKOFFS",
-    "JITTER",
-    "ENVELOPE",
-    "NON_RETRYABLE_ERRORS",
-    "DIRECTIVES",
-];
+use crate::arn::PolicyPattern;
+use crate::policy::{BadEntry, FUNCTION_SETTINGS, Policy, SettingError};
 
 /// The stack's policy, and those of single functions.
 ///
@@ -213,27 +200,4 @@ impl PolicyEntry {
             }
         }
     }
-}
-
-/// Why an entry of `POLICIES` is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadEntry {
-    /// Its first word is not a pattern.
-    #[error("{0}")]
-    Pattern(BadPattern),
-    /// It is only a pattern.
-    #[error("sets nothing; it must be a function's name or ARN, then VARIABLE=VALUE, separated by spaces")]
-    Nothing,
-    /// A word without `=`.
-    #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
-    NotASetting(String),
-    /// A variable that is not a function's.
-    #[error("sets {0:?}; it may set {names}", names = FUNCTION_SETTINGS.join(", "))]
-    NotOfAFunction(String),
-    /// A variable is set again.
-    #[error("sets {0} twice")]
-    Twice(String),
-    /// The resulting policy is refused.
-    #[error("is refused: {0}")]
-    Refused(Box<SettingError>),
 }

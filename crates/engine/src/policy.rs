@@ -12,8 +12,20 @@ use wildmatch::WildMatch;
 
 use crate::arn::{BadPattern, FunctionPattern, HandlerFunction};
 use crate::directive::error_names;
-use crate::policies::BadEntry;
 use crate::time::seconds;
+
+/// The variables that an entry of `POLICIES` may set. The others are about the queue as a whole.
+pub const FUNCTION_SETTINGS: [&str; 9] = [
+    "MAX_AGE",
+    "MAX_RETRIES",
+    "BASE_BACKOFF",
+    "MAX_BACKOFF",
+    "BACKOFFS",
+    "JITTER",
+    "ENVELOPE",
+    "NON_RETRYABLE_ERRORS",
+    "DIRECTIVES",
+];
 
 /// `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=14 * 24 * 3_600;
@@ -389,6 +401,29 @@ pub enum SettingError {
         /// What it must be.
         expected: String,
     },
+}
+
+/// Why an entry of `POLICIES` is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadEntry {
+    /// Its first word is not a pattern.
+    #[error("{0}")]
+    Pattern(BadPattern),
+    /// It is only a pattern.
+    #[error("sets nothing; it must be a function's name or ARN, then VARIABLE=VALUE, separated by spaces")]
+    Nothing,
+    /// A word without `=`.
+    #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
+    NotASetting(String),
+    /// A variable that is not a function's.
+    #[error("sets {0:?}; it may set {names}", names = FUNCTION_SETTINGS.join(", "))]
+    NotOfAFunction(String),
+    /// A variable is set again.
+    #[error("sets {0} twice")]
+    Twice(String),
+    /// The resulting policy is refused.
+    #[error("is refused: {0}")]
+    Refused(Box<SettingError>),
 }
 
 impl Policy {

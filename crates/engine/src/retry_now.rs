@@ -7,18 +7,15 @@ use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
 use crate::directive::error_names;
-use crate::due::HOLD;
 use crate::json::object;
-use crate::known_pauses::longest_between_reads;
-use crate::pauses::{EditError, LATEST, PauseTarget};
-use crate::{Pauses, Policy, QUEUE_VISIBILITY_TIMEOUT, Timestamp};
+use crate::time::LATEST;
+use crate::timing::{HOLD, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
+use crate::{PauseTarget, Policy, Timestamp};
 
 /// The longest `within` of a [`RetryNow`]. It leaves time for the handler to look at every message within 12 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
 /// An entry ends this long after its moment at the latest.
 const LONGEST_ENTRY: Duration = Duration::from_secs(12 * 3_600);
-/// Bytes that the entries may take of the parameter. The rest is left to pauses.
-const LONGEST_RETRIES: usize = 1_024;
 
 /// An operator's order to retry the events of functions that failed before a moment: the entry `retries` of the pauses'
 /// document.
@@ -39,32 +36,6 @@ pub struct RetryNow {
     /// Its [end](Self::end), in whole seconds: then it leaves the parameter. `None` in entries of older versions, which
     /// stay for 12 hours.
     pub until: Option<Timestamp>,
-}
-
-/// What has moved a retry forward.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Early {
-    /// What did.
-    pub because: EarlyBecause,
-    /// When the retry would be due without it.
-    pub otherwise_due: Timestamp,
-}
-
-/// Why a retry comes early.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EarlyBecause {
-    /// An operator's order.
-    Ordered {
-        /// The moment of the order.
-        at: Timestamp,
-        /// Who gave it.
-        by: Option<String>,
-    },
-    /// The function has recovered, so the clock of the wait ran faster.
-    Recovered {
-        /// How much faster than in real time the whole wait has passed, in hundredths.
-        speed: u64,
-    },
 }
 
 impl RetryNow {
@@ -101,7 +72,7 @@ pub(crate) struct RetryEntry {
     pub(crate) retry: Result<RetryNow, String>,
     /// When it leaves the document. An unreadable one, which may be a later version's, stays as long as any order; `None`
     /// if it does not say when it was given.
-    end: Option<Timestamp>,
+    pub(crate) end: Option<Timestamp>,
 }
 
 /// What every version reads of an entry.
@@ -134,7 +105,7 @@ impl RetryEntry {
         Self { text: text.into(), retry, end: latest.into_iter().chain(until).min() }
     }
 
-    fn of(retry: &RetryNow) -> Self {
+    pub(crate) fn of(retry: &RetryNow) -> Self {
         let wire = Wire {
             target: retry.target.to_string(),
             at: retry.at.as_secs(),
@@ -171,36 +142,5 @@ impl RetryNow {
             why: why.map(Into::into),
             until: until.map(Timestamp::from_secs),
         })
-    }
-}
-
-impl Pauses {
-    /// Adds an order to retry. Its moment is rounded up to a second, and so is `within`.
-    ///
-    /// # Errors
-    ///
-    /// It makes no sense, or there is no room for it.
-    pub fn retry(&self, mut retry: RetryNow) -> Result<Self, EditError> {
-        if retry.within > LONGEST_WITHIN {
-            return Err(EditError::WithinTooLong(retry.within.as_secs()));
-        }
-        // Rounded down it would miss the latest events that have failed.
-        retry.at = retry.at.rounded_up_to_secs();
-        let mut all = self.clone();
-        all.retries.retain(|entry| !entry.is_over(retry.at));
-        let first_end = all.retries.iter().filter_map(|entry| entry.end).min();
-        all.retries.push(RetryEntry::of(&retry));
-        let bytes = all.retries.iter().map(|entry| entry.text.len() + 1).sum();
-        if bytes > LONGEST_RETRIES { Err(EditError::ManyRetries { bytes, first_end }) } else { Ok(all) }
-    }
-
-    /// The orders to retry.
-    pub fn retries(&self) -> impl Iterator<Item = &RetryNow> {
-        self.retries.iter().filter_map(|entry| entry.retry.as_ref().ok())
-    }
-
-    /// What is wrong with the entries of `retries` that cannot be read. They count as absent.
-    pub fn unreadable_retries(&self) -> impl Iterator<Item = &str> {
-        self.retries.iter().filter_map(|entry| entry.retry.as_ref().err()).map(String::as_str)
     }
 }

@@ -6,6 +6,9 @@ use std::time::Duration;
 use chrono::DateTime;
 use serde::{Serialize, Serializer};
 
+/// 9999-12-31T23:59:59Z, in seconds. Anything later is a mistake, such as milliseconds.
+pub(crate) const LATEST: u64 = 253_402_300_799;
+
 /// A moment, in milliseconds since the epoch, like SQS's own attributes.
 ///
 /// Arithmetic saturates: timestamps come from queue content, which must not overflow anything.

@@ -8,7 +8,12 @@ mod lookup;
 pub(crate) mod oracle;
 pub(crate) mod pauses;
 
+use std::time::Duration;
+
 use crate::event::EventNumber;
+
+/// How long a receive hides a message that the handler does not hide.
+const UNHIDDEN: Duration = Duration::from_secs(1_230);
 
 texts! {
     /// Something that must hold of every run, whatever strikes. It is checked as the run goes.

@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{HANDLER_TIMEOUT, PauseTarget, RecoveryMode, Timestamp};
+use comeback_engine::{HANDLER_TIMEOUT, PauseTarget, Policies, RecoveryMode, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -114,6 +114,15 @@ pub struct ScenarioError {
     pub value: String,
     /// What is accepted.
     pub range: &'static str,
+}
+
+/// New policies in a run. The queue-wide settings must stay as they are.
+#[derive(Clone, Debug)]
+pub struct PolicyChange {
+    /// When they come into force, counted from the start.
+    pub at: Duration,
+    /// The policies from then on.
+    pub policies: Policies,
 }
 
 impl Scenario {

@@ -12,7 +12,7 @@ use crate::check::ledger::Multiplied;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::Summary;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{PolicyChange, Scenario, ScenarioError};
 use crate::watch::{Recorder, Violation, Watcher, elapsed};
 use crate::world::World;
 use crate::world::batch::{Batch, Death};
@@ -49,15 +49,6 @@ pub enum RunError {
 enum End {
     Broken(Broken),
     Multiplied(Multiplied),
-}
-
-/// New policies in a run. The queue-wide settings must stay as they are.
-#[derive(Clone, Debug)]
-pub struct PolicyChange {
-    /// When they come into force, counted from the start.
-    pub at: Duration,
-    /// The policies from then on.
-    pub policies: Policies,
 }
 
 /// Runs a scenario under these policies, to the end of its time or to the first broken [`Invariant`](crate::Invariant).

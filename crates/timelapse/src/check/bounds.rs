@@ -22,8 +22,6 @@ const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// From this receive on, LONGEST_HIDE no longer counts.
 const UNCUT_FROM_RECEIVE: u32 = 500;
-/// How long a receive hides a message that the handler does not hide.
-pub(super) const UNHIDDEN: Duration = Duration::from_secs(1_230);
 /// A message older than this is given up, before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// How long a message is hidden after an unanswered re-invocation.

@@ -7,19 +7,18 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
-use super::bounds::{After, Bounds, Case, InFlightBound, Look, UNHIDDEN};
+use super::bounds::{After, Bounds, Case, InFlightBound, Look};
 use super::ledger::Ledger;
 use super::lookup::policy_of;
 use super::pauses::Known;
-use super::{Broken, Invariant};
+use super::{Broken, Invariant, UNHIDDEN};
 use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
 use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 use crate::operators::{OperatorPause, OperatorRetry};
-use crate::scenario::Scenario;
-use crate::simulation::PolicyChange;
+use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::{Mix, SimulatedTarget};
 
 /// A message that a handler has seen this lately does not expire: the longest backoff.

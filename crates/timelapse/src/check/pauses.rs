@@ -6,7 +6,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
-use crate::check::bounds::UNHIDDEN;
+use crate::check::UNHIDDEN;
 use crate::operators::{OperatorPause, OperatorRetry};
 
 /// Longest hiding of a message of a paused function.

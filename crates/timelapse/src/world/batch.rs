@@ -12,8 +12,7 @@ use crate::check::books::Carried;
 use crate::check::oracle::Reads;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
-use crate::scenario::Scenario;
-use crate::simulation::PolicyChange;
+use crate::scenario::{PolicyChange, Scenario};
 
 /// Lambda ends an idle environment, and replaces an old one. It does not say when: these are assumptions.
 const IDLE: Duration = Duration::from_secs(600);

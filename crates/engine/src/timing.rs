@@ -1,0 +1,37 @@
+//! The times that several rules reckon with: SQS's, and how often a paused event and the pauses are checked.
+
+use std::time::Duration;
+
+use crate::Policy;
+
+/// SQS's longest visibility timeout. It counts from the receive, and SQS refuses a longer one.
+pub(crate) const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
+/// Subtracted from [`LONGEST_VISIBILITY`], because our call reaches SQS some time after the receive.
+pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
+/// The retry queue's own `VisibilityTimeout`. It must be over 14 days / 1,000, because SQS itself dead-letters a
+/// message after 1,000 receives: so a handler that cannot run loses nothing. If the handler was throttled, Lambda may
+/// deliver a message this long after its receive.
+pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
+/// How long a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
+/// outlast the 14 days for which SQS keeps a message, and SQS allows 1,000.
+pub const HOLD: Duration = Duration::from_secs(14 * 86_400 / 900);
+/// SQS keeps a message for 14 days at most. One this old must not be hidden again.
+pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
+/// The least time between two reads of the pauses in one environment. With many environments it is longer, so that together they read
+/// about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
+const BETWEEN_READS: Duration = Duration::from_secs(30);
+const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
+/// The longest time between two reads, as a multiple of the least, so that environments do not read together.
+pub(crate) const BETWEEN_READS_AT_MOST: f64 = 1.25;
+
+/// How late a busy environment may notice a change of the pauses: the longest time between two reads, 37.5 s, or 0.375 s for
+/// each of `MAXIMUM_CONCURRENCY` environments.
+pub fn longest_between_reads(policy: &Policy) -> Duration {
+    between_reads(policy).mul_f64(BETWEEN_READS_AT_MOST)
+}
+
+/// The least time between two reads of the pauses in one environment.
+pub(crate) fn between_reads(policy: &Policy) -> Duration {
+    let environments = u32::try_from(policy.maximum_concurrency()).unwrap_or(u32::MAX);
+    BETWEEN_READS.max(PER_ENVIRONMENT * environments)
+}
