@@ -1,25 +1,19 @@
 import * as fs from 'node:fs';
-import * as os from 'node:os';
 import * as path from 'node:path';
 import { App, type CfnElement, Stack, type StackProps } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import { type Construct, type IConstruct } from 'constructs';
-import { afterAll } from 'vitest';
 
 import { AsyncRetries, type AsyncRetriesProps } from '../src';
 
 /** The repository, whose tools (`make tools`) the tests run. */
 export const REPOSITORY = path.join(__dirname, '..', '..');
 
-const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'comeback-cdk-'));
-afterAll(() => {
-  fs.rmSync(scratch, { recursive: true });
-});
+const { SCRATCH: scratch = '' } = process.env;
 
 /** Stands in for the retry handler's code. */
-export const BOOTSTRAP = path.join(scratch, 'code');
-fs.mkdirSync(BOOTSTRAP);
+export const BOOTSTRAP = fs.mkdtempSync(path.join(scratch, 'code-'));
 fs.writeFileSync(path.join(BOOTSTRAP, 'bootstrap'), '#!/bin/sh\n', { mode: 0o755 });
 
 export const ENV = { account: '123456789012', region: 'eu-west-1' };

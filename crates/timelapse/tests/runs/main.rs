@@ -4,10 +4,12 @@ mod chaos;
 mod figures;
 mod moves;
 mod pauses;
+mod plan;
 mod policies;
 mod queue;
 mod recovery;
 mod retries;
+mod schedule;
 
 use std::time::Duration;
 
