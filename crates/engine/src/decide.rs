@@ -59,7 +59,8 @@
 //!     `LONGEST_HIDE` after now: the first piece of a longer wait at a moment within `LONGEST_HIDE` of *start*, drawn from
 //!     a generator seeded by the message, *n*, the delay and `MAX_AGE`, and each further piece `LONGEST_HIDE` later. The
 //!     due time does not depend on that. While the function is down or recovers, a wait that the recovery would
-//!     shorten is looked at every 1 to 5 minutes, and less often after 4 hours, until the message's 120th receive.
+//!     shorten is looked at every 1 to 5 minutes, and less often after 4 hours, or when its receives could reach 1,000
+//!     if no hiding worked from then on: then every 1,230 s.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
 //!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
 //!
@@ -88,9 +89,6 @@ const LONGEST_LATER_HIDE: Duration =
 /// From this receive on, `LONGEST_HIDE` no longer counts. Until then its pieces take 7 days at least, because few of them are
 /// shorter (`looks.rs`), and what is left of the 14 days is 500 holds of a paused function at most.
 const UNCUT_FROM_RECEIVE: u32 = 500;
-/// From this receive on, nobody looks whether a function has recovered: a paused function's event takes 868 holds in 13.5
-/// days.
-const UNLOOKED_FROM_RECEIVE: u32 = 120;
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// By how much a wait may seem shorter than its looks, because clocks differ.
@@ -312,13 +310,17 @@ impl<'r> Case<'_, 'r> {
         } else {
             longest
         };
-        if self.is_looked_at() { longest.min(look_after(self.waited())) } else { longest }
+        if self.is_looked_at() { longest.min(self.longest_look()) } else { longest }
     }
 
-    /// Whether the wait ends sooner if the function recovers. The longest takes 114 looks, and SQS allows 1,000 receives.
+    fn longest_look(&self) -> Duration {
+        look_after(self.waited(), self.record.receive_count, self.now.since(self.record.sent))
+    }
+
+    /// Whether the wait ends sooner if the function recovers.
     fn is_looked_at(&self) -> bool {
         let is_well = self.recovery().is_none_or(|recovery| recovery.health(self.now) == Health::Well);
-        !is_well && self.record.receive_count < UNLOOKED_FROM_RECEIVE
+        !is_well
     }
 
     fn waited(&self) -> Duration {
@@ -348,7 +350,7 @@ impl<'r> Case<'_, 'r> {
         let line_is_due = lines(waited) > lines(waited.saturating_sub(longest_piece));
         let came_by_itself = receives > 0 && waited + CLOCK_SLACK >= LOOKS.0.saturating_mul(receives);
         // What the look before may not have known of the pauses is new.
-        let unknown = look_after(waited) + CLOCK_SLACK + longest_between_reads(self.policy);
+        let unknown = self.longest_look() + CLOCK_SLACK + longest_between_reads(self.policy);
         let due_in_real_time = |now| Case { now, recovery: None, ..*self }.due().map(|due| due.at);
         let before = due_in_real_time(self.now.before(unknown));
         came_by_itself && !line_is_due && before == due_in_real_time(self.now)

@@ -17,6 +17,7 @@ use std::iter::successors;
 use std::time::Duration;
 
 use crate::Timestamp;
+use crate::timing::{QUEUE_VISIBILITY_TIMEOUT, RETENTION_MARGIN};
 
 /// Minutes before now that a series must reach back: the longest backoff, 12 hours; before it the longest recovery, which
 /// may still have gone on then; and before that what makes a minute down, and the load of an outage. A longer series
@@ -53,9 +54,12 @@ const MINUTE_MS: u64 = 60_000;
 
 /// Shortest and longest time between two looks at a waiting event, except for very long waits …
 pub(crate) const LOOKS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(300));
-/// … and how it grows with the wait: so a wait of 12 hours takes 114 looks.
+/// … and how it grows with the wait.
 const WAITED_PER_LOOK: u32 = 8;
 const WAITED_PER_LATE_LOOK: u32 = 48;
+/// Receives until SQS would delete a message, if no hiding works from now on: with more than this, looks for a recovery are
+/// as rare as the receives of a message that nobody hides. SQS allows 1,000, and pieces cut short take a few.
+const RECEIVES_TO_SPARE: u64 = 985;
 
 /// What CloudWatch knows of a minute of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,15 +181,21 @@ impl Health {
     }
 }
 
-/// How long a message may be hidden that has waited for this long, so that a recovery is noticed.
-pub(crate) fn look_after(waited: Duration) -> Duration {
-    (waited / WAITED_PER_LOOK).clamp(LOOKS.0, LOOKS.1).max(waited / WAITED_PER_LATE_LOOK)
+/// How long to hide a message that has waited for this long, so that a recovery is noticed. `age` is the time since the
+/// message was sent.
+pub(crate) fn look_after(waited: Duration, receives: u32, age: Duration) -> Duration {
+    let unhidden = RETENTION_MARGIN.saturating_sub(age).as_secs() / QUEUE_VISIBILITY_TIMEOUT.as_secs();
+    let is_tight = u64::from(receives) + unhidden >= RECEIVES_TO_SPARE;
+    let shortest = if is_tight { QUEUE_VISIBILITY_TIMEOUT } else { LOOKS.0 };
+    (waited / WAITED_PER_LOOK).min(LOOKS.1).max(waited / WAITED_PER_LATE_LOOK).max(shortest)
 }
 
 /// How many of these looks a wait takes, with pieces of at most `longest_hide`.
 pub fn looks_within(wait: Duration, longest_hide: Duration) -> usize {
-    let next = |waited: &Duration| Some(*waited + look_after(*waited).min(longest_hide));
-    successors(next(&Duration::ZERO), next).take_while(|waited| *waited < wait).count()
+    let next = |&(waited, receives): &(Duration, u32)| {
+        Some((waited + look_after(waited, receives, waited).min(longest_hide), receives + 1))
+    };
+    successors(next(&(Duration::ZERO, 1)), next).take_while(|(waited, _)| *waited < wait).count()
 }
 
 /// The state on the way through the minutes.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    CallFailure, Early, EarlyBecause, Environment, Health, MetricMinute, MinutesRead, Policies, Policy,
-    Record, RecoveryMode, Step, Timestamp,
+    CallFailure, Early, EarlyBecause, Environment, Health, Jitter, MetricMinute, MinutesRead, Policies,
+    Policy, Record, RecoveryMode, Step, Timestamp,
 };
 
 use crate::fakes::{Call, Invoke, World, failure};
@@ -228,15 +228,36 @@ fn no_look_is_past_the_end_of_the_wait() {
     assert_eq!(visibility_timeout, Duration::from_secs(90));
 }
 
+/// The function stays down. From any moment on every hiding is refused, until the event is given up.
 #[test]
-fn from_its_120th_receive_on_a_message_is_hidden_for_its_whole_wait() {
-    let hidden = |receive_count| {
-        let record = Record { receive_count, ..record(3) };
-        let (step, _) = step(&record, &two_hours(), RecoveryMode::On, 3 * HOUR);
-        let Step::Defer { visibility_timeout, .. } = step else { panic!("{step:?}") };
-        visibility_timeout.as_secs()
+fn no_refusals_make_a_thousand_receives_of_looks() {
+    let policy = policy(|settings| {
+        (settings.base_backoff, settings.max_backoff, settings.jitter) = (43_170, 43_170, Jitter::None);
+        (settings.max_age, settings.longest_hide) = (14 * 24 * HOUR, 1_344);
+    });
+    let down = |now: Timestamp| {
+        let newest = now.as_millis() / MINUTE;
+        let minute = |number| MetricMinute { number, invocations: 100, errors: 100 };
+        World {
+            read_minutes: Box::new(move || Ok((newest - 1_440..newest).map(minute).collect())),
+            ..World::default()
+        }
     };
-    assert_eq!((hidden(119), hidden(120)), (300, HOUR));
+    for refused_from in [0, 600, 2 * HOUR, 3 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR] {
+        let (mut waited, mut receives) = (0, 1);
+        let mut looks = environment(&policy, RecoveryMode::On);
+        while waited < 12 * HOUR {
+            let message = Record { receive_count: receives, sent: at(0), first_receive: at(0), ..record(3) };
+            let (world, messages) = (down(at(waited)), [message]);
+            let report = world.handle_in(&mut looks, &messages, at(waited), 99);
+            let Some(Step::Defer { visibility_timeout, .. }) = report.outcomes[0].step else { break };
+            waited += if waited < refused_from { visibility_timeout.as_secs() } else { 1_230 };
+            receives += 1;
+        }
+        let given_up = (13 * 24 + 12) * HOUR;
+        let most = u64::from(receives) + (given_up - waited) / 1_230;
+        assert!(most < 1_000, "{most} receives, if no hiding works after {refused_from} s");
+    }
 }
 
 const PAUSE: &str = r#"{"v":1,"pauses":[{"target":"ORDERS","from":FROM,"until":UNTIL,"spread":36000}]}"#;
