@@ -4,7 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, Args};
-use comeback_engine::{Policies, SettingError, Timestamp};
+use comeback_engine::{Policies, PolicyEntry, SettingError, Timestamp};
+use comeback_timelapse::SimulatedTarget;
+
+use crate::failure::Failure;
 
 /// The retry handler's policy variables as flags. The handler's own reader reads them as text, so they
 /// mean the same and are refused in the same words.
@@ -115,6 +118,30 @@ impl PolicyFlags {
     }
 }
 
+/// The entry of `--policies` that counts for the function that `--target` names.
+pub(crate) fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, Failure> {
+    policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
+        Failure::Refused(vec![format!(
+            "--target is {target}, and no entry of --policies matches it: its policy is the stack's; leave --target out"
+        )])
+    })
+}
+
+/// A function's ARN as invocation records have it: with a qualifier.
+pub(crate) fn recorded_arn(function: &str) -> String {
+    let arn = SimulatedTarget { name: function.into(), ..SimulatedTarget::default() }.arn();
+    if function.contains(':') { arn } else { format!("{arn}:$LATEST") }
+}
+
+/// Warns of each entry of `POLICIES` that is about none of these functions. `what` says whose they are.
+pub(crate) fn warn_of_unmatched(policies: &Policies, function_arns: &[String], what: &str) {
+    for entry in policies.entries() {
+        if !function_arns.iter().any(|arn| entry.is_about(arn)) {
+            anstream::eprintln!("warning: POLICIES entry {:?} matches no function {what}", entry.to_string());
+        }
+    }
+}
+
 /// The handler's variable for a flag: `MAX_AGE` for `max-age`.
 pub(crate) fn variable(flag: &str) -> String {
     flag.to_uppercase().replace('-', "_")
@@ -126,19 +153,22 @@ pub(crate) struct PolicyChanges(Vec<(&'static str, String)>);
 
 impl PolicyChanges {
     /// Reads `jitter=none,max-backoff=1h`. A part without `=` continues the value before it, because
-    /// a value can be a list.
+    /// a value can be a list. So does any part of `policies` that does not begin with a flag.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let mut changes: Vec<(&'static str, String)> = Vec::new();
         for part in text.split(',') {
-            match (part.split_once('='), changes.last_mut()) {
-                (Some((name, value)), _) => {
-                    let flag = flag(name.trim())?;
+            let setting = part.split_once('=').map(|(name, value)| (flag(name.trim()), value.trim()));
+            match (setting, changes.last_mut()) {
+                (Some((Err(_), _)), Some(("policies", list))) | (None, Some((_, list))) => {
+                    list.extend([",", part]);
+                }
+                (Some((flag, value)), _) => {
+                    let flag = flag?;
                     if changes.iter().any(|(other, _)| *other == flag) {
                         return Err(format!("{flag} is given twice"));
                     }
-                    changes.push((flag, value.trim().to_owned()));
+                    changes.push((flag, value.to_owned()));
                 }
-                (None, Some((_, list))) => list.extend([",", part]),
                 (None, None) => return Err("must be FLAG=VALUE, such as jitter=none,max-backoff=1h".into()),
             }
         }
@@ -223,6 +253,10 @@ mod tests {
         let given = changes.applied_to(&PolicyFlags::default()).given();
         assert_eq!(given[1], ("non-retryable-errors", "Order*,Payment*".to_owned()));
         assert_eq!(given[0], ("jitter", "none".to_owned()));
+        let policies = "orders BACKOFFS=20s,5m MAX_AGE=2h;export NON_RETRYABLE_ERRORS=A,B";
+        let changes = PolicyChanges::read(&format!("policies={policies},jitter=none")).unwrap();
+        let given = changes.applied_to(&PolicyFlags::default()).given();
+        assert_eq!(given, [("jitter", "none".to_owned()), ("policies", policies.to_owned())]);
     }
 
     #[test]
@@ -235,6 +269,7 @@ mod tests {
             ("none", form.to_owned()),
             ("jiter=none", format!("\"jiter\" is not a flag of the policy: there are {flags}")),
             ("=none", format!("\"\" is not a flag of the policy: there are {flags}")),
+            ("jitter=none,jiter=full", format!("\"jiter\" is not a flag of the policy: there are {flags}")),
             ("jitter=none,jitter=full", "jitter is given twice".to_owned()),
         ] {
             assert_eq!(PolicyChanges::read(text), Err(expected), "{text}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use comeback_engine::{Policies, Policy, PolicyEntry, RecoveryMode, SettingError, Settings};
-use comeback_timelapse::{Goal, Plan, PlanError, SimulatedTarget, TARGET_ARN};
+use comeback_timelapse::{Goal, Plan, PlanError, TARGET_ARN};
 use serde::Serialize;
 
 use crate::clock::timed;
@@ -95,18 +95,6 @@ impl PlanArguments {
         let given = given.iter().filter_map(|(flag, value)| Some((*flag, value.as_deref()?)));
         PolicyFlags::default().with(given).policies(TARGET_ARN)
     }
-
-    /// The entry that counts for the function to plan for; `None` if the plan is for the stack's policy.
-    fn entry<'p>(&self, policies: &'p Policies) -> Result<Option<&'p PolicyEntry>, Failure> {
-        let Some(name) = &self.target else { return Ok(None) };
-        let target = SimulatedTarget { name: name.clone(), ..SimulatedTarget::default() };
-        let entry = policies.entry_of(&target.arn());
-        entry.map(Some).ok_or_else(|| {
-            Failure::Refused(vec![format!(
-                "--target is {name}, and no entry of --policies matches it: its policy is the stack's; plan that without --target"
-            )])
-        })
-    }
 }
 
 /// A policy apart from what a plan varies.
@@ -122,7 +110,7 @@ fn other_settings(policy: &Policy) -> Settings {
 pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     let goal = arguments.goal();
     let (policies, ()) = Failure::unless_both(arguments.policies(), goal.check())?;
-    let entry = arguments.entry(&policies)?;
+    let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
     let other = other_settings(entry.map_or(policies.stack(), PolicyEntry::policy));
     let (plan, wall_time) = timed(|| planned(&goal, &other));
     let plan = plan?;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::failure::{BadFile, Failure};
-use crate::flags::{PolicyFlags, moment};
+use crate::flags::{PolicyFlags, moment, warn_of_unmatched};
 use crate::output::print_json;
 use crate::text::terminal::{shown, shown_lines};
 
@@ -24,7 +24,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback replay events/*.json                      what the handler does with each sample
   comeback replay --at 2026-09-14T16:00:00Z events/early-return.json
-  comeback replay --non-retryable-errors 'Order*' events/non-retryable-error.json";
+  comeback replay --non-retryable-errors 'Order*' events/non-retryable-error.json
+  comeback replay --policies 'flaky-target MAX_AGE=2h' events/early-return.json";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
@@ -50,14 +51,22 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
         .policy
         .policies(target_functions)
         .map_err(|refused| Failure::refused(refused, Vec::new()))?;
-    let mut reports =
-        arguments.files.iter().map(|path| FileReport::of(path, &text_of(path)?, &policies, arguments.at));
+    let mut functions = Vec::new();
+    let mut reports = arguments.files.iter().map(|path| {
+        let report = FileReport::of(path, &text_of(path)?, &policies, arguments.at)?;
+        let decisions = report.handled.iter().flat_map(|handled| &handled.decisions);
+        functions.extend(decisions.filter_map(|decision| decision.function_arn.clone()));
+        Ok::<_, BadFile>(report)
+    });
     if arguments.json {
         let files = reports.collect::<Result<Vec<_>, _>>()?;
-        return print_json(&BTreeMap::from([("files", files)]));
+        print_json(&BTreeMap::from([("files", files)]))?;
+    } else {
+        let mut out = anstream::stdout().lock();
+        reports.try_for_each(|report| Ok::<_, Failure>(write_report(&mut out, &report?)?))?;
     }
-    let mut out = anstream::stdout().lock();
-    reports.try_for_each(|report| Ok(write_report(&mut out, &report?)?))
+    warn_of_unmatched(&policies, &functions, "of these events");
+    Ok(())
 }
 
 /// What the handler does with a file. Its JSON has the members in this order.

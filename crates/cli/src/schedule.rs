@@ -7,10 +7,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use comeback_engine::{Policies, Policy, RecoveryMode};
-use comeback_timelapse::{
-    IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, SimulatedTarget, TARGET_ARN,
-};
+use comeback_engine::{Policies, Policy, PolicyEntry, RecoveryMode};
+use comeback_timelapse::{IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -59,8 +57,8 @@ pub(crate) struct ScheduleArguments {
 
 pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
     let policies = checked(arguments)?;
-    let target = arguments.target.clone().map(|name| SimulatedTarget { name, ..SimulatedTarget::default() });
-    let policy = target.map_or(policies.stack(), |target| policies.of(&target.arn()));
+    let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
+    let policy = entry.map_or(policies.stack(), PolicyEntry::policy);
     let schedule = followed(arguments, policy);
     let recovers = arguments.recovery == Some(RecoveryMode::On);
     let schedule = if recovers { schedule.recovering() } else { schedule };
@@ -72,6 +70,7 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
             max_retries: policy.max_retries(),
             base_backoff_seconds: backoff.base().as_secs(),
             max_backoff_seconds: backoff.cap().as_secs(),
+            backoffs_seconds: policy.backoffs(),
             jitter: backoff.jitter().name(),
         };
         print_json(&Printed { policy, schedule: &schedule, in_flight })?;
@@ -106,7 +105,7 @@ fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {
 
 #[derive(Serialize)]
 struct Printed<'a> {
-    policy: PrintedPolicy,
+    policy: PrintedPolicy<'a>,
     #[serde(flatten)]
     schedule: &'a Schedule,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,11 +113,13 @@ struct Printed<'a> {
 }
 
 #[derive(Serialize)]
-struct PrintedPolicy {
+struct PrintedPolicy<'a> {
     max_age_seconds: u64,
     max_retries: u64,
     base_backoff_seconds: u64,
     max_backoff_seconds: u64,
+    /// `BACKOFFS`; empty without.
+    backoffs_seconds: &'a [u64],
     jitter: &'static str,
 }
 

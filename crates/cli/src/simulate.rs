@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::clock::timed;
 use crate::failure::Failure;
-use crate::flags::PolicyFlags;
+use crate::flags::{PolicyFlags, recorded_arn, warn_of_unmatched};
 use crate::output::{create, fill, print_json};
 use crate::text::terminal::Progress;
 
@@ -29,6 +29,8 @@ pub(crate) use arguments::{EXAMPLES, SimulateArguments};
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let (scenario, policies, other) = checked(arguments)?;
+    let arns: Vec<String> = scenario.targets.iter().map(|target| recorded_arn(&target.name)).collect();
+    warn_of_unmatched(&policies, &arns, "of the run; name its functions with --target");
     if let Some(seeds) = arguments.faults.seeds {
         return run_seeds(arguments, &scenario, &policies, seeds);
     }

@@ -38,9 +38,27 @@ fn the_clock_the_policy_and_the_allow_list_can_be_set() {
             "defer, retry 1",
         ),
         ("--envelope inline events/second-receive.json", r#""style":"inline"},"order":7"#),
+        ("--policies 'flaky-target MAX_RETRIES=0' events/first-failure.json", "dead_letter max_retries"),
     ] {
         let text = printed(&format!("replay {arguments}"));
         assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn an_entry_that_matches_no_function_is_a_warning() {
+    let entries = "--policies 'flaky-target MAX_AGE=2h;flacky MAX_AGE=2h'";
+    for (line, whose) in [
+        (format!("replay events/first-failure.json {entries}"), "of these events"),
+        (
+            format!("simulate --events 1 --target flaky-target {entries}"),
+            "of the run; name its functions with --target",
+        ),
+    ] {
+        let output = comeback(&line);
+        let expected = format!("warning: POLICIES entry \"flacky MAX_AGE=2h\" matches no function {whose}\n");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), expected, "{line}");
+        assert!(output.status.success());
     }
 }
 

@@ -68,6 +68,20 @@ fn every_variable_counts() {
 }
 
 #[test]
+fn a_functions_schedule_follows_its_entry() {
+    let entries =
+        "--max-retries 9 --policies 'orders:$LATEST MAX_RETRIES=2; export BACKOFFS=20s,5m,2h' --events 2";
+    let of = |target: &str| json_of(&format!("{entries} {target}"))["policy"].take();
+    let (stack, orders, export) = (of(""), of("--target orders"), of("--target export"));
+    assert_eq!([&stack, &orders, &export].map(|policy| number(policy, "max_retries")), [9, 2, 9]);
+    assert_eq!(
+        [&stack["backoffs_seconds"], &export["backoffs_seconds"]],
+        [&json!([]), &json!([20, 300, 7_200])]
+    );
+    assert_eq!(json_of("--backoffs 20s,5m --events 2")["policy"]["backoffs_seconds"], json!([20, 300]));
+}
+
+#[test]
 fn decorrelated_jitter_has_no_ceiling() {
     let flags = "--jitter decorrelated --max-retries 2 --events 50";
     let text = schedule(flags);
@@ -170,6 +184,10 @@ fn refused_values_are_named() {
             "20000 clients with strategy none: must be at most 10000",
         ),
         ("schedule --events 0", "--events is 0; it must be 1 to 100000\n"),
+        (
+            "schedule --policies 'export MAX_AGE=2h' --target exports",
+            "--target is exports, and no entry of --policies matches it",
+        ),
     ] {
         assert_refused(line, &format!("error: {error}"));
     }
