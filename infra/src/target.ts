@@ -85,8 +85,8 @@ export function patternFor(target: lambda.IFunction, stack: Stack): string {
 /**
  * Refuses a function whose retries could not be deployed, or would never happen.
  *
- * @throws if the function is in another account or region, already has an invoke configuration, or has
- *   `recursiveLoop: TERMINATE`
+ * @throws if the function is in another account or region, already has an invoke configuration, has
+ *   `recursiveLoop: TERMINATE`, is durable or is in tenant isolation mode
  */
 export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   const fn = unqualified(target);
@@ -108,6 +108,19 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
     throw new Error(
       `${fn.node.path} has recursiveLoop: TERMINATE, so Lambda would stop each event after 16 rounds; leave ` +
         'recursiveLoop out, and attach allows the loop',
+    );
+  }
+  const { durableConfig, tenancyConfig } = resourceOf(fn) ?? {};
+  if (durableConfig !== undefined) {
+    throw new Error(
+      `${fn.node.path} is a durable function (durableConfig): Lambda sends its failed events only to a dead-letter ` +
+        'queue of its own, not to a destination; let it retry its own steps',
+    );
+  }
+  if (tenancyConfig !== undefined) {
+    throw new Error(
+      `${fn.node.path} is in tenant isolation mode (tenancyConfig): each invocation needs a tenant id, and a retry has ` +
+        'none; attach a function that invokes this one with its tenant id, and fails if that does',
     );
   }
   const existing = invokeConfigOf(target);

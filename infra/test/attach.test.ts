@@ -281,6 +281,19 @@ test.each(['itself', 'alias'])(
   },
 );
 
+test.each<[string, Partial<lambda.FunctionProps>]>([
+  ['is a durable function (durableConfig)', { durableConfig: { executionTimeout: Duration.hours(1) } }],
+  ['is in tenant isolation mode (tenancyConfig)', { tenancyConfig: lambda.TenancyConfig.PER_TENANT }],
+])('a function that %s is refused', (text, props) => {
+  const stack = newStack();
+  const retries = newRetries(stack);
+  const attach = () => {
+    retries.attach(newFunction(stack, 'Orders', props).addAlias('live'));
+  };
+  expect(refusal(attach)).toContain(`Stack/Orders ${text}: `);
+  expect(targetFunctions(retries)).toBe('');
+});
+
 test('an alias that already has a configuration, and one beside it', () => {
   const stack = newStack();
   const retries = newRetries(stack);

@@ -290,6 +290,19 @@ describe('the environment', () => {
     expect(problem).toContain(`has at least ${String(frame + bytes)} bytes, and Lambda allows 4096`);
   });
 
+  test('is refused with too many policies', () => {
+    const stack = newStack();
+    const retries = newRetries(stack, { targetFunctions: ['*'] });
+    for (let n = 0; n < 60; n++) {
+      const functionName = `orders-${String(n)}`.padEnd(64, '-');
+      retries.attach(newFunction(stack, `Function${String(n)}`, { functionName }), {
+        policy: { maxRetries: 3 },
+      });
+    }
+    const text = refusal(() => Stage.of(stack)?.synth());
+    expect(text).toContain('; attach functions with a policy of their own to another AsyncRetries, or');
+  });
+
   test('holds no function that a pattern allows', () => {
     expect(synthesized(60, ['Stack-Function*'])).toBe('it fits');
   });
