@@ -12,7 +12,8 @@ pub(crate) async fn stack_is_given_a_key_and_then_another(world: &World) {
     let ministack = world.ministack().await;
     world.built().await;
     let first = pages::blocks("docs/encryption.md", "A key of your own");
-    let [create, allow, deploy] = <[String; 3]>::try_from(first).unwrap_or_else(|it| panic!("{it:#?}"));
+    let [create, allow, by_hand, deploy] =
+        <[String; 4]>::try_from(first).unwrap_or_else(|it| panic!("{it:#?}"));
     let [keep_old] = <[String; 1]>::try_from(pages::blocks("docs/encryption.md", "Change the key"))
         .unwrap_or_else(|it| panic!("{it:#?}"));
     let ours = |block: &str| block.replace("--stack-name comeback", "--stack-name encrypted");
@@ -36,14 +37,17 @@ pub(crate) async fn stack_is_given_a_key_and_then_another(world: &World) {
     }
     is_retried(ministack, FUNCTION).await;
 
-    // The output's first step allows the same.
-    run("aws iam delete-role-policy --role-name \"$FUNCTION\" --policy-name \"$(
-        aws iam list-role-policies --role-name \"$FUNCTION\" --output text \
-        --query \"PolicyNames[?starts_with(@, 'comeback-key-')]\")\"");
-    assert!(allowed(&shell, FUNCTION, &key).is_empty());
+    // The output's first step allows the same, and so does the command for a handler without a stack.
     let (permission, _) = stack.output("AttachCommands").split_once("# 2.").expect("steps");
-    run(permission);
-    assert_eq!(allowed(&shell, FUNCTION, &key), ["kms:Decrypt", "kms:GenerateDataKey"]);
+    let by_hand = by_hand.replace("comeback-retry-handler", FUNCTION);
+    for command in [&format!("KEY_ARN={key}\n{by_hand}"), permission] {
+        run("aws iam delete-role-policy --role-name \"$FUNCTION\" --policy-name \"$(
+            aws iam list-role-policies --role-name \"$FUNCTION\" --output text \
+            --query \"PolicyNames[?starts_with(@, 'comeback-key-')]\")\"");
+        assert!(allowed(&shell, FUNCTION, &key).is_empty());
+        run(command);
+        assert_eq!(allowed(&shell, FUNCTION, &key), ["kms:Decrypt", "kms:GenerateDataKey"]);
+    }
 
     let change = format!(
         "OLD_KEY_ARN={key}\n{create}\n{allow}\n{}\n{}\necho \"$KEY_ARN\"",
