@@ -30,18 +30,42 @@ const QUARTER_HOUR = Duration.minutes(15);
 const { GREATER_THAN_THRESHOLD, GREATER_THAN_OR_EQUAL_TO_THRESHOLD } = cloudwatch.ComparisonOperator;
 
 /** The alarms of a deployment, by id. */
-export function alarms(watched: Watched, needed: cloudwatch.IMetric): Record<string, AlarmProps> {
-  return { ...ofDeadLetters(watched), ...ofHandler(watched, needed), ...ofRetryQueue(watched) };
+export function alarms(watched: Watched, logged: LogMetrics): Record<string, AlarmProps> {
+  return { ...ofDeadLetters(watched, logged), ...ofHandler(watched, logged), ...ofRetryQueue(watched) };
 }
 
-/** Counts the ERROR lines in the handler's log. Most are about problems that do not go away by themselves. */
-export function operatorFilter(scope: Construct, handler: RetryHandler): cloudwatch.IMetric {
-  const filter = new logs.MetricFilter(scope, 'NeedsAnOperatorFilter', {
+/** Counts of lines in the handler's log. */
+export interface LogMetrics {
+  /** Its ERROR lines. Most are about problems that do not go away by themselves. */
+  readonly needsAnOperator: cloudwatch.IMetric;
+  /** Dead-lettered records without their event's payload. */
+  readonly lostPayload: cloudwatch.IMetric;
+}
+
+export function logMetrics(scope: Construct, handler: RetryHandler): LogMetrics {
+  const is = (member: string, value: string) => logs.FilterPattern.stringValue(member, '=', value);
+  const withoutPayload = logs.FilterPattern.all(
+    is('$.reason', 'malformed_record'),
+    is('$.detail', 'it has no requestPayload*'),
+  );
+  return {
+    needsAnOperator: counted(scope, handler, 'NeedsAnOperator', is('$.level', 'ERROR')),
+    lostPayload: counted(scope, handler, 'LostPayload', withoutPayload),
+  };
+}
+
+function counted(
+  scope: Construct,
+  handler: RetryHandler,
+  metricName: string,
+  filterPattern: logs.IFilterPattern,
+): cloudwatch.IMetric {
+  const filter = new logs.MetricFilter(scope, `${metricName}Filter`, {
     logGroup: handler.logGroup,
-    filterPattern: logs.FilterPattern.stringValue('$.level', '=', 'ERROR'),
+    filterPattern,
     // A metric filter takes dimensions only from the log line, so the handler's name is in the namespace.
     metricNamespace: `Comeback/${handler.function.functionName}`,
-    metricName: 'NeedsAnOperator',
+    metricName,
     metricValue: '1',
   });
   return filter.metric({ statistic: 'Sum', period: Duration.minutes(5) });
@@ -62,7 +86,10 @@ export function lostOnTheWay(fn: lambda.IFunction, of: Stack): AlarmProps {
   };
 }
 
-function ofDeadLetters({ deadLetterQueue: queue }: Watched): Record<string, AlarmProps> {
+function ofDeadLetters(
+  { deadLetterQueue: queue }: Watched,
+  { lostPayload }: LogMetrics,
+): Record<string, AlarmProps> {
   // Messages in flight count too: while somebody reads the dead-letters, they are hidden but still there.
   const held = (period: Duration) =>
     expression('visible + hidden', period, { visible: visible(queue), hidden: hidden(queue) });
@@ -85,14 +112,24 @@ function ofDeadLetters({ deadLetterQueue: queue }: Watched): Record<string, Alar
       evaluationPeriods: 7 * 24,
       alarmDescription:
         'The dead-letter queue has not been empty for 7 days, the longest that CloudWatch can look back, and ' +
-        `SQS deletes each dead-letter 14 days after it was sent. Run comeback status ${STACK} for the age of ` +
-        `the oldest, then comeback dead list ${STACK}. ` +
+        `SQS deletes each dead-letter 14 days after it was sent. Run comeback dead list ${STACK}, which shows ` +
+        'the age of the oldest, then redrive or discard them. ' +
         `${RUNBOOK}#dead-letters-expire`,
+    },
+    LostPayload: {
+      metric: lostPayload,
+      threshold: 1,
+      comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+      evaluationPeriods: 1,
+      alarmDescription:
+        'Lambda has left the payload out of the record of a failed event, because it was too large. The event ' +
+        `is lost, and its record is a dead-letter. Run comeback dead list ${STACK} --reason malformed_record. ` +
+        `${RUNBOOK}#lost-payload`,
     },
   };
 }
 
-function ofHandler({ handler }: Watched, needed: cloudwatch.IMetric): Record<string, AlarmProps> {
+function ofHandler({ handler }: Watched, { needsAnOperator }: LogMetrics): Record<string, AlarmProps> {
   const fn = handler.function;
   return {
     HandlerErrors: {
@@ -122,7 +159,7 @@ function ofHandler({ handler }: Watched, needed: cloudwatch.IMetric): Record<str
         `${RUNBOOK}#throttled`,
     },
     NeedsAnOperator: {
-      metric: needed,
+      metric: needsAnOperator,
       threshold: 1,
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       // The handler checks an event at least once an hour, and logs an ERROR each time.
@@ -160,7 +197,7 @@ function ofRetryQueue({ queue }: Watched): Record<string, AlarmProps> {
       evaluationPeriods: 15,
       alarmDescription:
         'More than 1,000 retries have been due for 15 minutes: there are too few pollers, so retries come ' +
-        'late. Raise MAXIMUM_CONCURRENCY to the number that comeback schedule --rate prints. ' +
+        `late. Run comeback waiting ${STACK} to see which functions fail, and raise MAXIMUM_CONCURRENCY. ` +
         `${RUNBOOK}#late`,
     },
     Crowded: {

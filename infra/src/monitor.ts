@@ -6,7 +6,7 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sns from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 
-import { type AlarmProps, alarms, lostOnTheWay, operatorFilter, type Watched } from './alarms';
+import { type AlarmProps, alarms, logMetrics, lostOnTheWay, type Watched } from './alarms';
 import { dashboard } from './dashboard';
 import { unqualified } from './target';
 
@@ -82,8 +82,8 @@ export class Monitor extends Construct {
   constructor(scope: Construct, watched: Watched, options: MonitorOptions) {
     super(scope, 'Monitor');
     this.action = options.topic && new SnsAction(options.topic);
-    const filter = operatorFilter(this, watched.handler);
-    for (const [id, props] of Object.entries(alarms(watched, filter))) {
+    const logged = logMetrics(this, watched.handler);
+    for (const [id, props] of Object.entries(alarms(watched, logged))) {
       this.alarm(this, id, props);
     }
     saveQueries(this, watched.handler.logGroup);

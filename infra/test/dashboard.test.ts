@@ -149,7 +149,7 @@ test('each id is used once in a widget, and each name of an expression is one of
 test('it shows each alarm of the stack, also of functions that are attached later', () => {
   const alarms = monitored().filter(({ type }) => type === 'alarm');
   expect(alarms).toHaveLength(1);
-  expect(alarms[0]?.properties.alarms).toHaveLength(8 + 2);
+  expect(alarms[0]?.properties.alarms).toHaveLength(9 + 2);
 });
 
 test.each<[AsyncRetriesProps, string]>([

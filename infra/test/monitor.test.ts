@@ -28,7 +28,7 @@ test('nothing is watched unless the app asks for it', () => {
   expect(resources(stack, ALARM)).toEqual([]);
   const { stack: quiet, retries } = withOne();
   retries.monitor();
-  expect(resources(quiet, ALARM)).toHaveLength(9);
+  expect(resources(quiet, ALARM)).toHaveLength(10);
   expect(resources(quiet, 'AWS::CloudWatch::Dashboard')).toEqual([]);
   expect(resources(quiet, ALARM).flatMap(({ Properties }) => Properties.AlarmActions ?? [])).toEqual([]);
 });

@@ -25,6 +25,8 @@ const COUNTERPARTS = new Map([
   ['Orders/EventInvokeConfig/Resource', 'ExampleTargetEventInvokeConfig'],
   ['Retries/Monitor/DeadLetters/Resource', 'DeadLettersAlarm'],
   ['Retries/Monitor/DeadLettersExpire/Resource', 'DeadLettersExpireAlarm'],
+  ['Retries/Monitor/LostPayloadFilter/Resource', 'LostPayloadFilter'],
+  ['Retries/Monitor/LostPayload/Resource', 'LostPayloadAlarm'],
   ['LostOnTheWay*/Resource', 'LostOnTheWayAlarm'],
   ['Retries/Monitor/HandlerErrors/Resource', 'HandlerErrorsAlarm'],
   ['Retries/Monitor/Throttled/Resource', 'ThrottledAlarm'],
@@ -176,7 +178,7 @@ test.each<[Record<string, string>, AsyncRetriesProps, boolean]>([
   const sam = samTemplate(parameters);
   expect(found(sam, constructsTemplate(stack))).toEqual(intended(() => false));
   expect(sam).toHaveProperty('RetryDashboard');
-  expect(JSON.stringify(sam).split(`["${TOPIC}"]`).length - 1).toBe(withTopic ? 18 : 0);
+  expect(JSON.stringify(sam).split(`["${TOPIC}"]`).length - 1).toBe(withTopic ? 20 : 0);
 });
 
 const KEY = 'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use comeback_engine::HIDE_UP_TO_RANGE;
+use comeback_engine::{HIDE_UP_TO_RANGE, InvocationRecord};
 use comeback_tests::{pages, template};
 use serde_json::{Value, json};
 
@@ -67,6 +67,12 @@ fn dead_letters_expire_after_seven_days() {
 fn event_that_lambda_drops() {
     let lost = [(None, 10), (Some(1.0), 1), (None, 14)];
     assert_eq!(changes("LostOnTheWayAlarm", &[("DestinationDeliveryFailures", &lost)]), [15, 20]);
+}
+
+#[test]
+fn event_whose_payload_lambda_leaves_out() {
+    let lost = [(None, 10), (Some(1.0), 1), (None, 14)];
+    assert_eq!(changes("LostPayloadAlarm", &[("LostPayload", &lost)]), [15, 20]);
 }
 
 #[test]
@@ -151,7 +157,8 @@ fn each_alarm_watches_its_queue_or_function() {
         ("HandlerErrorsAlarm", Some(&handler)),
         ("LateAlarm", Some(&retry)),
         ("LostOnTheWayAlarm", Some(&example)),
-        // The handler's name is in its namespace.
+        // The handler's name is in the namespace of these two.
+        ("LostPayloadAlarm", None),
         ("NeedsAnOperatorAlarm", None),
         ("StalledAlarm", Some(&retry)),
         ("ThrottledAlarm", Some(&handler)),
@@ -169,22 +176,24 @@ fn each_alarm_watches_its_queue_or_function() {
 }
 
 #[test]
-fn alarm_on_the_log_counts_the_lines_of_its_filter() {
-    let resources = &template()["Resources"];
-    let filter = &resources["NeedsAnOperatorFilter"]["Properties"];
-    assert_eq!(filter["FilterPattern"], r#"{ $.level = "ERROR" }"#);
-    assert_eq!(filter["LogGroupName"], json!({"Ref": "RetryHandlerLogs"}));
-    let alarm = &resources["NeedsAnOperatorAlarm"]["Properties"];
-    let counted = &filter["MetricTransformations"][0];
-    assert_eq!(
-        (&counted["MetricNamespace"], &counted["MetricName"]),
-        (&alarm["Namespace"], &alarm["MetricName"])
-    );
-    assert_eq!(
-        alarm["Namespace"],
-        json!({"Fn::Sub": "Comeback/${RetryHandler}"}),
-        "`status` finds it by this"
-    );
+fn alarms_on_the_log_count_the_lines_of_their_filters() {
+    let detail = InvocationRecord::read(r#"{"requestContext": {"functionArn": "arn"}}"#).unwrap_err();
+    let begin = "it has no requestPayload";
+    assert!(detail.starts_with(begin), "{detail}");
+    let lost = format!(r#"{{ ($.reason = "malformed_record") && ($.detail = "{begin}*") }}"#);
+    for (name, pattern) in [("NeedsAnOperator", r#"{ $.level = "ERROR" }"#), ("LostPayload", &lost)] {
+        let properties = |of: &str| &template()["Resources"][format!("{name}{of}")]["Properties"];
+        let (filter, alarm) = (properties("Filter"), properties("Alarm"));
+        assert_eq!(filter["FilterPattern"], pattern);
+        assert_eq!(filter["LogGroupName"], json!({"Ref": "RetryHandlerLogs"}));
+        let counted = &filter["MetricTransformations"][0];
+        assert_eq!(
+            (&counted["MetricNamespace"], &counted["MetricName"]),
+            (&alarm["Namespace"], &alarm["MetricName"])
+        );
+        let namespace = json!({"Fn::Sub": "Comeback/${RetryHandler}"});
+        assert_eq!(alarm["Namespace"], namespace, "`status` finds it by this");
+    }
 }
 
 /// CloudWatch refuses an alarm that looks back further.
@@ -215,9 +224,9 @@ fn each_alarm_is_optional_notifies_the_topic_and_names_its_section() {
         assert!(length <= 1_024, "{name}: {length}");
         let commands: Vec<_> = description.split("comeback ").skip(1).collect();
         assert!(!commands.is_empty(), "{name} names a command: {description}");
-        for command in commands.iter().filter(|command| !command.starts_with("schedule ")) {
-            let flag =
-                ["doctor", "status", "dead list"].map(|verb| format!("{verb} --stack ${{AWS::StackName}}"));
+        for command in commands {
+            let verbs = ["doctor", "status", "dead list", "waiting"];
+            let flag = verbs.map(|verb| format!("{verb} --stack ${{AWS::StackName}}"));
             assert!(flag.iter().any(|flag| command.starts_with(flag)), "{name} names its stack: {command}");
         }
         if name == "LostOnTheWayAlarm" {
@@ -253,9 +262,9 @@ fn page_gives_the_price_of_the_alarms() {
     let cents =
         |alarms: Vec<(&str, &Value)>| 10 * alarms.iter().map(|(_, alarm)| metrics(alarm)).sum::<usize>();
     let page = pages::read("docs/alarms.md");
-    assert_eq!(of_stack.len(), 8, "the page says eight");
+    assert_eq!(of_stack.len(), 9, "the page says nine");
     for (row, cents) in
-        [("| the eight alarms ", cents(of_stack)), ("| *lost on the way*, ", cents(of_functions))]
+        [("| the nine alarms ", cents(of_stack)), ("| *lost on the way*, ", cents(of_functions))]
     {
         let line = page.lines().find(|line| line.starts_with(row)).unwrap_or_else(|| panic!("no row {row}"));
         assert!(line.ends_with(&format!("| {}.{:02} |", cents / 100, cents % 100)), "{line}");

@@ -85,7 +85,7 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
         let dimension =
             |wanted: &str| dimensions.iter().find(|it| it.name() == Some(wanted)).and_then(Dimension::value);
         if namespace.and_then(|it| it.strip_prefix("Comeback/")) == Some(&deployment.handler) {
-            return Some(Watched::Errors);
+            return Some(if name == Some("LostPayload") { Watched::DeadLetters } else { Watched::Errors });
         }
         match (dimension("QueueName"), dimension("FunctionName")) {
             (Some(queue), _) if queue == deployment.dead_letter_queue.name() => Some(Watched::DeadLetters),
@@ -256,6 +256,7 @@ mod tests {
             (lost("billing-eu"), Some(Watched::Lost("billing-eu".into()))),
             (lost("shop"), None),
             (on("Comeback/retry-handler", "NeedsAnOperator", &[]), Some(Watched::Errors)),
+            (on("Comeback/retry-handler", "LostPayload", &[]), Some(Watched::DeadLetters)),
             (on("Comeback/retry-handler-2", "NeedsAnOperator", &[]), None),
             (on("Comeback", "NeedsAnOperator", &[]), None),
         ] {
