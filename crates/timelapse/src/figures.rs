@@ -28,6 +28,8 @@ pub(crate) struct Tallies {
     pub(crate) moves_with_room: u64,
     pub(crate) looks: u64,
     pub(crate) minutes: Vec<Minute>,
+    /// Of each target, the retries in each minute.
+    retries_by_target: Vec<Vec<u32>>,
 }
 
 /// One minute of a run: what happened in it, and how many messages the retry queue had.
@@ -48,9 +50,20 @@ pub struct Minute {
 }
 
 impl Tallies {
-    /// Nothing yet of a run that lasts until `end`.
-    pub(crate) fn until(end: Timestamp) -> Self {
-        Self { minutes: vec![Minute::default(); index(end) + 1], ..Self::default() }
+    /// Nothing yet of a run of this many targets that lasts until `end`.
+    pub(crate) fn until(end: Timestamp, targets: usize) -> Self {
+        let minutes = index(end) + 1;
+        Self {
+            minutes: vec![Minute::default(); minutes],
+            retries_by_target: vec![vec![0; minutes]; targets],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn retry_of(&mut self, target: usize, now: Timestamp) {
+        self.retries += 1;
+        self.minute(now).retries += 1;
+        self.retries_by_target[target][index(now)] += 1;
     }
 
     pub(crate) fn minute(&mut self, now: Timestamp) -> &mut Minute {
@@ -158,7 +171,8 @@ impl Summary {
         let balance = ledger.balance(|_| true, outage_end)?;
         let targets = (0..scenario.targets.len()).filter(|_| scenario.targets.len() > 1).map(|target| {
             let of_target = ledger.balance(|event| mix.target_of(event) == target, outage_end)?;
-            Ok(TargetFigures::of(scenario.targets[target].name.clone(), of_target))
+            let retries = tallies.retries_by_target[target].clone();
+            Ok(TargetFigures::of(scenario.targets[target].name.clone(), of_target, retries))
         });
         let targets = targets.collect::<Result<_, Broken>>()?;
         let Tallies { calls, decisions, retries, minutes, .. } = tallies;
@@ -228,11 +242,20 @@ pub struct TargetFigures {
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the end of its outage to the delivery of each event that arrived in it and was delivered.
     pub recovery_delay_ms: Option<Percentiles>,
+    /// Its retries in each minute. Not part of the JSON.
+    #[serde(skip)]
+    pub retries_by_minute: Vec<u32>,
+    /// Events that arrived during its outage, delivered or not. Not part of the JSON.
+    #[serde(skip)]
+    pub events_hit: usize,
+    /// The delays behind `recovery_delay_ms`, in ascending order. Not part of the JSON.
+    #[serde(skip)]
+    pub recovery_delays_ms: Vec<u64>,
 }
 
 impl TargetFigures {
-    fn of(target: String, balance: Balance) -> Self {
-        let Balance { delivered, given_up, waiting, not_arrived, attempts, recovery, .. } = balance;
+    fn of(target: String, balance: Balance, retries_by_minute: Vec<u32>) -> Self {
+        let Balance { delivered, given_up, waiting, not_arrived, attempts, hit, recovery } = balance;
         Self {
             target,
             events: delivered + given_up.values().sum::<usize>() + waiting + not_arrived,
@@ -241,7 +264,10 @@ impl TargetFigures {
             waiting,
             not_arrived,
             attempts: Percentiles::of(attempts),
-            recovery_delay_ms: Percentiles::of(recovery),
+            recovery_delay_ms: Percentiles::of(recovery.clone()),
+            retries_by_minute,
+            events_hit: hit,
+            recovery_delays_ms: recovery,
         }
     }
 }
@@ -299,7 +325,7 @@ mod tests {
     #[test]
     fn a_minute_has_the_most_of_each() {
         let at = |secs| START.saturating_add(Duration::from_secs(secs));
-        let mut tallies = Tallies::until(at(180));
+        let mut tallies = Tallies::until(at(180), 1);
         tallies.note_depth(at(0), at(10), Depth { visible: 1, in_flight: 20, delayed: 300 });
         tallies.note_depth(at(10), at(70), Depth { visible: 3, in_flight: 30, delayed: 100 });
         let depths: Vec<[u32; 3]> =

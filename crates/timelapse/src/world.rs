@@ -104,7 +104,7 @@ impl World {
             dice: Dice::new(scenario.seed, START, &scenario.faults),
             environments: Environments::new(policies, changes, scenario, oracle.environment_made()),
             oracle,
-            tallies: Tallies::until(scenario.end()),
+            tallies: Tallies::until(scenario.end(), scenario.targets.len()),
             at_hand: None,
             maximum_concurrency: policy.maximum_concurrency() as usize,
             hide_up_to: if let HideUpTo::UpTo(most) = policy.hide_up_to() { most as usize } else { 0 },

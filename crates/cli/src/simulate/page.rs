@@ -7,6 +7,7 @@ mod recovery;
 mod retries;
 mod runs;
 mod tables;
+mod targets;
 mod template;
 
 use askama::Template;
@@ -39,6 +40,7 @@ pub(super) fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives)
         has_outage,
         retries: retries::stories(sides),
         retry_charts: retries::charts(scenario, sides),
+        target_charts: targets::charts(scenario, &sides[0].summary),
         depth: runs::say(sides, depth::story),
         queue_charts: [retries::attempts_chart(sides), depth::chart(scenario, sides)],
         recovery: has_outage.then(|| (recovery::chart(&recoveries), recovery::table(scenario, &recoveries))),

@@ -74,6 +74,15 @@ fn the_page_has_the_figures_of_each_target() {
         let label = format!("{}: delivered", target["target"].as_str().expect("a name"));
         assert_eq!(row(&page, &label), [format!("{} of {}", target["delivered"], target["events"])]);
     }
+    let said = |chart: &str| {
+        let (_, said) = page.split_once(&format!("<desc id=\"{chart}-description\">")).expect("a chart");
+        said.split_once("</desc>").expect("an end").0.to_owned()
+    };
+    let retries = said("retries-by-target");
+    let numbers = retries.split(' ').filter_map(|word| word.replace(',', "").parse::<u64>().ok());
+    assert_eq!(numbers.sum::<u64>(), number(&json, "retries"), "{retries}");
+    assert!(said("recovery-by-target").starts_with("orders: 0 of "), "{}", said("recovery-by-target"));
+    assert!(!made(SMALL).0.contains("by-target"), "one target has no charts of its own");
     assert!(orders["attempts"]["max"] == 2 && export["attempts"]["max"].as_u64() > Some(2), "{json}");
     assert_eq!(row(&page, "POLICIES"), ["orders MAX_RETRIES=2"]);
     assert!(page.contains("If every function stayed down under the stack"), "what is not of each function");

@@ -15,6 +15,15 @@ use crate::text::durations;
 /// More points of a line than this cannot be seen.
 const POINTS: usize = 200;
 
+/// A line of the chart.
+pub(super) struct Line<'a> {
+    pub(super) colour: RGBColor,
+    /// In ascending order.
+    pub(super) delays_ms: &'a [u64],
+    /// Events that arrived during the outage, delivered or not.
+    pub(super) hit: usize,
+}
+
 /// The run of one strategy.
 pub(super) struct Recovery<'a> {
     name: String,
@@ -48,7 +57,7 @@ pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec
 }
 
 /// How soon after the outage the events were delivered, by strategy.
-pub(super) fn chart(recoveries: &[Recovery<'_>]) -> Chart {
+pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
         format!("{}: half of the delivered within {half}.", recovery.name)
@@ -58,19 +67,25 @@ pub(super) fn chart(recoveries: &[Recovery<'_>]) -> Chart {
         colour: *colour,
         label: name.clone(),
     };
+    let line = |recovery: &Recovery<'a>| Line {
+        colour: recovery.colour,
+        delays_ms: &recovery.summary.recovery_delays_ms,
+        hit: recovery.summary.events_hit,
+    };
     Chart {
         id: "recovery",
         heading: "Events delivered after the outage's end, logarithmic time".into(),
         description: recoveries.iter().map(say).collect::<Vec<_>>().join(" "),
         keys: recoveries.iter().map(key).collect(),
-        svg: draw(recoveries),
+        svg: draw(&recoveries.iter().map(line).collect::<Vec<_>>()),
         table: None,
     }
 }
 
-fn draw(recoveries: &[Recovery<'_>]) -> String {
+/// The first line comes last, above the others.
+pub(super) fn draw(lines: &[Line<'_>]) -> String {
     let seconds = |ms: u64| ms as f64 / 1e3;
-    let delays = || recoveries.iter().map(|recovery| &recovery.summary.recovery_delays_ms);
+    let delays = || lines.iter().map(|line| line.delays_ms);
     let first = delays().filter_map(|delays| delays.get(delays.len() / 100)).min();
     let last = delays().filter_map(|delays| delays.last()).max();
     let start = first.map_or(1.0, |&ms| seconds(ms)).max(1.0) / 1.3;
@@ -78,15 +93,13 @@ fn draw(recoveries: &[Recovery<'_>]) -> String {
     let y = CountAxis::Linear((0.0..102.0).into());
     drawn(|root| {
         let mut chart = frame(root, (x, y), "time since the outage's end", " %")?;
-        // The policy's own comes last, above the others.
-        for (i, Recovery { colour, summary, .. }) in
-            recoveries.iter().enumerate().cycle().skip(1).take(recoveries.len())
+        for (i, Line { colour, delays_ms: delays, hit }) in
+            lines.iter().enumerate().cycle().skip(1).take(lines.len())
         {
-            let delays = &summary.recovery_delays_ms;
             let point = |i: usize| {
                 let delivered = delays.len() * i / POINTS;
                 let at = delivered.checked_sub(1).map_or(start, |last| seconds(delays[last]));
-                (at.max(start), delivered as f64 / summary.events_hit.max(1) as f64 * 100.0)
+                (at.max(start), delivered as f64 / (*hit).max(1) as f64 * 100.0)
             };
             let points: Vec<(f64, f64)> = (0..=POINTS).map(point).collect();
             chart.draw_series([PathElement::new(points, colour.stroke_width(if i == 0 { 3 } else { 2 }))])?;

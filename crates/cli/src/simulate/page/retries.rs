@@ -18,12 +18,13 @@ use crate::text::numbers::{counted, round_step};
 pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     let time = OverTime::of(&sides[0].summary);
     let each = minutes(time.step);
+    let lines: Vec<Line> = sides.iter().map(|side| (side.colour, counts(side, time.step))).collect();
     let chart = |id, scale: &str, description: &str, table| Chart {
         id,
         heading: format!("Retries in each {each}, {scale} scale"),
         description: description.into(),
         keys: keys(sides, "━━"),
-        svg: draw(scenario, sides, &time, scale == "logarithmic"),
+        svg: draw(scenario, &lines, &time, scale == "logarithmic"),
         table,
     };
     [
@@ -49,25 +50,28 @@ fn counts(side: &Side, step: usize) -> Vec<f64> {
     side.summary.minutes.chunks(step).map(sum).collect()
 }
 
-fn minutes(minutes: usize) -> String {
+pub(super) fn minutes(minutes: usize) -> String {
     durations::text(Duration::from_secs(minutes as u64 * 60))
 }
 
-fn draw(scenario: &Scenario, sides: &[Side], time: &OverTime, log: bool) -> String {
-    let lines: Vec<Vec<f64>> = sides.iter().map(|side| counts(side, time.step)).collect();
-    let y = CountAxis::over(lines.iter().flatten().copied().chain([1.0]).map(|count| count.max(1.0)), log);
+/// A line's colour and heights.
+pub(super) type Line = (RGBColor, Vec<f64>);
+
+pub(super) fn draw(scenario: &Scenario, lines: &[Line], time: &OverTime, log: bool) -> String {
+    let heights = lines.iter().flat_map(|(_, counts)| counts).copied();
+    let y = CountAxis::over(heights.chain([1.0]).map(|count| count.max(1.0)), log);
     let floor = if log { FLOOR } else { 0.0 };
     drawn(|root| {
         let high = y.range().end;
         let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
         shade(&mut chart, scenario.longest_outage(), (floor, high))?;
-        for (side, counts) in sides.iter().zip(&lines) {
+        for (colour, counts) in lines {
             let clamped: Vec<f64> = counts.iter().map(|count| count.max(floor)).collect();
             let corners = time.steps(&clamped);
             let base = [(corners.last().map_or(0.0, |end| end.0), floor), (0.0, floor)];
             let area: Vec<(f64, f64)> = corners.iter().copied().chain(base).collect();
-            chart.draw_series([Polygon::new(area, side.colour.mix(0.18).filled())])?;
-            chart.draw_series([PathElement::new(corners, side.colour.stroke_width(2))])?;
+            chart.draw_series([Polygon::new(area, colour.mix(0.18).filled())])?;
+            chart.draw_series([PathElement::new(corners, colour.stroke_width(2))])?;
         }
         Ok(())
     })

@@ -20,6 +20,8 @@ pub(super) struct Page {
     pub(super) has_outage: bool,
     pub(super) retries: Vec<String>,
     pub(super) retry_charts: [Chart; 2],
+    /// Of each target, in the first run. Empty if there is only one.
+    pub(super) target_charts: Vec<Chart>,
     pub(super) depth: Vec<String>,
     pub(super) queue_charts: [Chart; 2],
     pub(super) recovery: Option<(Chart, Table)>,
