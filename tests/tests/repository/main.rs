@@ -5,13 +5,11 @@
 //! | `events` | each file in `events/` does what its README says |
 //! | `golden` | a few runs and studies, byte for byte |
 //! | `pages` | every command of the documentation is run by a test, every link leads somewhere |
-//! | `quoting` | how each tool reads a value with spaces |
 //! | `versions` | one version everywhere |
 
 mod events;
 mod golden;
 mod pages;
-mod quoting;
 mod versions;
 
 use std::process::Command;

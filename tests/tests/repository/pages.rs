@@ -30,7 +30,7 @@ const CLAIMS: [(&str, &str, &str); 24] = [
     ("docs/operate.md", "Rehearse a broken deployment", "tests/tests/operate/walk.rs"),
     ("docs/operate.md", "At three in the morning", "tests/tests/operate/walk.rs"),
     ("docs/remove.md", "Remove Comeback", "tests/tests/stack/attach.rs"),
-    ("docs/settings.md", "How to write it", "tests/tests/repository/quoting.rs"),
+    ("docs/settings.md", "How to write it", "tests/tests/template/quoting.rs"),
     ("docs/simulate.md", "Rehearse locally with cargo lambda watch", "tests/tests/stack/deploy.rs"),
 ];
 

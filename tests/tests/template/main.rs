@@ -6,10 +6,12 @@
 //! | `cloudformation` | the release's template for CloudFormation alone |
 //! | `alarms` | each alarm in its situation |
 //! | `cloudwatch` | how CloudWatch evaluates an alarm |
+//! | `quoting` | how each tool reads a value with spaces |
 
 mod alarms;
 mod cloudformation;
 mod cloudwatch;
+mod quoting;
 mod settings;
 
 use comeback_engine::{HANDLER_TIMEOUT, QUEUE_VISIBILITY_TIMEOUT};

@@ -11,14 +11,8 @@ use std::thread;
 use comeback_tests::{pages, root, scratch};
 
 const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
-/// Prints the parameters of a deployment, read by the SAM CLI: those of `samconfig.toml` in the folder, or of the arguments.
-const SAM: &str = r#"sam() { python -c '
-import sys
-from samcli.cli.types import CfnParameterOverridesType
-from samcli.lib.config.samconfig import SamConfig
-given = tuple(sys.argv[3:]) or SamConfig(".").get_all(["deploy"], "parameters")["parameter_overrides"]
-print(CfnParameterOverridesType().convert(given, None, None)["FunctionPolicies"])
-' "$@"; }"#;
+const TEMPLATE: &str = r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}},"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}"#;
+const SAMCONFIG: &str = "version = 0.1\n[default.global.parameters]\nstack_name = \"comeback\"\n";
 /// The page's command deploys the handler's build; this one any file of its name.
 const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
 
@@ -28,34 +22,32 @@ fn each_tool_reads_what_the_page_quotes() {
     let [sam, aws, cargo] =
         <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
     let folder = scratch("quoting");
-    let (printed, _) = run(&folder, &format!("{SAM}\n{}", sam.replace("$PWD", ".")));
-    assert_eq!(printed.trim(), VALUE);
-
     let page = pages::read("docs/settings.md");
     let (_, toml) = page.split_once("```toml\n").expect("a block of TOML");
     let (toml, _) = toml.split_once("```").expect("its end");
-    fs::write(folder.join("samconfig.toml"), format!("version = 0.1\n{toml}")).expect("written");
-    let (printed, _) = run(&folder, &format!("{SAM}\nsam"));
-    assert_eq!(printed.trim(), VALUE);
-
-    fs::write(folder.join("comeback.cfn.json"), r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}}}"#)
-        .expect("written");
-    let (_, requests) = run(&folder, &aws);
     let sent = format!("ParameterValue={}", form_encoded(VALUE));
-    assert!(requests.iter().any(|request| request.contains(&sent)), "{requests:#?}");
+    let of_file = "sam deploy".to_owned();
+    for (command, samconfig) in [(sam, ""), (of_file, toml), (aws, "")] {
+        fs::write(folder.join("samconfig.toml"), format!("{SAMCONFIG}{samconfig}")).expect("written");
+        for template in ["template.yaml", "comeback.cfn.json"] {
+            fs::write(folder.join(template), TEMPLATE).expect("written");
+        }
+        let requests = run(&folder, &command);
+        assert!(requests.iter().any(|request| request.contains(&sent)), "{command}: {requests:#?}");
+    }
 
     fs::create_dir_all(folder.join("src")).expect("made");
     fs::write(folder.join("src/main.rs"), "fn main() {}\n").expect("written");
     fs::write(folder.join("Cargo.toml"), "[package]\nname = \"any\"\nversion = \"0.1.0\"\n[workspace]\n")
         .expect("written");
     fs::copy("/bin/true", folder.join("retry-handler")).expect("copied");
-    let (_, requests) = run(&folder, &format!("{CARGO}\n{cargo}"));
+    let requests = run(&folder, &format!("{CARGO}\n{cargo}"));
     let sent = format!(r#""Environment":{{"Variables":{{"POLICIES":"{VALUE}"}}}}"#);
     assert!(requests.iter().any(|request| request.contains(&sent)), "{requests:#?}");
 }
 
-/// What a script prints, and the bodies that it sends to an AWS that refuses everything.
-fn run(folder: &Path, script: &str) -> (String, Vec<String>) {
+/// The bodies that a script sends to an AWS that refuses everything.
+fn run(folder: &Path, script: &str) -> Vec<String> {
     let (endpoint, requests) = refusing_aws();
     let tools = [".tools/sam/bin", ".tools/aws/bin"].map(|tools| root().join(tools).display().to_string());
     let path = format!("{}:{}", tools.join(":"), std::env::var("PATH").expect("a path"));
@@ -67,12 +59,13 @@ fn run(folder: &Path, script: &str) -> (String, Vec<String>) {
         ("AWS_REGION", "eu-west-1"),
         ("AWS_ACCESS_KEY_ID", "x"),
         ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("SAM_CLI_TELEMETRY", "0"),
     ] {
         bash.env(name, value);
     }
     let output = bash.args(["-c", script]).current_dir(folder).output().expect("bash runs");
     println!("{}", String::from_utf8_lossy(&output.stderr));
-    (String::from_utf8(output.stdout).expect("text"), requests.try_iter().collect())
+    requests.try_iter().collect()
 }
 
 fn refusing_aws() -> (String, Receiver<String>) {
