@@ -6,12 +6,12 @@
  */
 import { execFileSync } from 'node:child_process';
 import * as path from 'node:path';
-import { App, CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { App, CfnOutput, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import { RustFunction } from 'cargo-lambda-cdk';
 import { type Construct } from 'constructs';
 
-import { AsyncRetries, EnvelopeStyle } from '../src';
+import { AsyncRetries, EnvelopeStyle, Jitter } from '../src';
 
 const CHECKOUT = path.join(__dirname, '..', '..');
 
@@ -59,8 +59,9 @@ class Example extends Stack {
       // `cdk destroy` leaves nothing of an example behind.
       removalPolicy: RemovalPolicy.DESTROY,
     });
-    retries.attach(flaky);
-    // Its own policy: an order is given up after two retries.
+    // Each has a policy of its own.
+    const backoffs = [1, 2, 12].map((seconds) => Duration.seconds(seconds));
+    retries.attach(flaky, { policy: { backoffs, jitter: Jitter.NONE } });
     retries.attach(orders, { policy: { maxRetries: 2 } });
 
     const outputs = {

@@ -4,17 +4,17 @@ use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use comeback_tests::{
-    MiniStack, Shell, Stack, assert_kept, built_command, dead_letter, deploy_example, eventually, pages,
-    root, scratch,
+    MiniStack, Shell, Stack, assert_kept, built_command, deploy_example, eventually, pages, root, scratch,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::World;
+use crate::policies::{given_up, update, waiting};
 use crate::retries::successes;
 
 const LIMIT: Duration = Duration::from_secs(180);
@@ -34,38 +34,31 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     .await;
 }
 
-/// The example app of docs/deploy-cdk.md, deployed.
-pub(crate) struct Example {
-    stack: Stack,
-    /// The folder it was synthesized to.
-    output: PathBuf,
-    /// The page's command that invokes it.
-    invoke: String,
-}
-
-impl Example {
-    pub(crate) async fn deploy(ministack: &MiniStack) -> Result<Self, String> {
-        let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
-        let [install, deploy, invoke] =
-            <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
-        assert_eq!(install, "npm ci --ignore-scripts", "`make` has run it");
-        let output = scratch("cdk");
-        let stack = deploy_example(ministack, &deploy, &output).await?;
-        Ok(Self { stack, output, invoke })
-    }
-}
-
-/// The app ships the bytes of `sam build`: the same source, tool and profile.
+/// The example app of docs/deploy-cdk.md. Its functions are those that `sam build` has built, so this builds nothing.
 pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
-    let (ministack, Example { stack, output, invoke }) = (world.ministack().await, world.cdk_example().await);
-    ministack.shell().run(invoke).unwrap_or_else(|error| panic!("{error}"));
+    let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
+    let [install, deploy, invoke] =
+        <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
+    assert_eq!(install, "npm ci --ignore-scripts", "`make` has run it");
+    world.built().await;
+    let (ministack, output) = (world.ministack().await, scratch("cdk"));
+    let stack = deploy_example(ministack, &deploy, &output).await.unwrap_or_else(|error| panic!("{error}"));
+    ships_what_sam_builds(&output);
+
+    ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
+    gives_up_its_python_function_sooner(ministack, &stack).await;
     let succeeded = eventually("the fourth invocation", LIMIT, async || {
         // The error of an event that chooses none.
         successes(ministack, stack.target_logs(), "FailedOnRequest").await.pop()
     })
     .await;
     assert_eq!(succeeded["attempt"], 3);
+    // A change ends the handler's environment, and a batch in it is lost: nothing else may be under way.
+    changes_a_policy_while_an_event_waits(ministack, &stack, &output).await;
+}
 
+/// The same source, tool and profile give the same bytes.
+fn ships_what_sam_builds(output: &Path) {
     let assets = fs::read_dir(output).expect("the CDK wrote what it synthesized").flatten();
     let mut built: Vec<_> = assets.filter_map(|asset| bootstrap(&asset.path())).collect();
     for name in ["RetryHandler", "ExampleTarget"] {
@@ -80,24 +73,33 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
     fs::read(folder.join("bootstrap")).ok()
 }
 
-/// The Python function counts its attempts by the key that the inline style adds. It has a policy of its own: with the
-/// stack's, as the Rust function, it would be retried four times.
-pub(crate) async fn cdk_example_retries_its_python_function_inline(world: &World) {
+/// It counts its attempts by the key that the inline style adds. It has a policy of its own: with the stack's, it would be
+/// retried four times.
+async fn gives_up_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of its policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;
-    let (ministack, stack) = (world.ministack().await, &world.cdk_example().await.stack);
     let event = json!({"fail_times": MAX_RETRIES + 1, "order": 9});
-    ministack.invoke(stack.output("OrdersName"), &event.to_string()).await;
-    let letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the order", |letter| {
-        letter
-            .attributes
-            .get("TargetFunction")
-            .is_some_and(|target| target.ends_with(stack.output("OrdersName")))
-    })
-    .await;
-    let body: Value = serde_json::from_str(&letter.body).expect("the body is JSON");
-    assert_eq!((&body["reason"], &body["payload"]), (&json!("max_retries"), &event));
-    assert_eq!(body["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
+    let orders = stack.output("OrdersName");
+    ministack.invoke(orders, &event.to_string()).await;
+    let letter = given_up(ministack, stack, orders).await;
+    assert_eq!((&letter["reason"], &letter["payload"]), (&json!("max_retries"), &event));
+    assert_eq!(letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
+}
+
+/// The app with another `maxRetries` for its Rust function, as the CDK would synthesize it.
+async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &Stack, output: &Path) {
+    const BACKOFFS: &str = " BACKOFFS=1,2,12 ";
+    let template = output.join("ComebackExample.template.json");
+    let before = fs::read_to_string(&template).expect("the CDK wrote it");
+    assert_eq!(before.matches(BACKOFFS).count(), 1, "the policy of infra/example/app.ts");
+    fs::write(&template, before.replace(BACKOFFS, &format!(" MAX_RETRIES=0{BACKOFFS}"))).expect("written");
+
+    let flaky = stack.output("ExampleTargetName");
+    let waits = waiting(ministack, stack, flaky).await;
+    assert_eq!((&waits["policy"], &waits["delay"]), (&json!(flaky), &json!(12)));
+    update(ministack, stack, &format!("--template-body file://{}", template.display()));
+    let letter = given_up(ministack, stack, flaky).await;
+    assert_eq!((&letter["reason"], letter["retries_made"].as_u64() < Some(4)), (&json!("max_retries"), true));
 }
 
 pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {

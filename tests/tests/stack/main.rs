@@ -5,6 +5,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `retries`, `orders`, `recovery` | events retried on the real clock and on one that is 60 times as fast |
+//! | `policies` | policies of single functions, changed while an event waits |
 //! | `attach`, `deploy` | the commands of the pages on attaching, removing, SAM, the CDK and cargo-lambda |
 //! | `cloudformation`, `encryption` | the commands of the pages on plain CloudFormation and on a KMS key |
 //! | `releases` | for `make check-dist`: an update of the release before, and `make verify-aws` |
@@ -16,6 +17,7 @@ mod contract;
 mod deploy;
 mod encryption;
 mod orders;
+mod policies;
 mod recovery;
 mod releases;
 mod retries;
@@ -27,8 +29,6 @@ use comeback_tests::{MiniStack, SAMS_OWN, Stack, build};
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
-
-use deploy::Example;
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Runtime::new().expect("the operating system gives us threads"));
@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         orders::outages_and_restarts_lose_nothing,
         orders::moved_messages_are_not_lost,
         recovery::waits_pass_faster_once_the_target_has_recovered,
+        policies::policies_of_the_template_change_while_an_event_waits,
         attach::function_is_attached_to_a_stack_and_detached,
         attach::functions_are_attached_to_a_handler_of_cargo_lambda,
         attach::deleted_stack_leaves_its_queues_to_another,
@@ -60,7 +61,6 @@ fn main() -> ExitCode {
         deploy::commands_of_the_cdk_page_work,
         cloudformation::commands_of_the_cloudformation_page_work,
         encryption::stack_is_given_a_key_and_then_another,
-        deploy::cdk_example_retries_its_python_function_inline,
         deploy::sample_is_rehearsed_with_cargo_lambda_watch,
     ];
     let for_check_dist = trials![
@@ -91,7 +91,6 @@ struct World {
     contract: OnceCell<Result<MiniStack, String>>,
     comeback: OnceCell<Result<Stack, String>>,
     quick: OnceCell<Result<Stack, String>>,
-    cdk_example: OnceCell<Result<Example, String>>,
 }
 
 impl World {
@@ -144,13 +143,6 @@ impl World {
             format!("MaxRetries=2 BaseBackoff=1 MaxBackoff=1 Envelope=inline TargetFunctions={any}");
         let ministack = self.ministack().await;
         or_panic(self.quick.get_or_init(async || ministack.deploy("quick", &parameters).await).await)
-    }
-
-    /// The CDK's example app. Its functions are those that `sam build` has built, so this builds nothing.
-    async fn cdk_example(&self) -> &Example {
-        self.built().await;
-        let ministack = self.ministack().await;
-        or_panic(self.cdk_example.get_or_init(|| Example::deploy(ministack)).await)
     }
 
     /// The servers' logs, to explain a failed trial.

@@ -1,0 +1,80 @@
+//! Two functions of one stack have a policy each, and one changes while an event waits. `tests/tests/operate/policies.rs` has
+//! the same by `comeback attach`.
+
+use std::time::Duration;
+
+use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
+use serde_json::{Value, json};
+
+use crate::World;
+use crate::attach::send_failures_to;
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// By the template's parameter.
+pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: &World) {
+    let ministack = world.ministack().await;
+    world.built().await;
+    let any = MiniStack::function_arn("*");
+    let policies = "export MAX_RETRIES=0; ruled-* BACKOFFS=20 JITTER=none";
+    let parameters = format!("TargetFunctions={any} FunctionPolicies={}", policies.replace(' ', "\t"));
+    let stack = ministack.deploy("ruled", &parameters).await.unwrap_or_else(|error| panic!("{error}"));
+    example_target(ministack, "export").await;
+    send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), "export");
+
+    ministack.invoke("export", r#"{"fail": true}"#).await;
+    let exported = given_up(ministack, &stack, "export").await;
+    assert_eq!((&exported["reason"], &exported["retries_made"]), (&json!("max_retries"), &json!(0)));
+
+    let ruled = stack.output("ExampleTargetName");
+    let waits = waiting(ministack, &stack, ruled).await;
+    assert_eq!((&waits["policy"], &waits["delay"]), (&json!("ruled-*"), &json!(20)));
+    update(
+        ministack,
+        &stack,
+        &format!(
+            "--use-previous-template --parameters ParameterKey=TargetFunctions,UsePreviousValue=true \
+             ParameterKey=Architecture,UsePreviousValue=true \
+             'ParameterKey=FunctionPolicies,ParameterValue={policies} MAX_RETRIES=0'"
+        ),
+    );
+    let letter = given_up(ministack, &stack, ruled).await;
+    assert_eq!(letter["reason"], "max_retries");
+}
+
+/// An event of the example target that waits for ten seconds or more: the handler's line about it.
+pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
+    ministack.invoke(function, r#"{"fail": true, "error_type": "Ruled"}"#).await;
+    eventually(&format!("an event of {function} to wait"), LIMIT, async || {
+        let waits = |line: &Value| {
+            let is_long = line["delay"].as_u64().is_some_and(|delay| delay >= 10);
+            line["action"] == "defer" && line["error_type"] == "Ruled" && is_long
+        };
+        log_lines(ministack, stack.handler_logs()).await.into_iter().find(waits)
+    })
+    .await
+}
+
+/// The body of a function's dead-letter.
+pub(crate) async fn given_up(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
+    let letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), function, |letter| {
+        letter
+            .attributes
+            .get("TargetFunction")
+            .is_some_and(|target| target.ends_with(&format!(":{function}")))
+    })
+    .await;
+    serde_json::from_str(&letter.body).expect("the body is JSON")
+}
+
+/// Updates a stack, with these arguments of the AWS CLI.
+pub(crate) fn update(ministack: &MiniStack, stack: &Stack, arguments: &str) {
+    let name = stack.name();
+    ministack
+        .shell()
+        .run(&format!(
+            "aws cloudformation update-stack --stack-name {name} --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND {arguments}\n\
+             aws cloudformation wait stack-update-complete --stack-name {name}"
+        ))
+        .unwrap_or_else(|error| panic!("{error}"));
+}
