@@ -61,7 +61,7 @@ impl KnownPauses {
         let read = match answer.and_then(parsed) {
             Ok(pauses) => {
                 let long = pauses.open_for(LONG_PAUSE, now).cloned().collect();
-                let unreadable_retries = pauses.unreadable_retries().map(Into::into).collect();
+                let unreadable_retries = pauses.unreadable_retries(now).map(Into::into).collect();
                 self.known = Some(pauses);
                 PausesRead::Known { long, unreadable_retries }
             }

@@ -135,9 +135,10 @@ impl Pauses {
         self.retries.iter().filter_map(|entry| entry.retry.as_ref().ok())
     }
 
-    /// What is wrong with the entries of `retries` that cannot be read. They count as absent.
-    pub fn unreadable_retries(&self) -> impl Iterator<Item = &str> {
-        self.retries.iter().filter_map(|entry| entry.retry.as_ref().err()).map(String::as_str)
+    /// What is wrong with the entries of `retries` that cannot be read, unless they have ended. They count as absent.
+    pub fn unreadable_retries(&self, now: Timestamp) -> impl Iterator<Item = &str> {
+        let in_force = self.retries.iter().filter(move |entry| entry.end.is_none_or(|end| now <= end));
+        in_force.filter_map(|entry| entry.retry.as_ref().err()).map(String::as_str)
     }
 }
 

@@ -9,7 +9,7 @@ use wildmatch::WildMatch;
 use crate::directive::error_names;
 use crate::json::object;
 use crate::time::LATEST;
-use crate::timing::{HOLD, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
+use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
 use crate::{PauseTarget, Policy, Timestamp};
 
 /// The longest `within` of a [`RetryNow`]. It leaves time for the handler to look at every message within 12 hours.
@@ -40,11 +40,13 @@ pub struct RetryNow {
 
 impl RetryNow {
     /// When a handler with these settings has looked at everything that the order could reach, even if it hid a message
-    /// just before it read of the order, and its next receive was throttled. Events that fail later are not reached anyway.
+    /// just before it read of the order, its next receive was throttled, and the target then refused the call. Events that
+    /// fail later are not reached anyway.
     pub fn end(&self, policy: &Policy) -> Timestamp {
         let read = self.within + longest_between_reads(policy);
         let looked_at = policy.longest_hide.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT;
-        self.at.saturating_add((read + looked_at).min(LONGEST_ENTRY))
+        let called = looked_at + LONGEST_AFTER_FAILURE;
+        self.at.saturating_add((read + called).min(LONGEST_ENTRY))
     }
 
     /// The same, with its end.

@@ -15,6 +15,9 @@ pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// How long a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
 /// outlast the 14 days for which SQS keeps a message, and SQS allows 1,000.
 pub const HOLD: Duration = Duration::from_secs(14 * 86_400 / 900);
+/// The longest wait after a failed call, such as a refused `Invoke`. At half of it on average, 1,000 receives outlast 14
+/// days.
+pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);
 /// SQS keeps a message for 14 days at most. One this old must not be hidden again.
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// The least time between two reads of the pauses in one environment. With many environments it is longer, so that together they read

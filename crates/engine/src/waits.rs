@@ -14,6 +14,7 @@ use crate::policy::in_seconds;
 use crate::record::LONGEST_CARRIED;
 use crate::seed::generator;
 use crate::time::ceil_secs;
+use crate::timing::LONGEST_AFTER_FAILURE;
 use crate::{Record, Timestamp};
 
 /// The wait after an unanswered `Invoke`, in seconds. An accepted one that fails becomes a chain of its own, and so
@@ -71,9 +72,9 @@ impl Wait {
     }
 }
 
-/// Full jitter under min(3,600 s, 2^receive count). At half an hour on average, 1,000 receives outlast 14 days.
+/// Full jitter under min(3,600 s, 2^receive count).
 fn after_failure(record: &Record, looks: u32) -> Duration {
-    let backoff = in_seconds(1, 3_600, Jitter::Full);
+    let backoff = in_seconds(1, LONGEST_AFTER_FAILURE.as_secs(), Jitter::Full);
     let failed = record.receive_count.saturating_sub(looks).max(record.receive_count.min(1));
     let count = u64::from(failed);
     backoff.delay(count + 1, &mut generator_of(record))

@@ -224,7 +224,7 @@ mod tests {
             |retries: &[OperatorRetry]| parameter_text(&[], retries, START.saturating_add(HOUR)).unwrap();
         for text in [at(&all), at(&[garbled])] {
             let read = Pauses::read(&text).unwrap();
-            assert_eq!(read.unreadable_retries().count(), 1, "{text}");
+            assert_eq!(read.unreadable_retries(START.saturating_add(HOUR)).count(), 1, "{text}");
         }
         assert_eq!(Pauses::read(&at(&all)).unwrap().retries().count(), 1);
         assert_eq!(parameter_text(&[], &all, START), None);

@@ -53,10 +53,12 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
+    /// At most the usual timeout, even if the function's is longer: what is about to be called is hidden for as long.
+    ///
     /// `cargo lambda watch` hands out a deadline in 1970.
     fn time_left(&self, deadline: Timestamp, now: Timestamp) -> Duration {
         if deadline.since(now).max(now.since(deadline)) < FAR {
-            return deadline.since(now);
+            return deadline.since(now).min(HANDLER_TIMEOUT);
         }
         self.deadline_is_unknown.call_once(|| {
             tracing::warn!(%deadline, "implausible deadline; assuming {} s", HANDLER_TIMEOUT.as_secs());

@@ -144,10 +144,28 @@ fn an_order_ends_when_every_message_was_looked_at() {
         });
         is_reached(&record(), &policy, &[order(HOUR, "")], HOUR + now)
     };
-    // It may have hidden a message just before it read of the order, 37.5 s after it.
-    for (longest_hide, end) in [(HOUR, 1_567 + HOUR), (1_344, 2_911)] {
+    // It may have hidden a message just before it read of the order, 37.5 s after it; then a throttled receive and a refused
+    // call may come between.
+    for (longest_hide, end) in [(HOUR, 1_567 + 2 * HOUR), (1_344, 2_911 + HOUR)] {
         assert!(reached(longest_hide, end) && !reached(longest_hide, end + 1), "{longest_hide}");
     }
+}
+
+#[test]
+fn an_order_reaches_what_was_moved_since_by_the_time_of_its_failure() {
+    let (policy, orders) = (waits(), [order(HOUR, "")]);
+    let moved = |failed: u64| {
+        let mut copy = Record { message_id: "m-9".into(), sent: at(HOUR + 60), ..record() };
+        let [sent, first_receive] = [failed, failed + 1].map(|second| at(second).as_millis());
+        let attribute = format!(
+            r#"{{"message_id":"m-1","sent":{sent},"first_receive":{first_receive},"receives":1,"moves":1}}"#
+        );
+        copy.restore(&attribute).expect("it is well-formed");
+        copy
+    };
+    let of = |record: &Record| due(record, &policy, &with(&orders, ""), at(HOUR + 90));
+    assert_eq!(of(&moved(0)), of(&record()), "at the moment of the message that it was first");
+    assert!(of(&moved(HOUR + 10)) > 43_000.0, "it failed after the fix");
 }
 
 #[test]
@@ -184,10 +202,12 @@ fn unreadable_orders_harm_nothing() {
     let good = order(HOUR, "");
     let all: Vec<String> = garbled.iter().cloned().chain([good]).collect();
     let pauses = with(&all, &format!(r#"{{"target":"*","from":{t0},"until":null,"spread":0}}"#));
-    assert_eq!((pauses.retries().count(), pauses.unreadable_retries().count()), (1, garbled.len()));
+    let unreadable = |hours| pauses.unreadable_retries(at(hours * HOUR)).count();
+    assert_eq!((pauses.retries().count(), unreadable(1)), (1, garbled.len()));
+    assert_eq!(unreadable(14), 2, "those that do not say when they were given");
     assert_eq!(pauses.iter().count(), 1);
     let odd = Pauses::read(r#"{"v":1,"pauses":[],"retries":"soon"}"#).expect("the pauses are readable");
-    assert_eq!((odd.retries().count(), odd.unreadable_retries().count()), (0, 1));
+    assert_eq!((odd.retries().count(), odd.unreadable_retries(at(0)).count()), (0, 1));
 }
 
 proptest! {

@@ -11,6 +11,8 @@ use crate::operators::{OperatorPause, OperatorRetry};
 
 /// Longest hiding of a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
+/// The longest that a message is hidden after a refused call.
+const REFUSED: Duration = Duration::from_secs(3_600);
 /// An environment reads again this long after it has tried to, at the latest: at least every 30 s, or 0.3 s for
 /// each environment that there may be, and a quarter more.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
@@ -154,8 +156,8 @@ impl Known {
         longest_hide: Duration,
         between_reads: Duration,
     ) -> Option<Timestamp> {
-        let looked_at = longest_hide.max(HOLD) + UNHIDDEN + between_reads;
-        let lasts = |order: &Order| (order.within + looked_at).min(LONGEST_ORDER);
+        let called = longest_hide.max(HOLD) + UNHIDDEN + REFUSED + between_reads;
+        let lasts = |order: &Order| (order.within + called).min(LONGEST_ORDER);
         let reaches = |order: &&Order| sent < order.at && now <= order.at.saturating_add(lasts(order));
         self.orders.iter().filter(reaches).map(|order| order.at).min()
     }
