@@ -50,17 +50,24 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     let fix = match history::last_readable(account, name).await {
         Ok(Some(version)) => {
-            let aws = |command: &str| format!("aws ssm {command} --region {}", account.place.region);
-            let value =
-                aws(&format!("get-parameter --name {name}:{version} --query Parameter.Value --output text"));
-            let put =
-                aws(&format!("put-parameter --name {name} --type String --overwrite --value \"$({value})\""));
+            let put = put_back(name, Some(version), &account.place.flags);
             format!("put back version {version}, the last that can be read: {put}")
         }
         Ok(None) => "none of its versions can be read: delete it, and pause again what must be paused".into(),
-        Err(_) => "comeback pause --list --history names the version to put back".into(),
+        Err(failure) => format!("the version to put back is not known: {failure}"),
     };
     Failure::CouldNot(format!("parameter {name}: {garbled}; {fix}"))
+}
+
+/// The command that writes a version of the pauses again, or none. `flags` lead to its account and region.
+pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
+    let value = match version {
+        Some(version) => format!(
+            "\"$(aws ssm get-parameter --name {parameter}:{version} --query Parameter.Value --output text{flags})\""
+        ),
+        None => format!("'{}'", Pauses::default().write()),
+    };
+    format!("aws ssm put-parameter --name {parameter} --type String --overwrite --value {value}{flags}")
 }
 
 fn parsed(name: &str, text: &str) -> Result<Pauses, Failure> {
@@ -356,6 +363,16 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+    #[test]
+    fn pauses_are_put_back_in_the_same_account() {
+        let flags = " --region eu-west-1 --profile prod";
+        for (version, calls) in [(Some(3), 2), (None, 1)] {
+            let put = put_back("/comeback/pauses", version, flags);
+            assert_eq!(put.matches("aws ssm ").count(), calls, "{put}");
+            assert_eq!(put.matches(flags).count(), calls, "{put}");
+        }
+    }
 
     /// Pauses a function, or resumes it.
     struct Of {

@@ -12,6 +12,7 @@ use comeback_engine::{Pauses, Timestamp};
 
 use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
+use crate::operate::attach::handler_setting::find_stack;
 use crate::operate::deployment::{Deployment, Mapping};
 use crate::operate::doctor::facts::functions::Function;
 use crate::operate::doctor::facts::log::LoggedErrors;
@@ -34,9 +35,8 @@ pub(crate) struct Facts {
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     pub(crate) unreadable_pauses: Option<UnreadablePauses>,
     pub(crate) rights: HandlerRights,
-    /// The parameters of the deployment's stack with their values. None if they could not be read: a check reads
-    /// the settings from the handler.
-    pub(crate) parameters: BTreeMap<String, String>,
+    /// The parameters of the deployment's stack with their values; empty without a stack.
+    pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<Function>,
     /// Whether the functions that the allow-list's patterns match could be looked for.
     pub(crate) matched: Result<(), Failure>,
@@ -64,12 +64,11 @@ impl Executions {
     }
 }
 
-async fn parameters(account: &Account, deployment: &Deployment) -> BTreeMap<String, String> {
-    let Some(stack) = &deployment.stack else { return BTreeMap::new() };
-    let answer = account.cloudformation.describe_stacks().stack_name(stack).send().await;
-    let stacks = answer.ok().and_then(|it| it.stacks).into_iter().flatten();
-    let parameters = stacks.flat_map(|stack| stack.parameters.unwrap_or_default());
-    parameters.filter_map(|it| Some((it.parameter_key?, it.parameter_value?))).collect()
+async fn parameters(account: &Account, deployment: &Deployment) -> Result<BTreeMap<String, String>, Failure> {
+    let Some(stack) = &deployment.stack else { return Ok(BTreeMap::new()) };
+    let stack = find_stack(account, stack).await?;
+    let parameters = stack.and_then(|it| it.parameters).unwrap_or_default().into_iter();
+    Ok(parameters.filter_map(|it| Some((it.parameter_key?, it.parameter_value?))).collect())
 }
 
 impl Facts {

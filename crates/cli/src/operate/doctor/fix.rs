@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use aws_sdk_kms::types::KeyState;
-use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, Pauses};
+use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use serde_json::json;
 
 use crate::operate::account::CustomerKey;
@@ -12,6 +12,8 @@ use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Q
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::facts::pauses::UnreadablePauses;
+use crate::operate::pauses::put_back;
+use crate::text::terminal::command_line;
 
 pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> String {
     facts.deployment.aws(format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid))
@@ -61,17 +63,23 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> String {
 pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> String {
     let (deployment, parameter) = (&facts.deployment, parameter(name));
     let set = deployment.variables.get(name);
-    match &deployment.stack {
-        Some(stack) if set.is_some() && facts.parameters.get(&parameter) == set => {
+    match (&deployment.stack, &facts.parameters) {
+        (Some(stack), Err(failure)) => format!(
+            "change {parameter} of stack {stack} if that sets it (its parameters were not read: {failure}); if not: {}",
+            variable(deployment, name, value)
+        ),
+        (Some(stack), Ok(parameters)) if set.is_some() && parameters.get(&parameter) == set => {
             let others = deployment.aws(format!(
                 "cloudformation describe-stacks --stack-name {stack} --output text --query \
                  \"Stacks[0].Parameters[?ParameterKey!='{parameter}'].[join('', ['ParameterKey=', ParameterKey, \
                  ',UsePreviousValue=true'])]\""
             ));
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+            let changed = format!("ParameterKey={parameter},ParameterValue=\"{value}\"");
             deployment.aws(format!(
                 "cloudformation update-stack --stack-name {stack} --use-previous-template \
-                 --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND \
-                 --parameters 'ParameterKey={parameter},ParameterValue=\"{value}\"' $({others})"
+                 --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameters {} $({others})",
+                command_line([&*changed])
             ))
         }
         _ => variable(deployment, name, value),
@@ -90,9 +98,12 @@ fn parameter(variable: &str) -> String {
 /// Sets one variable of the handler and keeps the others.
 pub(crate) fn variable(deployment: &Deployment, name: &str, value: &str) -> String {
     let function = &deployment.handler;
-    let merged = format!("{{Variables: merge(Environment.Variables, {{{name}: '{value}'}})}}");
+    // JMESPath's backquotes hold JSON, where every value can be written.
+    let value = json!(value).to_string().replace('`', "\\u0060");
+    let merged = format!("{{Variables: merge(Environment.Variables, {{{name}: `{value}`}})}}");
     let environment = deployment.aws(format!(
-        "lambda get-function-configuration --function-name {function} --output json --query \"{merged}\""
+        "lambda get-function-configuration --function-name {function} --output json --query {}",
+        command_line([&*merged])
     ));
     handler(deployment, format!("--environment \"$({environment})\""))
 }
@@ -103,17 +114,7 @@ pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> String {
 
 /// Writes the last readable pauses again, or none.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> String {
-    let UnreadablePauses { parameter, last_readable, .. } = unreadable;
-    let value = match last_readable {
-        Some(version) => {
-            let get = format!(
-                "ssm get-parameter --name {parameter}:{version} --query Parameter.Value --output text"
-            );
-            format!("\"$({})\"", deployment.aws(get))
-        }
-        None => format!("'{}'", Pauses::default().write()),
-    };
-    deployment.aws(format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
+    put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags)
 }
 
 /// Sets whatever of an attachment is not as it should be. `function` may have a qualifier.
@@ -132,6 +133,7 @@ pub(crate) fn read_errors(facts: &Facts) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::operate::account::Failure;
     use crate::operate::doctor::sample::healthy;
 
     use super::*;
@@ -142,23 +144,56 @@ mod tests {
         facts.deployment.variables.insert("BASE_BACKOFF".into(), "60".into());
         let by_hand = |fix: &str| fix.starts_with("aws lambda update-function-configuration");
         let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
-        assert!(by_hand(&fix) && fix.contains("{BASE_BACKOFF: 'VALUE'}"), "{fix}");
-        facts.parameters = [("BaseBackoff".to_owned(), "60".to_owned())].into();
+        assert!(by_hand(&fix) && fix.contains("{BASE_BACKOFF: `\"VALUE\"`}"), "{fix}");
+        facts.parameters = Ok([("BaseBackoff".to_owned(), "60".to_owned())].into());
         let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
         assert!(fix.starts_with("aws cloudformation update-stack --stack-name comeback "), "{fix}");
         assert!(fix.contains("ParameterKey=BaseBackoff,ParameterValue=\"VALUE\""), "{fix}");
-        facts.parameters.insert("BaseBackoff".into(), "1".into());
+        facts.parameters.as_mut().unwrap().insert("BaseBackoff".into(), "1".into());
         assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")), "somebody changed it by hand");
-        facts.parameters.insert("BaseBackoff".into(), "60".into());
+        facts.parameters = Err(Failure::CouldNot("denied".into()));
+        let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
+        let named = "change BaseBackoff of stack comeback if that sets it (its parameters were not read: denied); if not: aws";
+        assert!(fix.starts_with(named), "{fix}");
         facts.deployment.stack = None;
         assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")));
+    }
+
+    /// The arguments that a shell gives to `aws`, each on a line, with those of the nested call in the place of its answer.
+    #[cfg(unix)]
+    fn arguments(fix: &str) -> String {
+        let script = format!("aws() {{ printf '%s\\n' \"$@\"; }}; {fix}");
+        let ran = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
+        String::from_utf8(ran.stdout).unwrap()
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_value_reaches_aws_as_it_is() {
+        let mut facts = healthy();
+        let list = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
+        for value in [list, "A$B", "it's", r#"a"b"#, "`id`", r"a\", r#"\`"'$(id)"#] {
+            let given = arguments(&variable(&facts.deployment, "NAME", value));
+            let literal = given.split_once(" {NAME: `").unwrap().1.strip_suffix("`})}\n").unwrap();
+            assert!(!literal.contains('`'), "{literal}");
+            assert_eq!(serde_json::from_str::<String>(literal).unwrap(), value);
+
+            facts.deployment.variables.insert("NAME".into(), value.into());
+            facts.parameters = Ok([("Name".to_owned(), value.to_owned())].into());
+            let given = arguments(&setting(&facts, "NAME", value));
+            let mut lines = given.lines();
+            let parameter = lines.find_map(|line| line.strip_prefix("ParameterKey=Name,ParameterValue=\""));
+            let escaped = parameter.unwrap().strip_suffix('"').unwrap();
+            assert_eq!(escaped.replace("\\\"", "\"").replace(r"\\", r"\"), value, "as the AWS CLI reads it");
+        }
     }
 
     #[test]
     fn each_command_works_in_the_same_account_and_region() {
         let mut facts = healthy();
         facts.deployment.place_flags = " --region eu-west-1 --profile ops".into();
-        facts.parameters = [("TargetFunctions".to_owned(), facts.deployment.allow_list().to_owned())].into();
+        facts.parameters =
+            Ok([("TargetFunctions".to_owned(), facts.deployment.allow_list().to_owned())].into());
         let key = CustomerKey { arn: "arn:key".into(), state: Some(KeyState::PendingDeletion) };
         for fix in [
             setting(&facts, "BASE_BACKOFF", "VALUE"),

@@ -65,7 +65,9 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     let (of_it, others): (Vec<_>, Vec<_>) =
         facts.deployment.target_functions().partition(|entry| is_it(entry));
     let is_listed = |list: &String| allow_list::has(list, &function.arn);
-    let was_by_hand = facts.parameters.get(TARGET_FUNCTIONS.parameter).is_some_and(|list| !is_listed(list));
+    let parameters = facts.parameters.as_ref().ok();
+    let list = parameters.and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
+    let was_by_hand = list.is_some_and(|list| !is_listed(list));
     let fix = if of_it.is_empty() {
         "name a function that exists".to_owned()
     } else if was_by_hand {
@@ -222,7 +224,8 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
         Some(other) => {
             let queue = other.split_once(":sqs:").and_then(|(_, rest)| rest.rsplit(':').next());
             let other = queue.map_or_else(|| other.clone(), |name| format!("queue {name}"));
-            format!("it is not attached: its failures go to {other}, not to this stack's retry queue")
+            let ours = facts.deployment.retry_queue.name();
+            format!("it is not attached: its failures go to {other}, not to the retry queue {ours}")
         }
         None => "it is not attached: it has no destination for its failures".into(),
     };
@@ -310,7 +313,7 @@ mod tests {
         let found = "no error of python3.12 can match com.acme.Refused";
         assert_found(error_types(&facts), Outcome::Warning, found);
         let fix = error_types(&facts).unwrap().fix.unwrap();
-        assert!(fix.contains("{NON_RETRYABLE_ERRORS: 'OrderRefused'}"), "{fix}");
+        assert!(fix.contains("{NON_RETRYABLE_ERRORS: `\"OrderRefused\"`}"), "{fix}");
         let mut java = facts.functions[0].clone();
         java.target.as_mut().unwrap().as_mut().unwrap().runtime = Some("java21".into());
         facts.functions.push(java);
@@ -359,9 +362,9 @@ mod tests {
         facts.functions[0].target = Ok(None);
         let fix = |facts: &Facts| exists(facts, &facts.functions[0]).unwrap().fix.unwrap();
         assert_eq!(fix(&facts), "comeback detach orders");
-        facts.parameters = [(TARGET_FUNCTIONS.parameter.to_owned(), arn("payments"))].into();
+        facts.parameters = Ok([(TARGET_FUNCTIONS.parameter.to_owned(), arn("payments"))].into());
         let by_hand = fix(&facts);
-        assert!(by_hand.contains(&format!("{{TARGET_FUNCTIONS: '{}'}}", arn("payments"))), "{by_hand}");
+        assert!(by_hand.contains(&format!("{{TARGET_FUNCTIONS: `\"{}\"`}}", arn("payments"))), "{by_hand}");
         facts.functions[0].name = "misspelt".into();
         assert_eq!(fix(&facts), "name a function that exists");
     }
@@ -427,7 +430,7 @@ mod tests {
             [("arn:aws:sqs:eu-west-1:123456789012:x", "queue x"), ("arn:topic", "arn:topic")]
         {
             let other = of_entrance(leads_here, |settings| settings.on_failure = Some(other.into()));
-            let found = format!("failures go to {named}, not to this stack's retry queue");
+            let found = format!("failures go to {named}, not to the retry queue retries");
             assert_found(other, Outcome::Broken, &found);
         }
     }

@@ -257,7 +257,7 @@ mod tests {
         assert_found(settings(&facts), Outcome::Broken, r#"JITTER is "some""#);
         assert_found(settings(&facts), Outcome::Broken, "MAX_AGE is 30 s");
         let fix = settings(&facts).unwrap().fix.unwrap();
-        assert!(fix.contains("{JITTER: 'VALUE'}"), "{fix}");
+        assert!(fix.contains("{JITTER: `\"VALUE\"`}"), "{fix}");
     }
 
     #[test]

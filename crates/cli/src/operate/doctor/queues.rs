@@ -356,10 +356,10 @@ mod tests {
         assert_found(judged(2, "30"), Outcome::Warning, "2 provisioned pollers come to 20, and");
         assert_found(judged(3, "10"), Outcome::Broken, "3 provisioned pollers come to 30, and");
         let fix = |pollers| judged(pollers, "10").unwrap().fix.unwrap();
-        assert!(fix(3).contains("{MAXIMUM_CONCURRENCY: '30'}"), "{}", fix(3));
+        assert!(fix(3).contains("{MAXIMUM_CONCURRENCY: `\"30\"`}"), "{}", fix(3));
         let lowered = fix(200);
         assert!(
-            lowered.contains("MaximumPollers=100; ") && lowered.contains("{MAXIMUM_CONCURRENCY: '1000'}")
+            lowered.contains("MaximumPollers=100; ") && lowered.contains("{MAXIMUM_CONCURRENCY: `\"1000\"`}")
         );
         let found = "come to 2000, and the handler assumes 10 of at most 1000";
         assert_found(judged(200, "10"), Outcome::Broken, found);

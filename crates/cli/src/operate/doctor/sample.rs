@@ -52,7 +52,7 @@ pub(crate) fn healthy() -> Facts {
             read_metrics: of_handler("cloudwatch:GetMetricData", "*"),
             use_keys: of_handler("kms:Decrypt", "arn:key"),
         },
-        parameters: BTreeMap::new(),
+        parameters: Ok(BTreeMap::new()),
         functions: vec![orders()],
         matched: Ok(()),
     }
