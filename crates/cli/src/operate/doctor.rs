@@ -162,7 +162,7 @@ const CHECKS: &[Check] = &[
     of_function("CB110", "its reserved concurrency is not 0", functions::concurrency),
     of_function("CB111", "none of its failed events was dropped", functions::nothing_dropped),
     stack("CB112", "functions", "NON_RETRYABLE_ERRORS can match", functions::error_types),
-    stack("CB113", "functions", "POLICIES is about attached functions", policies::match_functions),
+    stack("CB113", "functions", "POLICIES is about allowed functions", policies::match_functions),
     stack("CB114", "functions", "each entry of POLICIES can count", policies::can_count),
     stack(PROBE, "probe", "an event that fails once is retried", |_| Ok(skipped("pass --probe to send one"))),
 ];

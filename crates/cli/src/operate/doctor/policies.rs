@@ -5,6 +5,7 @@ use comeback_engine::{Policy, PolicyEntry};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::fix;
+use crate::operate::function::FunctionName;
 
 pub(crate) fn match_functions(facts: &Facts) -> Judged {
     facts.matched.clone()?;
@@ -13,11 +14,18 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
         let entrances = facts.functions.iter().flat_map(|function| &function.entrances);
         let arns: Vec<&str> = entrances.map(|it| &*it.invoked_arn).filter(|arn| stack.allows(arn)).collect();
         let (useful, vain): (Vec<&PolicyEntry>, Vec<_>) =
-            entries.iter().partition(|entry| arns.iter().any(|arn| entry.is_about(arn)));
-        let found = format!("no attached function is meant by {}", patterns(&vain));
+            entries.iter().partition(|it| arns.iter().any(|arn| it.is_about(arn)) || is_allowed(facts, it));
+        let found = format!("no allowed function is meant by {}", patterns(&vain));
         let means = "a function that is meant may be misspelt, and has the stack's policy";
         (!vain.is_empty()).then(|| warning(found, means, set(facts, &useful)))
     })
+}
+
+/// Whether an entry names one function, and the allow-list has it: it may be attached later.
+fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
+    let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
+    let arn = facts.deployment.arn_of(&function);
+    facts.deployment.allows(&arn.to_string()) || (arn.qualifier.is_none() && facts.deployment.retries(&arn))
 }
 
 pub(crate) fn can_count(facts: &Facts) -> Judged {
@@ -75,15 +83,15 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_means_no_attached_function_is_named() {
+    fn an_entry_that_means_no_allowed_function_is_named() {
         assert_found(match_functions(&with("")), Outcome::Skipped, "POLICIES is empty");
         assert_found(match_functions(&with("order MAX_AGE=1")), Outcome::Skipped, "CB020");
         assert_found(match_functions(&with("o* MAX_AGE=2h")), Outcome::Ok, "o*");
         let vain = with("ordres MAX_AGE=2h; orders JITTER=none; orders:live MAX_AGE=1h");
-        let found = "no attached function is meant by ordres, orders:live";
+        let found = "no allowed function is meant by ordres";
         assert_found(match_functions(&vain), Outcome::Warning, found);
         let fix = match_functions(&vain).unwrap().fix.unwrap();
-        assert!(fix.contains("{POLICIES: 'orders JITTER=none'}"), "{fix}");
+        assert!(fix.contains(r#"{POLICIES: `"orders JITTER=none; orders:live MAX_AGE=1h"`}"#), "{fix}");
         let mut unread = vain.clone();
         unread.functions[0].target = Err(Failure::CouldNot("denied".into()));
         assert!(match_functions(&unread).is_err());
@@ -104,6 +112,6 @@ mod tests {
         let found = "an earlier entry matches all functions of orders after o*, x after x";
         assert_found(can_count(&shadowed), Outcome::Warning, found);
         let fix = can_count(&shadowed).unwrap().fix.unwrap();
-        assert!(fix.contains("{POLICIES: 'orders JITTER=none; o* MAX_AGE=2h; x MAX_AGE=1h'}"), "{fix}");
+        assert!(fix.contains(r#"{POLICIES: `"orders JITTER=none; o* MAX_AGE=2h; x MAX_AGE=1h"`}"#), "{fix}");
     }
 }
