@@ -231,7 +231,7 @@ fn text(status: &Status, place: &str) -> String {
         ("Last hour", last_hour(&status.last_hour)),
         ("Handler", handler(status, place)),
         ("Version", version(status)),
-        ("Policies", policies(&status.policies)),
+        ("Policies", policies(status)),
         ("Pauses", pauses(status)),
         ("Retry now", retries(status)),
         ("Recovery", recovery(&status.recovery)),
@@ -295,9 +295,9 @@ fn last_hour(hour: &LastHour) -> String {
 }
 
 fn version(status: &Status) -> String {
-    let unknown =
-        "not known: the first line of the handler's log has it (its tag comeback:version cannot be read)";
-    status.version.clone().unwrap_or_else(|| unknown.into())
+    let unknown = "not known: the first line of the handler's log has it (it has no tag comeback:version, or none that \
+                   you may read)";
+    shown(status.version.as_deref().unwrap_or(unknown)).into_owned()
 }
 
 fn handler(status: &Status, place: &str) -> String {
@@ -321,7 +321,7 @@ fn handler(status: &Status, place: &str) -> String {
     }
 }
 
-/// Fails if nothing is retried, and says why.
+/// Fails if nothing is retried, or if nobody knows what is paused, and says why.
 fn is_running(status: &Status) -> Result<(), &'static str> {
     let state = status.mapping.as_ref().map(|mapping| &*mapping.state);
     if !status.refused_settings.is_empty() {
@@ -330,15 +330,22 @@ fn is_running(status: &Status) -> Result<(), &'static str> {
     match state {
         Some("Enabled" | "Enabling" | "Creating" | "Updating") => Ok(()),
         _ => Err("no enabled event source mapping feeds the handler, so nothing is retried"),
+    }?;
+    if status.pauses_problem.is_some() {
+        return Err("the pauses cannot be read");
     }
+    Ok(())
 }
 
-fn policies(policies: &[OwnPolicy]) -> String {
+fn policies(status: &Status) -> String {
+    if !status.refused_settings.is_empty() {
+        return "unknown: the handler refuses its settings".into();
+    }
     let line = |OwnPolicy { functions, settings }: &OwnPolicy| {
         let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         shown(&format!("{functions}: {}", settings.join(" "))).into_owned()
     };
-    match policies {
+    match &*status.policies {
         [] => "the stack's, for every function".into(),
         policies => policies.iter().map(line).collect::<Vec<_>>().join(&format!("\n{:14}", "")),
     }
@@ -354,7 +361,9 @@ fn pauses(status: &Status) -> String {
 }
 
 fn recovery(outages: &Outages) -> String {
-    let lines = outages.lines().join(&format!("\n{:14}", ""));
+    let lines = outages.lines();
+    let lines: Vec<_> = lines.iter().map(|line| shown(line)).collect();
+    let lines = lines.join(&format!("\n{:14}", ""));
     if outages.functions.is_empty() { lines } else { coloured(AnsiColor::Yellow, &lines) }
 }
 
@@ -456,6 +465,7 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         let text = anstream::adapter::strip_str(&text).to_string();
         let said = "Handler       it does not start, so nothing is retried: BASE_BACKOFF is 60 s; it must be";
         assert!(text.contains(said), "{text}");
+        assert!(text.contains("\nPolicies      unknown: the handler refuses its settings\n"), "{text}");
     }
 
     #[test]
@@ -464,9 +474,10 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         let settings = [("MAX_AGE".to_owned(), hostile())].into();
         let policies = vec![OwnPolicy { functions: hostile(), settings }];
         let alarms = vec![Alarm { state: "ALARM".into(), ..Alarm::sample(HOSTILE, Watched::DeadLetters) }];
-        let status = Status { refused_settings: vec![hostile()], policies, alarms, ..quiet() };
-        let text = text(&status, "");
-        assert!(text.matches("\\u{9b}2J").count() == 4 && !is_obeyed_anywhere(&text), "{text}");
+        let status = Status { version: Some(hostile()), policies, alarms, ..quiet() };
+        let refusing = Status { refused_settings: vec![hostile()], ..quiet() };
+        let text = text(&status, "") + &text(&refusing, "");
+        assert!(text.matches("\\u{9b}2J").count() == 5 && !is_obeyed_anywhere(&text), "{text}");
     }
 
     #[test]
@@ -501,6 +512,7 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         let status = Status { pauses: None, pauses_problem: Some(problem.into()), ..quiet() };
         let (expected, text) = (format!("\nPauses        unknown: {problem}\n"), plain(&status));
         assert!(text.contains(&expected) && text.contains("\nAlarms        none is set\n"), "{text}");
+        assert_eq!(is_running(&status), Err("the pauses cannot be read"), "its mapping is enabled");
     }
 
     fn busy() -> Status {
@@ -581,7 +593,7 @@ Due           3, the oldest message 1m 15s old
 Dead letters  7 (2 locked by a command for 15m at most), the oldest at least 11d old: SQS deletes a letter after 14 days
 Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
 Handler       its mapping is Disabled: nothing is retried
-Version       not known: the first line of the handler's log has it (its tag comeback:version cannot be read)
+Version       not known: the first line of the handler's log has it (it has no tag comeback:version, or none that you may read)
 Policies      orders: MAX_AGE=2h
               export-*: BACKOFFS=5m,2h
 Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711 (new events too)
