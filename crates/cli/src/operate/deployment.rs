@@ -319,7 +319,7 @@ pub(crate) async fn resources(account: &Account, stack: &str) -> Result<Vec<Stac
     resources.ok_or_else(|| Failure::CouldNot(format!("no stack {stack}; {ELSEWHERE}")))
 }
 
-const ELSEWHERE: &str = "name the stack with --stack, its region with --region, its account with --profile, or the handler \
+pub(crate) const ELSEWHERE: &str = "name the stack with --stack, its region with --region, its account with --profile, or the handler \
                          with --handler";
 
 pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
@@ -380,6 +380,9 @@ pub(crate) struct Mapping {
 /// Lambda's limit of concurrent invocations by one provisioned poller.
 pub(crate) const INVOCATIONS_OF_A_POLLER: u16 = 10;
 
+/// Lambda's default for a mapping that names only its fewest provisioned pollers.
+const DEFAULT_MAXIMUM_POLLERS: i32 = 200;
+
 impl Mapping {
     /// The handler's mappings of SQS queues.
     pub(crate) async fn all(account: &Account, handler: &str) -> Result<Vec<Self>, Failure> {
@@ -392,7 +395,9 @@ impl Mapping {
     fn read(mapping: &EventSourceMappingConfiguration) -> Option<Self> {
         let queue_arn = mapping.event_source_arn().filter(|arn| arn.parse::<QueueArn>().is_ok())?;
         let window = mapping.maximum_batching_window_in_seconds().unwrap_or(0);
-        let maximum_pollers = mapping.provisioned_poller_config().and_then(|config| config.maximum_pollers());
+        let maximum_pollers = mapping.provisioned_poller_config().and_then(|config| {
+            config.maximum_pollers().or(config.minimum_pollers().and(Some(DEFAULT_MAXIMUM_POLLERS)))
+        });
         let maximum_concurrency = mapping.scaling_config().and_then(|scaling| scaling.maximum_concurrency());
         Some(Self {
             uuid: mapping.uuid()?.to_owned(),
@@ -490,7 +495,13 @@ mod tests {
         assert_eq!(limits(mapping.clone().build()), (None, None));
         let scaling = ScalingConfig::builder().maximum_concurrency(7).build();
         assert_eq!(limits(mapping.clone().scaling_config(scaling).build()), (Some(7), None));
-        let pollers = ProvisionedPollerConfig::builder().minimum_pollers(2).maximum_pollers(200).build();
-        assert_eq!(limits(mapping.provisioned_poller_config(pollers).build()), (Some(2_000), Some(200)));
+        let pollers = ProvisionedPollerConfig::builder().minimum_pollers(2).maximum_pollers(100).build();
+        assert_eq!(
+            limits(mapping.clone().provisioned_poller_config(pollers).build()),
+            (Some(1_000), Some(100))
+        );
+        let fewest = ProvisionedPollerConfig::builder().minimum_pollers(2).build();
+        let default = limits(mapping.provisioned_poller_config(fewest).build());
+        assert_eq!(default, (Some(2_000), Some(200)), "Lambda's default");
     }
 }

@@ -11,6 +11,7 @@ use comeback_engine::FunctionArn;
 use serde::Serialize;
 
 use crate::operate::account::{Account, Failure, Or as _};
+use crate::operate::deployment::ELSEWHERE;
 
 /// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,7 +193,8 @@ fn unfit(configuration: &FunctionConfiguration) -> Option<&'static str> {
     } else if configuration.durable_config.is_some() {
         Some(
             "is a durable function: Lambda sends its failed events to a dead-letter queue of its own, and to no \
-             destination; let its steps retry, and set its DeadLetterConfig",
+             destination (https://docs.aws.amazon.com/lambda/latest/dg/durable-invoking.html); let its steps retry, and set \
+             its DeadLetterConfig",
         )
     } else {
         None
@@ -214,7 +216,8 @@ pub(crate) async fn find_function(
 /// Describes a function that must exist.
 pub(crate) async fn get_function(account: &Account, name: &str) -> Result<GetFunctionOutput, Failure> {
     let found = find_function(account, name, None).await?;
-    found.ok_or_else(|| Failure::CouldNot(format!("Lambda has no function {name}")))
+    let (name, place) = (short_name(name), &account.place);
+    found.ok_or_else(|| Failure::CouldNot(format!("Lambda has no function {name} in {place}; {ELSEWHERE}")))
 }
 
 /// What Lambda does with the asynchronous invocations of one qualifier; `None` is Lambda's default.
@@ -325,7 +328,11 @@ mod tests {
         let ordinary = FunctionConfiguration::builder();
         assert_eq!(unfit(&ordinary.clone().build()), None);
         let durable = ordinary.clone().durable_config(DurableConfig::builder().execution_timeout(60).build());
-        assert!(unfit(&durable.build()).is_some_and(|why| why.starts_with("is a durable function")));
+        let why = unfit(&durable.build()).unwrap();
+        assert!(
+            why.starts_with("is a durable function: Lambda sends") && why.contains("durable-invoking"),
+            "{why}"
+        );
         let tenancy = TenancyConfig::builder().tenant_isolation_mode(TenantIsolationMode::PerTenant);
         let of_tenants = ordinary.tenancy_config(tenancy.build().unwrap()).build();
         assert!(unfit(&of_tenants).is_some_and(|why| why.starts_with("is in tenant isolation mode")));
