@@ -151,6 +151,7 @@ impl Order<'_> {
         };
         let mut planned = session.interrupt.or(plan()).await?;
         let is_json = session.common.json;
+        self.answer(session, &planned, false);
         if !is_json {
             self.show(&planned)?;
         }
@@ -164,19 +165,16 @@ impl Order<'_> {
                 return Err(Failure::CouldNot(what.into()).into());
             }
             planned = again;
-            let made = make(session, &planned, &plan).await;
-            if made.is_err() && is_json {
-                self.answer(session, &planned, false);
-            }
-            made?;
+            make(session, &planned, &plan).await?;
         }
-        if is_json {
-            let is_done = planned.left.is_none() && (is_performed || planned.changes.is_empty());
-            let is_done = is_done && !planned.is_about_nothing();
-            self.answer(session, &planned, is_done);
-        } else if is_performed {
-            let done = if planned.left.is_some() { "not finished, but so far" } else { "done:" };
-            writeln!(anstream::stdout(), "{done} every change was made, and is seen")?;
+        let is_done = planned.left.is_none() && (is_performed || planned.changes.is_empty());
+        self.answer(session, &planned, is_done && !planned.is_about_nothing());
+        if is_performed && !is_json {
+            let done = match planned.left {
+                Some(_) => "not finished; the changes so far were made and checked",
+                None => "done: the changes were made and checked",
+            };
+            writeln!(anstream::stdout(), "{done}")?;
         }
         Ok(planned)
     }
@@ -227,7 +225,7 @@ async fn make(
         change.make(&session.account, &planned.target, &session.interrupt).await?;
         if !session.common.json {
             for Difference { resource, setting, .. } in change.differences(&planned.target) {
-                anstream::eprintln!("  {resource}: {setting}");
+                anstream::eprintln!("  {}", shown(&format!("{resource}: {setting}")));
             }
         }
     }

@@ -51,7 +51,7 @@ pub(crate) fn attachment() -> Attachment {
         deployment,
         elsewhere: BTreeMap::new(),
         policies_elsewhere: String::new(),
-        key: None,
+        key: Ok(None),
         may_send: Verdict::NotAllowed,
         denied: Vec::new(),
         send_policy: false,
@@ -184,7 +184,7 @@ fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_alrea
 #[test]
 fn a_customers_key_is_allowed_too() {
     let mut attachment = attachment();
-    attachment.key = Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Enabled) });
+    attachment.key = Ok(Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Enabled) }));
     let plan = attachment.attach(false, None).unwrap();
     let allowed = plan.changes.iter().find_map(|change| match change {
         Change::Allow(grant) => Some(grant.statements.clone()),
@@ -198,6 +198,23 @@ fn a_customers_key_is_allowed_too() {
     let note = "role orders-role can use the key arn:key only if the key's own policy allows that";
     assert!(plan.notes.len() == 1 && plan.notes[0].starts_with(note), "{:?}", plan.notes);
     assert_eq!(all(&attachment, &plan).attach(false, None).unwrap().notes, [""; 0]);
+}
+
+#[test]
+fn a_key_that_cannot_be_described_does_not_block_detach() {
+    let denied = Failure::CouldNot("kms:DescribeKey of k: denied".into());
+    let before = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let unread = Attachment { key: Err(denied.clone()), ..before };
+    assert_eq!(unread.attach(false, None), Err(denied));
+    let detached = all(&unread, &unread.detach(&left()).unwrap());
+    let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
+    let plan = detached.detach(&later).unwrap();
+    assert!(
+        plan.notes[0].ends_with("which could not be read: kms:DescribeKey of k: denied"),
+        "{:?}",
+        plan.notes
+    );
+    assert!(!all(&detached, &plan).send_policy);
 }
 
 /// What stands in the way of attaching, and a part of what is said.
@@ -222,7 +239,7 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         ),
         (
             Attachment {
-                key: Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Disabled) }),
+                key: Ok(Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Disabled) })),
                 ..attachment()
             },
             "failed events: the key arn:key is Disabled; `comeback doctor",

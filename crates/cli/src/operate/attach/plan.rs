@@ -47,7 +47,7 @@ impl Attachment {
             Verdict::Allowed => {}
             Verdict::NotAllowed => {
                 plan.changes.push(Change::Allow(self.sending()));
-                plan.notes.extend(self.key.iter().map(|key| {
+                plan.notes.extend(self.key.iter().flatten().map(|key| {
                     let (role, key) = (self.target.role(), &key.arn);
                     format!(
                         "role {role} can use the key {key} only if the key's own policy allows that, or leaves it to IAM \
@@ -118,7 +118,7 @@ impl Attachment {
                 self.deployment.command("doctor --only CB020")
             )));
         }
-        match self.key.as_ref().and_then(CustomerKey::problem) {
+        match self.key.as_ref().map_err(Failure::clone)?.as_ref().and_then(CustomerKey::problem) {
             None => Ok(()),
             Some(problem) => Err(Failure::Undone(format!(
                 "the retry queue's key cannot be used, and Lambda would silently drop the function's failed events: \
@@ -355,6 +355,10 @@ impl Attachment {
                 return;
             }
             plan.changes.push(Change::Withdraw(self.sending()));
+            plan.notes.extend(self.key.as_ref().err().map(|failure| {
+                let (role, policy) = (target.role(), self.sending().policy);
+                format!("policy {policy} of role {role} may still allow the retry queue's key, which could not be read: {failure}")
+            }));
         }
         if self.losses.ours {
             plan.changes.push(Change::Unwatch(self.losses.alarm.clone()));
