@@ -193,20 +193,21 @@ impl Export {
 
     /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to what it was: their letters
     /// stay in the queue, and an import must not send them too.
-    fn write(&self, lines: &[Line]) -> io::Result<()> {
-        let before = self.file.metadata()?.len();
+    fn write(&self, lines: &[Line]) -> Result<(), CallFailure> {
+        let failure = |error: io::Error, may_be_elsewhere| {
+            let why = format!("{}: {error}", self.path.display());
+            CallFailure { why, for_all: true, may_be_elsewhere }
+        };
+        let before = self.file.metadata().map_err(|error| failure(error, false))?.len();
         let (mut text, mut beginnings) = (Vec::new(), Vec::new());
         for line in lines {
             beginnings.push(before + text.len() as u64);
-            serde_json::to_writer(&mut text, line)?;
+            serde_json::to_writer(&mut text, line).map_err(|error| failure(error.into(), false))?;
             text.push(b'\n');
         }
         self.beginnings.replace(beginnings);
         let written = (&self.file).write_all(&text).and_then(|()| self.file.sync_all());
-        if written.is_err() {
-            self.file.set_len(before)?;
-        }
-        written
+        written.map_err(|error| failure(error, self.file.set_len(before).is_err()))
     }
 }
 
@@ -218,11 +219,7 @@ impl LetterAction for Export {
     }
 
     async fn perform(&self, _: &impl LetterQueue, lines: Vec<Line>) -> Vec<Result<(), CallFailure>> {
-        let written = self.write(&lines).map_err(|error| {
-            let why = format!("{}: {error}", self.path.display());
-            CallFailure { why, for_all: true }
-        });
-        vec![written; lines.len()]
+        vec![self.write(&lines); lines.len()]
     }
 
     /// An import must not send what is still in the queue.
@@ -328,6 +325,21 @@ pub(crate) mod tests {
             assert_eq!((done.letters, not_deleted, done.left.values().sum()), (1, in_file - 1, 51 - in_file));
             assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count() as u64, in_file);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_that_cannot_be_cut_off_the_file_count_as_not_deleted() {
+        let simulated = Simulated::with([event("Timeout")]);
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        // It can be neither written nor cut.
+        let file = File::open(&path).unwrap();
+        let export = Export { path: path.to_path_buf(), file, beginnings: RefCell::default() };
+        let (_raise, interrupt) = Interrupt::new();
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let filter = Filter::default();
+        let work = Work { filter, now: NOW, until: NOW, pace: Pace(50.0), limit: None };
+        let (done, _) = work.run(&reader, &simulated.ids(), &export).await.unwrap();
+        assert_eq!((done.letters, done.not_deleted.unwrap().0, done.left.len()), (0, 1, 0));
     }
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;

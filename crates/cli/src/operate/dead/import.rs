@@ -186,7 +186,7 @@ impl Progress {
     fn open(path: &Path, length: u64) -> Result<Self, Failure> {
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
         let mut file = opened.map_err(|error| unreadable(path, &error))?;
-        file.try_lock().map_err(|error| locked(path, error, "another import of this file is running"))?;
+        check_lock(path, file.try_lock(), "another import of this file is running")?;
         if file.metadata().map_err(|error| unreadable(path, &error))?.len() != length {
             let problem = "another import of this file has run meanwhile; repeat the command";
             return Err(Failure::CouldNot(format!("{}: {problem}", path.display())));
@@ -223,7 +223,7 @@ struct Lines {
 impl Lines {
     fn of(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-        file.try_lock_shared().map_err(|error| locked(path, error, "`dead discard` is still writing it"))?;
+        check_lock(path, file.try_lock_shared(), "`dead discard` is still writing it")?;
         Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, cut_off: false })
     }
 
@@ -260,11 +260,13 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::CouldNot(format!("{}: {error}", path.display()))
 }
 
-/// Why a file cannot be locked; `by_whom` if somebody else has.
-fn locked(path: &Path, error: TryLockError, by_whom: &str) -> Failure {
-    match error {
-        TryLockError::WouldBlock => Failure::CouldNot(format!("{}: {by_whom}", path.display())),
-        TryLockError::Error(error) => unreadable(path, &error),
+/// Fails if a file is not locked; `by_whom` if somebody else has. Some file systems cannot lock.
+fn check_lock(path: &Path, lock: Result<(), TryLockError>, by_whom: &str) -> Result<(), Failure> {
+    match lock {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(Failure::CouldNot(format!("{}: {by_whom}", path.display()))),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+        Err(TryLockError::Error(error)) => Err(unreadable(path, &error)),
     }
 }
 
@@ -329,6 +331,14 @@ mod tests {
         let (_raise, interrupt) = Interrupt::new();
         let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
         importing.run(&reader, Pace(500.0)).await.map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_file_system_that_cannot_lock_is_no_obstacle() {
+        let check = |kind: io::ErrorKind| {
+            check_lock(Path::new("f"), Err(TryLockError::Error(kind.into())), "somebody").is_ok()
+        };
+        assert!(check(io::ErrorKind::Unsupported) && !check(io::ErrorKind::PermissionDenied));
     }
 
     #[tokio::test(start_paused = true)]

@@ -40,6 +40,10 @@ pub(crate) async fn run(rate: f64, dry_run: bool, letters: &DeadLetters) -> Resu
     let answer = |moved: u64| {
         let locked = Locked::of(depth, moved, now);
         session.answer(&json!({"about": visible, "dry_run": dry_run, "moved": moved, "locked": locked}));
+        locked
+    };
+    let end = |moved: u64| {
+        let locked = answer(moved);
         let locked = locked.map(|locked| Failure::Undone(format!("{locked}: SQS has not moved these")));
         locked.map_or(Ok(()), |undone| Err(failure::Failure::from(undone)))
     };
@@ -53,32 +57,34 @@ pub(crate) async fn run(rate: f64, dry_run: bool, letters: &DeadLetters) -> Resu
         writeln!(out, "to move: about {count} from {from} to {to}, by SQS itself, in about {time}")?;
     }
     if dry_run {
-        return answer(0);
+        return end(0);
     }
+    answer(0);
     confirm(&question(depth, to.name()), session).await?;
     let task = MoveTask { account: &session.account, from: &from.arn, to: &to.arn };
     let reader = letters.reader(visible);
-    let moved = task.follow(per_second as i32, reader.interrupt, &*reader.progress).await;
+    let progress = |moved| {
+        answer(moved);
+        (reader.progress)(moved);
+    };
+    let moved = task.follow(per_second as i32, reader.interrupt, &progress).await;
     drop(reader);
     let (moved, was_running) = moved?;
     if !is_json {
         let followed = if was_running { " (a move task that was running already)" } else { "" };
         writeln!(out, "moved about {}{followed}", counted(moved, "letter", "letters"))?;
     }
-    answer(moved)
+    end(moved)
 }
 
-/// SQS also moves what becomes visible while its task runs.
+/// SQS also moves what arrives or becomes visible while its task runs.
 fn question(depth: Depth, to: &str) -> String {
     let visible = counted(depth.visible, "letter", "letters");
     let in_flight = match depth.in_flight {
         0 => String::new(),
-        count => format!(
-            ", and those of {} that become visible meanwhile",
-            counted(count, "hidden one", "hidden ones")
-        ),
+        count => format!(", those of {} that become visible", counted(count, "hidden one", "hidden ones")),
     };
-    format!("move about {visible} to {to}{in_flight}?")
+    format!("move about {visible} to {to}{in_flight}, and what arrives meanwhile?")
 }
 
 /// A move from one queue to another, by their ARNs.
@@ -122,7 +128,9 @@ impl MoveTask<'_> {
             let status = task.as_ref().map(|task| task.status().unwrap_or_default());
             match status {
                 Some("COMPLETED") => return Ok((letters, was_running)),
-                None | Some(RUNNING) if interrupt.is_raised() => return Err(self.cancel(handle).await?),
+                None | Some(RUNNING) if interrupt.is_raised() => {
+                    return Err(self.cancel(handle, progress).await?);
+                }
                 None => looks += 1,
                 Some(RUNNING | CANCELLING) => {}
                 Some(status) => {
@@ -161,10 +169,11 @@ impl MoveTask<'_> {
     }
 
     /// Gives why the command ends: it was interrupted.
-    async fn cancel(&self, task_handle: Option<String>) -> Result<Failure, Failure> {
+    async fn cancel(&self, task_handle: Option<String>, progress: &dyn Fn(u64)) -> Result<Failure, Failure> {
         let call = self.account.sqs.cancel_message_move_task().set_task_handle(task_handle);
         let answer = call.send().await.or_failure("sqs:CancelMessageMoveTask", self.from)?;
         let moved = answer.approximate_number_of_messages_moved().unsigned_abs();
+        progress(moved);
         Ok(Failure::Interrupted(format!(
             "the move task is cancelled; about {moved} letters were moved, and the others are still in the dead-letter \
              queue"
@@ -242,9 +251,9 @@ mod tests {
     #[test]
     fn the_question_names_what_may_become_visible() {
         let ask = |in_flight| question(Depth { visible: 1_200, in_flight, delayed: 0 }, "retries");
-        assert_eq!(ask(0), "move about 1,200 letters to retries?");
-        let expected =
-            "move about 1,200 letters to retries, and those of 3 hidden ones that become visible meanwhile?";
+        assert_eq!(ask(0), "move about 1,200 letters to retries, and what arrives meanwhile?");
+        let expected = "move about 1,200 letters to retries, those of 3 hidden ones that become visible, and what arrives \
+                        meanwhile?";
         assert_eq!(ask(3), expected);
     }
 

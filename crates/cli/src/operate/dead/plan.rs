@@ -19,7 +19,7 @@ use crate::operate::deployment::{Deployment, Depth};
 use crate::operate::session::Session;
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::terminal::Progress;
+use crate::text::terminal::{Progress, shown};
 
 /// The two queues of a deployment, and the command that works on them.
 pub(crate) struct DeadLetters {
@@ -118,10 +118,10 @@ impl<'a> Plan<'a> {
             End::Failed(failure) => return Err(failure.clone().into()),
             End::All | End::Enough | End::TooManyHidden => {}
         }
-        survey.check_target(&work.filter, &read, &letters.deployment)?;
         let until = survey.newest.unwrap_or(work.until);
         let plan = Self { letters, order, work: Work { until, ..work }, survey, ids, read };
         plan.answer(None);
+        plan.survey.check_target(&plan.work.filter, &plan.read, &letters.deployment)?;
         if !letters.session.common.json {
             plan.print(&mut anstream::stdout())?;
         }
@@ -217,12 +217,25 @@ impl Done {
             parts.push(format!("{letters} not deleted, and the next run would do them again: {why}"));
         }
         parts.extend(self.left.iter().map(|(why, count)| format!("left {}: {why}", HumanCount(*count))));
-        parts.join("; ")
+        shown(&parts.join("; ")).into_owned()
     }
 
     fn json(&self, read: &Read) -> Value {
         let not_deleted = self.not_deleted.as_ref().map(|(count, why)| json!({"count": count, "why": why}));
         let (left, incomplete) = (&self.left, read.incomplete());
         json!({"done": self.letters, "left": left, "not_deleted": not_deleted, "incomplete": incomplete})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+
+    #[test]
+    fn a_reason_cannot_command_the_terminal() {
+        let (left, not_deleted) = ([(HOSTILE.to_owned(), 1)].into(), Some((1, HOSTILE.to_owned())));
+        let summary = Done { letters: 0, left, not_deleted }.summary("imported");
+        assert!(summary.matches("\\u{9b}2J").count() == 2 && !is_obeyed_anywhere(&summary), "{summary}");
     }
 }

@@ -69,6 +69,8 @@ pub(crate) struct CallFailure {
     pub(crate) why: String,
     /// The call would fail for every other letter too.
     pub(crate) for_all: bool,
+    /// The letter may be elsewhere all the same.
+    pub(crate) may_be_elsewhere: bool,
 }
 
 impl CallFailure {
@@ -78,7 +80,7 @@ impl CallFailure {
         let for_all = matches!(kind, Some(ErrorKind::Denied | ErrorKind::Missing));
         let is_denied = kind == Some(ErrorKind::Denied);
         let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };
-        Self { why: format!("{action}: {cause}{remedy}"), for_all }
+        Self { why: format!("{action}: {cause}{remedy}"), for_all, may_be_elsewhere: false }
     }
 }
 

@@ -69,16 +69,24 @@ impl Pace {
 pub(crate) struct Done {
     /// Letters that are safe elsewhere, and deleted.
     pub(crate) letters: u64,
-    /// Letters that are safe elsewhere and could not be deleted, and why: a repeated command acts on them again.
+    /// Letters that are, or may be, elsewhere and were not deleted, and why: a repeated command acts on them again.
     pub(crate) not_deleted: Option<(u64, String)>,
     /// Letters that were left, by problem.
     pub(crate) left: BTreeMap<String, u64>,
 }
 
 impl Done {
+    fn not_delete(&mut self, why: &str) {
+        self.not_deleted.get_or_insert_with(|| (0, why.to_owned())).0 += 1;
+    }
+
     /// Counts a letter that was left. Fails if every other letter would be left too.
     pub(crate) fn leave(&mut self, failure: CallFailure) -> Result<(), Failure> {
-        *self.left.entry(failure.why.clone()).or_default() += 1;
+        if failure.may_be_elsewhere {
+            self.not_delete(&failure.why);
+        } else {
+            *self.left.entry(failure.why.clone()).or_default() += 1;
+        }
         if failure.for_all { Err(Failure::CouldNot(failure.why)) } else { Ok(()) }
     }
 }
@@ -189,7 +197,7 @@ impl<Q: LetterQueue, A: LetterAction> Run<'_, Q, A> {
             let why = first_why.get_or_insert_with(|| CallFailure::of("sqs:DeleteMessage", &cause).why);
             end = Err(End::Failed(Failure::CouldNot(why.clone())));
             if number < done {
-                self.done.not_deleted.get_or_insert_with(|| (0, why.clone())).0 += 1;
+                self.done.not_delete(why);
             } else {
                 *self.done.left.entry(why.clone()).or_default() += 1;
             }
