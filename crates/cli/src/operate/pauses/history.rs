@@ -165,7 +165,24 @@ fn table(entries: &[Entry]) -> Table {
 mod tests {
     use comeback_engine::{Concurrency, PauseChange, PauseTarget};
 
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+
     use super::*;
+
+    #[test]
+    fn a_reason_cannot_command_the_terminal() {
+        let entry = Entry {
+            at: at(0),
+            by: Some(HOSTILE.into()),
+            what: What::Paused,
+            target: Some(HOSTILE.into()),
+            until: None,
+            spread_seconds: None,
+            why: Some(HOSTILE.into()),
+        };
+        let text = text(&[entry]);
+        assert!(text.matches("\\u{9b}2J").count() == 3 && !is_obeyed_anywhere(&text), "{text}");
+    }
 
     fn at(second: u64) -> Timestamp {
         Timestamp::from_secs(1_700_000_000 + second)
