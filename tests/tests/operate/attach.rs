@@ -151,7 +151,7 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 
     let said = patiently(&attacher, &of_page(attach)).await.ended(0);
-    assert!(said.ends_with("done: the changes were made and checked\n"), "{said}");
+    assert!(said.ends_with("Done. The changes were made and checked.\n"), "{said}");
     let arn = MiniStack::function_arn(FUNCTION);
     assert!(parameter(ministack).contains(&arn));
     let attached = settings(ministack, FUNCTION, None);

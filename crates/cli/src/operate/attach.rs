@@ -171,8 +171,8 @@ impl Order<'_> {
         self.answer(session, &planned, is_done && !planned.is_about_nothing());
         if is_performed && !is_json {
             let done = match planned.left {
-                Some(_) => "not finished; the changes so far were made and checked",
-                None => "done: the changes were made and checked",
+                Some(_) => "Not finished. The changes so far were made and checked.",
+                None => "Done. The changes were made and checked.",
             };
             writeln!(anstream::stdout(), "{done}")?;
         }
