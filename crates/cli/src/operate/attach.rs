@@ -18,6 +18,7 @@ mod neighbours;
 mod own_policy;
 mod plan;
 mod policy;
+mod policy_edit;
 mod stricter;
 
 use std::io::Write as _;

@@ -14,8 +14,8 @@ use crate::operate::alarms;
 use crate::operate::attach::handler_setting::{
     self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS,
 };
-use crate::operate::attach::own_policy::PolicyEdit;
 use crate::operate::attach::policy::Grant;
+use crate::operate::attach::policy_edit::PolicyEdit;
 use crate::operate::attach::{allow_list, kept};
 use crate::operate::function::{InvokeSettings, Target};
 use crate::operate::session::Interrupt;

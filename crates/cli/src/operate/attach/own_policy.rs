@@ -1,18 +1,17 @@
 //! A function's own policy: its entry of `POLICIES`.
 
 use clap::Args;
-use comeback_engine::{
-    FunctionArn, Policies, policies_named, policy_about, with_policy, without_policies, without_policy,
-};
+use comeback_engine::{FunctionArn, Policies, policies_named, policy_about, without_policy};
 
 use crate::operate::account::Failure;
 use crate::operate::attach::allow_list;
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::handler_setting::{
-    ENVIRONMENT_BYTES, PARAMETER_BYTES, POLICIES, SettingPlace, TARGET_FUNCTIONS, environment_bytes,
+    ENVIRONMENT_BYTES, PARAMETER_BYTES, POLICIES, TARGET_FUNCTIONS, environment_bytes,
 };
 use crate::operate::attach::leaving::Leaving;
+use crate::operate::attach::policy_edit::PolicyEdit;
 
 /// What an entry of `POLICIES` may set. The handler's own reader reads and refuses the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -72,29 +71,6 @@ impl OwnPolicy {
         let given = given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
         let given = given.collect::<Vec<_>>().join(" ");
         (!given.is_empty()).then_some(given)
-    }
-}
-
-/// The change of a function's entries. Those of others stay as they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PolicyEdit {
-    pub(crate) place: SettingPlace,
-    /// How its entries name the function.
-    name: String,
-    /// Whether entries of its versions and aliases go too.
-    with_qualifiers: bool,
-    pub(crate) from: Option<String>,
-    pub(crate) to: Option<String>,
-}
-
-impl PolicyEdit {
-    /// The text after the change.
-    pub(crate) fn of(&self, text: &str, invoked_arn: &str) -> String {
-        match &self.to {
-            Some(entry) => with_policy(text, invoked_arn, entry),
-            None if self.with_qualifiers => without_policies(text, &self.name),
-            None => without_policy(text, &self.name),
-        }
     }
 }
 
