@@ -34,7 +34,8 @@ use crate::text::terminal::Progress;
 
 /// SQS hides a message for 12 hours at most. Then the handler receives it, and writes a line about it; if it was throttled,
 /// after another visibility timeout of the queue.
-const LONGEST_HIDDEN: Duration = Duration::from_secs(12 * 3_600 + QUEUE_VISIBILITY_TIMEOUT.as_secs());
+pub(crate) const LONGEST_HIDDEN: Duration =
+    Duration::from_secs(12 * 3_600 + QUEUE_VISIBILITY_TIMEOUT.as_secs());
 /// SQS keeps no message for longer.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 const DAY: Duration = Duration::from_secs(86_400);

@@ -11,12 +11,11 @@ use crate::operate::attach::kept;
 use crate::operate::deployment::Depth;
 use crate::operate::function::InvokeSettings;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
+use crate::operate::waiting::LONGEST_HIDDEN;
 use crate::text::terminal::Progress;
 
 /// Lambda keeps an event of an attached function for up to a minute before running it, and sends the failure within another.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
-/// SQS's longest visibility timeout. The handler receives each message again within it, and logs that.
-const LONGEST_HIDDEN: Duration = Duration::from_secs(12 * 3_600);
 /// SQS's longest retention, in milliseconds: no event waits longer.
 const RETENTION_MILLIS: u64 = 14 * 86_400_000;
 /// The log levels that hide lines of level INFO.
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_key_counts_for_twelve_hours() {
+    fn a_line_without_a_key_counts_until_its_message_must_be_seen_again() {
         for (action, waits) in
             [("defer", true), ("keep", true), ("hold", true), ("reinvoke", false), ("dead_letter", false)]
         {
@@ -324,7 +323,7 @@ mod tests {
             let line =
                 HandlerLine { timestamp: Some(DETACHED), action: action.into(), ..HandlerLine::default() };
             log.see(&line);
-            let end = DETACHED.saturating_add(Duration::from_secs(43_200));
+            let end = DETACHED.saturating_add(Duration::from_secs(43_200 + 1_230));
             let just_before = Timestamp::from_millis(end.as_millis() - 1);
             let said = log.wait(just_before);
             assert_eq!(
