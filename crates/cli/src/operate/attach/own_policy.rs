@@ -1,5 +1,7 @@
 //! A function's own policy: its entry of `POLICIES`.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use comeback_engine::{FunctionArn, Policies, policies_named, policy_about, without_policy};
 
@@ -116,12 +118,24 @@ impl Attachment {
         if let Ok(before) = self.deployment.policies() {
             self.say_what_is_given_up(&before, &after, plan);
         }
-        let left = self.room_left(&edited, plan)?;
-        plan.notes.push(format!(
-            "with this, {left} of the {ENVIRONMENT_BYTES} bytes that Lambda allows for the handler's variables are left"
-        ));
+        self.say_what_is_shadowed(text, &edited, plan);
         plan.changes.push(Change::Policy(edit));
-        Ok(())
+        self.check_room(&edited, plan)
+    }
+
+    /// Says which entries of the function's other qualifiers no longer count, because the new one stands before them.
+    fn say_what_is_shadowed(&self, text: &str, edited: &str, plan: &mut AttachPlan) {
+        let (name, own) = (self.name_in_policies(), self.pattern_in_policies());
+        for entry in policies_named(text, &name) {
+            let pattern = entry.split_whitespace().next().unwrap_or_default();
+            let Some((_, qualifier)) = pattern.rsplit_once(':').filter(|_| pattern != own) else { continue };
+            let arn = format!("{}:{qualifier}", self.target.arn);
+            let counts = |text| policy_about(text, &arn) == Some(entry);
+            if counts(text) && !counts(edited) {
+                plan.notes
+                    .push(format!("the policy {entry:?} no longer counts: that of {own} stands before it"));
+            }
+        }
     }
 
     /// Fails if the handler would refuse the policies.
@@ -135,23 +149,47 @@ impl Attachment {
         })
     }
 
-    /// The bytes of Lambda's limit that are left after the plan's changes. Fails if they do not fit.
-    fn room_left(&self, edited: &str, plan: &AttachPlan) -> Result<usize, Failure> {
+    /// Fails if the handler has no room for the policies after the plan's changes.
+    fn check_room(&self, edited: &str, plan: &AttachPlan) -> Result<(), Failure> {
+        let environment = environment_bytes(&self.variables_after(&plan.changes));
+        if edited.len() <= PARAMETER_BYTES && environment <= ENVIRONMENT_BYTES {
+            return Ok(());
+        }
+        Err(Failure::Undone(format!(
+            "the handler has no room for this policy: POLICIES would have {} bytes of {PARAMETER_BYTES}, its environment \
+             {environment} of {ENVIRONMENT_BYTES}; let one entry match several functions, such as shop-*",
+            edited.len()
+        )))
+    }
+
+    /// Says how much of Lambda's limit the plan leaves, if it uses any of it up.
+    pub(crate) fn say_room_left(&self, plan: &mut AttachPlan) {
+        let after = self.variables_after(&plan.changes);
+        if after != self.deployment.variables {
+            let left = ENVIRONMENT_BYTES.saturating_sub(environment_bytes(&after));
+            plan.notes.push(format!(
+                "with this, {left} of the {ENVIRONMENT_BYTES} bytes that Lambda allows for the handler's variables are left"
+            ));
+        }
+    }
+
+    /// The handler's variables after the changes that attach the function.
+    pub(crate) fn variables_after(&self, changes: &[Change]) -> BTreeMap<String, String> {
         let mut variables = self.deployment.variables.clone();
-        if plan.changes.iter().any(|change| matches!(change, Change::List(..))) {
-            let list = allow_list::with(self.deployment.allow_list(), &self.target.arn);
-            variables.insert(TARGET_FUNCTIONS.variable.into(), list);
+        for change in changes {
+            let (setting, value) = match change {
+                Change::List(..) => {
+                    (TARGET_FUNCTIONS, allow_list::with(self.deployment.allow_list(), &self.target.arn))
+                }
+                Change::Policy(edit) => {
+                    let text = self.policies.as_deref().unwrap_or_default();
+                    (POLICIES, edit.of(text, &self.target.invoked_arn()))
+                }
+                _ => continue,
+            };
+            variables.insert(setting.variable.into(), value);
         }
-        variables.insert(POLICIES.variable.into(), edited.to_owned());
-        let environment = environment_bytes(&variables);
-        match ENVIRONMENT_BYTES.checked_sub(environment) {
-            Some(left) if edited.len() <= PARAMETER_BYTES => Ok(left),
-            _ => Err(Failure::Undone(format!(
-                "the handler has no room for this policy: POLICIES would have {} bytes of {PARAMETER_BYTES}, its environment \
-                 {environment} of {ENVIRONMENT_BYTES}; let one entry match several functions, such as shop-*",
-                edited.len()
-            ))),
-        }
+        variables
     }
 
     fn only_by_template(&self) -> Failure {
@@ -287,6 +325,19 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_that_a_new_one_shadows_is_named() {
+        let notes = |text: &str| {
+            let plan = attached(text).attach(false, Some("JITTER=none")).unwrap();
+            plan.notes.into_iter().filter(|note| note.contains("no longer counts")).collect::<Vec<_>>()
+        };
+        let shadowed = ["orders:$LATEST MAX_AGE=2d", "orders:live MAX_AGE=3d"];
+        let said = shadowed
+            .map(|entry| format!("the policy {entry:?} no longer counts: that of orders stands before it"));
+        assert_eq!(notes(&shadowed.join("; ")), said);
+        assert_eq!(notes("orders:live MAX_AGE=3d; orders MAX_AGE=2d; orders:dev MAX_AGE=4d"), [""; 0]);
+    }
+
+    #[test]
     fn a_policy_stays_while_events_wait() {
         let before = attached("orders MAX_AGE=2h; * JITTER=none");
         let first = before.detach(&left()).unwrap();
@@ -384,5 +435,9 @@ mod tests {
         assert_eq!(room, &expected);
         assert_eq!(notes(&it, "MAX_AGE=4d").len(), 1);
         assert_eq!(notes(&attachment(), "MAX_AGE=2h").len(), 1, "nothing of it can wait");
+        let plan = attachment().attach(false, None).unwrap();
+        let after = all(&attachment(), &plan);
+        let left = ENVIRONMENT_BYTES - environment_bytes(&after.deployment.variables);
+        assert!(plan.notes[0].starts_with(&format!("with this, {left} of ")), "the allow-list grows");
     }
 }

@@ -4,9 +4,7 @@ use crate::operate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
-use crate::operate::attach::handler_setting::{
-    self, ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, TARGET_FUNCTIONS,
-};
+use crate::operate::attach::handler_setting::{self, ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace};
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::attach::{allow_list, kept};
 use crate::operate::deployment::DeploymentName;
@@ -85,6 +83,7 @@ impl Attachment {
                 self.target.name
             ));
         }
+        self.say_room_left(&mut plan);
         Ok(plan)
     }
 
@@ -173,8 +172,8 @@ impl Attachment {
                          role was changed by hand; deploy the stack again"
                     )));
                 }
-                self.check_size(list.len())?;
                 changes.push(Change::List(SettingPlace::Stack(stack.clone()), true));
+                self.check_size(list.len(), changes)?;
             }
             Place::Template { stack } => {
                 return Err(Failure::Undone(format!(
@@ -190,20 +189,17 @@ impl Attachment {
                     changes.push(Change::Allow(self.invoking()));
                 }
                 if !is_listed {
-                    self.check_size(0)?;
                     changes.push(Change::List(SettingPlace::Function(self.deployment.handler.clone()), true));
+                    self.check_size(0, changes)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn check_size(&self, parameter_bytes: usize) -> Result<(), Failure> {
-        let Attachment { target, deployment, .. } = self;
-        let mut variables = deployment.variables.clone();
-        variables
-            .insert(TARGET_FUNCTIONS.variable.into(), allow_list::with(deployment.allow_list(), &target.arn));
-        let environment_bytes = handler_setting::environment_bytes(&variables);
+    fn check_size(&self, parameter_bytes: usize, changes: &[Change]) -> Result<(), Failure> {
+        let target = &self.target;
+        let environment_bytes = handler_setting::environment_bytes(&self.variables_after(changes));
         if parameter_bytes <= PARAMETER_BYTES && environment_bytes <= ENVIRONMENT_BYTES {
             return Ok(());
         }
