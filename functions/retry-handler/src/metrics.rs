@@ -76,7 +76,9 @@ impl Counted {
                 if outcome.early.is_some() {
                     self.count("Early");
                 }
-                self.measure("Lateness", *due, now);
+                // Up to LONGEST_HIDE passes until the handler finds an order to retry: such a retry is not late.
+                let due = outcome.early.as_ref().map_or(*due, |early| early.otherwise_due);
+                self.measure("Lateness", due, now);
             }
             Some(Step::DeadLetter { .. }) if is_done => self.count("DeadLetters"),
             Some(Step::Hold { .. }) => self.count("Held"),
@@ -238,7 +240,7 @@ mod tests {
             first,
             Outcome { early: early.clone(), ..deferred() },
             Outcome { early, ..retried(2) },
-            retried(0),
+            retried(3),
             held,
             moved,
             failed(retried(9)),
@@ -265,7 +267,7 @@ mod tests {
             },
             "level": "INFO", "timestamp": "2023-11-14T22:13:20.000Z", "Handler": "retries",
             "Failures": 2, "Early": 1, "Retries": 2, "DeadLetters": 1, "Held": 1, "Stuck": 1, "Moves": 1,
-            "Lateness": [2.0, 0.0], "EventAge": [3_600.0, 3_600.0, 3_600.0],
+            "Lateness": [0.0, 3.0], "EventAge": [3_600.0, 3_600.0, 3_600.0],
         });
         assert_eq!(lines(&stack(), outcomes), [expected]);
     }

@@ -103,33 +103,39 @@ pub(crate) fn sentence(step: &Step) -> String {
         What::Redriven => "redriven: its retries start anew".into(),
         What::Waits { retry, due, due_by, policy } => {
             let wait = short(due.since(step.at).as_secs_f64());
-            let policy = policy.as_ref().map(|policy| format!(", by the policy of {}", shown(policy)));
             let by = match due_by.as_deref() {
                 Some("pause") => ", after a pause".into(),
                 Some("retry_after") => ", as its function asked (RetryAfter)".into(),
                 Some("retry_now") => ", by `comeback retry`".into(),
-                _ => policy.unwrap_or_default(),
+                _ => policy_of("by", policy),
             };
             format!("waits {wait} for retry {retry}, until {due}{by}")
         }
         What::Held { retry, last } => {
             format!("retry {retry} is due, and held: the function is paused (last looked at {last})")
         }
-        What::Invoked { retry, request_id, late_ms, early } => {
+        What::Invoked { retry, request_id, late_ms, early, policy } => {
             let late = late_ms.filter(|late| *late >= 1_000).map(|late| late as f64 / 1_000.0);
             let late = late.map(|late| format!(", {} after it was due", short(late))).unwrap_or_default();
-            let early = early.as_ref().map(|early| before_its_time(early, step.at)).unwrap_or_default();
-            format!("retry {retry} invoked{early}{late}") + &id(request_id)
+            let early = early.as_ref().filter(|early| early.otherwise_due > step.at);
+            let early = early.map(|early| before_its_time(early, step.at)).unwrap_or_default();
+            format!("retry {retry} invoked{early}{late}{}", policy_of("under", policy)) + &id(request_id)
         }
         What::Kept { action, problem, remedy } => {
             let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
             red(format!("{action} did not work, and the event is kept: {problem}{remedy}"))
         }
-        What::GivenUp { reason, detail } => {
+        What::GivenUp { reason, detail, policy } => {
             let detail = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-            red(format!("dead-lettered, {reason}{detail}"))
+            red(format!("dead-lettered, {reason}{detail}")) + &policy_of("under", policy)
         }
     }
+}
+
+/// `, by the policy of orders-*`; empty for the stack's.
+fn policy_of(preposition: &str, policy: &Option<String>) -> String {
+    let policy = policy.as_ref().map(|policy| format!(", {preposition} the policy of {}", shown(policy)));
+    policy.unwrap_or_default()
 }
 
 /// ` by `comeback retry` of 10:28:00 (ops), 7h before its time`, or `, 7h before its time: its function had recovered, and
@@ -281,7 +287,13 @@ mod tests {
     }
 
     fn invoked(retry: u64) -> What {
-        What::Invoked { retry, request_id: Some(format!("r-{retry}")), late_ms: Some(1_500), early: None }
+        What::Invoked {
+            retry,
+            request_id: Some(format!("r-{retry}")),
+            late_ms: Some(1_500),
+            early: None,
+            policy: Some("orders-*".into()),
+        }
     }
 
     #[test]
@@ -306,13 +318,59 @@ target  arn:f
 2026-09-14 (UTC)
 15:33:20.000  attempt 0 failed with TargetDown  r-0
 15:33:21.000  waits 2s for retry 1, until 2026-09-14T15:33:23.000Z, by the policy of orders-*
-15:33:24.000  retry 1 invoked, 1.5s after it was due  r-1
+15:33:24.000  retry 1 invoked, 1.5s after it was due, under the policy of orders-*  r-1
               | START
               | succeeded
 
 Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure followed in 59s.
 ";
         assert_eq!(plain(&trace, 64), expected);
+    }
+
+    #[test]
+    fn the_readme_shows_what_is_printed() {
+        let readme =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+        let (_, shown) = readme.split_once("$ comeback trace ").unwrap();
+        let (key, shown) = shown.split_once('\n').unwrap();
+        let (shown, _) = shown.split_once("```").unwrap();
+        let moment = |clock: &str| Timestamp::from_rfc3339(&format!("2026-11-22T{clock}Z")).unwrap();
+        let [failed, due, invoked, ended, now] =
+            ["09:12:09.309", "09:12:10.221", "09:12:10.431", "09:12:10.944", "09:12:22.944"].map(moment);
+        let retry = "b0a9dfa4-8ed0-4ad3-83eb-a40ffd73509f";
+        let request_id = || Some(retry.to_owned());
+        let steps = vec![
+            (
+                failed,
+                What::Failed {
+                    attempt: 0,
+                    request_id: Some(key.into()),
+                    error_type: Some("TargetDown".into()),
+                },
+            ),
+            (failed, What::Waits { retry: 1, due, due_by: None, policy: None }),
+            (
+                invoked,
+                What::Invoked {
+                    retry: 1,
+                    request_id: request_id(),
+                    late_ms: Some(210),
+                    early: None,
+                    policy: None,
+                },
+            ),
+        ];
+        let invocation = Invocation {
+            request_id: retry.into(),
+            report: Report::Seen { at: ended, status: None },
+            lines: Vec::new(),
+        };
+        let end = End::Invoked { request_id: request_id(), at: invoked };
+        let mut trace = trace(Vec::new(), end, vec![invocation]);
+        trace.story.steps = steps.into_iter().map(|(at, what)| Step { at, what }).collect();
+        (trace.story.key, trace.story.target) =
+            (key.into(), "arn:aws:lambda:eu-west-1:123456789012:function:orders".into());
+        assert_eq!(anstream::adapter::strip_str(&text(&trace, now, "")).to_string(), shown);
     }
 
     #[test]
@@ -342,8 +400,28 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
                 ", 7h before its time: its function had recovered, and its wait passed 4.2 × as fast",
             ),
         ] {
-            let what = What::Invoked { retry: 3, request_id: None, late_ms: Some(20), early: Some(early) };
-            assert_eq!(sentence(&Step { at: at(180), what }), format!("retry 3 invoked{said}"));
+            let invoked = |late_ms| What::Invoked {
+                retry: 3,
+                request_id: None,
+                late_ms: Some(late_ms),
+                early: Some(early.clone()),
+                policy: None,
+            };
+            let early = Step { at: at(180), what: invoked(0) };
+            assert_eq!(sentence(&early), format!("retry 3 invoked{said}"));
+            let late = Step { at: at(25_400), what: invoked(20_000) };
+            assert_eq!(sentence(&late), "retry 3 invoked, 20s after it was due");
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_names_whose_policy_gave_it_up() {
+        let detail = Some("7200 s passed".into());
+        for (policy, expected) in [(Some("orders-*".into()), ", under the policy of orders-*"), (None, "")] {
+            let what = What::GivenUp { reason: "max_age".into(), detail: detail.clone(), policy };
+            let said = sentence(&Step { at: at(1), what });
+            let said = anstream::adapter::strip_str(&said).to_string();
+            assert_eq!(said, format!("dead-lettered, max_age: 7200 s passed{expected}"));
         }
     }
 
@@ -381,9 +459,10 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
                 request_id: Some(hostile()),
                 late_ms: None,
                 early: Some(early(Some(at(0)), Some(hostile()), None)),
+                policy: Some(hostile()),
             },
             What::Kept { action: hostile(), problem: hostile(), remedy: Some(hostile()) },
-            What::GivenUp { reason: hostile(), detail: Some(hostile()) },
+            What::GivenUp { reason: hostile(), detail: Some(hostile()), policy: Some(hostile()) },
         ];
         let invocation = Invocation {
             request_id: hostile(),
@@ -427,7 +506,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
             text.lines().last().unwrap().to_owned()
         };
         let wait = || What::Waits { retry: 1, due: at(3), due_by: None, policy: None };
-        let given_up = What::GivenUp { reason: "max_age".into(), detail: None };
+        let given_up = What::GivenUp { reason: "max_age".into(), detail: None, policy: None };
         for (what, end, expected) in [
             (wait(), End::Waiting { due: at(70) }, "It waits. Its next retry is due in 1m."),
             (

@@ -53,7 +53,7 @@ pub(crate) enum What {
         due: Timestamp,
         /// What gave the due time: `policy`, `retry_after`, `pause` or `retry_now`; `None` if the handler is too old to say it.
         due_by: Option<String>,
-        /// The entry of `POLICIES` that gave the due time; `None` if the stack's policy did.
+        /// The entry of `POLICIES` in force; `None` if the stack's policy was.
         policy: Option<String>,
     },
     Held {
@@ -63,9 +63,12 @@ pub(crate) enum What {
     Invoked {
         retry: u64,
         request_id: Option<String>,
+        /// Since it was due. Where something moved it forward: since it would have been due without that.
         late_ms: Option<u64>,
         /// What has moved it forward.
         early: Option<Early>,
+        /// The entry of `POLICIES` in force; `None` if the stack's policy was.
+        policy: Option<String>,
     },
     Kept {
         /// The step: `defer`, `reinvoke`, …
@@ -77,6 +80,8 @@ pub(crate) enum What {
     GivenUp {
         reason: String,
         detail: Option<String>,
+        /// The entry of `POLICIES` in force; `None` if the stack's policy was.
+        policy: Option<String>,
     },
 }
 
@@ -154,8 +159,9 @@ impl Teller {
         let (at, retry) = (line.at(), line.retry);
         let what = match (line.problem, line.reason, line.action.as_str(), line.due) {
             (Some(problem), ..) => What::Kept { action: line.action, problem, remedy: line.remedy },
-            (None, Some(reason), ..) => What::GivenUp { reason, detail: line.detail },
+            (None, Some(reason), ..) => What::GivenUp { reason, detail: line.detail, policy: line.policy },
             (None, None, "reinvoke", due) => {
+                let due = line.otherwise_due.or(due);
                 let late_ms = due.and_then(|due| u64::try_from(at.since(due).as_millis()).ok());
                 let early = line.otherwise_due.map(|otherwise_due| Early {
                     asked_at: line.asked_at,
@@ -163,7 +169,13 @@ impl Teller {
                     speed: line.speed,
                     otherwise_due,
                 });
-                What::Invoked { retry, request_id: line.invoke_request_id, late_ms, early }
+                What::Invoked {
+                    retry,
+                    request_id: line.invoke_request_id,
+                    late_ms,
+                    early,
+                    policy: line.policy,
+                }
             }
             (None, None, "hold", _) => What::Held { retry, last: at },
             (None, None, "defer", Some(due)) => {
@@ -448,6 +460,20 @@ mod tests {
         let What::Invoked { late_ms, .. } = story.steps[2].what else { panic!("{story:?}") };
         assert_eq!(late_ms, Some(1_000));
         assert_eq!(story.copies, 0);
+    }
+
+    /// It was due when it was ordered, and the handler found the order at its next look.
+    #[test]
+    fn an_early_retry_is_late_only_after_its_own_time() {
+        for (otherwise_due, expected) in [(20_000, 0), (1_000, 813_000)] {
+            let early = json!({
+                "action": "reinvoke", "due": Timestamp::from_secs(1_000).to_string(),
+                "otherwise_due": Timestamp::from_secs(otherwise_due).to_string(),
+            });
+            let story = story(vec![defers(10, 1, 20_000), line(1_813, 1, early)]);
+            let What::Invoked { late_ms, .. } = story.steps[2].what else { panic!("{story:?}") };
+            assert_eq!(late_ms, Some(expected));
+        }
     }
 
     /// A change of policy while it waited.
