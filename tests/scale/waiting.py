@@ -60,11 +60,13 @@ def main():
                 waits = (line(now, LINES + number, "defer") for number in range(waiting))
                 log(aws, name, itertools.chain(settled, waits), now, folder)
                 aws("lambda", "update-function-configuration", "--function-name", "handler", "--logging-config", f"LogGroup={name}")
-                command = [comeback, "waiting", "--handler", "handler", "--json", "--each"]
+                command = [comeback, "waiting", "--handler", "handler", "--each", "--limit", str(LINES)]
                 lines = 2 * retried + waiting
-                found, is_small = run(f"waiting, of {waiting:,} events", lines, variables, command)
+                text, is_small = run(f"waiting, of {waiting:,} events", lines, variables, command)
+                ok.append(is_small and text.count(b"\nkey-") == waiting)
+                found, is_small = run("the same with --json", lines, variables, [*command, "--json"])
                 found = json.loads(found)
-                ok.append(is_small and [found["found"], found["lines"]] == [waiting, lines])
+                ok.append(is_small and [found["found"], found["lines"], len(found["events"])] == [waiting, lines, waiting])
         finally:
             server.terminate()
             server.wait()

@@ -2,10 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+#[cfg(feature = "operate")]
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
+#[cfg(feature = "operate")]
+use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::Failure;
 use crate::text::terminal::{shown, shown_json};
@@ -27,6 +31,34 @@ pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), Failure> {
 #[cfg(feature = "operate")]
 pub(crate) fn json_line(result: &impl Serialize) -> String {
     shown_json(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
+}
+
+/// Prints a long object on one line, without a copy of its text in memory.
+#[cfg(feature = "operate")]
+pub(crate) fn stream_json_line(result: &impl Serialize) -> Result<(), Failure> {
+    PRINTED.store(true, Ordering::Relaxed);
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    result.serialize(&mut Serializer::with_formatter(&mut out, Escaping)).map_err(io::Error::from)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// [`shown_json`], piece by piece.
+#[cfg(feature = "operate")]
+struct Escaping;
+
+#[cfg(feature = "operate")]
+impl Formatter for Escaping {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        out.write_all(shown_json(fragment).as_bytes())
+    }
+}
+
+/// Whether this run has printed its object.
+#[cfg(feature = "operate")]
+pub(crate) fn has_printed() -> bool {
+    PRINTED.load(Ordering::Relaxed)
 }
 
 /// Prints the object of a run that failed, unless it has printed its own before.

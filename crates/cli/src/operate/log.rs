@@ -51,23 +51,24 @@ impl Search<'_> {
         mut take: impl FnMut(LogEvent),
     ) -> Result<bool, Failure> {
         let mut found = 0;
-        let look = |event: LogEvent| {
+        let mut look = |event: LogEvent| {
             if event.message.contains(self.term) {
                 found += 1;
                 progress(found);
                 take(event);
             }
         };
-        self.each_by_pattern(account, pattern(self.term)?, look).await
+        let look_at = |page: Vec<LogEvent>| page.into_iter().for_each(&mut look);
+        self.pages_by_pattern(account, pattern(self.term)?, look_at).await
     }
 
-    /// Each line that one of CloudWatch's filter patterns lets pass, instead of a term, as it comes. Not every server that
-    /// stands in for CloudWatch knows every pattern. Gives whether there is such a log group.
-    pub(crate) async fn each_by_pattern(
+    /// Each page of lines that one of CloudWatch's filter patterns lets pass, instead of a term, as it comes: many are empty.
+    /// Not every server that stands in for CloudWatch knows every pattern. Gives whether there is such a log group.
+    pub(crate) async fn pages_by_pattern(
         &self,
         account: &Account,
         pattern: Option<String>,
-        mut take: impl FnMut(LogEvent),
+        mut take: impl FnMut(Vec<LogEvent>),
     ) -> Result<bool, Failure> {
         let time = |time: Timestamp| time.as_millis() as i64;
         let call = account
@@ -92,7 +93,7 @@ impl Search<'_> {
                 let at = Timestamp::from_millis(u64::try_from(event.timestamp?).ok()?);
                 Some(LogEvent { at, stream: event.log_stream_name?, message: event.message? })
             });
-            events.for_each(&mut take);
+            take(events.collect());
         }
         Ok(true)
     }

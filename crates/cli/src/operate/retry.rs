@@ -114,7 +114,8 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let work = async {
         // Refuse what would be refused before reading the log.
         let pauses = parameter.read().await?.0;
-        pauses.tidied(begin).retry(arguments.order(target.clone(), begin, &session).with_end(&policy))?;
+        let order = arguments.order(target.clone(), begin, &session).with_end(&policy);
+        pauses.tidied(begin).retry(order)?.check_size()?;
         Ok((pauses, Reading::read(&session, deployment.clone(), &wanted, None, begin).await?))
     };
     let (pauses, reading) = session.interrupt.or(work).await?;
@@ -135,7 +136,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         let name = named(arguments.function.as_ref());
         write!(out, "{}", text(&name, &reach, arguments.within, longest_hide, &notes))?;
     }
-    let is_useless = !reach.brings_forward && reading.is_complete();
+    let is_useless = !reach.brings_forward && reading.is_complete(begin);
     if is_useless && !session.common.json {
         writeln!(out, "So nothing is ordered.")?;
     }
@@ -157,7 +158,10 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         order.at,
         session.common.place_flags()
     )?;
-    if arguments.watch {
+    if arguments.watch && reach.retries.is_empty() {
+        // With a log of everything that waits, nothing would have been ordered.
+        writeln!(out, "There is nothing to watch: which events wait is not known from the handler's log.")?;
+    } else if arguments.watch {
         follow(&session, &deployment, &wanted, &reach.retries, begin..order.end(&policy)).await?;
     }
     Ok(())

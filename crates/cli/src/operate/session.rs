@@ -14,7 +14,7 @@ use crate::failure;
 use crate::operate::account::{Account, Failure, Place};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
-use crate::output::json_line;
+use crate::output::{has_printed, json_line, stream_json_line};
 use crate::text::terminal::command_line;
 
 const DEFAULT_STACK: &str = "comeback";
@@ -159,6 +159,23 @@ impl Session {
         self.answer.replace(Some(json_line(report)));
     }
 
+    /// Prints the object at once, as part of a run that ends with this failure, if any: [`answer`](Self::answer) would hold
+    /// a long one in memory.
+    pub(crate) fn print(
+        &self,
+        report: &impl Serialize,
+        failure: Option<&failure::Failure>,
+    ) -> Result<(), failure::Failure> {
+        #[derive(Serialize)]
+        struct Object<'a, R> {
+            #[serde(flatten)]
+            head: Head<'a>,
+            #[serde(flatten)]
+            report: &'a R,
+        }
+        stream_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
+    }
+
     /// The first line of every command: where it works.
     pub(crate) fn headline(&self) -> String {
         let Common { handler, stack, .. } = &self.common;
@@ -195,10 +212,28 @@ pub(crate) fn run_in_session(
     // A question that Ctrl-C has ended still waits for its line.
     runtime.shutdown_background();
     let answer = answer.take();
-    if common.json && (answer.is_some() || result.is_err()) {
+    if common.json && !has_printed() && (answer.is_some() || result.is_err()) {
         print_answer(place.as_ref(), result.as_ref().err(), answer.as_deref())?;
     }
     result
+}
+
+/// The members of every object of a command on a deployment.
+#[derive(Serialize)]
+struct Head<'a> {
+    account: Option<&'a str>,
+    region: Option<&'a str>,
+    error: Option<String>,
+}
+
+impl<'a> Head<'a> {
+    fn of(place: Option<&'a Place>, failure: Option<&failure::Failure>) -> Self {
+        Self {
+            account: place.map(|place| &*place.account),
+            region: place.map(|place| &*place.region),
+            error: failure.map(ToString::to_string),
+        }
+    }
 }
 
 /// Prints the one object of a command on a deployment.
@@ -207,18 +242,7 @@ fn print_answer(
     failure: Option<&failure::Failure>,
     answer: Option<&str>,
 ) -> Result<(), failure::Failure> {
-    #[derive(Serialize)]
-    struct Head<'a> {
-        account: Option<&'a str>,
-        region: Option<&'a str>,
-        error: Option<String>,
-    }
-    let head = Head {
-        account: place.map(|place| &*place.account),
-        region: place.map(|place| &*place.region),
-        error: failure.map(ToString::to_string),
-    };
-    let head = json_line(&head);
+    let head = json_line(&Head::of(place, failure));
     writeln!(anstream::stdout(), "{}", joined(&head, answer.unwrap_or("{}")))?;
     Ok(())
 }

@@ -11,7 +11,7 @@ pub(crate) use events::{WaitingEvent, Waits, Why};
 pub(crate) use wanted::Wanted;
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
+use std::io::{BufWriter, Write as _};
 use std::time::Duration;
 
 use clap::Args;
@@ -28,7 +28,7 @@ use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{self, in_force::InForce, noticed_within};
 use crate::operate::session::{Common, Session};
 use crate::operate::waiting::events::Group;
-use crate::operate::waiting::text::{Report, text};
+use crate::operate::waiting::text::{Report, write};
 use crate::text::durations;
 use crate::text::terminal::Progress;
 
@@ -78,11 +78,15 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
     let mut reading = session.interrupt.or(read).await?;
     reading.heed_pauses(now);
     let report = reading.report(arguments, now);
-    session.answer(&report);
-    if !session.common.json {
-        write!(anstream::stdout(), "{}", text(&report, now))?;
+    let result = reading.unknown_functions(&arguments.wanted).map_err(failure::Failure::from);
+    if session.common.json {
+        session.print(&report, result.as_ref().err())?;
+    } else {
+        let mut out = BufWriter::new(anstream::stdout().lock());
+        write(&report, now, &mut out)?;
+        out.flush()?;
     }
-    Ok(reading.unknown_functions(&arguments.wanted)?)
+    result
 }
 
 /// What a deployment's queue and log say.
@@ -125,19 +129,22 @@ impl Reading {
         let kept_for = if reach > DAY { kept_for(account, group).await? } else { None };
         let kept_for = kept_for.filter(|kept_for| *kept_for < reach);
         let search = Search { group, term: "", since, until: Some(now), stream: None };
-        let progress = Progress::endless("reading the handler's log: {pos} lines");
+        let progress = Progress::endless("reading the handler's log: {pos} pages");
         let (mut waits, mut lines, mut logged) = (Waits::default(), 0, BTreeSet::new());
         let functions = || wanted.functions.iter().enumerate();
-        let take = |event: LogEvent| {
+        let mut take = |event: LogEvent| {
             let Some(line) = HandlerLine::read(&event.message) else { return };
             logged.extend(functions().filter(|(_, it)| it.names(&line.target)).map(|(index, _)| index));
             if wanted.takes(&line) {
                 waits.take(&line);
                 lines += 1;
-                progress.set(lines);
             }
         };
-        let has_log = search.each_by_pattern(account, Some(wanted.pattern()), take).await?;
+        let take_page = |page: Vec<LogEvent>| {
+            page.into_iter().for_each(&mut take);
+            progress.advance(1);
+        };
+        let has_log = search.pages_by_pattern(account, Some(wanted.pattern()), take_page).await?;
         let place = session.common.place_flags();
         Ok(Self {
             deployment,
@@ -174,6 +181,7 @@ impl Reading {
             lines: self.lines,
             found: groups.iter().map(|group| group.count).sum(),
             is_everything,
+            is_complete: self.is_complete(now),
             retry_queue: self.retry_queue,
             retries: self.orders(now),
             notes: self
@@ -193,8 +201,9 @@ impl Reading {
     }
 
     /// Whether the log has a line of everything that waits.
-    pub(crate) fn is_complete(&self) -> bool {
-        let is_readable = self.has_log && self.kept_for.is_none() && !self.hides_lines();
+    pub(crate) fn is_complete(&self, now: Timestamp) -> bool {
+        let is_all_read = before(now, self.reach) >= self.since;
+        let is_readable = is_all_read && self.has_log && self.kept_for.is_none() && !self.hides_lines();
         self.retry_queue.total() == 0 || is_readable && self.retry_queue.visible == 0
     }
 
@@ -332,7 +341,7 @@ async fn kept_for(account: &Account, group: &str) -> Result<Option<Duration>, Fa
     Ok(days.map(|days| DAY * days.unsigned_abs()))
 }
 
-fn before(now: Timestamp, duration: Duration) -> Timestamp {
+pub(crate) fn before(now: Timestamp, duration: Duration) -> Timestamp {
     let back = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Timestamp::from_millis(now.as_millis().saturating_sub(back))
 }
@@ -378,10 +387,11 @@ mod tests {
         let complete = |change: &dyn Fn(&mut Reading)| {
             let mut reading = reading(hidden);
             change(&mut reading);
-            reading.is_complete()
+            reading.is_complete(NOW)
         };
         assert!(complete(&|_| ()));
         assert!(!complete(&|it| it.has_log = false));
+        assert!(!complete(&|it| it.since = before(NOW, DAY / 24)));
         assert!(!complete(&|it| it.kept_for = Some(DAY)));
         assert!(!complete(&|it| it.retry_queue.visible = 1));
         assert!(!complete(&|it| it.deployment.log_level = Some("WARN".into())));

@@ -1,12 +1,18 @@
 //! What a terminal shows: tables, progress bars, foreign text made harmless, and commands to paste into a shell.
 
 use std::borrow::Cow;
+#[cfg(feature = "operate")]
+use std::time::Duration;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 /// Width of the narrowest usual terminal.
 const COLUMNS: u16 = 80;
+
+/// A spinner turns even while nothing comes.
+#[cfg(feature = "operate")]
+const TICK: Duration = Duration::from_millis(100);
 
 /// An empty table, at most 80 columns wide: long cells wrap.
 pub(crate) fn table() -> Table {
@@ -44,7 +50,9 @@ impl Progress {
     /// A spinner, for work of unknown length, with `figures` to its right.
     #[cfg(feature = "operate")]
     pub(crate) fn endless(figures: &str) -> Self {
-        Self::with_template(ProgressBar::new_spinner(), &format!("{{spinner}} {figures}"))
+        let bar = Self::with_template(ProgressBar::new_spinner(), &format!("{{spinner}} {figures}"));
+        bar.0.enable_steady_tick(TICK);
+        bar
     }
 
     fn with_template(bar: ProgressBar, template: &str) -> Self {

@@ -13,15 +13,18 @@ use crate::operate::account::Failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
 use crate::operate::session::Session;
-use crate::operate::waiting::Wanted;
+use crate::operate::waiting::{Wanted, before};
+use crate::text::numbers::counted;
 
 /// Between two looks at the log. Its lines take some seconds to arrive.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How long after the order's end the last lines may arrive.
+/// How late a line may arrive, and so how long after the order's end the last ones do.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
+/// How long after the last retry the watching goes on: most that fail again do it in this time.
+const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
-/// Prints a line whenever the counts change, until every awaited retry was made or the time has ended: from when the
-/// log was read to the end of the order. A retry is named by its event's key and its number.
+/// Prints a line whenever the counts change, until every awaited retry was made and may have failed, or the time has ended:
+/// from when the log was read to the end of the order. A retry is named by its event's key and its number.
 pub(super) async fn follow(
     session: &Session,
     deployment: &Deployment,
@@ -29,33 +32,26 @@ pub(super) async fn follow(
     awaited: &HashSet<(String, u64)>,
     time: Range<Timestamp>,
 ) -> Result<(), Failure> {
-    let end = time.end.saturating_add(LINES_ARRIVE);
+    let mut end = time.end.saturating_add(LINES_ARRIVE);
     let mut out = anstream::stdout();
-    let mut shown = None;
+    let (mut shown, mut counts) = (None, Counts::default());
     loop {
-        let search =
-            Search { group: &deployment.log_group, term: "", since: time.start, until: None, stream: None };
-        let mut counts = Counts::default();
-        let take = |event: LogEvent| {
-            if let Some(line) = HandlerLine::read(&event.message).filter(|line| wanted.takes(line)) {
-                counts.take(line, awaited);
-            }
-        };
-        search.each_by_pattern(&session.account, Some(wanted.pattern()), take).await?;
-        let found = (counts.retried.len() as u64, counts.failed_again());
-        if shown != Some(found) {
-            let (retried, failed) = found;
-            let again =
-                if failed == 0 { String::new() } else { format!(", {} failed again", HumanCount(failed)) };
-            let line =
-                format!("{} of {} retried{again}", HumanCount(retried), HumanCount(awaited.len() as u64));
-            // Nobody is left to read it.
-            if writeln!(out, "{}  {line}", now()).is_err() {
-                return Ok(());
-            }
-            shown = Some(found);
+        counts.read(session, deployment, wanted, awaited, time.start).await?;
+        let (now, found) = (now(), (counts.retried.len(), counts.failed_again()));
+        if counts.retried.len() == awaited.len() && shown.is_none_or(|(retried, _)| retried < found.0) {
+            end = end.min(now.saturating_add(FAILURES_ARRIVE));
         }
-        if counts.retried.len() == awaited.len() || now() > end {
+        // Nobody is left to read it.
+        if shown != Some(found) && writeln!(out, "{now}  {}", counts.in_words(awaited.len())).is_err() {
+            return Ok(());
+        }
+        shown = Some(found);
+        if now > end {
+            let left = awaited.len() - counts.retried.len();
+            if let Some(line) = left_over(left, &session.common.place_flags()) {
+                // The order stands all the same.
+                let _ = writeln!(out, "{now}  {line}");
+            }
             return Ok(());
         }
         tokio::select! {
@@ -63,6 +59,16 @@ pub(super) async fn follow(
             () = session.interrupt.raised() => return Ok(()),
         }
     }
+}
+
+/// What is left when an order ends: the log may have lost a line, or the handler was behind.
+fn left_over(left: usize, place: &str) -> Option<String> {
+    let events = counted(left as u64, "event has", "events have");
+    (left > 0).then(|| {
+        format!(
+            "the order has ended, and {events} no retry in the log: `comeback waiting{place}` shows what still waits"
+        )
+    })
 }
 
 /// Retries since an order, of events that waited when it was given. What such an event does afterwards does not count, nor
@@ -74,9 +80,39 @@ struct Counts {
     invocations: HashSet<String>,
     /// The ids of the invocations that failed.
     failed: HashSet<String>,
+    /// The time of the last line.
+    last: Option<Timestamp>,
 }
 
 impl Counts {
+    /// Reads on in the log, or from `start`.
+    async fn read(
+        &mut self,
+        session: &Session,
+        deployment: &Deployment,
+        wanted: &Wanted,
+        awaited: &HashSet<(String, u64)>,
+        start: Timestamp,
+    ) -> Result<(), Failure> {
+        let (group, since) = (deployment.log_group.as_str(), self.read_from(start));
+        let search = Search { group, term: "", since, until: None, stream: None };
+        let take = |page: Vec<LogEvent>| {
+            for event in page {
+                self.last = self.last.max(Some(event.at));
+                if let Some(line) = HandlerLine::read(&event.message).filter(|line| wanted.takes(line)) {
+                    self.take(line, awaited);
+                }
+            }
+        };
+        search.pages_by_pattern(&session.account, Some(wanted.pattern()), take).await?;
+        Ok(())
+    }
+
+    /// Lines arrive in no certain order. One that is read twice counts once.
+    fn read_from(&self, start: Timestamp) -> Timestamp {
+        self.last.map_or(start, |last| before(last, LINES_ARRIVE).max(start))
+    }
+
     fn take(&mut self, line: HandlerLine, awaited: &HashSet<(String, u64)>) {
         // The invocation that failed before this line.
         self.failed.extend(line.request_id);
@@ -90,6 +126,14 @@ impl Counts {
     /// Of the retries, those that have failed.
     fn failed_again(&self) -> u64 {
         self.invocations.intersection(&self.failed).count() as u64
+    }
+
+    fn in_words(&self, awaited: usize) -> String {
+        let again = match self.failed_again() {
+            0 => String::new(),
+            failed => format!(", {} failed again", HumanCount(failed)),
+        };
+        format!("{} of {} retried{again}", HumanCount(self.retried.len() as u64), HumanCount(awaited as u64))
     }
 }
 
@@ -119,6 +163,25 @@ mod tests {
         take("reinvoke", ("failed later", 1), [Some("r-5"), Some("r-6")], None);
         take("reinvoke", ("slow", 9), [Some("r-7"), None], Some("throttled"));
         take("reinvoke", ("late", 4), [Some("r-8"), None], None);
-        assert_eq!((counts.retried.len(), counts.failed_again()), (2, 1));
+        assert_eq!(counts.in_words(awaited.len()), "2 of 3 retried, 1 failed again");
+    }
+
+    #[test]
+    fn the_log_is_read_on_from_its_last_line() {
+        let at = Timestamp::from_secs;
+        let from = |last: Option<Timestamp>| Counts { last, ..Counts::default() }.read_from(at(1_000));
+        assert_eq!(
+            [None, Some(at(1_030)), Some(at(5_000))].map(from),
+            [at(1_000), at(1_000), at(5_000 - LINES_ARRIVE.as_secs())]
+        );
+    }
+
+    #[test]
+    fn what_an_order_has_left_is_said_at_its_end() {
+        let left = |left| left_over(left, " --stack shop");
+        let rest = "no retry in the log: `comeback waiting --stack shop` shows what still waits";
+        assert_eq!(left(0), None);
+        assert_eq!(left(1), Some(format!("the order has ended, and 1 event has {rest}")));
+        assert_eq!(left(2_000), Some(format!("the order has ended, and 2,000 events have {rest}")));
     }
 }

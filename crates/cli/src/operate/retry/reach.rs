@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use comeback_engine::{Pauses, Policies, Timestamp};
+use comeback_engine::{Pauses, Timestamp};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ impl Reach {
         longest_hide: Duration,
         now: Timestamp,
     ) -> Self {
-        let policies = Policies::from_variables(|name| deployment.variables.get(name).cloned()).ok();
+        let policies = deployment.policies().ok();
         let is_last = |event: &WaitingEvent<'_>| {
             let policy = policies.as_ref().zip(event.target).map(|(policies, target)| policies.of(target));
             policy.is_some_and(|policy| event.retry >= policy.max_retries())

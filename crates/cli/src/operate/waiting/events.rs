@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use comeback_engine::{HOLD, Timestamp, UNANSWERED};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::operate::log::HandlerLine;
 use crate::operate::pauses::in_force::InForce;
@@ -125,10 +125,11 @@ impl Waits {
     }
 
     /// The first of them to be due, `most` at most. Those without a due time come last.
-    pub(crate) fn first_due_by(&self, by: Option<Timestamp>, most: usize) -> Vec<WaitingEvent<'_>> {
-        let mut waits: Vec<(Option<Timestamp>, &Wait)> = self.waits_due_by(by).collect();
-        waits.sort_unstable_by_key(|(due, wait)| (due.is_none(), *due, &wait.key, wait.retry));
-        waits.into_iter().take(most).map(|(_, wait)| self.event(wait)).collect()
+    pub(crate) fn first_due_by(&self, by: Option<Timestamp>, most: usize) -> Sorted<'_> {
+        let mut first: Vec<(Option<Timestamp>, &Wait)> = self.waits_due_by(by).collect();
+        first.sort_unstable_by_key(|(due, wait)| (due.is_none(), *due, &wait.key, wait.retry));
+        first.truncate(most);
+        Sorted { waits: self, first }
     }
 
     /// Each with its due time.
@@ -152,6 +153,29 @@ impl Waits {
             paused_until,
             next_look: at.saturating_add(Duration::from_secs((*hidden).into())),
         }
+    }
+}
+
+/// Events in their order. Each is made when it is looked at, so that a hundred thousand take little memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Sorted<'w> {
+    waits: &'w Waits,
+    first: Vec<(Option<Timestamp>, &'w Wait)>,
+}
+
+impl<'w> Sorted<'w> {
+    pub(crate) fn len(&self) -> usize {
+        self.first.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = WaitingEvent<'w>> {
+        self.first.iter().map(|(_, wait)| self.waits.event(wait))
+    }
+}
+
+impl Serialize for Sorted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
     }
 }
 
@@ -337,7 +361,8 @@ mod tests {
 
     fn why(lines: &[HandlerLine]) -> Vec<(Why, Option<u64>)> {
         let waits = waits(lines);
-        waits.first_due_by(None, 9).iter().map(|it| (it.why, it.due.map(Timestamp::as_secs))).collect()
+        let first = waits.first_due_by(None, 9);
+        first.iter().map(|it| (it.why, it.due.map(Timestamp::as_secs))).collect()
     }
 
     #[test]
@@ -422,7 +447,7 @@ mod tests {
             let mut waits = waits(lines);
             waits.heed(|_| in_force);
             let due = waits.due_by(Some(at(5_000))).count();
-            let event = &waits.first_due_by(None, 1)[0];
+            let event = waits.first_due_by(None, 1).iter().next().unwrap();
             let seconds = |moment: Option<Timestamp>| moment.map(Timestamp::as_secs);
             (event.why, seconds(event.due), seconds(event.paused_until), due)
         };

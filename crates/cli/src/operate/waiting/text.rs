@@ -1,14 +1,17 @@
 //! What waits, in words and as JSON.
 
+use std::io::{self, Write};
+
 use comeback_engine::Timestamp;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::Table;
 use indicatif::HumanCount;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::operate::deployment::Depth;
 use crate::operate::function::short_name;
 use crate::operate::pauses::orders::RetryOrder;
-use crate::operate::waiting::events::{Group, WaitingEvent, Why};
+use crate::operate::waiting::events::{Group, Sorted, WaitingEvent, Why};
 use crate::text::durations::short;
 use crate::text::numbers::counted;
 use crate::text::terminal::{align_right, shown, unwrapped_table};
@@ -24,46 +27,49 @@ pub(super) struct Report<'r> {
     pub(super) found: u64,
     /// Nothing was filtered, so `found` can be compared with the queue.
     pub(super) is_everything: bool,
+    /// The log has a line of everything that waits.
+    pub(super) is_complete: bool,
     /// SQS's own counts: approximate, and a minute old.
     pub(super) retry_queue: Depth,
     pub(super) groups: Vec<Group<'r>>,
     /// `None` without `--each`.
-    pub(super) events: Option<Vec<WaitingEvent<'r>>>,
+    pub(super) events: Option<Sorted<'r>>,
     /// The orders to retry now that are in force; `None` if they are not known.
     pub(super) retries: Option<Vec<RetryOrder>>,
     /// What is not known, and why.
     pub(super) notes: Vec<String>,
 }
 
-pub(super) fn text(report: &Report<'_>, now: Timestamp) -> String {
+pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     let Report { since, found, groups, events, .. } = report;
-    let mut text = match found {
-        0 => format!("No waiting event was found in the handler's log since {since}\n"),
-        _ => format!(
-            "{} found in the handler's log since {since}\n",
-            counted(*found, "waiting event", "waiting events")
-        ),
-    };
-    if !groups.is_empty() {
-        text += &format!("{}\n", groups_table(groups, now));
-    }
-    if let Some(events) = events.as_deref().filter(|events| !events.is_empty()) {
-        text += &format!("\n{}\n", lines_of(events, now));
-        let listed = events.len() as u64;
-        if listed < *found {
-            text += &format!("{} listed; --limit {found} lists all\n", HumanCount(listed));
+    match found {
+        0 => writeln!(out, "No waiting event was found in the handler's log since {since}")?,
+        _ => {
+            let found = counted(*found, "waiting event", "waiting events");
+            writeln!(out, "{found} found in the handler's log since {since}")?;
         }
     }
-    text += "\n";
+    if !groups.is_empty() {
+        writeln!(out, "{}", groups_table(groups, now))?;
+    }
+    if let Some(events) = events.as_ref().filter(|events| events.len() > 0) {
+        writeln!(out)?;
+        write_events(events, now, out)?;
+        let listed = events.len() as u64;
+        if listed < *found {
+            writeln!(out, "{} listed; --limit {found} lists all", HumanCount(listed))?;
+        }
+    }
+    writeln!(out)?;
     let all = HumanCount(report.retry_queue.total());
-    text += &if report.is_everything {
-        format!("Found in the log: {} of about {all} in the retry queue.\n", HumanCount(*found))
+    if report.is_everything {
+        writeln!(out, "Found in the log: {} of about {all} in the retry queue.", HumanCount(*found))?;
     } else {
-        format!("In the retry queue, of all functions: about {all}.\n")
-    };
+        writeln!(out, "In the retry queue, of all functions: about {all}.")?;
+    }
     let retries = report.retries.iter().flatten().map(|order| format!("Retry now: {}.", order.line()));
-    let notes = retries.chain(report.notes.iter().cloned());
-    notes.fold(text, |text, note| text + &shown(&note) + "\n")
+    let mut notes = retries.chain(report.notes.iter().cloned());
+    notes.try_for_each(|note| writeln!(out, "{}", shown(&note)))
 }
 
 fn groups_table(groups: &[Group<'_>], now: Timestamp) -> Table {
@@ -86,27 +92,40 @@ fn groups_table(groups: &[Group<'_>], now: Timestamp) -> Table {
     table
 }
 
-/// One line an event, however long: a key is to be copied whole.
-fn lines_of(events: &[WaitingEvent<'_>], now: Timestamp) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["key", "function", "retry", "error", "first failed", "due", "waits for"]);
-    for event in events {
-        let row: [&str; 7] = [
-            event.key,
-            function(event.target),
-            &event.retry.to_string(),
-            error(event.target, event.error_type),
-            &age(event.first_failure, now),
-            &match event.paused_until {
-                Some(until) => format!("paused until {until}"),
-                None => due(event.due, event.why, now),
-            },
-            event.why.in_words(),
-        ];
-        table.add_row(row.map(shown));
+const HEADER: [&str; 7] = ["key", "function", "retry", "error", "first failed", "due", "waits for"];
+
+/// One line an event, however long: a key is to be copied whole. The events are looked at twice, for the widths and for the
+/// lines, because a table of a hundred thousand would not fit in memory.
+fn write_events(events: &Sorted<'_>, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
+    let rows = || events.iter().map(|event| row(&event, now));
+    let mut widths = HEADER.map(str::len);
+    for row in rows() {
+        widths.iter_mut().zip(&row).for_each(|(width, cell)| *width = cell.width().max(*width));
     }
-    table.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>().join("\n")
+    for row in std::iter::once(HEADER.map(Into::into)).chain(rows()) {
+        let cells = row.iter().zip(widths).map(|(cell, width)| {
+            let padding = width - cell.width();
+            format!("{cell}{:padding$}  ", "")
+        });
+        writeln!(out, "{}", cells.collect::<String>().trim_end())?;
+    }
+    Ok(())
+}
+
+fn row(event: &WaitingEvent<'_>, now: Timestamp) -> [String; 7] {
+    let row: [&str; 7] = [
+        event.key,
+        function(event.target),
+        &event.retry.to_string(),
+        error(event.target, event.error_type),
+        &age(event.first_failure, now),
+        &match event.paused_until {
+            Some(until) => format!("paused until {until}"),
+            None => due(event.due, event.why, now),
+        },
+        event.why.in_words(),
+    ];
+    row.map(|cell| shown(cell).into_owned())
 }
 
 fn function(target: Option<&str>) -> &str {
@@ -138,55 +157,76 @@ fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
 mod tests {
     use std::time::Duration;
 
-    use comeback_engine::Pauses;
+    use comeback_engine::{Pauses, UNANSWERED};
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::operate::log::HandlerLine;
+    use crate::operate::pauses::in_force::InForce;
+    use crate::operate::waiting::events::Waits;
     use crate::operate::waiting::tests::{NOW, ORDERS, reading};
     use crate::operate::waiting::{LONGEST_HIDDEN, before};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
-    fn after(seconds: u64) -> Option<Timestamp> {
-        Some(NOW.saturating_add(Duration::from_secs(seconds)))
+    fn after(seconds: u64) -> Timestamp {
+        NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    fn event(
-        key: &'static str,
-        error_type: &'static str,
-        due: Option<Timestamp>,
-        why: Why,
-    ) -> WaitingEvent<'static> {
-        let first_failure = Some(before(NOW, Duration::from_secs(4_000)));
-        WaitingEvent {
-            key,
-            target: Some(ORDERS),
-            retry: 7,
-            error_type: Some(error_type),
-            first_failure,
-            due,
-            why,
-            paused_until: None,
-            next_look: NOW,
+    /// Events, by their keys, their errors and what else their lines say.
+    fn waits(events: &[(&str, &str, Value)]) -> Waits {
+        let mut waits = Waits::default();
+        for (key, error_type, more) in events {
+            let mut line = json!({
+                "timestamp": NOW.to_string(), "key": key, "target": ORDERS, "retry": 7, "error_type": error_type,
+                "first_failure": before(NOW, Duration::from_secs(4_000)).to_string(),
+            });
+            line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            waits.take(&HandlerLine::read(&line.to_string()).unwrap());
+        }
+        waits
+    }
+
+    fn holds() -> Value {
+        json!({"action": "hold"})
+    }
+
+    fn report(waits: &Waits) -> Report<'_> {
+        let retry_queue = Depth { visible: 2, in_flight: 1_200, delayed: 4 };
+        let groups = Group::all(waits.due_by(None));
+        let notes = reading(retry_queue).notes(&groups, NOW);
+        let events = waits.first_due_by(None, usize::MAX);
+        Report {
+            since: before(NOW, LONGEST_HIDDEN),
+            lines: 9,
+            found: events.len() as u64,
+            is_everything: true,
+            is_complete: false,
+            retry_queue,
+            groups,
+            events: Some(events),
+            retries: Some(Vec::new()),
+            notes,
         }
     }
 
-    fn report(events: Vec<WaitingEvent<'_>>) -> Report<'_> {
-        let retry_queue = Depth { visible: 2, in_flight: 1_200, delayed: 4 };
-        let groups = Group::all(events.iter().cloned());
-        let notes = reading(retry_queue).notes(&groups, NOW);
-        let found = events.len() as u64;
-        let since = before(NOW, LONGEST_HIDDEN);
-        let is_everything = true;
-        let (events, retries) = (Some(events), Some(Vec::new()));
-        Report { since, lines: 9, found, is_everything, retry_queue, groups, events, retries, notes }
+    fn text(report: &Report<'_>) -> String {
+        let mut text = Vec::new();
+        write(report, NOW, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
     }
 
     #[test]
     fn a_table_counts_and_a_line_is_one_event() {
-        let events = vec![
-            event("5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11", "TargetDown", after(65), Why::RetryAfter),
-            event("k-2", "TargetDown", Some(before(NOW, Duration::from_secs(3))), Why::UnansweredCall),
-            event("k-3", "Timeout", None, Why::Pause),
-        ];
+        let unanswered = json!({
+            "action": "reinvoke", "problem": "no answer", "remedy": UNANSWERED,
+            "not_before": before(NOW, Duration::from_secs(3)).to_string(),
+        });
+        let asked = json!({"action": "defer", "due_by": "retry_after", "due": after(65).to_string()});
+        let waits = waits(&[
+            ("5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11", "TargetDown", asked),
+            ("k-2", "TargetDown", unanswered),
+            ("größe-注文", "Timeout", holds()),
+        ]);
         let expected = "\
 3 waiting events found in the handler's log since 2026-09-14T03:12:50.000Z
 ┌────────┬──────────┬────────────┬──────────────┬──────────┬──────────┐
@@ -197,56 +237,57 @@ mod tests {
 └────────┴──────────┴────────────┴──────────────┴──────────┴──────────┘
 
 key                                   function  retry  error       first failed  due       waits for
-5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11  orders    7      TargetDown  1h 7m ago     in 1m 5s  RetryAfter
 k-2                                   orders    7      TargetDown  1h 7m ago     3s ago    unanswered call
-k-3                                   orders    7      Timeout     1h 7m ago     paused    pause
+5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11  orders    7      TargetDown  1h 7m ago     in 1m 5s  RetryAfter
+größe-注文                            orders    7      Timeout     1h 7m ago     paused    pause
 
 Found in the log: 3 of about 1,206 in the retry queue.
 Due, and not yet received by the handler: about 2. `comeback status --stack shop` says whether it runs.
 1 event is held by a pause, and due when it ends: `comeback pause --list --stack shop`.
 ";
-        let text = text(&report(events), NOW);
+        let text = text(&report(&waits));
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), expected);
     }
 
     #[test]
     fn an_order_to_retry_has_a_line() {
-        let mut report = report(Vec::new());
+        let waits = Waits::default();
+        let mut report = report(&waits);
         let order = r#"{"target":"*","at":1789400000,"within":300,"by":"anna"}"#;
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{order}]}}"#)).unwrap();
         report.retries = Some(RetryOrder::in_force(&pauses, NOW));
         let line = "\nRetry now: every function, ordered at 2026-09-14T15:33:20.000Z by anna, ends at \
                     2026-09-15T03:33:20.000Z.\n";
-        assert!(text(&report, NOW).contains(line), "{}", text(&report, NOW));
+        assert!(text(&report).contains(line), "{}", text(&report));
     }
 
     #[test]
     fn a_name_is_never_broken() {
-        let long = "com.acme.orders.".repeat(8).leak();
-        let table =
-            groups_table(&report(vec![event("k-1", long, None, Why::Backoff)]).groups, NOW).to_string();
-        assert!(table.contains(&*long), "{table}");
+        let long = "com.acme.orders.".repeat(8);
+        let waits = waits(&[("k-1", &long, holds())]);
+        let table = groups_table(&report(&waits).groups, NOW).to_string();
+        assert!(table.contains(&long), "{table}");
     }
 
     #[test]
     fn a_pause_in_force_says_until_when() {
-        let paused = WaitingEvent { paused_until: after(3_600), ..event("k-1", "Down", None, Why::Pause) };
-        let lines = lines_of(&[paused, event("k-2", "Down", after(1_300), Why::Resumed)], NOW);
-        let ends: Vec<&str> =
-            lines.lines().skip(1).map(|line| line.split_once(" ago ").unwrap().1.trim()).collect();
-        assert_eq!(
-            ends,
-            [
-                "paused until 2026-09-14T16:33:20.000Z  pause",
-                "within 21m 40s                         resumed"
-            ]
-        );
+        for (in_force, expected) in [
+            (InForce::Paused { until: Some(after(3_600)) }, "paused until 2026-09-14T16:33:20.000Z  pause"),
+            (InForce::NotPaused { back_by: Some(after(1_300)) }, "within 21m 40s  resumed"),
+        ] {
+            let mut waits = waits(&[("k-1", "Down", holds())]);
+            waits.heed(|_| in_force);
+            let mut lines = Vec::new();
+            write_events(&waits.first_due_by(None, 1), NOW, &mut lines).unwrap();
+            let lines = String::from_utf8(lines).unwrap();
+            assert_eq!(lines.trim_end().rsplit_once(" ago     ").unwrap().1, expected);
+        }
     }
 
     #[test]
     fn an_event_cannot_command_the_terminal() {
-        let report = report(vec![event(HOSTILE, HOSTILE, None, Why::Backoff)]);
-        let text = text(&report, NOW);
+        let waits = waits(&[(HOSTILE, HOSTILE, holds())]);
+        let text = text(&report(&waits));
         assert!(text.contains("\\u{1b}]") && !is_obeyed_anywhere(&text), "{text}");
     }
 }
