@@ -43,11 +43,22 @@ impl Operator {
 
     /// A user with exactly the permissions that `docs/operate.md` lists for a command, on that stack and that function.
     pub fn of_command(ministack: &MiniStack, command: &str, stack: &Stack, function: &str) -> Self {
+        Self::of(ministack).with_permissions_of(ministack, command, stack, function)
+    }
+
+    /// The same with those permissions alone.
+    pub fn with_permissions_of(
+        self,
+        ministack: &MiniStack,
+        command: &str,
+        stack: &Stack,
+        function: &str,
+    ) -> Self {
         let policy = policy(command, &|resource| arns(resource, stack, function));
         let user = format!("{}-{}-{function}", stack.output("RetryHandlerName"), command.replace(' ', "-"));
         let key =
             tokio::task::block_in_place(|| Handle::current().block_on(access_key(ministack, &user, &policy)));
-        let Self(shell) = Self::of(ministack);
+        let Self(shell) = self;
         Self(
             shell
                 .with("AWS_ACCESS_KEY_ID", key.access_key_id)

@@ -90,13 +90,12 @@ pub(crate) async fn a_stack_without_the_parameter_is_left_alone(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 
     // It has no variable PAUSES either.
-    let unread = operator.comeback("pause --all --stack app --reason maintenance --yes");
-    assert_eq!(unread.code, 3, "{}", unread.stderr);
-    assert!(
-        unread.stderr.contains("set its variable PAUSES to the name of an SSM parameter"),
-        "{}",
-        unread.stderr
-    );
+    for command in ["pause --all --reason maintenance", "retry --all"] {
+        let unread = operator.comeback(&format!("{command} --stack app --yes"));
+        assert_eq!(unread.code, 3, "{}", unread.stderr);
+        let remedy = "set its variable PAUSES to the name of an SSM parameter";
+        assert!(unread.stderr.contains(remedy), "{}", unread.stderr);
+    }
 }
 
 pub(crate) async fn settings_that_a_stack_owns_are_left_alone(world: &World) {

@@ -7,6 +7,7 @@ mod attach_elsewhere;
 mod attach_with_others;
 mod dead;
 mod doctor;
+mod local;
 mod pause;
 mod policies;
 mod retry;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
         policies::two_functions_have_a_policy_each,
         retry::what_waits_is_retried_after_a_fix,
+        local::the_local_stack_is_healthy_and_serves_until_it_is_stopped,
         pause::a_paused_function_is_held_and_then_retried,
         attach::a_function_is_attached_retried_and_detached,
         dead::dead_letters_are_listed_shown_and_redriven_to_success,

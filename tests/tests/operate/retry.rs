@@ -1,64 +1,89 @@
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
+use comeback_engine::Timestamp;
 use comeback_tests::{Operator, eventually, log_lines};
-use serde_json::json;
+use regex::Regex;
+use serde_json::{Value, json};
 
 use crate::world::World;
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// On a clock that goes 60 times as fast, a function fails, and its event would wait for 11 hours. The operator fixes it and
-/// says "retry now": the handler finds that at its next look, within 22 minutes.
+/// Events that a bug has failed, half of all.
+const BROKEN: usize = 10;
+/// Of the function's clock, after the order.
+const ALL_WITHIN: Duration = Duration::from_secs(70 * 60);
+
+/// On a clock that goes 60 times as fast, a bug fails every second event of a function, and each would wait for 11 hours. The
+/// operator fixes it and says "retry now": the handler finds that at its next look, within an hour.
 pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
-    let parameters = "BaseBackoff=40000 MaxBackoff=40000 Jitter=none LongestHide=1344";
-    let stack = world.deploy_sped_up("fixed", parameters).await;
+    let stack = world.deploy_sped_up("fixed", "BaseBackoff=40000 Jitter=none").await;
     let ministack = world.sped_up().await;
     let function = stack.output("ExampleTargetName");
     let operator = Operator::on_clock_of(ministack);
-    let fails_once = |error: &str| format!(r#"{{"fail_times": 1, "error_type": "{error}"}}"#);
-    let other = ministack.invoke(function, &fails_once("Other")).await;
-    // Two environments that start at once can lose a line between them and MiniStack's log.
-    let logged = async || log_lines(ministack, stack.handler_logs()).await.pop();
-    eventually("the handler to log", LIMIT, logged).await;
-    let key = ministack.invoke(function, &fails_once("Broken")).await;
-    let retry =
-        |flags: &str| operator.comeback(&format!("retry {function} --stack fixed --error Broken {flags}"));
-    let reach = eventually("the log to show the event", LIMIT, async || {
+    let retrier = operator.clone().with_permissions_of(ministack, "retry", &stack, function);
+    let logged = async || log_lines(ministack, stack.handler_logs()).await;
+    let fails = async |error: &str| {
+        let event = format!(r#"{{"fail_times": 1, "error_type": "{error}"}}"#);
+        let key = ministack.invoke(function, &event).await;
+        // Two environments that start at once can lose a line between them and MiniStack's log.
+        let is_logged = async || logged().await.iter().any(|line| line["key"] == *key).then_some(());
+        eventually("the handler to log the failure", LIMIT, is_logged).await;
+        key
+    };
+    let other = fails("Other").await;
+    let mut broken = Vec::new();
+    for _ in 0..BROKEN {
+        ministack.invoke(function, "{}").await;
+        broken.push(fails("Broken").await);
+    }
+    let retry = move |flags: &str| {
+        retrier.comeback(&format!("retry {function} --stack fixed --error Broken {flags}"))
+    };
+    let reach = eventually("the log to show the events", LIMIT, async || {
         let said = retry("--dry-run --json").json(0);
-        (said["reached"] == 1).then_some(said)
+        (said["reached"] == BROKEN).then_some(said)
     })
     .await;
     assert_eq!(
         (&reach["ordered"], &reach["found"], &reach["longest_hide_seconds"]),
-        (&json!(null), &json!(1), &json!(1_344))
+        (&json!(null), &json!(BROKEN), &json!(3_600))
     );
-    assert!(reach["all_within_seconds"].as_u64() <= Some(1_344 + 60), "{reach}");
+    assert!(reach["all_within_seconds"].as_u64() <= Some(3_600 + 60), "{reach}");
     let unconfirmed = retry("");
     assert_eq!(unconfirmed.code, 4, "{}", unconfirmed.stderr);
-    let said = retry("--within 1m --why 'deploy 4712' --yes --json").json(0);
-    assert_eq!(
-        (&said["ordered"]["errors"], &said["ordered"]["why"]),
-        (&json!(["Broken"]), &json!("deploy 4712"))
-    );
-    let listed = operator.comeback("pause --list --stack fixed --json").json(0);
-    assert_eq!(listed["retries"][0], said["ordered"]);
-    let shown = operator.comeback("status --stack fixed").ended(0);
-    assert!(shown.contains(&format!("Retry now     {function} (Broken), ordered at ")), "{shown}");
-    let waiting = operator.comeback("waiting --stack fixed --json").json(0);
-    assert_eq!(waiting["retries"], listed["retries"]);
+    let too_long = retry("--dry-run --why \"$(printf %05000d 7)\"");
+    assert_eq!((too_long.code, &*too_long.stdout), (3, ""), "{}", too_long.stderr);
 
-    eventually("the retry", LIMIT, async || {
-        let lines = log_lines(ministack, stack.handler_logs()).await;
-        let is_it = |line: &serde_json::Value| line["key"] == *key && line["action"] == "reinvoke";
-        lines.into_iter().find(|line| is_it(line) && line["asked_at"] == said["ordered"]["at"])
-    })
-    .await;
-    let trace = operator.comeback(&format!("trace --stack fixed {key}")).ended(0);
-    assert!(
-        trace.contains("retry 1 invoked by `comeback retry` of ") && trace.contains(" before its time"),
-        "{trace}"
+    let (watched, order) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| retry("--within 5m --why 'deploy 4712' --watch --yes"));
+        let order = ordered(&operator, function);
+        (watch.join().expect("it ran").ended(0), order)
+    });
+    assert!(watched.ends_with(&format!("  {BROKEN} of {BROKEN} retried\n")), "{watched}");
+    let lines = logged().await;
+    let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == order["at"];
+    let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
+    let mut retried: Vec<(Timestamp, &str)> = lines
+        .iter()
+        .filter(is_retry)
+        .map(|line| (time(&line["timestamp"]), line["key"].as_str().expect("a key")))
+        .collect();
+    retried.sort_unstable();
+    let keys: BTreeSet<&str> = retried.iter().map(|(_, key)| *key).collect();
+    assert_eq!(keys, broken.iter().map(String::as_str).collect());
+    let last = retried[BROKEN - 1].0.since(time(&order["at"]));
+    assert!(last <= ALL_WITHIN, "{last:?}");
+    let at_once = retried.windows(BROKEN / 2 + 1);
+    let minute = Duration::from_secs(60);
+    assert!(at_once.clone().all(|some| some[BROKEN / 2].0.since(some[0].0) > minute), "a burst: {retried:?}");
+    let trace = operator.comeback(&format!("trace --stack fixed {}", broken[0])).ended(0);
+    let (at, by) = (&order["at"].as_str().expect("text")[11..19], order["by"].as_str().expect("text"));
+    let early = format!(
+        r"retry 1 invoked by `comeback retry` of {at} \({by}\), (9|10|11)h( \d+m)? before its time  [0-9a-f-]{{36}}\n"
     );
-    let lines = log_lines(ministack, stack.handler_logs()).await;
+    assert!(Regex::new(&early).expect("a pattern").is_match(&trace), "{early}: {trace}");
     assert!(!lines.iter().any(|line| line["key"] == *other && line["action"] == "reinvoke"), "{lines:#?}");
     // Between two looks at the other event, the queue has a message that is due.
     eventually("nothing to be retried sooner", LIMIT, async || {
@@ -73,7 +98,29 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     let last = cancelled.as_array().expect("a list").last();
     assert!(last.is_some_and(|order| order["within_seconds"] == 18_000), "{cancelled}");
     drop(cancel().json(3));
+    let all = |flags: &str| operator.comeback(&format!("retry --all --stack fixed --yes --json {flags}"));
+    assert_eq!(all("--within 5h").json(0)["ordered"]["target"], "*");
+    assert_eq!(all("--cancel").json(0)["cancelled"][0]["target"], "*");
     assert_eq!(operator.comeback("pause --list --stack fixed --json").json(0)["retries"], json!([]));
     let long = retry("--within 12h --yes");
     assert!(long.code == 2 && long.stderr.contains("must be at most 11h"), "{}", long.stderr);
+}
+
+/// The order as each command shows it that lists orders.
+fn ordered(operator: &Operator, function: &str) -> Value {
+    let list = || operator.comeback("pause --list --stack fixed --json").json(0)["retries"].take();
+    let started = Instant::now();
+    let listed = loop {
+        let listed = list();
+        if listed != json!([]) {
+            break listed;
+        }
+        assert!(started.elapsed() < LIMIT, "no order");
+    };
+    let order = &listed[0];
+    assert_eq!((&order["errors"], &order["why"]), (&json!(["Broken"]), &json!("deploy 4712")));
+    let shown = operator.comeback("status --stack fixed").ended(0);
+    assert!(shown.contains(&format!("Retry now     {function} (Broken), ordered at ")), "{shown}");
+    assert_eq!(operator.comeback("waiting --stack fixed --json").json(0)["retries"], listed);
+    order.clone()
 }

@@ -373,9 +373,8 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
             let minutes = (noticed + HOLD).as_secs_f64() / 60.0;
             writeln!(out, "First retries may take up to {minutes:.0} minutes.")?;
         }
-        if knows_orders(&deployment) {
-            let which = arguments.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
-            writeln!(out, "What waits for longer is retried now with: comeback retry {which}{place}")?;
+        if let Some(offer) = offer_to_retry(&deployment, arguments.function.as_ref(), &place) {
+            writeln!(out, "{offer}")?;
         }
     }
     if let Some(reserved) = other_concurrency {
@@ -395,6 +394,13 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
     let how = command_line([if still.target == "*" { "--all" } else { &still.target }]);
     let what = format!("{name} is still paused by another pause, of {by}: comeback resume {how}{place}");
     Err(Failure::Undone(what).into())
+}
+
+/// What waits for its backoff does not come back with the end of a pause.
+fn offer_to_retry(deployment: &Deployment, function: Option<&FunctionName>, place: &str) -> Option<String> {
+    let which = function.map_or_else(|| "--all".to_owned(), ToString::to_string);
+    let offer = format!("What waits for longer is retried now with: comeback retry {which}{place}");
+    knows_orders(deployment).then_some(offer)
 }
 
 /// The longest spread of the target's open pauses.
@@ -466,6 +472,20 @@ mod tests {
         assert_eq!(spread(&orders), DEFAULT_SPREAD.as_secs());
         let open = OpenPause::of(pauses.iter().last().unwrap(), Timestamp::from_secs(30));
         assert!(listed(&[open]).to_string().contains(" 7s "), "pause --list shows it");
+    }
+
+    #[test]
+    fn resume_offers_a_retry_where_the_handler_knows_orders() {
+        let mut deployment = Deployment::sample();
+        assert_eq!(offer_to_retry(&deployment, None, ""), None);
+        deployment.variables.insert("LONGEST_HIDE".into(), "3600".into());
+        let offer = |function: Option<&str>| {
+            let function = function.map(|name| name.parse().unwrap());
+            offer_to_retry(&deployment, function.as_ref(), " --stack shop").unwrap()
+        };
+        let offered = "What waits for longer is retried now with: comeback retry";
+        assert_eq!(offer(Some("orders:live")), format!("{offered} orders:live --stack shop"));
+        assert_eq!(offer(None), format!("{offered} --all --stack shop"));
     }
 
     #[test]

@@ -1,0 +1,28 @@
+use std::time::Duration;
+
+use comeback_tests::{Operator, eventually, scratch};
+
+use crate::world::World;
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// `make local`, where nobody types.
+pub(crate) async fn the_local_stack_is_healthy_and_serves_until_it_is_stopped(world: &World) {
+    // It builds the same functions, which then are there.
+    world.built().await;
+    let operator = Operator::of(world.ministack().await);
+    let shell = operator.shell().clone().with("LOCAL", env!("CARGO_BIN_EXE_local"));
+    let path = scratch("operate-local").join("output");
+    let local = shell.start("exec \"$LOCAL\"", &path).unwrap_or_else(|error| panic!("{error}"));
+    let served =
+        async || Some(local.log()).filter(|log| log.contains("MiniStack serves until a signal stops it"));
+    let log = eventually("the first event's end", LIMIT, served).await;
+    assert!(log.contains("Retry 3 probably succeeded: "), "{log}");
+    let exports = log.lines().find(|line| line.starts_with("unset AWS_PROFILE")).expect("a line to paste");
+    let checked = shell.run(&format!("{exports}\n\"$COMEBACK\" doctor"));
+    let checked = checked.unwrap_or_else(|error| panic!("{error}"));
+    assert!(!checked.contains("BROKEN"), "{checked}");
+    drop(local);
+    let log = std::fs::read_to_string(path).expect("it has printed something");
+    assert!(log.ends_with("\nstopping MiniStack\n"), "{log}");
+}
