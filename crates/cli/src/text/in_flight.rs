@@ -27,12 +27,15 @@ pub(crate) fn figures_in_words(in_flight: &InFlight) -> String {
         Some(highest) => compared_with_limit(in_flight, highest),
         None => without_limit(in_flight),
     };
+    let full = in_flight.full_after_seconds.map_or(String::new(), |seconds| {
+        format!("\nThe limit is reached {} after the target goes down.", short(seconds))
+    });
     let Looks { per_second, usd_per_hour } = in_flight.looks;
     if per_second <= 0.0 {
-        return figures;
+        return figures + &full;
     }
     format!(
-        "{figures}\nThe handler looks at {} of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs {} USD an hour.",
+        "{figures}\nThe handler looks at {} of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs {} USD an hour.{full}",
         rate_text(per_second),
         rounded(usd_per_hour),
     )
@@ -46,12 +49,9 @@ fn compared_with_limit(in_flight: &InFlight, highest: f64) -> String {
     } else {
         format!("{} times", rounded(share))
     };
-    let full = in_flight.full_after_seconds.map_or(String::new(), |seconds| {
-        format!("\nThe limit is reached {} after the target goes down.", short(seconds))
-    });
     format!(
         "At {}, failing events are in flight for {} each on average: {} at once, {compared} SQS's limit of {limit}.\n\
-         This policy has room for {}.{full}",
+         This policy has room for {}.",
         rate_text(in_flight.events_per_second),
         short(in_flight.mean_wait_seconds),
         rounded(in_flight.in_flight),

@@ -112,11 +112,12 @@ fn a_rate_says_how_many_wait_and_what_that_takes() {
     let expected = "
 At 1 a minute, failing events wait for 4h 33m each on average: 273 at once, when as many are given up as arrive.
 There is no limit on waiting events. HIDE_UP_TO has room for these: none has to be sent again.
+The handler looks at 3.5 a minute of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs 0.0000309 USD an hour.
 It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
 ";
     let under = schedule(&format!("{FOURTEEN_RETRIES} --rate 60/h"));
     assert!(under.ends_with(expected), "{under}");
-    let json = json_of(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 45000"));
+    let json = json_of(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 45000 --longest-hide 43170s"));
     let moves = json["in_flight"]["moves"].clone();
     let expected = json!({
         "events_per_second": 10.0,
@@ -145,16 +146,18 @@ fn where_messages_are_always_hidden_a_rate_says_when_the_limit_is_reached() {
     let expected = "
 At 10 a second, failing events are in flight for 4h 33m each on average: 164,000 at once, 1.37 times SQS's limit of 120,000.
 This policy has room for 7.32 a second.
+The handler looks at 35 a second of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs 0.0185 USD an hour.
 The limit is reached 3h 20m after the target goes down.
 From then on SQS hands out a message only when another leaves: retries come late, without an error, and
 events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A lower HIDE_UP_TO
 is the way out: what is not hidden is sent again with a delay, and there is no limit on that.
-It takes a MAXIMUM_CONCURRENCY of at least 3, if the handler takes 100ms for a batch of ten.
+It takes a MAXIMUM_CONCURRENCY of at least 4, if the handler takes 100ms for a batch of ten.
 ";
     assert!(over.ends_with(expected), "{over}");
     let expected = "
 At 1 a minute, failing events are in flight for 4h 33m each on average: 273 at once, 0.228 % of SQS's limit of 120,000.
 This policy has room for 7.32 a second.
+The handler looks at 3.5 a minute of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs 0.0000309 USD an hour.
 It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
 ";
     let under = schedule(&format!("{always} 60/h"));
