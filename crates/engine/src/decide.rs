@@ -319,8 +319,8 @@ impl<'r> Case<'_, 'r> {
 
     /// Whether the wait ends sooner if the function recovers.
     fn is_looked_at(&self) -> bool {
-        let is_well = self.recovery().is_none_or(|recovery| recovery.health(self.now) == Health::Well);
-        !is_well
+        let health = self.recovery().map(|recovery| recovery.health(self.now));
+        matches!(health, Some(Health::Down { .. } | Health::Recovering { .. }))
     }
 
     fn waited(&self) -> Duration {

@@ -3,14 +3,21 @@
 //!
 //! Each minute of the series leads from one state to the next:
 //!
-//! - The function is *down* if the newest minutes, at least 5 of them, hold 500 attempts, and 99.5 % of these failed.
-//! - After a down minute it is *recovering*. Its speed begins at 1 and grows while it copes: by 1.35 a minute, up to 20,
-//!   while at most 10 % of a minute's attempts fail and its load is under half of what it was in the last hour of the
-//!   outage. The speed halves if over 30 % fail, or if the load is over 0.7 of that.
-//! - It is well 6 hours after its last down minute, or once the clocks have run through 12 hours, the longest backoff.
+//! - The function is *down* if the newest minutes with data, at least 5 of them, hold 500 attempts, and 99.5 % of these
+//!   failed. It stays down while 99.5 % of each further minute's attempts fail, however few they are.
+//! - Then it is *recovering*. Its speed begins at 1 and grows while it copes: by 1.35 a minute, up to 20, while at most
+//!   10 % of a minute's attempts fail and its load is under half of what it was in the last 60 minutes of the outage that
+//!   have data. The speed halves if over 30 % fail, or if the load is over 0.7 of that.
+//! - It is well 6 hours after the last minute with so many attempts, or once the clocks have run through 12 hours, the
+//!   longest backoff.
 //!
 //! The speed in a minute is that of the state 3 minutes before: later minutes are not complete yet. A minute without data
-//! is unknown: it changes nothing, but after 10 of them in a row the speed is 1, until there is data again.
+//! changes nothing, but after 10 of them in a row it is *unknown* how a function is that was down or recovering, and the
+//! speed is 1, until there is data again.
+//!
+//! A function may be taken for down without an outage. With the default policy it is not, as [`LEAST_ATTEMPTS`] says. But
+//! if 30 % of its events always fail and are retried every minute for a day, 99.9 % of its attempts fail. That harms no
+//! retry: the speed is 1 while it is down, and grows only while at most 10 % fail.
 
 use std::collections::VecDeque;
 use std::iter::successors;
@@ -27,18 +34,19 @@ pub const SERIES_MINUTES: u64 = LONGEST_SERVED + LONGEST_RECOVERY + LOOK_BACK + 
 /// A minute counts once its beginning is this many minutes old. Lambda's metrics are complete one to two minutes after
 /// its end.
 const SETTLED_AFTER: u64 = 3;
-/// The newest minutes that make a function down: at least this many, so that a burst of failures does not …
-const LEAST_DOWN: u64 = 5;
-/// … and so many that they hold this many attempts: if half of the events always fail, retries make 95 % of the attempts
-/// fail, and 500 of those hold 24 successes on average. At most 2 of them is one run in 10⁸.
+/// The newest minutes with data that make a function down: at least this many, so that a burst of failures does not …
+const LEAST_DOWN: usize = 5;
+/// … and so many that they hold this many attempts: if half of the events always fail, retries under the default policy
+/// make 95 % of the attempts fail, and 500 of those hold 24 successes on average. At most 2 of them is one run in 10⁸.
 const LEAST_ATTEMPTS: u64 = 500;
 /// Of which at most one in this many succeeded.
 const ATTEMPTS_PER_SUCCESS: u64 = 200;
-/// But at most this many minutes. A function with fewer attempts is retried as its policy says.
+/// But none that is older than this. A function with fewer attempts is retried as its policy says.
 const LOOK_BACK: u64 = 180;
-/// Minutes of an outage whose mean load is the measure of the load after it.
+/// Minutes of an outage whose mean load is the measure of the load after it: enough to even out the bursts of retries,
+/// and so few that the attempts of its beginning, when backoffs are short, are not among them after some hours.
 const MEASURED: usize = 60;
-/// In minutes.
+/// In minutes. What still waits by then has served half of the longest backoff in real time.
 const LONGEST_RECOVERY: u64 = 6 * 60;
 /// The longest backoff, in minutes.
 const LONGEST_SERVED: u64 = 12 * 60;
@@ -47,8 +55,21 @@ const LONGEST_SILENCE: u64 = 10;
 
 /// Speeds are in hundredths.
 const REAL_TIME: u64 = 100;
-/// A wait of 12 hours is over in 36 minutes.
+/// A wait of 12 hours is over in 36 minutes. The model of this controller grew by 1.6 a minute, up to 10, under a load of
+/// 0.7 of that of the outage: its busiest minute had 16 times the usual load, twice that without a recovery. So the speed
+/// here grows more slowly and stops at a lower load, and the higher limit makes up for the time that this takes.
 const FASTEST: u64 = 2_000;
+/// What the speed is multiplied by in a minute in which the function copes, in hundredths. A minute's load is known 3
+/// minutes later, when the speed has grown 2.5-fold: more would overshoot.
+const GROWTH: u64 = 135;
+/// It copes while at most this many in a hundred attempts fail, as they may without an outage …
+const FEW_FAILURES: u64 = 10;
+/// … and its load is under this many hundredths of that of the outage. With a higher limit, the load overshoots.
+const LOW_LOAD: u64 = 50;
+/// The speed halves if more than this many in a hundred attempts fail …
+const MANY_FAILURES: u64 = 30;
+/// … or if the load is over this many hundredths. In between, the speed stays, so that it does not swing.
+const HIGH_LOAD: u64 = 70;
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -91,8 +112,13 @@ pub struct Contradiction(MetricMinute);
 /// What a function's minutes say at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Nothing to wait for, or no data that says so.
+    /// Nothing to wait for, as far as there is data.
     Well,
+    /// It was down or recovering, and there is no data since.
+    Unknown {
+        /// The end of its last minute with data.
+        since: Timestamp,
+    },
     /// It fails whatever is sent.
     Down {
         /// The beginning of the first of the minutes that it has been down since, as far as they are known.
@@ -138,7 +164,8 @@ impl Recovery {
         minutes.retain(|minute| minute.number >= first);
         let mut course = Course::default();
         let mut known = minutes.into_iter().peekable();
-        let numbers = first..=last.saturating_add(LONGEST_SILENCE);
+        // The last of these is as good as any later one: there is no data since.
+        let numbers = first..=last.saturating_add(LONGEST_SILENCE + 1);
         let after = numbers.map(|number| course.next(number, known.next_if(|it| it.number == number)));
         Ok(Self { first, after: after.collect() })
     }
@@ -147,8 +174,9 @@ impl Recovery {
     pub fn health(&self, now: Timestamp) -> Health {
         let settled = (now.as_millis() / MINUTE_MS).checked_sub(SETTLED_AFTER);
         let index = settled.and_then(|minute| minute.checked_sub(self.first));
-        let index = index.and_then(|index| usize::try_from(index).ok());
-        index.and_then(|index| self.after.get(index)).copied().unwrap_or(Health::Well)
+        let index = index.map(|index| usize::try_from(index).unwrap_or(usize::MAX));
+        let state = index.and_then(|index| self.after.get(index).or(self.after.last()));
+        state.copied().unwrap_or(Health::Well)
     }
 
     /// When a backoff of `delay` from `start` is served: a moment until `now` if the clock has run fast enough, and one
@@ -176,7 +204,7 @@ impl Health {
     pub const fn speed(self) -> u64 {
         match self {
             Self::Recovering { speed, .. } => speed,
-            Self::Well | Self::Down { .. } => REAL_TIME,
+            Self::Well | Self::Unknown { .. } | Self::Down { .. } => REAL_TIME,
         }
     }
 }
@@ -213,11 +241,13 @@ struct Course {
 struct Outage {
     /// The number of the first minute that made it down.
     began: u64,
-    /// The number of its last one.
+    /// The number of the last one that [made it down](Course::down_since).
     last_down: u64,
-    /// Attempts in its last hour, and in how many minutes.
+    /// The number of the last one in which it failed: that one, or a later one with fewer attempts.
+    last_failed: u64,
+    /// Attempts in its last 60 known minutes, and in how many minutes.
     load: (u64, u64),
-    /// A later minute was not down.
+    /// It did not fail in a later minute.
     is_over: bool,
     /// In hundredths.
     speed: u64,
@@ -237,6 +267,7 @@ impl Course {
             self.outage = Some(Outage {
                 began,
                 last_down: number,
+                last_failed: number,
                 load: self.load(),
                 is_over: false,
                 speed: REAL_TIME,
@@ -247,23 +278,22 @@ impl Course {
             outage.served += if self.silence > LONGEST_SILENCE { REAL_TIME } else { outage.speed };
         }
         self.outage.take_if(|outage| outage.is_forgotten(number));
-        self.health()
+        self.health(number)
     }
 
     /// The first of the newest minutes that say that it is down, if they do.
     fn down_since(&self, number: u64) -> Option<u64> {
         let (mut attempts, mut errors, mut since) = (0, 0, number);
-        for minute in self.recent.iter().rev() {
-            if number - minute.number >= LEAST_DOWN && attempts >= LEAST_ATTEMPTS {
+        for (newer, minute) in self.recent.iter().rev().enumerate() {
+            if newer >= LEAST_DOWN && attempts >= LEAST_ATTEMPTS {
                 break;
             }
             attempts += u64::from(minute.invocations);
             errors += u64::from(minute.errors);
             since = minute.number;
         }
-        let seen = self.recent.front().is_some_and(|oldest| number - oldest.number + 1 >= LEAST_DOWN);
-        let fails = attempts >= LEAST_ATTEMPTS && (attempts - errors) * ATTEMPTS_PER_SUCCESS <= attempts;
-        (seen && fails).then_some(since)
+        let is_enough = self.recent.len() >= LEAST_DOWN && attempts >= LEAST_ATTEMPTS;
+        (is_enough && fails(attempts, errors)).then_some(since)
     }
 
     fn load(&self) -> (u64, u64) {
@@ -271,39 +301,54 @@ impl Course {
         newest.fold((0, 0), |(attempts, minutes), invocations| (attempts + invocations, minutes + 1))
     }
 
-    fn health(&self) -> Health {
+    fn health(&self, number: u64) -> Health {
         match self.outage {
+            None => Health::Well,
             Some(outage) if self.silence <= LONGEST_SILENCE => outage.health(),
-            _ => Health::Well,
+            Some(_) => Health::Unknown { since: beginning_of((number + 1).saturating_sub(self.silence)) },
         }
     }
 }
 
 impl Outage {
-    /// A minute that was not down.
-    fn steer(&mut self, MetricMinute { invocations, errors, .. }: MetricMinute) {
-        self.is_over = true;
+    /// A minute that does not make it down.
+    fn steer(&mut self, MetricMinute { number, invocations, errors }: MetricMinute) {
         let (invocations, errors) = (u64::from(invocations), u64::from(errors));
+        if !self.is_over && fails(invocations, errors) {
+            self.last_failed = number;
+            return;
+        }
+        self.is_over = true;
         let (attempts, minutes) = self.load;
-        let load = 10 * invocations * minutes;
-        if 10 * errors > 3 * invocations || load > 7 * attempts {
+        let (failures, load) = (100 * errors, 100 * invocations * minutes);
+        if failures > MANY_FAILURES * invocations || load > HIGH_LOAD * attempts {
             self.speed = (self.speed / 2).max(REAL_TIME);
-        } else if 10 * errors <= invocations && load < 5 * attempts {
-            self.speed = (self.speed * 27 / 20).min(FASTEST);
+        } else if failures <= FEW_FAILURES * invocations && load < LOW_LOAD * attempts {
+            self.speed = (self.speed * GROWTH / 100).min(FASTEST);
         }
     }
 
+    /// Only minutes with enough attempts count for the gain, so that it does not depend on how far a series reaches back.
     const fn is_forgotten(&self, number: u64) -> bool {
-        number - self.last_down >= LONGEST_RECOVERY || self.served >= LONGEST_SERVED * REAL_TIME
+        if self.is_over {
+            number - self.last_down >= LONGEST_RECOVERY || self.served >= LONGEST_SERVED * REAL_TIME
+        } else {
+            number - self.last_failed >= LONGEST_RECOVERY
+        }
     }
 
     fn health(&self) -> Health {
         if self.is_over {
-            Health::Recovering { since: beginning_of(self.last_down.saturating_add(1)), speed: self.speed }
+            Health::Recovering { since: beginning_of(self.last_failed.saturating_add(1)), speed: self.speed }
         } else {
             Health::Down { since: beginning_of(self.began) }
         }
     }
+}
+
+/// Whether as good as all attempts fail.
+const fn fails(attempts: u64, errors: u64) -> bool {
+    (attempts - errors) * ATTEMPTS_PER_SUCCESS <= attempts
 }
 
 fn beginning_of(number: u64) -> Timestamp {

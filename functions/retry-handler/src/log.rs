@@ -88,12 +88,18 @@ pub(crate) fn report(report: &BatchReport<'_>) {
     report.minutes.iter().for_each(|read| minutes(read, report.recovers));
 }
 
-/// A line when a function goes down, recovers or is well again; `acts` unless the handler only watches.
+/// A line when a function goes down, recovers or is well again, or when it is not known; `acts` unless the handler only
+/// watches.
 fn minutes(read: &MinutesRead, acts: bool) {
     match read {
         MinutesRead::Changed { function, health } => {
             let (health, since, message) = match *health {
                 Health::Well => ("well", None, "its events wait as its policy says"),
+                Health::Unknown { since } => (
+                    "unknown",
+                    Some(since),
+                    "its metrics have no data since then; its events wait as its policy says",
+                ),
                 Health::Down { since } if acts => {
                     ("down", Some(since), "whether it recovers is checked every 1 to 5 minutes")
                 }
@@ -115,7 +121,7 @@ fn minutes(read: &MinutesRead, acts: bool) {
                 target = cut(&target),
                 problem = cut(&problem.cause),
                 remedy = problem.remedy,
-                "its metrics cannot be used; its events wait as its policy says"
+                "its metrics cannot be used; unless they can within 15 minutes, its events wait as its policy says"
             );
         }
     }
@@ -539,6 +545,11 @@ pub(crate) mod tests {
                 json!({"level": "INFO", "target": arn, "health": "recovering", "since": "2023-11-14T22:13:20.000Z",
                     "message": "the waits of its events pass faster"})
             ]
+        );
+        let unknown = &said(changed(Health::Unknown { since }), true)[0];
+        assert_eq!(
+            (&unknown["health"], &unknown["since"]),
+            (&json!("unknown"), &json!("2023-11-14T22:13:20.000Z"))
         );
         let watched = &said(changed(Health::Down { since }), false)[0];
         assert_eq!((&watched["health"], &watched["only_watched"]), (&json!("down"), &json!(true)));

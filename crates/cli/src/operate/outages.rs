@@ -23,16 +23,18 @@ pub(crate) struct Outages {
     pub(crate) read_at: Timestamp,
 }
 
-/// A function that is down, or recovers.
+/// A function that is down or recovers, or has no data since it did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Outage {
     pub(crate) function: String,
+    /// `down`, `recovering` or `unknown`.
+    pub(crate) health: &'static str,
     pub(crate) since: Timestamp,
     /// Its attempts since then, as far as CloudWatch has counted them …
     pub(crate) attempts: u64,
     /// … and how many of them failed.
     pub(crate) errors: u64,
-    /// How fast the waits of its events pass; `None` while it is down.
+    /// How fast the waits of its events pass; `None` unless it recovers.
     pub(crate) speed: Option<f64>,
 }
 
@@ -96,20 +98,21 @@ impl Outage {
     /// `None` if it is well, or if its minutes contradict each other: the handler ignores them too.
     fn of(function: String, minutes: &[MetricMinute], now: Timestamp) -> Option<Self> {
         let health = Recovery::of(minutes.iter().copied()).ok()?.health(now);
-        let (since, speed) = match health {
+        let (health, since, speed) = match health {
             Health::Well => return None,
-            Health::Down { since } => (since, None),
-            Health::Recovering { since, speed } => (since, Some(speed as f64 / 100.0)),
+            Health::Unknown { since } => ("unknown", since, None),
+            Health::Down { since } => ("down", since, None),
+            Health::Recovering { since, speed } => ("recovering", since, Some(speed as f64 / 100.0)),
         };
         let counted = minutes.iter().filter(|minute| minute.number >= since.as_secs() / 60);
         let (attempts, errors) = counted.fold((0, 0), |(attempts, errors), minute| {
             (attempts + u64::from(minute.invocations), errors + u64::from(minute.errors))
         });
-        Some(Self { function, since, attempts, errors, speed })
+        Some(Self { function, health, since, attempts, errors, speed })
     }
 
     fn line(&self) -> String {
-        let Self { function, since, attempts, errors, speed } = self;
+        let Self { function, health, since, attempts, errors, speed } = self;
         let since = since.to_string();
         let since = since.get(11..16).unwrap_or(&since);
         match speed {
@@ -118,6 +121,7 @@ impl Outage {
                 let speed = speed.trim_end_matches(".0");
                 format!("{function}: recovering since {since}, {speed} × speed")
             }
+            None if *health == "unknown" => format!("{function}: unknown, no data since {since}"),
             None => {
                 let share = 100 * errors / attempts.max(&1);
                 let attempts = indicatif::HumanCount(*attempts);
@@ -151,11 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_down_then_recovers_then_is_well() {
+    fn a_function_is_down_then_recovers_then_is_well_or_unknown() {
         assert_eq!(line(40), None, "500 attempts are needed");
         assert_eq!(line(100).unwrap(), "orders: down since 00:00 (99 % of 1,000 failed)");
         assert_eq!(line(125).unwrap(), "orders: recovering since 02:00, 2.5 × speed");
         assert_eq!(line(600), None);
+        let silent = Outage::of("orders".into(), &minutes(120), Timestamp::from_secs(60 * 133)).unwrap();
+        assert_eq!(silent.line(), "orders: unknown, no data since 02:00");
     }
 
     #[test]

@@ -562,9 +562,10 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                 why: None,
             }]),
             recovery: Outages {
-                functions: [("orders", 401, None), ("export", 0, Some(4.0))]
-                    .map(|(function, errors, speed)| Outage {
+                functions: [("orders", "down", 401, None), ("export", "recovering", 0, Some(4.0))]
+                    .map(|(function, health, errors, speed)| Outage {
                         function: function.into(),
+                        health,
                         since: Timestamp::from_secs(1_700_000_000),
                         attempts: 412,
                         errors,

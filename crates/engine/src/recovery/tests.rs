@@ -56,8 +56,11 @@ fn few_attempts_and_few_failures_are_no_outage() {
         let recovery = Recovery::of(minutes(0, hours.clone().map(|_| minute))).unwrap();
         assert!(hours.clone().all(|minute| recovery.health(at(minute)) == Health::Well), "{what}");
     }
-    let short = Recovery::of(minutes(0, [(1_000, 1_000); 4])).unwrap();
-    assert!((0..20).all(|minute| short.health(at(minute)) == Health::Well), "four minutes");
+    let apart = vec![(1_000, 1_000), (0, 0), (0, 0), (0, 0), (1, 1)];
+    for (what, each) in [("four minutes", vec![(1_000, 1_000); 4]), ("two minutes, apart", apart)] {
+        let recovery = Recovery::of(minutes(0, each)).unwrap();
+        assert!((0..20).all(|minute| recovery.health(at(minute)) == Health::Well), "{what}");
+    }
 }
 
 #[test]
@@ -68,7 +71,27 @@ fn minutes_count_once_they_have_settled_and_silence_ends_the_gain() {
     assert_eq!([188, 197, 198].map(|minute| speed(&recovery, minute)), [445, 445, 100]);
     let silent = Recovery::of(minutes(0, down())).unwrap();
     assert!(matches!(silent.health(at(192)), Health::Down { .. }), "no data is no recovery");
-    assert_eq!(silent.health(at(193)), Health::Well, "frozen: nobody looks more often");
+    let unknown = Health::Unknown { since: at(180) };
+    assert_eq!([193, 2_000].map(|minute| silent.health(at(minute))), [unknown; 2], "nobody looks more often");
+    assert_eq!(
+        Recovery::of(minutes(0, [(20, 0); 5])).unwrap().health(at(100)),
+        Health::Well,
+        "it was never down"
+    );
+}
+
+#[test]
+fn a_function_that_goes_on_failing_stays_down_however_few_its_attempts_are() {
+    let series = |few: u64, last: (u32, u32)| {
+        let down = (0..3 * HOUR).map(|_| (20, 20));
+        Recovery::of(minutes(0, down.chain((0..few).map(|_| (2, 2))).chain([last; 20]))).unwrap()
+    };
+    let goes_on = series(12 * HOUR, (2, 2));
+    assert!((13..900).all(|minute| goes_on.health(at(minute + 20)) == Health::Down { since: at(0) }));
+    let over = series(5 * HOUR, (2, 0));
+    let ended = over.health(at(8 * HOUR + 13));
+    assert!(matches!(ended, Health::Recovering { since, .. } if since == at(8 * HOUR)), "{ended:?}");
+    assert_eq!(series(12 * HOUR, (2, 0)).health(at(15 * HOUR + 13)), Health::Well, "too late for a gain");
 }
 
 #[test]
