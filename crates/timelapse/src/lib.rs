@@ -85,7 +85,7 @@ pub use faults::records::UNLISTED_ARN;
 pub use figures::prices::{self, ApiCall, CallCounts};
 pub use figures::{Minute, Percentiles, Summary, TargetFigures};
 pub use operators::{OperatorPause, OperatorRetry};
-pub use plan::{Candidate, EVENTS as EVENTS_OF_A_PLAN, Goal, Limit, LimitedBy, Plan, PlanError};
+pub use plan::{Candidate, Goal, Limit, LimitedBy, Plan, PlanError};
 pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};
 pub use scenario::{PolicyChange, Scenario, ScenarioError};
 pub use schedule::in_flight::{InFlight, Looks, Moves};

@@ -14,7 +14,7 @@ use crate::simulation::RunError;
 use crate::watch::Violation;
 use goal::grid;
 
-pub use candidate::{Candidate, EVENTS};
+pub use candidate::Candidate;
 pub use goal::Goal;
 
 /// The policies of a grid beside a goal.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, PolicyEntry, RecoveryMode, Settings};
-use comeback_timelapse::{Candidate, EVENTS_OF_A_PLAN, Goal, Limit, LimitedBy, Percentiles, Plan};
+use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan};
 use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -16,6 +16,8 @@ use crate::text::terminal::{align_right, table};
 const CHEAPEST: &str = "▸ ";
 /// ... and the defaults.
 const DEFAULTS: &str = "○ ";
+/// What the price leaves out with `RECOVERY`: it depends on the number of environments, not on that of events.
+const READS: &str = "\nThe price leaves out the reads of metrics: 0.029 USD a day at most, for each environment of the handler.";
 
 /// The goal, and what was made of it.
 pub(super) fn headline(plan: &Plan) -> String {
@@ -33,7 +35,7 @@ pub(super) fn headline(plan: &Plan) -> String {
         rate_text(*events_per_second),
         durations::text(*recover_within),
         HumanCount(plan.grid.len() as u64),
-        HumanCount(EVENTS_OF_A_PLAN as u64),
+        HumanCount(plan.goal.rehearsed() as u64),
     )
 }
 
@@ -77,14 +79,15 @@ pub(super) fn legend(plan: &Plan) -> String {
     let cheapest = plan.cheapest.as_ref().map(cheapest).unwrap_or_default();
     let defaults = &plan.defaults;
     let given_up: usize = defaults.given_up.values().sum();
-    let percent = rounded(given_up as f64 / EVENTS_OF_A_PLAN as f64 * 100.0);
+    let percent = rounded(given_up as f64 / plan.goal.rehearsed() as f64 * 100.0);
     let loss = (given_up > 0).then(|| format!(", which give {percent} % of the events up"));
     let loss = loss.unwrap_or_default();
+    let reads = if plan.goal.recovery == RecoveryMode::Off { "" } else { READS };
     format!(
         "{cheapest}{DEFAULTS}the defaults{loss}\n\
          p50, p99: from the end of the outage until so many of its events are delivered. Peak: the retries\n\
          of the busiest minute after the outage, as a multiple of the usual {}. USD: for a\n\
-         million events, at list price. About {} events wait when the outage ends.",
+         million events, at list price. About {} events wait when the outage ends.{reads}",
         rate_text(plan.goal.events_per_second),
         rounded(defaults.waiting),
     )
@@ -186,14 +189,14 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
         LimitedBy::MaxAge => format!(
             "MAX_AGE: {named} recovers soon enough, but gives {} up, because MAX_AGE ({}) ends before the outage of {} does. \
              Raise it well above that",
-            share(policy, "max_age"),
+            share(policy, goal, "max_age"),
             time(settings.max_age),
             durations::text(goal.outage),
         ),
         LimitedBy::MaxRetries => format!(
             "MAX_RETRIES: {named} recovers soon enough, but gives {} up, because their retries (MAX_RETRIES {}) are used up \
              before the outage ends. Raise MAX_RETRIES",
-            share(policy, "max_retries"),
+            share(policy, goal, "max_retries"),
             settings.max_retries,
         ),
         LimitedBy::Throughput => format!(
@@ -214,9 +217,9 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
 }
 
 /// `2.1 % of the events`
-fn share(policy: &Candidate, reason: &str) -> String {
+fn share(policy: &Candidate, goal: &Goal, reason: &str) -> String {
     let given_up = policy.given_up.get(reason).copied().unwrap_or_default();
-    format!("{:.1} % of the events", given_up as f64 / EVENTS_OF_A_PLAN as f64 * 100.0)
+    format!("{:.1} % of the events", given_up as f64 / goal.rehearsed() as f64 * 100.0)
 }
 
 #[cfg(test)]

@@ -14,8 +14,6 @@ use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;
 use crate::simulation::{RunError, run};
 
-/// Events rehearsed under each policy. They stand for all, because events only meet in the queue.
-pub const EVENTS: usize = 1_000;
 /// Events that never succeed are all alike, so fewer are followed.
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
@@ -43,7 +41,7 @@ pub struct Candidate {
     pub usd_per_million_events: f64,
     /// Batches under way at once in the busiest minute: the least `MAXIMUM_CONCURRENCY`.
     pub maximum_concurrency: u64,
-    /// Rehearsed events that could have succeeded and were given up, by reason; 1,000 were rehearsed.
+    /// Rehearsed events that could have succeeded and were given up, by reason, of [those rehearsed](Goal::rehearsed).
     pub given_up: BTreeMap<&'static str, usize>,
 }
 
@@ -57,12 +55,12 @@ impl Candidate {
         };
         let scenario = Scenario {
             seed: goal.seed,
-            events: EVENTS,
+            events: goal.rehearsed(),
             arrival_spread: goal.outage,
             outage: goal.outage,
             // Every event has ended by then.
             duration: goal.outage + Duration::from_secs(settings.max_age + 3_600),
-            in_flight_limit: EVENTS,
+            in_flight_limit: goal.rehearsed(),
             recovery: goal.recovery,
             ..Scenario::default()
         };
@@ -73,8 +71,8 @@ impl Candidate {
     }
 
     fn computed(goal: &Goal, settings: &Settings, summary: Summary, never: &Never) -> Self {
-        let rate = goal.events_per_second;
-        let factor = goal.events_to_recover() / EVENTS as f64;
+        let (rate, rehearsed) = (goal.events_per_second, goal.rehearsed() as f64);
+        let factor = goal.events_to_recover() / rehearsed;
         let a_second = |minutes: &[Minute]| {
             let retries = minutes.iter().map(|minute| minute.retries).max().unwrap_or_default();
             f64::from(retries) * factor / MINUTE + never.retries_per_second
@@ -87,10 +85,10 @@ impl Candidate {
             HideUpTo::UpTo(messages) => (messages as f64 - never.waiting).max(0.0),
         };
         let (moves, moves_per_second) = moves_of_delayed(&summary.minutes, factor, room);
-        let retries_per_event = (1.0 - goal.never_succeed) * summary.retries as f64 / EVENTS as f64
+        let retries_per_event = (1.0 - goal.never_succeed) * summary.retries as f64 / rehearsed
             + goal.never_succeed * never.retries;
         let moves_per_event = moves / (rate * goal.outage.as_secs_f64()) + never.moves_per_second / rate;
-        let looks_per_event = (1.0 - goal.never_succeed) * summary.looks as f64 / EVENTS as f64;
+        let looks_per_event = (1.0 - goal.never_succeed) * summary.looks as f64 / rehearsed;
         let usd = retries_per_event * usd_a_retry()
             + moves_per_event * usd_a_move()
             + looks_per_event * usd_a_look();

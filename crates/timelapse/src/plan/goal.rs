@@ -9,6 +9,8 @@ use crate::scenario::ScenarioError;
 /// From a second, the least that SQS counts, to its longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
+const EVENTS: usize = 1_000;
+
 /// The outage to recover from, and how soon.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
@@ -47,6 +49,16 @@ impl Goal {
     /// The events that the outage hits and that can succeed.
     pub fn events_to_recover(&self) -> f64 {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
+    }
+
+    /// Events rehearsed under each policy: 1,000, which stand for all, because events only meet in the queue. With
+    /// `RECOVERY=on` they also meet in the target's minutes, and with few attempts it is never taken for down. So no more
+    /// are rehearsed than there are.
+    pub fn rehearsed(&self) -> usize {
+        match self.recovery {
+            RecoveryMode::On => (self.events_to_recover().ceil() as usize).clamp(1, EVENTS),
+            RecoveryMode::Off | RecoveryMode::Watch => EVENTS,
+        }
     }
 
     /// Checks it. An error has all that was refused, not only the first.
